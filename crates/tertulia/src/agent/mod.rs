@@ -1,0 +1,2 @@
+//! Agents.
+pub mod process;

@@ -1,0 +1,443 @@
+//! Runs one program for one turn: its stdin is fed, its stdout streamed, and the whole tree of
+//! processes it started is ended with it, however the turn ends.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+mod tree;
+mod utf8;
+
+use tree::Tree;
+pub use utf8::Utf8Stream;
+
+/// Environment variable that carries [`Program::marker`] to every descendant.
+pub const MARKER_VAR: &str = "TERTULIA_RUN";
+/// Most bytes kept of the end of stderr.
+pub const STDERR_TAIL: usize = 16 * 1024;
+
+const CHUNK: usize = 16 * 1024;
+/// How long stdout may stay open after the program itself has exited.
+const DRAIN: Duration = Duration::from_millis(500);
+/// How long the pipes may stay open after everybody known has been ended.
+const TIDY: Duration = Duration::from_millis(100);
+/// Largest pipe an unprivileged program can have: more than this, read after its exit, is not its own.
+const PIPE_MOST: u64 = 1 << 20;
+/// How often descendants are noted while the program runs.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+
+/// What to run. Has no `Debug`: `env` may hold secrets.
+#[derive(Clone)]
+pub struct Program {
+    /// A name looked up in `PATH`, or a path.
+    pub command: PathBuf,
+    /// Arguments after the command.
+    pub args: Vec<String>,
+    /// Variables set on top of the inherited environment.
+    pub env: Vec<(String, String)>,
+    /// Where it runs; the current directory if none.
+    pub work_dir: Option<PathBuf>,
+    /// Unique for this run (a uuid, say): it tells the run's processes from all others.
+    pub marker: String,
+}
+
+/// How long and how much a program may run and write.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Longest silence, on stdout and stderr together.
+    pub idle: Option<Duration>,
+    /// Longest run.
+    pub total: Option<Duration>,
+    /// Time between TERM and KILL.
+    pub grace: Duration,
+    /// Most bytes of stdout handed on; the rest is read, counted and thrown away.
+    pub output: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            idle: None,
+            total: None,
+            grace: Duration::from_secs(5),
+            output: 16 << 20,
+        }
+    }
+}
+
+/// A run that came to its own end, whatever its exit status.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// How the program exited.
+    pub status: ExitStatus,
+    /// The end of what it wrote on stderr.
+    pub stderr_tail: String,
+    /// All bytes it wrote on stdout.
+    pub stdout_bytes: u64,
+    /// Those of them not handed on: over the limit, or nobody was listening.
+    pub stdout_dropped: u64,
+}
+
+/// Why a run did not come to its own end.
+#[derive(Debug, thiserror::Error)]
+pub enum ProcessError {
+    /// There is no such program.
+    #[error("program not found: {}", .command.display())]
+    NotFound { command: PathBuf },
+    /// The file is there but cannot be run: permission, format or a missing interpreter.
+    #[error("program cannot be executed: {}", .command.display())]
+    NotExecutable { command: PathBuf, source: io::Error },
+    /// The working directory is missing or is none.
+    #[error("not a directory to work in: {}", .path.display())]
+    WorkDir { path: PathBuf },
+    /// It could not be started for another reason.
+    #[error("program could not be started")]
+    Spawn(#[source] io::Error),
+    /// It was silent for too long.
+    #[error("no output for {limit:?}")]
+    Idle {
+        limit: Duration,
+        stderr_tail: String,
+    },
+    /// It ran for too long.
+    #[error("not finished after {limit:?}")]
+    Timeout {
+        limit: Duration,
+        stderr_tail: String,
+    },
+    /// The caller cancelled it.
+    #[error("cancelled")]
+    Cancelled,
+    /// Talking to the running program failed.
+    #[error("lost contact with the program")]
+    Io(#[source] io::Error),
+}
+
+/// Runs `program` to its end, sending its stdout to `on_stdout` as it comes (a full channel makes
+/// the program wait). Returns when its whole tree is gone; dropping the future kills it at once.
+pub async fn run(
+    program: &Program,
+    stdin: &[u8],
+    limits: &Limits,
+    cancel: &CancellationToken,
+    on_stdout: mpsc::Sender<Vec<u8>>,
+) -> Result<Finished, ProcessError> {
+    if cancel.is_cancelled() {
+        return Err(ProcessError::Cancelled);
+    }
+    let mut child = spawn(program)?;
+    // Declared after `child`, so dropped before it: the pid is not reaped under its feet.
+    let mut tree = Tree::of(&child, &program.marker);
+    let mut pipes = Pipes::new(&mut child, stdin, limits.output, on_stdout);
+    let outcome = drive(&mut child, &mut pipes, &mut tree, limits, cancel).await;
+    end(&mut child, &mut pipes, &mut tree, limits.grace).await;
+    tree.disarm();
+    let stderr_tail = pipes.tail.text();
+    match outcome {
+        Ok(status) => Ok(Finished {
+            status,
+            stderr_tail,
+            stdout_bytes: pipes.counted,
+            stdout_dropped: pipes.counted - pipes.handed,
+        }),
+        Err(Stop::Idle(limit)) => Err(ProcessError::Idle { limit, stderr_tail }),
+        Err(Stop::Timeout(limit)) => Err(ProcessError::Timeout { limit, stderr_tail }),
+        Err(Stop::Cancelled) => Err(ProcessError::Cancelled),
+        Err(Stop::Io(error)) => Err(ProcessError::Io(error)),
+    }
+}
+
+fn spawn(program: &Program) -> Result<Child, ProcessError> {
+    let mut command = Command::new(&program.command);
+    command
+        .args(&program.args)
+        .envs(program.env.iter().map(|(k, v)| (k, v)));
+    command
+        .env(MARKER_VAR, &program.marker)
+        .process_group(0)
+        .kill_on_drop(true);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(dir) = &program.work_dir {
+        // Checked first: a failed chdir looks the same as a missing program.
+        if !dir.is_dir() {
+            return Err(ProcessError::WorkDir { path: dir.clone() });
+        }
+        command.current_dir(dir);
+    }
+    command.spawn().map_err(|source| {
+        let command = program.command.clone();
+        let base = program.work_dir.as_deref().unwrap_or(Path::new("."));
+        // A file that is there and yet "not found" lacks its interpreter or loader.
+        let there = command.components().count() > 1 && base.join(&command).exists();
+        match source.kind() {
+            io::ErrorKind::NotFound if !there => ProcessError::NotFound { command },
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+                ProcessError::NotExecutable { command, source }
+            }
+            _ if source.raw_os_error() == Some(Errno::NOEXEC.raw_os_error()) => {
+                ProcessError::NotExecutable { command, source }
+            }
+            _ => ProcessError::Spawn(source),
+        }
+    })
+}
+
+enum Stop {
+    Idle(Duration),
+    Timeout(Duration),
+    Cancelled,
+    Io(io::Error),
+}
+
+/// Pumps until the program has exited and its output has ended (or is overdue), or must stop.
+async fn drive(
+    child: &mut Child,
+    pipes: &mut Pipes<'_>,
+    tree: &mut Tree,
+    limits: &Limits,
+    cancel: &CancellationToken,
+) -> Result<ExitStatus, Stop> {
+    let total = limits
+        .total
+        .and_then(|limit| Some((limit, Instant::now().checked_add(limit)?)));
+    let mut exit: Option<(ExitStatus, Instant, u64)> = None;
+    let mut watch = interval_at(Instant::now() + WATCH_EVERY, WATCH_EVERY);
+    watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let running = exit.is_none();
+        let drained = match exit {
+            Some((status, ..)) if pipes.ended() => return Ok(status),
+            // Time spent waiting for a slow listener does not count, as long as what is in the
+            // pipe can still be the program's own output.
+            Some((_, at, counted)) if pipes.counted - counted < PIPE_MOST => {
+                Some(at.max(pipes.unblocked) + DRAIN)
+            }
+            Some((_, at, _)) => Some(at + DRAIN),
+            None => None,
+        };
+        let silent = limits
+            .idle
+            .and_then(|limit| Some((limit, pipes.heard.checked_add(limit)?)));
+        tokio::select! {
+            // In this order so that a flood of output cannot hide anything else, and so that
+            // output already there counts before silence does.
+            biased;
+            () = cancel.cancelled() => return Err(Stop::Cancelled),
+            status = child.wait(), if running => {
+                let status = status.map_err(Stop::Io)?;
+                exit = Some((status, Instant::now(), pipes.counted));
+            }
+            limit = expired(total), if running => return Err(Stop::Timeout(limit)),
+            _ = expired(drained.map(|at| (DRAIN, at))), if !pipes.blocked() => {
+                if let Some((status, ..)) = exit {
+                    return Ok(status);
+                }
+            }
+            _ = watch.tick() => drop(tree.look(false)),
+            done = pipes.step() => done.map_err(Stop::Io)?,
+            limit = expired(silent), if running && !pipes.blocked() => {
+                return Err(Stop::Idle(limit));
+            }
+        }
+    }
+}
+
+/// Ends the tree, reading on meanwhile: a program that blocks on a full pipe cannot end well.
+async fn end(child: &mut Child, pipes: &mut Pipes<'_>, tree: &mut Tree, grace: Duration) {
+    pipes.hush();
+    let (mut reaped, mut last) = (false, None);
+    let ending = tree.end(grace);
+    tokio::pin!(ending);
+    while last.is_none() || !reaped || !pipes.ended() {
+        tokio::select! {
+            biased;
+            // Its last words may still be in the pipe, even when all are gone.
+            () = &mut ending, if last.is_none() => last = Some((TIDY, Instant::now() + TIDY)),
+            _ = child.wait(), if !reaped => reaped = true,
+            _ = expired(last) => return,
+            done = pipes.step() => if done.is_err() { pipes.close() },
+        }
+    }
+}
+
+async fn expired(limit: Option<(Duration, Instant)>) -> Duration {
+    match limit {
+        Some((limit, at)) => {
+            sleep_until(at).await;
+            limit
+        }
+        None => pending().await,
+    }
+}
+
+/// Our ends of the program's three pipes.
+struct Pipes<'a> {
+    input: &'a [u8],
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    sink: Option<mpsc::Sender<Vec<u8>>>,
+    /// Read, but not yet taken by a full channel; nothing more is read until it is.
+    waiting: Option<Vec<u8>>,
+    room: usize,
+    counted: u64,
+    handed: u64,
+    tail: Tail,
+    heard: Instant,
+    unblocked: Instant,
+    out: Vec<u8>,
+    err: Vec<u8>,
+}
+
+impl<'a> Pipes<'a> {
+    fn new(child: &mut Child, input: &'a [u8], room: usize, sink: mpsc::Sender<Vec<u8>>) -> Self {
+        Self {
+            input,
+            stdin: child.stdin.take().filter(|_| !input.is_empty()),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            sink: Some(sink),
+            waiting: None,
+            room,
+            counted: 0,
+            handed: 0,
+            tail: Tail::default(),
+            heard: Instant::now(),
+            unblocked: Instant::now(),
+            out: vec![0; CHUNK],
+            err: vec![0; CHUNK],
+        }
+    }
+
+    fn ended(&self) -> bool {
+        self.stdout.is_none() && self.stderr.is_none() && self.waiting.is_none()
+    }
+
+    fn blocked(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// No more input and nothing more handed on.
+    fn hush(&mut self) {
+        (self.stdin, self.sink, self.waiting) = (None, None, None);
+    }
+
+    fn close(&mut self) {
+        (self.stdin, self.stdout, self.stderr) = (None, None, None);
+    }
+
+    /// One write or read, whichever can be done first; may be dropped at any time without loss.
+    async fn step(&mut self) -> io::Result<()> {
+        tokio::select! {
+            written = write(&mut self.stdin, self.input) => match written {
+                Ok(n) if n > 0 && n < self.input.len() => self.input = &self.input[n..],
+                // All written; or the program did not care to read all, which is its right.
+                Ok(_) => self.stdin = None,
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
+                Err(e) => return Err(e),
+            },
+            count = read(&mut self.stdout, &mut self.out), if self.waiting.is_none() => match count? {
+                0 => self.stdout = None,
+                n => self.accept(n),
+            },
+            count = read(&mut self.stderr, &mut self.err) => match count? {
+                0 => self.stderr = None,
+                n => {
+                    self.heard = Instant::now();
+                    self.tail.push(&self.err[..n]);
+                }
+            },
+            () = room(&self.sink), if self.waiting.is_some() => {
+                // The silence was the listener's, not the program's.
+                self.unblocked = Instant::now();
+                self.heard = self.unblocked;
+                if let Some(chunk) = self.waiting.take() {
+                    self.offer(chunk);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self, n: usize) {
+        self.heard = Instant::now();
+        self.counted += n as u64;
+        let kept = n.min(self.room);
+        self.room -= kept;
+        if kept > 0 {
+            self.offer(self.out[..kept].to_vec());
+        }
+    }
+
+    fn offer(&mut self, chunk: Vec<u8>) {
+        let Some(sink) = &self.sink else { return };
+        let size = chunk.len() as u64;
+        match sink.try_send(chunk) {
+            Ok(()) => self.handed += size,
+            Err(TrySendError::Full(chunk)) => self.waiting = Some(chunk),
+            Err(TrySendError::Closed(_)) => self.sink = None,
+        }
+    }
+}
+
+async fn write(pipe: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.write(bytes).await,
+        None => pending().await,
+    }
+}
+
+async fn read(pipe: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> io::Result<usize> {
+    match pipe {
+        Some(pipe) => pipe.read(buffer).await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the channel can take a chunk, or is closed.
+async fn room(sink: &Option<mpsc::Sender<Vec<u8>>>) {
+    match sink {
+        Some(sink) => drop(sink.reserve().await),
+        None => pending().await,
+    }
+}
+
+/// The last [`STDERR_TAIL`] bytes of a stream.
+#[derive(Default)]
+struct Tail {
+    bytes: VecDeque<u8>,
+    cut: bool,
+}
+
+impl Tail {
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend(bytes);
+        let excess = self.bytes.len().saturating_sub(STDERR_TAIL);
+        self.cut |= excess > 0;
+        self.bytes.drain(..excess);
+    }
+
+    fn text(mut self) -> String {
+        // The cut may go through a character: its remains say nothing.
+        let torn = |&&b: &&u8| b & 0xc0 == 0x80;
+        let skip = if self.cut {
+            self.bytes.iter().take(3).take_while(torn).count()
+        } else {
+            0
+        };
+        String::from_utf8_lossy(&self.bytes.make_contiguous()[skip..]).into_owned()
+    }
+}

@@ -1,0 +1,382 @@
+//! The tree of processes one run has started: finding it and ending it.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::time::Duration;
+use std::{fs, io, mem};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::Child;
+use tokio::time::{Instant, sleep};
+
+use super::MARKER_VAR;
+
+/// How long KILL is repeated; a process stuck in the kernel does not go away.
+const KILL_BOUND: Duration = Duration::from_secs(3);
+/// The same when the future is dropped, which blocks a thread.
+const DROP_BOUND: Duration = Duration::from_millis(200);
+/// How often a look at /proc that found nobody, but could not be sure, is repeated.
+const UNSURE_LOOKS: u32 = 10;
+/// PF_KTHREAD among the flags in /proc/<pid>/stat.
+const KERNEL_THREAD: u32 = 0x0020_0000;
+
+/// A process as /proc/<pid>/stat tells it; pid and start together are never reused.
+#[derive(Clone, Copy)]
+struct Stat {
+    parent: i32,
+    group: i32,
+    session: i32,
+    start: u64,
+    alive: bool,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    let bytes = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    // The name in parentheses may itself hold spaces and parentheses.
+    let fields: Vec<&str> = text
+        .get(text.rfind(')')? + 1..)?
+        .split_ascii_whitespace()
+        .collect();
+    let number = |i: usize| fields.get(i)?.parse().ok();
+    let threads: u32 = fields.get(17)?.parse().ok()?;
+    let flags: u32 = fields.get(6)?.parse().ok()?;
+    Some(Stat {
+        parent: number(1)?,
+        group: number(2)?,
+        session: number(3)?,
+        start: fields.get(19)?.parse().ok()?,
+        // Kernel threads are never ours, and have no environment to judge by.
+        // Only the first thread of a program with several may have ended.
+        alive: flags & KERNEL_THREAD == 0
+            && (threads > 1 || !matches!(*fields.first()?, "Z" | "X" | "x")),
+    })
+}
+
+/// The processes of one run. Where there is no /proc only the process group is known.
+pub(super) struct Tree {
+    root: i32,
+    /// When the root started: nothing older can descend from it.
+    born: Option<u64>,
+    /// Pid and start of every process seen to belong to the run. Remembered because a process
+    /// whose parent has died can no longer be traced to us.
+    known: HashMap<i32, u64>,
+    marker: Option<Vec<u8>>,
+    armed: bool,
+}
+
+/// What one look at /proc found.
+pub(super) struct Look {
+    alive: Vec<(i32, u64)>,
+    group: bool,
+    /// Some process could not be judged: in the middle of exec its environment reads as empty.
+    unsure: bool,
+}
+
+impl Tree {
+    /// Takes charge of `child`; until disarmed, its drop kills the tree.
+    pub(super) fn of(child: &Child, marker: &str) -> Self {
+        let root = child
+            .id()
+            .and_then(|id| i32::try_from(id).ok())
+            .unwrap_or(0);
+        let born = stat(root).map(|stat| stat.start);
+        // A marker we carry ourselves would match our own parents and siblings.
+        let inherited = std::env::var_os(MARKER_VAR).is_some_and(|value| value == marker);
+        let marker = (!marker.is_empty() && !inherited)
+            .then(|| format!("{MARKER_VAR}={marker}").into_bytes());
+        let known = born.map(|start| (root, start)).into_iter().collect();
+        Self {
+            root,
+            born,
+            known,
+            marker,
+            armed: true,
+        }
+    }
+
+    /// Finds the run's processes: those known, those that descend from them or are in a group or
+    /// session one of them leads, and (`deep`) those that carry the marker.
+    pub(super) fn look(&mut self, deep: bool) -> Look {
+        let Some(born) = self.born else {
+            let alive = self
+                .group_alive()
+                .then_some((self.root, 0))
+                .into_iter()
+                .collect();
+            return Look {
+                alive,
+                group: true,
+                unsure: false,
+            };
+        };
+        let all = processes(born);
+        let mut unsure = false;
+        for (&pid, stat) in all.iter().filter(|_| deep) {
+            match self.carries_marker(pid, stat) {
+                Some(true) => drop(self.known.insert(pid, stat.start)),
+                Some(false) => {}
+                None => unsure |= stat.alive,
+            }
+        }
+        loop {
+            let ours = |pid: &i32| {
+                let start = self.known.get(pid);
+                start.is_some_and(|start| all.get(pid).is_none_or(|stat| stat.start == *start))
+            };
+            let related = |stat: &Stat| [stat.parent, stat.group, stat.session].iter().any(ours);
+            let new: Vec<(i32, u64)> = all
+                .iter()
+                .filter(|(pid, stat)| !self.knows(**pid, stat) && related(stat))
+                .map(|(pid, stat)| (*pid, stat.start))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            self.known.extend(new);
+        }
+        let mut members = all.clone();
+        members.retain(|pid, stat| stat.alive && self.knows(*pid, stat));
+        // A pid is not reused while a group or session bears it; after that it is forgotten.
+        let led: HashSet<i32> = members
+            .values()
+            .flat_map(|m| [m.group, m.session])
+            .collect();
+        self.known.retain(|pid, start| match all.get(pid) {
+            Some(stat) => stat.start == *start,
+            None => led.contains(pid),
+        });
+        let group = led.contains(&self.root) && self.known.contains_key(&self.root);
+        let mut alive: Vec<(i32, u64)> = members
+            .iter()
+            .map(|(pid, stat)| (*pid, stat.start))
+            .collect();
+        // Parents first: one that loses a child before its own TERM would take it for a failure.
+        alive.sort_by_key(|(pid, start)| (*start, *pid));
+        Look {
+            alive,
+            group,
+            unsure,
+        }
+    }
+
+    /// The tree has been ended: nothing is left to do on drop.
+    pub(super) fn disarm(&mut self) {
+        self.armed = false;
+    }
+
+    fn knows(&self, pid: i32, stat: &Stat) -> bool {
+        self.known.get(&pid) == Some(&stat.start)
+    }
+
+    /// `None` if it cannot be told yet.
+    fn carries_marker(&self, pid: i32, stat: &Stat) -> Option<bool> {
+        if self.knows(pid, stat) {
+            return Some(true);
+        }
+        let Some(marker) = &self.marker else {
+            return Some(false);
+        };
+        let Ok(environ) = environ(pid) else {
+            return Some(false);
+        };
+        let found = environ.split(|b| *b == 0).any(|entry| entry == marker);
+        (found || environ.last() == Some(&0)).then_some(found)
+    }
+
+    fn group_alive(&self) -> bool {
+        target(self.root).is_some_and(|pid| test_kill_process_group(pid).is_ok())
+    }
+
+    fn known_alive(&self) -> bool {
+        let lives = |(pid, start): (&i32, &u64)| {
+            stat(*pid).is_some_and(|stat| stat.alive && stat.start == *start)
+        };
+        if self.born.is_none() {
+            self.group_alive()
+        } else {
+            self.known.iter().any(lives)
+        }
+    }
+
+    /// Asks everyone to end, each once (a second TERM makes some programs skip their cleaning up),
+    /// and after `grace` kills who is left.
+    pub(super) async fn end(&mut self, grace: Duration) {
+        let began = Instant::now();
+        let kill_at = began.checked_add(grace);
+        let mut give_up: Option<Instant> = None;
+        let (mut told, mut unsure_left) = (HashSet::new(), UNSURE_LOOKS);
+        loop {
+            let look = self.look(true);
+            if look.alive.is_empty() {
+                if !look.unsure || unsure_left == 0 {
+                    return;
+                }
+                unsure_left -= 1;
+                sleep(Duration::from_millis(5)).await;
+                continue;
+            }
+            if kill_at.is_some_and(|at| Instant::now() >= at) {
+                let bound = *give_up.get_or_insert_with(|| Instant::now() + KILL_BOUND);
+                if Instant::now() >= bound {
+                    return;
+                }
+                self.kill(&look);
+                self.gone(Some(Instant::now() + Duration::from_millis(50)))
+                    .await;
+            } else {
+                for id in look.alive.into_iter().filter(|id| told.insert(*id)) {
+                    self.signal(id, Signal::TERM);
+                    // A stopped process cannot act on TERM.
+                    self.signal(id, Signal::CONT);
+                }
+                self.gone(kill_at).await;
+            }
+        }
+    }
+
+    /// Waits until nobody known is left, or `until`.
+    async fn gone(&self, until: Option<Instant>) {
+        let mut pause = Duration::from_millis(2);
+        while self.known_alive() && until.is_none_or(|at| Instant::now() < at) {
+            sleep(pause.min(until.map_or(pause, |at| at - Instant::now()))).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    fn kill(&self, look: &Look) {
+        // The group in one go first: signalled one by one, forking processes could outrun us.
+        if let Some(group) = target(self.root).filter(|_| look.group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        for id in &look.alive {
+            self.signal(*id, Signal::KILL);
+        }
+    }
+
+    /// Failures are ignored: the process has ended, or may not be signalled by us.
+    fn signal(&self, (pid, start): (i32, u64), signal: Signal) {
+        if self.born.is_none() {
+            let _ = target(self.root).map(|group| kill_process_group(group, signal));
+        } else if let Some(pid) = target(pid).filter(|_| pid != me()) {
+            let _ = send(pid, start, signal);
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        if !mem::take(&mut self.armed) {
+            return;
+        }
+        let until = Instant::now() + DROP_BOUND;
+        let mut unsure_left = UNSURE_LOOKS;
+        while Instant::now() < until {
+            let look = self.look(true);
+            if look.alive.is_empty() {
+                if !look.unsure || unsure_left == 0 {
+                    return;
+                }
+                unsure_left -= 1;
+            }
+            self.kill(&look);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn me() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// Never 0 or 1, which mean our own group, init or everybody.
+fn target(pid: i32) -> Option<Pid> {
+    // Checked first: `from_raw` panics on negative numbers.
+    if pid > 1 { Pid::from_raw(pid) } else { None }
+}
+
+/// All processes but init and ourselves that started at `born` or later.
+fn processes(born: u64) -> HashMap<i32, Stat> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let theirs = pids.filter(|pid| *pid > 1 && *pid != me());
+    theirs
+        .filter_map(|pid| Some((pid, stat(pid)?)))
+        .filter(|(_, stat)| stat.start >= born)
+        .collect()
+}
+
+/// Read in one go: between two reads an exec may take the old environment away, and what had been
+/// read of it would look like all there is.
+fn environ(pid: i32) -> io::Result<Vec<u8>> {
+    let mut file = fs::File::open(format!("/proc/{pid}/environ"))?;
+    let mut bytes = vec![0; 128 * 1024];
+    let count = file.read(&mut bytes)?;
+    if count < bytes.len() {
+        bytes.truncate(count);
+    } else {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Signals the process that started at `start`, not one that got its pid since.
+#[cfg(target_os = "linux")]
+fn send(pid: Pid, start: u64, signal: Signal) -> Result<(), Errno> {
+    use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
+    // Opened before the check: what the check finds is then what the signal goes to.
+    let handle = pidfd_open(pid, PidfdFlags::empty());
+    if stat(pid.as_raw_nonzero().get()).is_none_or(|stat| stat.start != start) {
+        return Err(Errno::SRCH);
+    }
+    match handle.and_then(|handle| pidfd_send_signal(handle, signal)) {
+        // Old kernels and some sandboxes have no pidfd.
+        Err(error) if error != Errno::SRCH => kill_process(pid, signal),
+        sent => sent,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn send(_: Pid, _: u64, _: Signal) -> Result<(), Errno> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What other systems than Linux get: no /proc, only the group.
+    #[tokio::test]
+    async fn without_proc_the_group_is_ended() {
+        let mut command = tokio::process::Command::new("sh");
+        command.args(["-c", "trap '' TERM; echo up; sleep 300 & wait; sleep 300"]);
+        command
+            .process_group(0)
+            .stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = [0; 3];
+        let stdout = child.stdout.as_mut().unwrap();
+        tokio::io::AsyncReadExt::read_exact(stdout, &mut line)
+            .await
+            .unwrap();
+        let mut tree = Tree::of(&child, "");
+        (tree.born, tree.known) = (None, HashMap::new());
+        let ((), status) = tokio::join!(tree.end(Duration::from_millis(50)), child.wait());
+        assert!(!status.unwrap().success());
+        assert!(!tree.group_alive());
+        tree.disarm();
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn reads_our_own_stat() {
+        let own = stat(me()).unwrap();
+        assert!(own.alive && own.start > 0 && own.parent > 0);
+        assert!(!processes(0).contains_key(&me()));
+        assert!(target(0).is_none() && target(1).is_none() && target(-5).is_none());
+    }
+}

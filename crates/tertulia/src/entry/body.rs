@@ -1,0 +1,444 @@
+//! What may happen to a session. A new feature is a new variant here and an arm in the fold.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::entry::Hash;
+use crate::id::{EntryId, Seq, SessionId};
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Body {
+    /// The session began.
+    Created(Created),
+    /// The session began as a continuation of another's log.
+    Forked(Forked),
+    /// A speaker said something.
+    Message(Message),
+    /// The session got a title.
+    Renamed(Renamed),
+    /// Tags came or went.
+    Tagged(Tagged),
+    /// The session went to the trash.
+    Trashed(Touched),
+    /// The session came back from the trash.
+    Restored(Touched),
+    /// An earlier change was taken back.
+    Undone(Undone),
+    /// An agent failed to answer.
+    Failed(Failed),
+    /// An entry stood here that could not be read any more.
+    Lost(Lost),
+    /// The log was repaired.
+    Repaired(Repaired),
+    /// Something that this version does not know. It is kept as it stands on its line.
+    #[serde(skip)]
+    Unknown(String),
+}
+
+impl Body {
+    /// Reads the body of a line whose type is `kind`.
+    pub(super) fn decode(kind: &str, line: &str) -> Result<Body, serde_json::Error> {
+        Ok(match kind {
+            "created" => Body::Created(serde_json::from_str(line)?),
+            "forked" => Body::Forked(serde_json::from_str(line)?),
+            "message" => Body::Message(serde_json::from_str(line)?),
+            "renamed" => Body::Renamed(serde_json::from_str(line)?),
+            "tagged" => Body::Tagged(serde_json::from_str(line)?),
+            "trashed" => Body::Trashed(serde_json::from_str(line)?),
+            "restored" => Body::Restored(serde_json::from_str(line)?),
+            "undone" => Body::Undone(serde_json::from_str(line)?),
+            "failed" => Body::Failed(serde_json::from_str(line)?),
+            "lost" => Body::Lost(serde_json::from_str(line)?),
+            "repaired" => Body::Repaired(serde_json::from_str(line)?),
+            other => Body::Unknown(other.to_owned()),
+        })
+    }
+
+    /// The name of the variant, as it is written.
+    pub fn kind(&self) -> &str {
+        match self {
+            Body::Created(_) => "created",
+            Body::Forked(_) => "forked",
+            Body::Message(_) => "message",
+            Body::Renamed(_) => "renamed",
+            Body::Tagged(_) => "tagged",
+            Body::Trashed(_) => "trashed",
+            Body::Restored(_) => "restored",
+            Body::Undone(_) => "undone",
+            Body::Failed(_) => "failed",
+            Body::Lost(_) => "lost",
+            Body::Repaired(_) => "repaired",
+            Body::Unknown(kind) => kind,
+        }
+    }
+
+    /// Shows every piece of free text to `visit`, which may change it: so that nothing that people or
+    /// agents wrote reaches the disk unseen.
+    pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
+        match self {
+            Body::Created(created) => {
+                created.title.iter_mut().for_each(visit);
+            }
+            Body::Forked(forked) => forked.title.iter_mut().for_each(visit),
+            Body::Message(message) => {
+                visit(&mut message.content);
+                for call in &mut message.tool_calls {
+                    for_each_string(&mut call.arguments, visit);
+                }
+            }
+            Body::Renamed(renamed) => visit(&mut renamed.title),
+            Body::Tagged(tagged) => tagged.add.iter_mut().for_each(visit),
+            Body::Failed(failed) => visit(&mut failed.message),
+            Body::Trashed(_)
+            | Body::Restored(_)
+            | Body::Undone(_)
+            | Body::Lost(_)
+            | Body::Repaired(_)
+            | Body::Unknown(_) => {}
+        }
+    }
+
+    /// The text by which the entry can be found; empty where there is nothing to find.
+    pub fn searchable(&self) -> String {
+        match self {
+            Body::Created(Created {
+                title: Some(title), ..
+            })
+            | Body::Forked(Forked {
+                title: Some(title), ..
+            })
+            | Body::Renamed(Renamed { title, .. }) => title.clone(),
+            Body::Message(message) => {
+                let mut text = message.content.clone();
+                for call in &message.tool_calls {
+                    text.push('\n');
+                    text.push_str(&call.name);
+                    append_strings(&call.arguments, &mut text);
+                }
+                text
+            }
+            Body::Failed(failed) => failed.message.clone(),
+            _ => String::new(),
+        }
+    }
+}
+
+fn for_each_string(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => visit(text),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| for_each_string(value, visit)),
+        Value::Object(fields) => {
+            fields
+                .values_mut()
+                .for_each(|value| for_each_string(value, visit));
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn append_strings(value: &Value, text: &mut String) {
+    match value {
+        Value::String(string) => {
+            text.push('\n');
+            text.push_str(string);
+        }
+        Value::Array(values) => values.iter().for_each(|value| append_strings(value, text)),
+        Value::Object(fields) => fields
+            .values()
+            .for_each(|value| append_strings(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// What kind of conversation a session is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// One assistant.
+    #[default]
+    Chat,
+    /// Several agents and people.
+    Team,
+    /// An instructor and a worker.
+    Pair,
+}
+
+impl Kind {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Chat => "chat",
+            Kind::Team => "team",
+            Kind::Pair => "pair",
+        }
+    }
+}
+
+/// The beginning of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Created {
+    /// The session's own id.
+    pub session: SessionId,
+    /// What kind of conversation.
+    pub kind: Kind,
+    /// A title, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The team, for team sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// The project it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The folder it was begun in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// The beginning of a session that continues another's log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The session's own id.
+    pub session: SessionId,
+    /// What it continues.
+    pub from: Origin,
+    /// How the two are related.
+    pub relation: Relation,
+    /// A title, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The project it belongs to, where that is not the original's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The folder it was begun in, where that is not the original's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// The entry that a fork continues from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The session.
+    pub id: SessionId,
+    /// The last entry that both share.
+    pub seq: Seq,
+    /// That entry's hash.
+    pub hash: Hash,
+}
+
+/// How a session came from another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Relation {
+    /// Somebody asked for a fork.
+    Fork,
+    /// Two wrote at once; the second's words went on here.
+    Conflict,
+    /// Two sessions were put together.
+    Merge,
+    /// The human side was played again.
+    Replay,
+}
+
+impl Relation {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Relation::Fork => "fork",
+            Relation::Conflict => "conflict",
+            Relation::Merge => "merge",
+            Relation::Replay => "replay",
+        }
+    }
+}
+
+/// Something that a speaker said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who.
+    pub speaker: Speaker,
+    /// In which role an agent reads it.
+    pub role: Role,
+    /// The words, byte for byte.
+    pub content: String,
+    /// The thread within the session, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The tools that it calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The tool call that it answers, in the role `tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// What it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The model that said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whether it was cut off before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Speaker {
+    /// A stable id.
+    pub id: String,
+    /// The name that commands and markers use.
+    pub name: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// What kind of speaker.
+    #[serde(rename = "type")]
+    pub kind: SpeakerKind,
+}
+
+impl Speaker {
+    /// A speaker whose id, name and display name are one.
+    pub fn plain(name: &str, kind: SpeakerKind) -> Speaker {
+        Speaker {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            kind,
+        }
+    }
+}
+
+/// What kind of speaker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeakerKind {
+    /// A person.
+    Human,
+    /// An agent.
+    Ai,
+    /// The program.
+    System,
+    /// A tool.
+    Tool,
+}
+
+/// In which role an agent reads a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The one who asks.
+    User,
+    /// The one who answers.
+    Assistant,
+    /// Instructions.
+    System,
+    /// A tool's result.
+    Tool,
+}
+
+impl Role {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+/// A tool that an agent wants to use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The call's id, which its result names.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What it is given.
+    pub arguments: Value,
+}
+
+/// The tokens of one answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+}
+
+/// A new title.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Renamed {
+    /// The title.
+    pub title: String,
+    /// The command that did it; one command may touch several sessions.
+    pub operation: EntryId,
+}
+
+/// Tags that came and went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tagged {
+    /// Tags that the session has from now on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add: Vec<String>,
+    /// Tags that it no longer has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove: Vec<String>,
+    /// The command that did it.
+    pub operation: EntryId,
+}
+
+/// A change that needs no more words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Touched {
+    /// The command that did it.
+    pub operation: EntryId,
+}
+
+/// A change taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Undone {
+    /// The change's place.
+    pub change: Seq,
+    /// The command that did it.
+    pub operation: EntryId,
+}
+
+/// An agent's failure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The agent.
+    pub agent: String,
+    /// What kind of failure, as [`crate::agent::FailureKind`] names it.
+    pub kind: String,
+    /// What went wrong, in words.
+    pub message: String,
+    /// When it may be tried again, where the agent said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+}
+
+/// What stands in the place of an entry that a repair could not read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lost {
+    /// What was wrong with it.
+    pub reason: String,
+}
+
+/// What a repair did to a log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Repaired {
+    /// The places of entries that are lost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<Seq>,
+    /// The places of entries that can be read but are not what was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubtful: Vec<Seq>,
+}

@@ -1,0 +1,184 @@
+//! The line: written one way, read back the same, and every change to it found.
+
+use proptest::prelude::*;
+use uuid::Uuid;
+
+use super::*;
+
+fn unsealed(body: Body) -> Unsealed {
+    Unsealed {
+        id: EntryId::new(Uuid::from_u128(7)),
+        at: "2026-11-15T20:46:27.5Z".parse().unwrap(),
+        body,
+        redacted: BTreeMap::new(),
+    }
+}
+
+fn said(content: &str) -> Body {
+    Body::Message(Message {
+        speaker: Speaker::plain("you", SpeakerKind::Human),
+        role: Role::User,
+        content: content.to_owned(),
+        thread: None,
+        tool_calls: vec![],
+        tool_call_id: None,
+        usage: None,
+        model: None,
+        interrupted: false,
+    })
+}
+
+fn seal(body: Body) -> Entry {
+    Entry::seal(&Head::START, vec![unsealed(body)])
+        .unwrap()
+        .remove(0)
+}
+
+/// The form at rest is a promise to every store out there: this line must never need a new spelling.
+#[test]
+fn the_line_is_written_one_way() {
+    let entry = seal(said("hello\n\"you\""));
+    assert_eq!(
+        entry.line(),
+        concat!(
+            r#"{"v":1,"seq":1,"id":"00000000-0000-0000-0000-000000000007","at":"2026-11-15T20:46:27.5Z","#,
+            r#""type":"message","speaker":{"id":"you","name":"you","displayName":"you","type":"human"},"#,
+            r#""role":"user","content":"hello\n\"you\"","#,
+            r#""hash":"88ff2379df8ef3d6d9dbf1c22fdb80e13b2a8f6a0bd5b8bd9b9d7f54e5e3cb46"}"#
+        )
+        .replace("88ff2379df8ef3d6d9dbf1c22fdb80e13b2a8f6a0bd5b8bd9b9d7f54e5e3cb46", &entry.hash.to_string())
+    );
+    assert_eq!(Entry::decode(entry.line().as_bytes()).unwrap(), entry);
+}
+
+#[test]
+fn an_append_of_several_says_how_many_follow() {
+    let entries =
+        Entry::seal(&Head::START, vec![unsealed(said("a")), unsealed(said("b"))]).unwrap();
+    assert_eq!(
+        entries.iter().map(|entry| entry.then).collect::<Vec<_>>(),
+        [1, 0]
+    );
+    assert!(entries[0].follows(&Head::START));
+    assert!(entries[1].follows(&entries[0].head()));
+    assert!(!entries[1].follows(&Head::START));
+}
+
+#[test]
+fn a_later_version_is_told_from_damage() {
+    let line = seal(said("x")).line().replacen("\"v\":1", "\"v\":2", 1);
+    assert!(matches!(
+        Entry::decode(line.as_bytes()),
+        Err(EntryError::Newer { found: 2 })
+    ));
+    assert!(matches!(
+        Entry::decode(b"{\"v\":9,\"everything\":\"else differs\"}"),
+        Err(EntryError::Newer { found: 9 })
+    ));
+    for damaged in ["", "{", "{}", "null", "{\"v\":1}", "[1]"] {
+        assert!(
+            matches!(
+                Entry::decode(damaged.as_bytes()),
+                Err(EntryError::Unreadable { .. })
+            ),
+            "{damaged}"
+        );
+    }
+    assert!(matches!(
+        Entry::decode(&[0xff, 0xfe]),
+        Err(EntryError::NotUtf8)
+    ));
+}
+
+#[test]
+fn an_unknown_type_and_unknown_fields_survive() {
+    let known = seal(said("x"));
+    let content = known.line()[..known.line().len() - HASH_TAIL].replacen(
+        "\"type\":\"message\"",
+        "\"type\":\"gesture\",\"new\":[1]",
+        1,
+    );
+    let hash = Hash::of(&Hash::NONE, content.as_bytes());
+    let line = format!("{content}{HASH_FIELD}{hash}\"}}");
+    let entry = Entry::decode(line.as_bytes()).unwrap();
+    assert_eq!(entry.body, Body::Unknown("gesture".into()));
+    assert_eq!(entry.line(), line);
+    assert!(entry.follows(&Head::START));
+}
+
+fn bodies() -> impl Strategy<Value = Body> {
+    let operation = EntryId::new(Uuid::from_u128(9));
+    let session = crate::id::SessionId::new(Uuid::from_u128(3));
+    let text = "\\PC{0,20}|[\\x00-\\x7f]{0,20}|[漢字かな🙂é\\n\\t ]{0,9}";
+    prop_oneof![
+        (text, any::<bool>(), any::<Option<u64>>()).prop_map(|(content, interrupted, tokens)| {
+            Body::Message(Message {
+                interrupted,
+                usage: tokens.map(|input| Usage { input, output: 1 }),
+                tool_calls: vec![ToolCall {
+                    id: "call".into(),
+                    name: content.clone(),
+                    arguments: serde_json::json!({ "z": content, "a": [1, null] }),
+                }],
+                ..match said(&content) {
+                    Body::Message(message) => message,
+                    _ => unreachable!(),
+                }
+            })
+        }),
+        text.prop_map(move |title| Body::Renamed(Renamed { title, operation })),
+        text.prop_map(move |tag| Body::Tagged(Tagged {
+            add: vec![tag],
+            remove: vec![],
+            operation
+        })),
+        any::<Option<u8>>().prop_map(move |title| Body::Created(Created {
+            session,
+            kind: Kind::Team,
+            title: title.map(|n| n.to_string()),
+            team: Some("a b".into()),
+            project: None,
+            cwd: None,
+        })),
+        Just(Body::Trashed(Touched { operation })),
+        any::<u64>().prop_map(move |n| Body::Undone(Undone {
+            change: Seq(n),
+            operation
+        })),
+        text.prop_map(|message| Body::Failed(Failed {
+            agent: "a".into(),
+            kind: "timeout".into(),
+            message,
+            retry_at: None,
+        })),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn lines_round_trip(body in bodies()) {
+        let entry = seal(body);
+        prop_assert!(!entry.line().contains('\n'));
+        let read = Entry::decode(entry.line().as_bytes()).unwrap();
+        prop_assert_eq!(&read, &entry);
+        prop_assert!(read.follows(&Head::START));
+    }
+
+    #[test]
+    fn every_changed_byte_is_found(body in bodies(), at: prop::sample::Index, bit in 0u8..8) {
+        let entry = seal(body);
+        let mut bytes = entry.line().as_bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= 1 << bit;
+        // In the hash itself upper and lower case spell the same digit.
+        prop_assume!(!bytes.eq_ignore_ascii_case(entry.line().as_bytes()) || at < bytes.len() - HASH_TAIL);
+        if let Ok(read) = Entry::decode(&bytes) {
+            prop_assert!(!read.follows(&Head::START));
+        }
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes: Vec<u8>) {
+        let _ = Entry::decode(&bytes);
+    }
+}

@@ -1,0 +1,24 @@
+//! Sessions of people and AI agents: one durable, hashed, append-only log per conversation.
+//!
+//! The flow is the table of contents:
+//!
+//! ```text
+//! input → conversation → agent → entry → store → query / session / formats
+//! ```
+//!
+//! Deciding is pure and lives in [`id`], [`entry`], [`session`], [`query`], [`words`], [`formats`],
+//! [`redact`] and [`conversation`]; doing (disk, processes) lives in [`agent`], [`store`] and
+//! [`conversation::run`]. The library knows no terminal, no environment, no home directory and no
+//! clock: whoever embeds it passes these in as values.
+
+pub mod agent;
+pub mod entry;
+pub mod redact;
+
+pub mod id;
+pub mod query;
+
+pub mod session;
+pub mod stamp;
+pub mod store;
+pub mod words;

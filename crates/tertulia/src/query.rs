@@ -1,0 +1,306 @@
+//! What one may ask any store: lists, look-ups and searches, in plain data.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+
+use crate::entry::{Entry, Kind, Role, Speaker};
+use crate::id::{Seq, SessionId};
+use crate::session::Summary;
+use crate::words::{Snippet, Words};
+
+/// How wide a snippet is, in characters.
+const SNIPPET_WIDTH: usize = 120;
+
+/// Which sessions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// Only of this project.
+    pub project: Option<String>,
+    /// Only of this kind.
+    pub kind: Option<Kind>,
+    /// Only of this team.
+    pub team: Option<String>,
+    /// Only with this tag.
+    pub tag: Option<String>,
+    /// Only spoken in at or after this moment.
+    pub since: Option<Timestamp>,
+    /// Only spoken in before this moment.
+    pub until: Option<Timestamp>,
+    /// Whether the trash counts.
+    pub trash: Trash,
+    /// Which come first.
+    pub order: Order,
+}
+
+/// Whether sessions in the trash count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trash {
+    /// Only what is not in the trash.
+    #[default]
+    Without,
+    /// Only what is in the trash.
+    Only,
+    /// Both.
+    With,
+}
+
+/// Which sessions come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The one in which somebody spoke last.
+    #[default]
+    Updated,
+    /// The one that was last changed by a command that can be taken back; others are left out.
+    Changed,
+}
+
+impl Filter {
+    /// Whether a session is meant.
+    pub fn matches(&self, summary: &Summary) -> bool {
+        fn is<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
+            wanted.is_none() || wanted == found
+        }
+        is(self.project.as_ref(), summary.project.as_ref())
+            && is(self.kind.as_ref(), Some(&summary.kind))
+            && is(self.team.as_ref(), summary.team.as_ref())
+            && self
+                .tag
+                .as_ref()
+                .is_none_or(|tag| summary.tags.contains(tag))
+            && self.since.is_none_or(|since| summary.updated_at >= since)
+            && self.until.is_none_or(|until| summary.updated_at < until)
+            && match self.trash {
+                Trash::Without => summary.trashed_at.is_none(),
+                Trash::Only => summary.trashed_at.is_some(),
+                Trash::With => true,
+            }
+            && (self.order == Order::Updated || summary.changed_at().is_some())
+    }
+
+    /// The moment by which a session is sorted.
+    pub fn sort_key(&self, summary: &Summary) -> Timestamp {
+        match self.order {
+            Order::Updated => summary.updated_at,
+            Order::Changed => summary.changed_at().unwrap_or(summary.updated_at),
+        }
+    }
+}
+
+/// A piece of a long answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// At most so many.
+    pub limit: usize,
+    /// After the row where an earlier page ended.
+    pub cursor: Option<Cursor>,
+}
+
+impl Page {
+    /// The first `limit` rows.
+    pub const fn first(limit: usize) -> Page {
+        Page {
+            limit,
+            cursor: None,
+        }
+    }
+}
+
+/// Where a page ended. People pass it on without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The sort key of the last row.
+    pub at: Timestamp,
+    /// The last row's session.
+    pub id: SessionId,
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.at.as_microsecond(), self.id)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = QueryError;
+
+    fn from_str(text: &str) -> Result<Cursor, QueryError> {
+        let read = || {
+            let (at, id) = text.split_once('.')?;
+            Some(Cursor {
+                at: Timestamp::from_microsecond(at.parse().ok()?).ok()?,
+                id: id.parse().ok()?,
+            })
+        };
+        read().ok_or_else(|| QueryError::BadCursor(text.to_owned()))
+    }
+}
+
+/// Sessions, newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The rows of this page.
+    pub rows: Vec<Row>,
+    /// What the filter's project and the trash kept out of sight.
+    pub hidden: Hidden,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Cursor>,
+}
+
+/// One session of a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The session.
+    pub summary: Summary,
+    /// Whether a running program has it open.
+    pub open: bool,
+}
+
+/// How many sessions a list does not show, and why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// They belong to other projects.
+    pub elsewhere: u64,
+    /// They are in the trash.
+    pub trashed: u64,
+}
+
+impl Hidden {
+    /// All that are hidden.
+    pub const fn total(self) -> u64 {
+        self.elsewhere + self.trashed
+    }
+}
+
+/// How a session is looked up by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// By its full id.
+    Id(SessionId),
+    /// By the beginning or the end of its id.
+    Part(String),
+    /// By its exact title.
+    Title(String),
+}
+
+impl Lookup {
+    /// Whether a session is meant.
+    pub fn matches(&self, summary: &Summary) -> bool {
+        match self {
+            Lookup::Id(id) => summary.id == *id,
+            Lookup::Part(part) => {
+                let id = summary.id.to_string();
+                id.starts_with(part.as_str()) || id.ends_with(part.as_str())
+            }
+            Lookup::Title(title) => summary.title.as_deref() == Some(title),
+        }
+    }
+}
+
+/// What to search for, and where.
+#[derive(Clone, Debug)]
+pub struct SearchQuery {
+    /// The words.
+    pub words: Words,
+    /// In which sessions.
+    pub filter: Filter,
+    /// Only said by this speaker (id, name or display name).
+    pub speaker: Option<String>,
+    /// Only said in this role.
+    pub role: Option<Role>,
+    /// At most so many hits.
+    pub limit: usize,
+}
+
+impl SearchQuery {
+    /// Whether an entry with the words is meant: said by the right speaker in the right role.
+    pub fn admits(&self, entry: &Entry) -> bool {
+        let message = entry.message();
+        let speaker = self.speaker.as_ref().is_none_or(|wanted| {
+            message.is_some_and(|message| {
+                let speaker = &message.speaker;
+                [&speaker.id, &speaker.name, &speaker.display_name]
+                    .into_iter()
+                    .any(|name| name.eq_ignore_ascii_case(wanted))
+            })
+        });
+        speaker
+            && self
+                .role
+                .is_none_or(|role| message.is_some_and(|message| message.role == role))
+    }
+}
+
+/// What a search found.
+#[derive(Clone, Debug, Default)]
+pub struct Hits {
+    /// The best of the newest, best first.
+    pub hits: Vec<Hit>,
+    /// How many there are, as far as they were counted.
+    pub total: u64,
+    /// Whether there may be more than `total`.
+    pub more: bool,
+    /// How many of those seen lie in other projects than the filter's.
+    pub elsewhere: u64,
+}
+
+impl Hits {
+    /// Counts an entry in, and weighs it unless it is only counted.
+    pub fn add(
+        &mut self,
+        query: &SearchQuery,
+        entry: &Entry,
+        summary: &Summary,
+        counted_only: bool,
+    ) {
+        self.total += 1;
+        if counted_only {
+            return;
+        }
+        let text = entry.body.searchable();
+        self.hits.push(Hit {
+            session: summary.id,
+            title: summary.title.clone(),
+            seq: entry.seq,
+            speaker: entry.message().map(|message| message.speaker.clone()),
+            at: entry.at,
+            snippet: query.words.snippet(&text, SNIPPET_WIDTH),
+            score: query.words.score(&text),
+        });
+    }
+
+    /// Puts the best first, the newest of equals, and keeps as many as were asked for.
+    pub fn rank(&mut self, limit: usize) {
+        self.hits
+            .sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
+        self.hits.truncate(limit);
+    }
+}
+
+/// One entry that a search found.
+#[derive(Clone, Debug)]
+pub struct Hit {
+    /// The session.
+    pub session: SessionId,
+    /// Its title.
+    pub title: Option<String>,
+    /// The entry.
+    pub seq: Seq,
+    /// Who said it, if it is a message.
+    pub speaker: Option<Speaker>,
+    /// When.
+    pub at: Timestamp,
+    /// The words around the place.
+    pub snippet: Snippet,
+    /// How well it fits; more is better.
+    pub score: f64,
+}
+
+/// Why a question cannot be asked.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum QueryError {
+    /// The cursor is not one that an earlier page gave out.
+    #[error("'{0}' is not a cursor: take the value of \"next\" from the page before")]
+    BadCursor(String),
+}

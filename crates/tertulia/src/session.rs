@@ -1,0 +1,428 @@
+//! A session is a fold over its entries: title, tags, counts, state and family are derived, never kept
+//! beside the log.
+
+#[cfg(test)]
+mod tests;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
+use crate::id::{EntryId, Seq, SessionId};
+
+/// How many characters of the first message stand in for a title.
+const TITLE_LENGTH: usize = 60;
+/// How many changes can be taken back, one after the other.
+const UNDO_DEPTH: usize = 20;
+
+/// What a list shows of a session: a fold that stays small however long the log is, so that each
+/// append can carry it on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Which session.
+    pub id: SessionId,
+    /// What kind of conversation.
+    pub kind: Kind,
+    /// The title: as given, or the beginning of the first message.
+    pub title: Option<String>,
+    /// Whether somebody gave the title.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub titled: bool,
+    /// The team, for team sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// The project it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// The folder it was begun in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Its tags, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// When somebody last spoke in it. Tidying up (titles, tags) leaves it alone.
+    pub updated_at: Timestamp,
+    /// How many messages.
+    pub messages: u64,
+    /// Their tokens.
+    pub tokens: Usage,
+    /// The agents that spoke, in order of appearance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// The model of the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it continues, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Who has the floor.
+    pub status: Status,
+    /// Since when it is in the trash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trashed_at: Option<Timestamp>,
+    /// The changes that can be taken back, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// The size of its log, shared beginning included.
+    pub bytes: u64,
+    /// The end of its log.
+    pub head: Head,
+}
+
+/// The session that a fork continues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Which session.
+    pub id: SessionId,
+    /// The last entry that both share.
+    pub seq: Seq,
+    /// How they are related.
+    pub relation: Relation,
+}
+
+/// Who has the floor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// An answer is due.
+    Active,
+    /// A human may speak.
+    Paused,
+}
+
+impl Status {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Active => "active",
+            Status::Paused => "paused",
+        }
+    }
+}
+
+/// A change that can be taken back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The entry that made it.
+    pub seq: Seq,
+    /// When.
+    pub at: Timestamp,
+    /// The command that made it.
+    pub operation: EntryId,
+    /// What it replaced.
+    pub before: Before,
+}
+
+/// What a change replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Before {
+    /// The title, and whether it was given.
+    Title(Option<String>, bool),
+    /// The tags.
+    Tags(Vec<String>),
+    /// The time at which it went to the trash, if it was there.
+    Trash(Option<Timestamp>),
+}
+
+impl Summary {
+    /// A session of which nothing is known but its id.
+    pub fn blank(id: SessionId) -> Summary {
+        Summary {
+            id,
+            kind: Kind::Chat,
+            title: None,
+            titled: false,
+            team: None,
+            project: None,
+            cwd: None,
+            tags: Vec::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            messages: 0,
+            tokens: Usage::default(),
+            agents: Vec::new(),
+            model: None,
+            parent: None,
+            status: Status::Paused,
+            trashed_at: None,
+            changes: Vec::new(),
+            bytes: 0,
+            head: Head::START,
+        }
+    }
+
+    /// Folds a log.
+    pub fn of<'a>(id: SessionId, entries: impl IntoIterator<Item = &'a Entry>) -> Summary {
+        let mut summary = Summary::blank(id);
+        for entry in entries {
+            summary.apply(entry);
+        }
+        summary
+    }
+
+    /// The same session with one more entry.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.head = entry.head();
+        self.bytes += entry.line().len() as u64 + 1;
+        match &entry.body {
+            Body::Created(created) => {
+                self.id = created.session;
+                self.kind = created.kind;
+                self.title.clone_from(&created.title);
+                self.titled = created.title.is_some();
+                self.team.clone_from(&created.team);
+                self.project.clone_from(&created.project);
+                self.cwd.clone_from(&created.cwd);
+                self.created_at = entry.at;
+                self.updated_at = entry.at;
+            }
+            Body::Forked(_) => self.fork(entry),
+            Body::Message(message) => self.hear(entry.at, message),
+            Body::Failed(_) => {
+                self.status = Status::Paused;
+                self.updated_at = self.updated_at.max(entry.at);
+            }
+            Body::Renamed(renamed) => {
+                let before = Before::Title(self.title.replace(renamed.title.clone()), self.titled);
+                self.titled = true;
+                self.remember(entry, renamed.operation, before);
+            }
+            Body::Tagged(tagged) => {
+                let before = Before::Tags(self.tags.clone());
+                self.tags.retain(|tag| !tagged.remove.contains(tag));
+                self.tags.extend(tagged.add.iter().cloned());
+                self.tags.sort();
+                self.tags.dedup();
+                self.remember(entry, tagged.operation, before);
+            }
+            Body::Trashed(touched) => {
+                let before = Before::Trash(self.trashed_at.replace(entry.at));
+                self.remember(entry, touched.operation, before);
+            }
+            Body::Restored(touched) => {
+                let before = Before::Trash(self.trashed_at.take());
+                self.remember(entry, touched.operation, before);
+            }
+            Body::Undone(undone) => self.take_back(undone.change),
+            Body::Lost(_) | Body::Repaired(_) | Body::Unknown(_) => {}
+        }
+    }
+
+    fn fork(&mut self, entry: &Entry) {
+        let Body::Forked(forked) = &entry.body else {
+            return;
+        };
+        self.id = forked.session;
+        self.parent = Some(Parent {
+            id: forked.from.id,
+            seq: forked.from.seq,
+            relation: forked.relation,
+        });
+        if let Some(title) = &forked.title {
+            self.title = Some(title.clone());
+            self.titled = true;
+        } else if let Some(title) = &self.title
+            && !title.ends_with(" (fork)")
+        {
+            self.title = Some(format!("{title} (fork)"));
+        }
+        if forked.project.is_some() {
+            self.project.clone_from(&forked.project);
+        }
+        if forked.cwd.is_some() {
+            self.cwd.clone_from(&forked.cwd);
+        }
+        self.created_at = entry.at;
+        self.updated_at = entry.at;
+        // What was done to the original is the original's to take back, and its trash is not ours.
+        self.changes.clear();
+        self.trashed_at = None;
+    }
+
+    fn hear(&mut self, at: Timestamp, message: &Message) {
+        self.messages += 1;
+        self.updated_at = self.updated_at.max(at);
+        if self.title.is_none() && message.speaker.kind == SpeakerKind::Human {
+            self.title = title_from(&message.content);
+        }
+        if let Some(usage) = message.usage {
+            self.tokens.input += usage.input;
+            self.tokens.output += usage.output;
+        }
+        match message.speaker.kind {
+            SpeakerKind::Human => self.status = Status::Active,
+            SpeakerKind::Ai => {
+                self.status = Status::Paused;
+                if !self.agents.contains(&message.speaker.name) {
+                    self.agents.push(message.speaker.name.clone());
+                }
+                if message.model.is_some() {
+                    self.model.clone_from(&message.model);
+                }
+            }
+            SpeakerKind::System | SpeakerKind::Tool => {}
+        }
+    }
+
+    fn remember(&mut self, entry: &Entry, operation: EntryId, before: Before) {
+        if self.changes.len() == UNDO_DEPTH {
+            self.changes.remove(0);
+        }
+        self.changes.push(Change {
+            seq: entry.seq,
+            at: entry.at,
+            operation,
+            before,
+        });
+    }
+
+    fn take_back(&mut self, change: Seq) {
+        // Only the newest can be taken back, or later ones would be undone with it.
+        if self.changes.last().is_none_or(|last| last.seq != change) {
+            return;
+        }
+        match self.changes.pop().map(|change| change.before) {
+            Some(Before::Title(title, titled)) => {
+                self.title = title;
+                self.titled = titled;
+            }
+            Some(Before::Tags(tags)) => self.tags = tags,
+            Some(Before::Trash(trashed_at)) => self.trashed_at = trashed_at,
+            None => {}
+        }
+    }
+
+    /// When the newest change was made that can be taken back.
+    pub fn changed_at(&self) -> Option<Timestamp> {
+        self.changes.last().map(|change| change.at)
+    }
+
+    /// The title, or words that say that there is none.
+    pub fn title_or_untitled(&self) -> &str {
+        self.title.as_deref().unwrap_or("(untitled)")
+    }
+
+    /// The state in one word, for lists.
+    pub fn state(&self) -> &'static str {
+        if self.trashed_at.is_some() {
+            "trashed"
+        } else {
+            self.status.name()
+        }
+    }
+}
+
+/// The first line that says something, cut at a word where that loses little.
+fn title_from(content: &str) -> Option<String> {
+    let line = content
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())?;
+    let line: String = line
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if line.chars().count() <= TITLE_LENGTH {
+        return Some(line);
+    }
+    let cut: String = line.chars().take(TITLE_LENGTH - 1).collect();
+    let at_word = cut.rfind(' ').filter(|&at| at > cut.len() * 2 / 3);
+    Some(format!("{}…", &cut[..at_word.unwrap_or(cut.len())]))
+}
+
+/// A piece of a log as it was read: what is readable, and what is not.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+    /// What could not be read, or is not what was written.
+    pub damage: Vec<Damage>,
+}
+
+/// An entry that is not as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// Which session.
+    pub session: SessionId,
+    /// Its place.
+    pub seq: Seq,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Log {
+    /// Reads lines that should follow `before`, noting what is missing, unreadable or altered. Without
+    /// a known parent the first line is taken as it is.
+    pub fn read(session: SessionId, before: Option<Head>, after: Seq, lines: &[Line]) -> Log {
+        let mut log = Log::default();
+        let mut expected = after.next();
+        let mut parent = before;
+        for line in lines {
+            while expected < line.seq {
+                log.note(session, expected, "it is missing");
+                expected = expected.next();
+                parent = None;
+            }
+            match Entry::decode(&line.bytes) {
+                Err(error) => {
+                    log.note(session, line.seq, &error.to_string());
+                    parent = None;
+                }
+                Ok(entry) if entry.seq != line.seq => {
+                    log.note(
+                        session,
+                        line.seq,
+                        &format!("it calls itself entry {}", entry.seq),
+                    );
+                    parent = None;
+                }
+                Ok(entry) => {
+                    if parent.is_some_and(|parent| !entry.follows(&parent)) {
+                        log.note(session, line.seq, "it does not match its hash");
+                    }
+                    parent = Some(entry.head());
+                    log.entries.push(entry);
+                }
+            }
+            expected = line.seq.next();
+        }
+        log
+    }
+
+    /// The messages, in order.
+    pub fn messages(&self) -> impl Iterator<Item = (&Entry, &Message)> {
+        self.entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.message()?)))
+    }
+
+    fn note(&mut self, session: SessionId, seq: Seq, reason: &str) {
+        self.damage.push(Damage {
+            session,
+            seq,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// One line of a log as a store gives it out: unread, so that copying needs no parsing and a damaged
+/// line hides no other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Its place.
+    pub seq: Seq,
+    /// Its bytes, without a line feed.
+    pub bytes: Vec<u8>,
+}
+
+impl From<&Entry> for Line {
+    fn from(entry: &Entry) -> Line {
+        Line {
+            seq: entry.seq,
+            bytes: entry.line().as_bytes().to_vec(),
+        }
+    }
+}

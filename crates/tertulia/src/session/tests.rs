@@ -1,0 +1,243 @@
+//! The fold: what a log makes of a session.
+
+use std::collections::BTreeMap;
+
+use uuid::Uuid;
+
+use super::*;
+use crate::entry::{
+    Created, Forked, Origin, Renamed, Role, Speaker, Tagged, Touched, Undone, Unsealed,
+};
+
+fn id(n: u128) -> SessionId {
+    SessionId::new(Uuid::from_u128(n))
+}
+
+fn operation(n: u128) -> EntryId {
+    EntryId::new(Uuid::from_u128(n))
+}
+
+fn sealed(bodies: Vec<Body>) -> Vec<Entry> {
+    let mut head = Head::START;
+    let mut second = 0;
+    let mut entries = Vec::new();
+    for body in bodies {
+        second += 1;
+        let new = Unsealed {
+            id: operation(1000 + second as u128),
+            at: Timestamp::from_second(second).unwrap(),
+            body,
+            redacted: BTreeMap::new(),
+        };
+        let entry = Entry::seal(&head, vec![new]).unwrap().remove(0);
+        head = entry.head();
+        entries.push(entry);
+    }
+    entries
+}
+
+fn created() -> Body {
+    Body::Created(Created {
+        session: id(1),
+        kind: Kind::Chat,
+        title: None,
+        team: None,
+        project: Some("p".into()),
+        cwd: None,
+    })
+}
+
+fn said(kind: SpeakerKind, content: &str) -> Body {
+    Body::Message(Message {
+        speaker: Speaker::plain(
+            if kind == SpeakerKind::Ai {
+                "demo"
+            } else {
+                "you"
+            },
+            kind,
+        ),
+        role: Role::User,
+        content: content.into(),
+        thread: None,
+        tool_calls: vec![],
+        tool_call_id: None,
+        usage: (kind == SpeakerKind::Ai).then_some(Usage {
+            input: 3,
+            output: 4,
+        }),
+        model: (kind == SpeakerKind::Ai).then(|| "m1".to_owned()),
+        interrupted: false,
+    })
+}
+
+fn fold(bodies: Vec<Body>) -> Summary {
+    Summary::of(id(1), &sealed(bodies))
+}
+
+#[test]
+fn a_talk_has_title_counts_and_state() {
+    let asked = fold(vec![
+        created(),
+        said(SpeakerKind::Human, "\n  What is a tertulia?\nmore"),
+    ]);
+    assert_eq!(asked.title.as_deref(), Some("What is a tertulia?"));
+    assert_eq!((asked.messages, asked.state()), (1, "active"));
+
+    let answered = fold(vec![
+        created(),
+        said(SpeakerKind::Human, "a"),
+        said(SpeakerKind::Ai, "b"),
+    ]);
+    assert_eq!((answered.messages, answered.state()), (2, "paused"));
+    assert_eq!(
+        answered.tokens,
+        Usage {
+            input: 3,
+            output: 4
+        }
+    );
+    assert_eq!(
+        (answered.agents, answered.model),
+        (vec!["demo".to_owned()], Some("m1".into()))
+    );
+    assert_eq!(answered.updated_at, Timestamp::from_second(3).unwrap());
+}
+
+#[test]
+fn long_first_lines_are_cut_between_words() {
+    let check = |content: &str, expected: &str| {
+        assert_eq!(title_from(content).as_deref(), Some(expected));
+    };
+    check(
+        &"word ".repeat(30),
+        &format!("{}…", "word ".repeat(11).trim_end()),
+    );
+    check(&"漢".repeat(100), &format!("{}…", "漢".repeat(59)));
+    check("a\tb", "a b");
+    assert_eq!(title_from(" \n\n "), None);
+}
+
+#[test]
+fn changes_are_taken_back_in_order() {
+    let rename = |title: &str, n| {
+        Body::Renamed(Renamed {
+            title: title.into(),
+            operation: operation(n),
+        })
+    };
+    let tag = |tag: &str, n| {
+        Body::Tagged(Tagged {
+            add: vec![tag.into()],
+            remove: vec![],
+            operation: operation(n),
+        })
+    };
+    let undo = |change| {
+        Body::Undone(Undone {
+            change: Seq(change),
+            operation: operation(99),
+        })
+    };
+    let mut log = vec![
+        created(),
+        said(SpeakerKind::Human, "first"),
+        rename("A", 1),
+        tag("x", 2),
+    ];
+    let summary = fold(log.clone());
+    assert_eq!(
+        (summary.title.as_deref(), summary.tags.len()),
+        (Some("A"), 1)
+    );
+    // Tidying up does not make a session newer.
+    assert_eq!(summary.updated_at, Timestamp::from_second(2).unwrap());
+
+    log.push(Body::Trashed(Touched {
+        operation: operation(3),
+    }));
+    assert_eq!(fold(log.clone()).state(), "trashed");
+    log.push(undo(5));
+    assert_eq!(fold(log.clone()).state(), "active");
+    log.push(undo(4));
+    log.push(undo(3));
+    let summary = fold(log.clone());
+    assert_eq!(
+        (summary.title.as_deref(), summary.titled, summary.tags.len()),
+        (Some("first"), false, 0)
+    );
+    assert!(summary.changes.is_empty());
+    // Taking back what is already taken back changes nothing.
+    log.push(undo(3));
+    assert_eq!(fold(log).title.as_deref(), Some("first"));
+}
+
+#[test]
+fn only_the_newest_changes_are_kept_for_undo() {
+    let mut log = vec![created()];
+    for n in 0..50 {
+        log.push(Body::Renamed(Renamed {
+            title: format!("t{n}"),
+            operation: operation(n),
+        }));
+    }
+    assert_eq!(fold(log).changes.len(), UNDO_DEPTH);
+}
+
+#[test]
+fn a_fork_is_a_session_of_its_own() {
+    let base = sealed(vec![created(), said(SpeakerKind::Human, "hello")]);
+    let mut summary = Summary::of(id(1), &base);
+    let head = summary.head;
+    let forked = Body::Forked(Forked {
+        session: id(2),
+        from: Origin {
+            id: id(1),
+            seq: head.seq,
+            hash: head.hash,
+        },
+        relation: Relation::Fork,
+        title: None,
+        project: None,
+        cwd: None,
+    });
+    let new = Unsealed {
+        id: operation(5),
+        at: Timestamp::from_second(50).unwrap(),
+        body: forked,
+        redacted: BTreeMap::new(),
+    };
+    summary.apply(&Entry::seal(&head, vec![new]).unwrap()[0]);
+    assert_eq!(summary.id, id(2));
+    assert_eq!(summary.title.as_deref(), Some("hello (fork)"));
+    assert_eq!((summary.messages, summary.created_at.as_second()), (1, 50));
+    assert_eq!(
+        summary.parent.map(|parent| (parent.id, parent.seq)),
+        Some((id(1), Seq(2)))
+    );
+}
+
+#[test]
+fn a_log_reports_what_is_missing_unreadable_or_altered() {
+    let entries = sealed(
+        (0..6)
+            .map(|n| said(SpeakerKind::Human, &format!("word{n}")))
+            .collect(),
+    );
+    let mut lines: Vec<Line> = entries.iter().map(Line::from).collect();
+    let read = |lines: &[Line]| Log::read(id(1), Some(Head::START), Seq::START, lines);
+    assert!(read(&lines).damage.is_empty());
+
+    lines[1].bytes.truncate(40);
+    let altered = String::from_utf8(lines[3].bytes.clone())
+        .unwrap()
+        .replace("word3", "wurd3");
+    lines[3].bytes = altered.into_bytes();
+    lines.remove(4);
+    let log = read(&lines);
+    let places: Vec<u64> = log.damage.iter().map(|damage| damage.seq.0).collect();
+    assert_eq!(places, [2, 4, 5]);
+    assert!(log.damage[1].reason.contains("hash"), "{:?}", log.damage);
+    // What is readable is read, the altered one included: it is shown with its warning.
+    assert_eq!(log.entries.len(), 4);
+}

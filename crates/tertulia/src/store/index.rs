@@ -1,0 +1,245 @@
+//! The full-text index that backends keep beside their logs. Derived: deleting it loses nothing.
+//!
+//! It follows the log at a distance: an append does not touch it, a search first lets it catch up.
+//! Documents are numbers that the backend understands; the words themselves are not kept twice.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::sqlite::trouble;
+use super::{StoreError, StoreResult, place};
+use crate::entry::Hash;
+use crate::words;
+
+/// Changes whenever text is cut into words in another way: an index of another version is made anew.
+const VERSION: u32 = 1;
+/// Another search may be catching up; it lets go between batches.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const SCHEMA: &str = "
+CREATE TABLE reached(source INTEGER PRIMARY KEY, upto INTEGER NOT NULL, mark BLOB NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5(
+  text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
+);";
+
+/// How far the index has followed one source, and the hash of the entry there: a log that was put
+/// back from a copy has another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) upto: u64,
+    pub(super) mark: Hash,
+}
+
+impl Reached {
+    pub(super) const NOTHING: Reached = Reached {
+        upto: 0,
+        mark: Hash::NONE,
+    };
+}
+
+/// Documents to add, and how far the index has come with them.
+pub(super) struct Batch {
+    pub(super) documents: Vec<(u64, String)>,
+    pub(super) reached: Reached,
+}
+
+/// The index.
+#[derive(Debug)]
+pub(super) struct Index {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens the index in a file, or in memory. One that is damaged or of another version is made anew.
+    pub(super) fn open(path: Option<&Path>) -> StoreResult<Index> {
+        let Some(path) = path else {
+            let connection = Connection::open_in_memory().and_then(lay_out);
+            let path = PathBuf::from(":memory:");
+            return match connection {
+                Ok(connection) => Ok(Index { connection, path }),
+                Err(error) => Err(trouble(&path, "cannot make the index", error)),
+            };
+        };
+        if !path.exists() {
+            match place::create_file(path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(place::trouble(path, "cannot make", error)),
+            }
+        }
+        let open = || Connection::open(path).and_then(lay_out);
+        let connection = open().or_else(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                discard(path);
+                let _ = place::create_file(path);
+                open()
+            }
+            _ => Err(error),
+        });
+        match connection {
+            Ok(connection) => Ok(Index {
+                connection,
+                path: path.to_owned(),
+            }),
+            Err(error) => Err(trouble(path, "cannot open the index", error)),
+        }
+    }
+
+    /// How far the index has followed a source.
+    pub(super) fn reached(&self, source: u64) -> StoreResult<Reached> {
+        reached(&self.connection, source).map_err(|error| self.trouble(error))
+    }
+
+    /// Follows a source by one batch, which `fetch` reads from where the index stands. Whether there
+    /// was something to add.
+    pub(super) fn advance(
+        &mut self,
+        source: u64,
+        fetch: impl FnOnce(Reached) -> StoreResult<Option<Batch>>,
+    ) -> StoreResult<bool> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        let Some(batch) = fetch(reached(&transaction, source).map_err(say)?)? else {
+            return Ok(false);
+        };
+        let write = || -> rusqlite::Result<()> {
+            let mut insert =
+                transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
+            for (document, text) in &batch.documents {
+                insert.execute(params![document.cast_signed(), words::indexable(text)])?;
+            }
+            transaction
+                .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
+                .execute(params![
+                    source.cast_signed(),
+                    batch.reached.upto.cast_signed(),
+                    batch.reached.mark.bytes()
+                ])?;
+            Ok(())
+        };
+        write().map_err(say)?;
+        transaction.commit().map_err(say)?;
+        Ok(true)
+    }
+
+    /// Documents that match an expression, newest first, older than `before`.
+    pub(super) fn matching(
+        &self,
+        expression: &str,
+        before: Option<u64>,
+        limit: usize,
+    ) -> StoreResult<Vec<u64>> {
+        let read = || {
+            let mut select = self.connection.prepare_cached(
+                "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3",
+            )?;
+            let before = before.map_or(i64::MAX, u64::cast_signed);
+            let rows = select.query_map(params![expression, before, limit], |row| {
+                row.get::<_, i64>(0)
+            })?;
+            rows.map(|row| row.map(i64::cast_unsigned))
+                .collect::<rusqlite::Result<Vec<u64>>>()
+        };
+        read().map_err(|error| self.trouble(error))
+    }
+
+    /// Takes documents out.
+    pub(super) fn remove(&mut self, documents: &[u64]) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for document in documents {
+            transaction
+                .execute(
+                    "DELETE FROM words WHERE rowid = ?1",
+                    [document.cast_signed()],
+                )
+                .map_err(say)?;
+        }
+        // Merging the segments is what removes the words themselves.
+        transaction
+            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .map_err(say)?;
+        transaction.commit().map_err(say)
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) -> StoreResult<()> {
+        let path = self.path.clone();
+        self.connection
+            .execute_batch("BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;")
+            .map_err(|error| trouble(&path, "cannot write the index", error))
+    }
+
+    /// What is wrong with the index, if anything.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.connection
+            .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
+            .err()
+            .map(|error| format!("the search index is damaged: {error}"))
+    }
+
+    /// The index's size on disk.
+    pub(super) fn bytes(path: Option<&Path>) -> u64 {
+        path.and_then(|path| std::fs::metadata(path).ok())
+            .map_or(0, |found| found.len())
+    }
+
+    fn trouble(&self, error: rusqlite::Error) -> StoreError {
+        trouble(&self.path, "cannot read the index", error)
+    }
+}
+
+/// Removes an index file with what SQLite keeps beside it.
+pub(super) fn discard(path: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(&name);
+    }
+}
+
+fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
+    let found = connection
+        .prepare_cached("SELECT upto, mark FROM reached WHERE source = ?1")?
+        .query_row([source.cast_signed()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })
+        .optional()?;
+    Ok(found.map_or(Reached::NOTHING, |(upto, mark)| Reached {
+        upto: upto.cast_unsigned(),
+        mark: Hash::from_bytes(&mark).unwrap_or(Hash::NONE),
+    }))
+}
+
+fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(PATIENCE)?;
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+    };
+    if version(&connection)? == VERSION {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        return Ok(connection);
+    }
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // What is lost in a crash is caught up again: nothing here needs to wait for the disk.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    if version(&connection)? != VERSION {
+        connection.execute_batch(&format!(
+            "DROP TABLE IF EXISTS reached; DROP TABLE IF EXISTS words; {SCHEMA} PRAGMA user_version={VERSION};"
+        ))?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(connection)
+}

@@ -1,0 +1,159 @@
+//! Private files and folders: made for their owner alone, whatever the umask, and synced into place.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use super::{StoreError, StoreResult};
+
+/// Makes a folder and what is missing above it, each 0700 and each synced into its parent.
+pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        make_folder(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {
+            return Ok(());
+        }
+        Err(error) => return Err(trouble(folder, "cannot make the folder", error)),
+    }
+    sync_folder_of(folder)
+}
+
+/// Makes a new file for its owner alone; an error if there is one.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Opens a lock file, making it for its owner alone.
+pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| trouble(path, "cannot open the lock file", error))
+}
+
+/// Replaces a file as a whole: readers see the old one or the new one.
+pub(super) fn replace_file(path: &Path, content: &[u8]) -> StoreResult<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = Path::new(&name);
+    let write = || -> io::Result<()> {
+        let _ = fs::remove_file(temporary);
+        let mut file = create_file(temporary)?;
+        io::Write::write_all(&mut file, content)?;
+        file.sync_data()?;
+        fs::rename(temporary, path)
+    };
+    write().map_err(|error| trouble(path, "cannot write", error))
+}
+
+/// Syncs the folder that holds `path`, so that the name survives a crash as well as the content.
+pub(super) fn sync_folder_of(path: &Path) -> StoreResult<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| trouble(folder, "cannot sync the folder", error))
+}
+
+/// Takes the group's and others' rights from a file that may be older than this program.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+/// Sorts a system error by what a caller does about it.
+pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
+            place: place.to_owned(),
+        },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly {
+                place: place.to_owned(),
+                reason: error.to_string(),
+            }
+        }
+        _ => StoreError::failed(format!("{what} {}", place.display()), error),
+    }
+}
+
+/// A name as one part of a path, so that two names never share a part: everything but lower-case
+/// letters, digits, `-`, `_` and inner dots becomes `%` and two digits.
+pub(super) fn path_part(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => part.push(char::from(byte)),
+            b'.' if at > 0 => part.push('.'),
+            _ => part.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if part.is_empty() {
+        part.push('%');
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_stay_inside_their_folder() {
+        let check = |name: &str, expected: &str| assert_eq!(path_part(name), expected);
+        check("chat", "chat");
+        check("a b", "a%20b");
+        check("a_b", "a_b");
+        check("..", "%2e.");
+        check("../x", "%2e.%2fx");
+        check("Team", "%54eam");
+        check("équipe", "%c3%a9quipe");
+        check("", "%");
+    }
+
+    proptest! {
+        #[test]
+        fn two_names_never_share_a_part(a in "\\PC{0,8}", b in "\\PC{0,8}") {
+            prop_assert_eq!(a == b, path_part(&a).eq_ignore_ascii_case(&path_part(&b)));
+        }
+    }
+
+    #[test]
+    fn folders_are_private() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/b/c");
+        make_folder(&folder).unwrap();
+        for made in ["a", "a/b", "a/b/c"] {
+            let mode = fs::metadata(home.path().join(made))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+    }
+}

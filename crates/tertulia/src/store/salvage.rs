@@ -1,0 +1,156 @@
+//! Making a damaged log whole again: what can be read stays where it was, what cannot leaves a mark in
+//! its place, and the chain of hashes is closed anew.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::entry::{Body, Entry, Head, Lost, Origin, Repaired, Unsealed, line_follows};
+use crate::id::{EntryId, Seq, SessionId};
+use crate::session::Line;
+
+/// A log after its repair.
+#[derive(Debug)]
+pub(super) struct Salvaged {
+    /// The whole log after its base.
+    pub(super) entries: Vec<Entry>,
+    /// Places of entries that are gone.
+    pub(super) lost: Vec<Seq>,
+    /// Places of entries that are readable but not as they were written.
+    pub(super) doubtful: Vec<Seq>,
+}
+
+/// What is known of a log besides its lines.
+pub(super) struct Known {
+    pub(super) session: SessionId,
+    /// The end of the base as it is now; the start for a session without a base.
+    pub(super) parent: Head,
+    /// The end of the base as it was when the session was forked.
+    pub(super) parent_was: Head,
+    /// The last place that the log is known to have had.
+    pub(super) last: Seq,
+    /// The moment of the repair.
+    pub(super) now: Timestamp,
+}
+
+/// Salvages a log. Without damage, and on an unchanged base, its entries are just as they were.
+pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
+    let mut result = Salvaged {
+        entries: Vec::new(),
+        lost: Vec::new(),
+        doubtful: Vec::new(),
+    };
+    let mut head = known.parent;
+    let mut before = Some(known.parent_was.hash);
+    let last = lines
+        .keys()
+        .next_back()
+        .copied()
+        .unwrap_or(known.parent.seq)
+        .max(known.last);
+    while head.seq < last {
+        let seq = head.seq.next();
+        let read = lines.get(&seq).map(|line| Entry::decode(&line.bytes));
+        let entry = match read {
+            Some(Ok(entry)) if entry.seq == seq => {
+                if before.is_some_and(|before| line_follows(entry.line(), &before).is_none()) {
+                    result.doubtful.push(seq);
+                }
+                before = Some(entry.hash);
+                reseal(&head, entry)
+            }
+            unreadable => {
+                result.lost.push(seq);
+                before = None;
+                let reason = match unreadable {
+                    Some(Err(error)) => error.to_string(),
+                    Some(Ok(_)) => "another entry stood in its place".to_owned(),
+                    None => "it was missing".to_owned(),
+                };
+                let at = result.entries.last().map_or(known.now, |entry| entry.at);
+                place_holder(known.session, &head, at, Body::Lost(Lost { reason }))
+            }
+        };
+        let Some(entry) = entry else { break };
+        head = entry.head();
+        result.entries.push(entry);
+    }
+    if !(result.lost.is_empty() && result.doubtful.is_empty()) {
+        let repaired = Repaired {
+            lost: result.lost.clone(),
+            doubtful: result.doubtful.clone(),
+        };
+        result.entries.extend(place_holder(
+            known.session,
+            &head,
+            known.now,
+            Body::Repaired(repaired),
+        ));
+    }
+    result
+}
+
+/// The same entry continuing another parent. Where nothing has changed, it keeps its bytes.
+fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
+    if entry.follows(parent) {
+        return Some(entry);
+    }
+    match &entry.body {
+        // A fork names the hash it continues; the rest of an entry does not depend on its parent.
+        Body::Forked(forked) if forked.from.seq == parent.seq => {
+            let mut forked = forked.clone();
+            forked.from = Origin {
+                hash: parent.hash,
+                ..forked.from
+            };
+            let new = Unsealed {
+                id: entry.id,
+                at: entry.at,
+                body: Body::Forked(forked),
+                redacted: entry.redacted,
+            };
+            Entry::seal(parent, vec![new]).ok()?.pop()
+        }
+        _ => Some(entry.continuing(parent)),
+    }
+}
+
+fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) -> Option<Entry> {
+    // The same repair of the same log gives the same entry, wherever it is done.
+    let name = format!("{session}:{}:{}", parent.seq.next(), body.kind());
+    let mut id = [0; 16];
+    id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    let new = Unsealed {
+        id: EntryId::new(Uuid::from_bytes(id)),
+        at,
+        body,
+        redacted: BTreeMap::new(),
+    };
+    Entry::seal(parent, vec![new]).ok()?.pop()
+}
+
+/// Says in words what became of a log.
+pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
+    let places = |places: &[Seq]| {
+        places
+            .iter()
+            .map(Seq::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let mut words = Vec::new();
+    if !salvaged.lost.is_empty() {
+        words.push(format!(
+            "session {session}: entry {} could not be read and is lost",
+            places(&salvaged.lost)
+        ));
+    }
+    if !salvaged.doubtful.is_empty() {
+        words.push(format!(
+            "session {session}: entry {} is readable but not as it was written",
+            places(&salvaged.doubtful)
+        ));
+    }
+    words
+}

@@ -1,0 +1,284 @@
+//! Looking at every byte, and deriving anew what is derived.
+
+use rusqlite::{Connection, params};
+
+use super::engine::{
+    Engine, Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at,
+};
+use super::list::id_from;
+use super::search::catch_up;
+use crate::entry::{Head, Kind};
+use crate::id::{Seq, SessionId};
+use crate::session::{Log, Summary};
+use crate::store::{Progress, Rebuilt, Report, StoreResult};
+
+impl Engine {
+    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
+        let mut report = Report::default();
+        let say = self.say();
+        report.faults.extend(structure_faults(&self.connection));
+        let sessions = session_numbers(&self.connection, &mut report);
+        let total = sessions.len() as u64;
+        for (done, (no, id)) in sessions.into_iter().enumerate() {
+            progress.at("checking", done as u64, total);
+            // A session that cannot be read at all must not hide the others.
+            if let Err(error) = check_session(&self.connection, &say, no, id, &mut report) {
+                report.faults.push(format!("session {id}: {error}"));
+            }
+        }
+        check_leftovers(&self.connection, &mut report);
+        progress.at("checking", total, total);
+        if let Ok(index) = self.index() {
+            report.faults.extend(index.fault());
+        }
+        Ok(report)
+    }
+
+    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        let mut report = Report::default();
+        let sessions = session_numbers(&self.connection, &mut report);
+        let total = sessions.len() as u64;
+        let mut rebuilt = Rebuilt::default();
+        self.write(|transaction, say| {
+            transaction
+                .execute_batch("DELETE FROM snapshot")
+                .map_err(say.of("cannot rebuild"))?;
+            for (no, id) in sessions {
+                progress.at("rebuilding", rebuilt.sessions, total);
+                rebuild_session(transaction, say, no, id)?;
+                rebuilt.sessions += 1;
+            }
+            recount(transaction).map_err(say.of("cannot rebuild"))
+        })?;
+        let (connection, index, say) = self.with_index()?;
+        index.clear()?;
+        catch_up(connection, index, &say, progress)?;
+        rebuilt.entries = connection
+            .query_row("SELECT count(*) FROM entry WHERE session > 0", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .map(i64::cast_unsigned)
+            .map_err(say.of("cannot count"))?;
+        Ok(rebuilt)
+    }
+}
+
+/// What SQLite itself finds wrong.
+pub(super) fn structure_faults(connection: &Connection) -> Vec<String> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        connection
+            .prepare("PRAGMA integrity_check(20)")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    };
+    match read() {
+        Ok(lines) if lines == ["ok"] => Vec::new(),
+        Ok(lines) => lines
+            .into_iter()
+            .map(|line| format!("the database is damaged: {}", line.trim()))
+            .collect(),
+        Err(error) => vec![format!("the database is damaged: {error}")],
+    }
+}
+
+/// The sessions, each looked up on its own: one that is unreadable must not hide the rest.
+pub(super) fn session_numbers(
+    connection: &Connection,
+    report: &mut Report,
+) -> Vec<(i64, SessionId)> {
+    let last: i64 = connection
+        .query_row("SELECT coalesce(max(no), 0) FROM session", [], |row| {
+            row.get(0)
+        })
+        .unwrap_or(0);
+    let mut sessions = Vec::new();
+    for no in 1..=last {
+        let id = connection
+            .prepare_cached("SELECT id FROM session WHERE no = ?1")
+            .and_then(|mut select| select.query_row([no], |row| row.get::<_, [u8; 16]>(0)));
+        match id {
+            Ok(id) => sessions.push((no, id_from(id))),
+            Err(rusqlite::Error::QueryReturnedNoRows) => {}
+            Err(error) => report.faults.push(format!(
+                "the row of session number {no} is damaged: {error}"
+            )),
+        }
+    }
+    sessions
+}
+
+fn check_session(
+    connection: &Connection,
+    say: &Say,
+    no: i64,
+    id: SessionId,
+    report: &mut Report,
+) -> StoreResult<()> {
+    let Some(found) = find_no(connection, say, no)? else {
+        return Ok(());
+    };
+    report.sessions += u64::from(found.state != PURGED);
+    let (start, mut folded) = match found.base {
+        None => (Head::START, Summary::blank(id)),
+        Some((base, base_seq)) => match find_no(connection, say, base)? {
+            Some(base) => {
+                let summary = summary_at(connection, say, &base, base_seq)?;
+                (summary.head, summary)
+            }
+            None => {
+                report.faults.push(format!(
+                    "session {id}: the session that it continues is gone"
+                ));
+                (
+                    Head {
+                        seq: base_seq,
+                        ..Head::START
+                    },
+                    Summary::blank(id),
+                )
+            }
+        },
+    };
+    let lines = read_lines(
+        connection,
+        say,
+        no,
+        None,
+        start.seq,
+        Seq(u64::MAX),
+        usize::MAX,
+    )?;
+    report.entries += lines.len() as u64;
+    let mut log = Log::read(id, Some(start), start.seq, &lines);
+    if found.state == PURGED {
+        report.damage.append(&mut log.damage);
+        return Ok(());
+    }
+    log.entries.iter().for_each(|entry| folded.apply(entry));
+    if let Some(Ok(stored)) = stored_row(connection, no) {
+        missing_at_the_end(&stored, &mut log, id);
+        if log.damage.is_empty() && !same_row(connection, &found, &stored, &folded) {
+            report.faults.push(format!(
+                "session {id}: its row in the list is not what its log says"
+            ));
+        }
+    } else {
+        report
+            .faults
+            .push(format!("session {id}: its row in the list is unreadable"));
+    }
+    report.damage.append(&mut log.damage);
+    Ok(())
+}
+
+fn stored_row(connection: &Connection, no: i64) -> Option<Result<Summary, serde_json::Error>> {
+    let row: String = connection
+        .query_row("SELECT row FROM session WHERE no = ?1", [no], |row| {
+            row.get(0)
+        })
+        .ok()?;
+    Some(serde_json::from_str(&row))
+}
+
+/// Entries that the list still counts but the log has lost at its end.
+fn missing_at_the_end(stored: &Summary, log: &mut Log, id: SessionId) {
+    let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
+    let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);
+    let mut seq = last.max(noted).max(
+        stored
+            .parent
+            .as_ref()
+            .map_or(Seq::START, |parent| parent.seq),
+    );
+    while seq < stored.head.seq {
+        seq = seq.next();
+        log.damage.push(crate::session::Damage {
+            session: id,
+            seq,
+            reason: "it is missing".into(),
+        });
+    }
+}
+
+fn same_row(connection: &Connection, found: &Found, stored: &Summary, folded: &Summary) -> bool {
+    let columns = connection.query_row(
+        "SELECT kind, team, project, title, state, updated, changed FROM session WHERE no = ?1",
+        [found.no],
+        |row| {
+            Ok(row.get::<_, String>(0)? == folded.kind.name()
+                && row.get::<_, Option<String>>(1)? == folded.team
+                && row.get::<_, Option<String>>(2)? == folded.project
+                && row.get::<_, Option<String>>(3)? == folded.title
+                && row.get::<_, i64>(4)? == state_of(folded)
+                && row.get::<_, i64>(5)? == folded.updated_at.as_microsecond()
+                && row.get::<_, Option<i64>>(6)?
+                    == folded.changed_at().map(jiff::Timestamp::as_microsecond))
+        },
+    );
+    stored == folded && columns.unwrap_or(false)
+}
+
+fn check_leftovers(connection: &Connection, report: &mut Report) {
+    let orphans = connection.query_row(
+        "SELECT count(*) FROM entry WHERE session > 0 AND session NOT IN (SELECT no FROM session)",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
+    match orphans {
+        Ok(0) => {}
+        Ok(count) => report
+            .faults
+            .push(format!("{count} entries belong to no session")),
+        Err(error) => report
+            .faults
+            .push(format!("the entries cannot be counted: {error}")),
+    }
+    let miscounted = connection.query_row(
+        "SELECT count(*) FROM (
+           SELECT coalesce(project, '') AS project, sum(state = 0) AS live, sum(state = 1) AS trashed
+           FROM session WHERE state < 2 GROUP BY 1
+           EXCEPT SELECT project, live, trashed FROM tally)",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
+    if !matches!(miscounted, Ok(0)) {
+        report
+            .faults
+            .push("the number of sessions per project is not what the sessions say".into());
+    }
+}
+
+fn rebuild_session(transaction: &Connection, say: &Say, no: i64, id: SessionId) -> StoreResult<()> {
+    let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
+        return Ok(());
+    };
+    let summary = refold(transaction, say, no, found.base, id)?;
+    let write = || -> rusqlite::Result<()> {
+        transaction
+            .prepare_cached(
+                "UPDATE session SET kind = ?2, team = ?3, project = ?4, title = ?5, state = ?6, updated = ?7,
+                   changed = ?8, row = ?9 WHERE no = ?1",
+            )?
+            .execute(params![
+                no,
+                Kind::name(summary.kind),
+                summary.team,
+                summary.project,
+                summary.title,
+                state_of(&summary),
+                summary.updated_at.as_microsecond(),
+                summary.changed_at().map(jiff::Timestamp::as_microsecond),
+                row_of(&summary)?,
+            ])?;
+        Ok(())
+    };
+    write().map_err(say.of("cannot rebuild"))
+}
+
+fn recount(transaction: &Connection) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "DELETE FROM tally;
+         INSERT INTO tally SELECT coalesce(project, ''), sum(state = 0), sum(state = 1)
+         FROM session WHERE state < 2 GROUP BY 1;",
+    )
+}

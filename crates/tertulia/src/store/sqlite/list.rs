@@ -1,0 +1,191 @@
+//! Lists and look-ups.
+
+use rusqlite::types::Value;
+use rusqlite::{Row as SqlRow, params_from_iter};
+
+use super::engine::{Engine, PURGED};
+use crate::id::SessionId;
+use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
+use crate::session::Summary;
+use crate::store::StoreResult;
+
+/// A condition and the values that it names, in order.
+#[derive(Default)]
+struct Conditions {
+    sql: Vec<String>,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    fn add(&mut self, sql: &str, value: impl Into<Value>) {
+        self.sql
+            .push(sql.replace('?', &format!("?{}", self.values.len() + 1)));
+        self.values.push(value.into());
+    }
+
+    fn of(filter: &Filter) -> Conditions {
+        let mut conditions = Conditions::default();
+        match filter.trash {
+            Trash::Without => conditions.add("state = ?", 0),
+            Trash::Only => conditions.add("state = ?", 1),
+            Trash::With => conditions.add("state < ?", PURGED),
+        }
+        if let Some(project) = &filter.project {
+            conditions.add("project = ?", project.clone());
+        }
+        if let Some(kind) = filter.kind {
+            conditions.add("kind = ?", kind.name().to_owned());
+        }
+        if let Some(team) = &filter.team {
+            conditions.add("team = ?", team.clone());
+        }
+        if let Some(tag) = &filter.tag {
+            conditions.add(
+                "EXISTS (SELECT 1 FROM json_each(row, '$.tags') WHERE value = ?)",
+                tag.clone(),
+            );
+        }
+        if let Some(since) = filter.since {
+            conditions.add("updated >= ?", since.as_microsecond());
+        }
+        if let Some(until) = filter.until {
+            conditions.add("updated < ?", until.as_microsecond());
+        }
+        if filter.order == Order::Changed {
+            conditions.sql.push("changed IS NOT NULL".into());
+        }
+        conditions
+    }
+}
+
+impl Engine {
+    pub(super) fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        let say = self.say();
+        let mut conditions = Conditions::of(filter);
+        let column = match filter.order {
+            Order::Updated => "updated",
+            Order::Changed => "changed",
+        };
+        if let Some(Cursor { at, id }) = &page.cursor {
+            let (time, tie) = (conditions.values.len() + 1, conditions.values.len() + 2);
+            conditions
+                .sql
+                .push(format!("({column}, id) < (?{time}, ?{tie})"));
+            conditions.values.push(at.as_microsecond().into());
+            conditions.values.push(id.uuid().as_bytes().to_vec().into());
+        }
+        let limit = i64::try_from(page.limit).unwrap_or(i64::MAX - 1);
+        let sql = format!(
+            "SELECT row FROM session WHERE {} ORDER BY {column} DESC, id DESC LIMIT {}",
+            conditions.sql.join(" AND "),
+            limit.saturating_add(1)
+        );
+        let mut summaries = self.summaries(&sql, conditions.values)?;
+        let more = summaries.len() > page.limit;
+        summaries.truncate(page.limit);
+        let next = summaries.last().filter(|_| more).map(|last| Cursor {
+            at: filter.sort_key(last),
+            id: last.id,
+        });
+        let hidden = self
+            .hidden(filter)
+            .map_err(say.of("cannot count sessions"))?;
+        Ok(Listing {
+            rows: self.rows(summaries),
+            hidden,
+            next,
+        })
+    }
+
+    pub(super) fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        let (condition, values): (&str, Vec<Value>) = match lookup {
+            Lookup::Id(id) => ("id = ?1", vec![id.uuid().as_bytes().to_vec().into()]),
+            Lookup::Title(title) => ("title = ?1", vec![title.clone().into()]),
+            Lookup::Part(part) => {
+                let digits: String = part.chars().filter(|c| *c != '-').collect();
+                let backwards: String = digits.chars().rev().collect();
+                let (low, high) = range(&digits);
+                let (end_low, end_high) = range(&backwards);
+                (
+                    "(id BETWEEN ?1 AND ?2 OR id_end BETWEEN ?3 AND ?4)",
+                    vec![low.into(), high.into(), end_low.into(), end_high.into()],
+                )
+            }
+        };
+        let sql = format!(
+            "SELECT row FROM session WHERE {condition} AND state < {PURGED} ORDER BY updated DESC, id DESC LIMIT 1000"
+        );
+        let mut summaries = self.summaries(&sql, values)?;
+        // Hyphens stand at fixed places: digits alone may match where the text does not.
+        summaries.retain(|summary| lookup.matches(summary));
+        summaries.truncate(limit);
+        Ok(self.rows(summaries))
+    }
+
+    fn summaries(&self, sql: &str, values: Vec<Value>) -> StoreResult<Vec<Summary>> {
+        let say = self.say();
+        let read = |row: &SqlRow<'_>| row.get::<_, String>(0);
+        let rows: Vec<String> = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut select| select.query_map(params_from_iter(values), read)?.collect())
+            .map_err(say.of("cannot list sessions"))?;
+        // A damaged row hides its session from the list until `doctor` or `store rebuild` derives it
+        // anew from the log; `doctor` reports it.
+        Ok(rows
+            .iter()
+            .filter_map(|row| serde_json::from_str(row).ok())
+            .collect())
+    }
+
+    fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {
+        summaries
+            .into_iter()
+            .map(|summary| Row {
+                open: self.claims.is_open(summary.id),
+                summary,
+            })
+            .collect()
+    }
+
+    fn hidden(&self, filter: &Filter) -> rusqlite::Result<Hidden> {
+        let (live, trashed): (i64, i64) = self
+            .connection
+            .prepare_cached("SELECT coalesce(sum(live), 0), coalesce(sum(trashed), 0) FROM tally")?
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let here = match &filter.project {
+            None => (live, trashed),
+            Some(project) => self
+                .connection
+                .prepare_cached("SELECT coalesce(sum(live), 0), coalesce(sum(trashed), 0) FROM tally WHERE project = ?1")?
+                .query_row([project], |row| Ok((row.get(0)?, row.get(1)?)))?,
+        };
+        let (elsewhere, trashed) = match filter.trash {
+            Trash::Without => (live - here.0, here.1),
+            Trash::Only => (trashed - here.1, 0),
+            Trash::With => (live + trashed - here.0 - here.1, 0),
+        };
+        Ok(Hidden {
+            elsewhere: elsewhere.max(0).cast_unsigned(),
+            trashed: trashed.max(0).cast_unsigned(),
+        })
+    }
+}
+
+/// The ids whose digits begin so, from the lowest to the highest.
+fn range(digits: &str) -> (Vec<u8>, Vec<u8>) {
+    let fill = |filler: char| {
+        let mut text: String = digits.chars().take(32).collect();
+        while text.len() < 32 {
+            text.push(filler);
+        }
+        let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).unwrap_or(0);
+        (0..16).map(|byte| digit(byte * 2)).collect()
+    };
+    (fill('0'), fill('f'))
+}
+
+/// The id in a row's blob.
+pub(super) fn id_from(bytes: [u8; 16]) -> SessionId {
+    SessionId::new(uuid::Uuid::from_bytes(bytes))
+}

@@ -1,0 +1,251 @@
+//! The default backend: one SQLite database.
+//!
+//! ```text
+//! tertulia.db          session (one row each, derived), entry (the log lines), draft, snapshot, tally
+//! tertulia.db-search   the full-text index, derived: may be deleted
+//! tertulia.db-lock     the queue of writers
+//! tertulia.db-open/    a lock file per session that a program has open
+//! ```
+//!
+//! Writers queue on an operating-system lock before `BEGIN IMMEDIATE`: SQLite's own busy handler polls,
+//! and with eight writers it starves some of them. Pages are small (see `open::PAGE_SIZE`), because an
+//! append writes whole pages. The search index is a file of its own, so that an append never waits for
+//! it nor pays for it.
+
+mod check;
+mod engine;
+mod list;
+mod open;
+mod repair;
+mod search;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use super::claims::{Claim, Claims};
+use super::worker::Worker;
+use super::{
+    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
+};
+use crate::entry::{Entry, Head};
+use crate::id::{Seq, SessionId};
+use crate::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
+use crate::session::Line;
+use engine::Engine;
+
+pub use open::FORMAT;
+
+/// Where a database is.
+#[derive(Clone, Debug)]
+pub(super) enum Location {
+    /// In this file.
+    File(PathBuf),
+    /// In the memory of this process.
+    Memory,
+}
+
+impl Location {
+    fn path(&self) -> &Path {
+        match self {
+            Location::File(path) => path,
+            Location::Memory => Path::new(":memory:"),
+        }
+    }
+
+    /// The file beside the database whose name ends in `-suffix`.
+    fn beside(&self, suffix: &str) -> Option<PathBuf> {
+        match self {
+            Location::Memory => None,
+            Location::File(path) => {
+                let mut name = path.as_os_str().to_owned();
+                name.push("-");
+                name.push(suffix);
+                Some(PathBuf::from(name))
+            }
+        }
+    }
+}
+
+/// A store in an SQLite database.
+#[derive(Debug)]
+pub struct SqliteStore {
+    location: Location,
+    claims: Claims,
+    /// Owns the connection that writes.
+    writer: Arc<Worker<Engine>>,
+    /// Owns the connection for what may take long, so that it holds up no append. Made when needed;
+    /// a database in memory has only one connection.
+    patient: OnceCell<Arc<Worker<Engine>>>,
+}
+
+impl SqliteStore {
+    /// Opens the database in a file, making it if there is none.
+    pub fn open(path: &Path) -> StoreResult<SqliteStore> {
+        Self::start(Location::File(path.to_owned()))
+    }
+
+    /// A store that ends with the process.
+    pub fn in_memory() -> StoreResult<SqliteStore> {
+        Self::start(Location::Memory)
+    }
+
+    fn start(location: Location) -> StoreResult<SqliteStore> {
+        let claims = match location.beside("open") {
+            Some(folder) => Claims::Folder(folder),
+            None => Claims::memory(),
+        };
+        let engine = Engine::open(&location, &claims)?;
+        let writer = Arc::new(Worker::start("tertulia-store", engine)?);
+        Ok(SqliteStore {
+            location,
+            claims,
+            writer,
+            patient: OnceCell::new(),
+        })
+    }
+
+    async fn patient(&self) -> StoreResult<&Worker<Engine>> {
+        let made = self
+            .patient
+            .get_or_try_init(|| async {
+                match &self.location {
+                    Location::Memory => Ok(self.writer.clone()),
+                    Location::File(_) => {
+                        let engine = Engine::open(&self.location, &self.claims)?;
+                        Worker::start("tertulia-search", engine).map(Arc::new)
+                    }
+                }
+            })
+            .await?;
+        Ok(made)
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn create(&self, new: &NewSession) -> StoreResult<Head> {
+        let new = new.clone();
+        self.writer.call(move |engine| engine.create(&new)).await
+    }
+
+    async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        let entries = entries.to_vec();
+        self.writer
+            .call(move |engine| engine.append(id, after, &entries))
+            .await
+    }
+
+    async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        self.writer
+            .call(move |engine| engine.read(id, after, limit))
+            .await
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.writer
+            .call(move |engine| engine.list(&filter, &page))
+            .await
+    }
+
+    async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        let lookup = lookup.clone();
+        self.writer
+            .call(move |engine| engine.find(&lookup, limit))
+            .await
+    }
+
+    async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let (query, progress) = (query.clone(), progress.clone());
+        self.patient()
+            .await?
+            .call(move |engine| engine.search(&query, &progress))
+            .await
+    }
+
+    async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        let draft = draft.clone();
+        self.writer
+            .call(move |engine| engine.keep_draft(id, &draft))
+            .await
+    }
+
+    async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
+        self.writer.call(move |engine| engine.draft(id)).await
+    }
+
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
+        let claims = self.claims.clone();
+        self.writer.call(move |_| claims.claim(id)).await
+    }
+
+    async fn purge(&self, id: SessionId) -> StoreResult<()> {
+        self.writer.call(move |engine| engine.purge(id)).await
+    }
+
+    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
+        let progress = progress.clone();
+        match care {
+            Care::Look => {
+                self.patient()
+                    .await?
+                    .call(move |engine| engine.check(&progress))
+                    .await
+            }
+            Care::Repair(now) => {
+                // On the connection that writes: the repaired file takes the place of the old one.
+                self.writer
+                    .call(move |engine| engine.check_and_repair(now, &progress))
+                    .await
+            }
+        }
+    }
+
+    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
+        let progress = progress.clone();
+        self.patient()
+            .await?
+            .call(move |engine| engine.rebuild(&progress))
+            .await
+    }
+
+    async fn info(&self) -> StoreResult<Info> {
+        self.writer.call(|engine| engine.info()).await
+    }
+}
+
+/// Sorts an SQLite error by what a caller does about it.
+pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreError {
+    use rusqlite::ErrorCode as Code;
+    let place = path.to_owned();
+    let code = error.sqlite_error_code();
+    let io_failed = matches!(
+        code,
+        Some(Code::SystemIoFailure | Code::CannotOpen | Code::FileLockingProtocolFailed)
+    );
+    match code {
+        Some(Code::DiskFull) => StoreError::Full { place },
+        // SQLite reports a disk that is full in the middle of its housekeeping as a failed write.
+        _ if io_failed && open::no_space_left(path) => StoreError::Full { place },
+        Some(Code::ReadOnly | Code::PermissionDenied) => StoreError::ReadOnly {
+            place,
+            reason: error.to_string(),
+        },
+        Some(Code::CannotOpen) => StoreError::ReadOnly {
+            place,
+            reason: error.to_string(),
+        },
+        Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Locked { place },
+        Some(Code::DatabaseCorrupt) => {
+            StoreError::damaged(place.display().to_string(), error.to_string())
+        }
+        Some(Code::NotADatabase) => StoreError::NotAStore {
+            place,
+            reason: "it is not an SQLite database, or its first page is damaged".into(),
+        },
+        _ => StoreError::failed(format!("{what} in {}", place.display()), error),
+    }
+}

@@ -1,0 +1,248 @@
+//! Search: let the index catch up, ask it for candidates, and judge those on the log itself.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::engine::{Engine, Found, Say, find_no};
+use crate::entry::{Entry, Hash};
+use crate::query::{Filter, Hits, SearchQuery};
+use crate::session::Summary;
+use crate::store::index::{Batch, Index, Reached};
+use crate::store::{Progress, StoreResult};
+
+/// How many entries the index takes in at once. Small, so that whoever waits for it waits briefly.
+const BATCH: usize = 2000;
+/// How much text at once.
+const BATCH_BYTES: usize = 8_000_000;
+/// Ranking looks at so many of the newest hits: weighing all hits of a common word takes too long.
+pub(in crate::store) const RANKED: usize = 256;
+/// Counting stops there.
+pub(in crate::store) const COUNTED: usize = 10_000;
+/// The whole database is one source to the index.
+const SOURCE: u64 = 0;
+
+/// An entry as the search meets it.
+struct Candidate {
+    session: i64,
+    seq: u64,
+    line: Vec<u8>,
+}
+
+impl Engine {
+    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let (connection, index, say) = self.with_index()?;
+        catch_up(connection, index, &say, progress)?;
+        let expression = query.words.match_expression();
+        let mut hits = Hits::default();
+        let mut owners = Owners {
+            connection,
+            say: &say,
+            filter: &query.filter,
+            known: HashMap::new(),
+        };
+        let mut before = None;
+        let mut seen = 0;
+        loop {
+            let documents = index.matching(&expression, before, 500)?;
+            let Some(last) = documents.last().copied() else {
+                break;
+            };
+            before = Some(last);
+            for document in &documents {
+                if seen == COUNTED {
+                    hits.more = true;
+                    break;
+                }
+                seen += 1;
+                if let Some(candidate) =
+                    candidate(connection, *document).map_err(say.of("cannot search"))?
+                {
+                    judge(&mut hits, query, &mut owners, &candidate)?;
+                }
+            }
+            if hits.more || documents.len() < 500 {
+                break;
+            }
+        }
+        hits.rank(query.limit);
+        Ok(hits)
+    }
+}
+
+fn judge(
+    hits: &mut Hits,
+    query: &SearchQuery,
+    owners: &mut Owners<'_>,
+    candidate: &Candidate,
+) -> StoreResult<()> {
+    let Some(owner) = owners.of(candidate.session, candidate.seq)? else {
+        return Ok(());
+    };
+    let counted_only = hits.hits.len() >= RANKED;
+    let picky = query.speaker.is_some() || query.role.is_some();
+    if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
+        hits.total += 1;
+        return Ok(());
+    }
+    let Ok(entry) = Entry::decode(&candidate.line) else {
+        return Ok(());
+    };
+    match owner {
+        _ if !query.admits(&entry) => {}
+        Owner::Elsewhere => hits.elsewhere += 1,
+        Owner::Shown(summary) => hits.add(query, &entry, summary, counted_only),
+    }
+    Ok(())
+}
+
+fn candidate(connection: &Connection, document: u64) -> rusqlite::Result<Option<Candidate>> {
+    connection
+        .prepare_cached("SELECT session, seq, line FROM entry WHERE n = ?1 AND session > 0")?
+        .query_row([document.cast_signed()], |row| {
+            Ok(Candidate {
+                session: row.get(0)?,
+                seq: row.get::<_, i64>(1)?.cast_unsigned(),
+                line: row
+                    .get_ref(2)?
+                    .as_bytes_or_null()?
+                    .unwrap_or_default()
+                    .to_vec(),
+            })
+        })
+        .optional()
+}
+
+/// Whose an entry is, for a searcher with this filter.
+enum Owner<'a> {
+    Shown(&'a Summary),
+    /// Only the filter's project hides it.
+    Elsewhere,
+}
+
+/// Remembers the sessions that were met, since hits come in runs.
+struct Owners<'a> {
+    connection: &'a Connection,
+    say: &'a Say,
+    filter: &'a Filter,
+    known: HashMap<i64, Option<Found>>,
+}
+
+impl Owners<'_> {
+    /// The session that shows the entry: its own, or a fork that shares it when its own does not.
+    fn of(&mut self, no: i64, seq: u64) -> StoreResult<Option<Owner<'_>>> {
+        let filter = self.filter;
+        let everywhere = Filter {
+            project: None,
+            ..filter.clone()
+        };
+        let mut family = vec![no];
+        let mut elsewhere = false;
+        while let Some(no) = family.pop() {
+            let found = self.found(no)?;
+            let shown = found.is_some_and(|found| {
+                found.state != super::engine::PURGED && filter.matches(&found.summary)
+            });
+            if shown {
+                return Ok(self
+                    .known
+                    .get(&no)
+                    .and_then(Option::as_ref)
+                    .map(|found| Owner::Shown(&found.summary)));
+            }
+            elsewhere |= found.is_some_and(|found| {
+                found.state != super::engine::PURGED && everywhere.matches(&found.summary)
+            });
+            family.extend(
+                forks_with(self.connection, no, seq).map_err(self.say.of("cannot search"))?,
+            );
+        }
+        Ok(elsewhere.then_some(Owner::Elsewhere))
+    }
+
+    fn found(&mut self, no: i64) -> StoreResult<Option<&Found>> {
+        if !self.known.contains_key(&no) {
+            let found = find_no(self.connection, self.say, no)?;
+            self.known.insert(no, found);
+        }
+        Ok(self.known.get(&no).and_then(Option::as_ref))
+    }
+}
+
+fn forks_with(connection: &Connection, no: i64, seq: u64) -> rusqlite::Result<Vec<i64>> {
+    connection
+        .prepare_cached("SELECT no FROM session WHERE base = ?1 AND base_seq >= ?2")?
+        .query_map(params![no, seq], |row| row.get(0))?
+        .collect()
+}
+
+/// Brings the index up to the newest entry.
+pub(super) fn catch_up(
+    connection: &Connection,
+    index: &mut Index,
+    say: &Say,
+    progress: &Progress,
+) -> StoreResult<()> {
+    let newest: u64 = connection
+        .query_row("SELECT coalesce(max(n), 0) FROM entry", [], |row| {
+            row.get::<_, i64>(0)
+        })
+        .map(i64::cast_unsigned)
+        .map_err(say.of("cannot search"))?;
+    let reached = index.reached(SOURCE)?;
+    if !is_ours(connection, reached).map_err(say.of("cannot search"))? {
+        index.clear()?;
+    } else if reached.upto >= newest {
+        return Ok(());
+    }
+    while index.advance(SOURCE, |reached| {
+        progress.at("indexing", reached.upto.min(newest), newest);
+        batch(connection, reached).map_err(say.of("cannot index entries"))
+    })? {}
+    Ok(())
+}
+
+/// Whether the index followed this very log, not one that was put back from a copy.
+fn is_ours(connection: &Connection, reached: Reached) -> rusqlite::Result<bool> {
+    if reached == Reached::NOTHING {
+        return Ok(true);
+    }
+    let line: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT CAST(line AS BLOB) FROM entry WHERE n = ?1")?
+        .query_row([reached.upto.cast_signed()], |row| row.get(0))
+        .optional()?;
+    Ok(line.is_none_or(|line| line.is_empty() || mark(&line) == reached.mark))
+}
+
+fn mark(line: &[u8]) -> Hash {
+    Entry::decode(line).map_or(Hash::NONE, |entry| entry.hash)
+}
+
+fn batch(connection: &Connection, reached: Reached) -> rusqlite::Result<Option<Batch>> {
+    let mut select =
+        connection.prepare_cached("SELECT n, line FROM entry WHERE n > ?1 ORDER BY n LIMIT ?2")?;
+    let mut rows = select.query(params![reached.upto, BATCH])?;
+    let mut documents = Vec::new();
+    let mut at = None;
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let n = row.get::<_, i64>(0)?.cast_unsigned();
+        let line = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
+        bytes += line.len();
+        let entry = Entry::decode(line).ok();
+        at = Some(Reached {
+            upto: n,
+            mark: entry.as_ref().map_or(Hash::NONE, |entry| entry.hash),
+        });
+        let text = entry
+            .map(|entry| entry.body.searchable())
+            .unwrap_or_default();
+        if !text.is_empty() {
+            documents.push((n, text));
+        }
+        if bytes > BATCH_BYTES {
+            break;
+        }
+    }
+    Ok(at.map(|reached| Batch { documents, reached }))
+}
