@@ -12,7 +12,9 @@
 //! clock: whoever embeds it passes these in as values.
 
 pub mod agent;
+pub mod conversation;
 pub mod entry;
+pub mod formats;
 pub mod redact;
 
 pub mod id;

@@ -93,26 +93,41 @@ pub struct Finished {
 pub enum ProcessError {
     /// There is no such program.
     #[error("program not found: {}", .command.display())]
-    NotFound { command: PathBuf },
+    NotFound {
+        /// The program.
+        command: PathBuf,
+    },
     /// The file is there but cannot be run: permission, format or a missing interpreter.
     #[error("program cannot be executed: {}", .command.display())]
-    NotExecutable { command: PathBuf, source: io::Error },
+    NotExecutable {
+        /// The program.
+        command: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The working directory is missing or is none.
     #[error("not a directory to work in: {}", .path.display())]
-    WorkDir { path: PathBuf },
+    WorkDir {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It could not be started for another reason.
     #[error("program could not be started")]
     Spawn(#[source] io::Error),
     /// It was silent for too long.
     #[error("no output for {limit:?}")]
     Idle {
+        /// How long it had.
         limit: Duration,
+        /// The end of what it wrote to standard error.
         stderr_tail: String,
     },
     /// It ran for too long.
     #[error("not finished after {limit:?}")]
     Timeout {
+        /// How long it had.
         limit: Duration,
+        /// The end of what it wrote to standard error.
         stderr_tail: String,
     },
     /// The caller cancelled it.

@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use claims::Claim;
+pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
 use crate::entry::{Entry, Head, Origin, Speaker};
 use crate::id::{EntryId, Seq, SessionId};

@@ -1,1 +1,507 @@
-//! stub
+//! The comfortable handle around a [`Store`]: what every door needs and no backend should repeat.
+//! Everything that is written passes through here: it is stamped, measured and cleaned of secrets.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Draft, MESSAGE_LIMIT, NewSession, Store, StoreError, StoreResult};
+use crate::entry::{
+    Body, Created, Entry, Forked, Head, Kind, Origin, Relation, Renamed, Tagged, Touched, Undone,
+    Unsealed,
+};
+use crate::id::{EntryId, Reference, Seq, SessionId};
+use crate::query::{Filter, Lookup, Order, Page, Row, Trash};
+use crate::redact::{redact, redact_unfinished};
+use crate::session::{Log, Summary};
+use crate::stamp::Stamp;
+
+/// How often a change is tried again when others write to the same session.
+const TRIES: usize = 20;
+/// How many sessions are looked through for the pieces of one operation.
+const OPERATION_SPAN: usize = 500;
+/// How many lines are read at a time when reading backwards.
+const STRIDE: u64 = 200;
+
+/// The sessions of a store.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    store: Arc<dyn Store>,
+    stamp: Stamp,
+    redaction: Redaction,
+}
+
+/// Whether what looks like a secret is replaced before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redaction {
+    /// It is.
+    On,
+    /// It is not: somebody asked for that.
+    Off,
+}
+
+/// How a session begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// Its id.
+    pub id: SessionId,
+    /// What kind of conversation.
+    pub kind: Kind,
+    /// Its title, if it has one from the start.
+    pub title: Option<String>,
+    /// The team, for team sessions.
+    pub team: Option<String>,
+    /// The project it belongs to.
+    pub project: Option<String>,
+    /// The folder it begins in.
+    pub cwd: Option<String>,
+}
+
+impl Start {
+    /// The entry that opens the session.
+    pub fn opening(&self) -> Body {
+        Body::Created(Created {
+            session: self.id,
+            kind: self.kind,
+            title: self.title.clone(),
+            team: self.team.clone(),
+            project: self.project.clone(),
+            cwd: self.cwd.clone(),
+        })
+    }
+}
+
+/// How a fork begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fork {
+    /// Its own id.
+    pub id: SessionId,
+    /// The last entry to share; all of them if none is named.
+    pub at: Option<Seq>,
+    /// Its title, if it is not to be the original's.
+    pub title: Option<String>,
+    /// Why it is made.
+    pub relation: Relation,
+}
+
+/// What a reference names.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolved {
+    /// This one.
+    One(Box<Row>),
+    /// None.
+    None,
+    /// Any of these.
+    Several(Vec<Row>),
+}
+
+impl Sessions {
+    /// A handle around a store.
+    pub fn new(store: Arc<dyn Store>, stamp: Stamp, redaction: Redaction) -> Sessions {
+        Sessions {
+            store,
+            stamp,
+            redaction,
+        }
+    }
+
+    /// The store inside.
+    pub fn store(&self) -> &dyn Store {
+        self.store.as_ref()
+    }
+
+    /// Where new ids and the time come from.
+    pub fn stamp(&self) -> &Stamp {
+        &self.stamp
+    }
+
+    /// Makes entries of bodies: stamps them, refuses what cannot be kept, replaces secrets.
+    pub fn seal(&self, head: &Head, bodies: Vec<Body>) -> StoreResult<Vec<Entry>> {
+        let new = bodies
+            .into_iter()
+            .map(|body| self.unsealed(body))
+            .collect::<StoreResult<Vec<_>>>()?;
+        Entry::seal(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
+    }
+
+    fn unsealed(&self, mut body: Body) -> StoreResult<Unsealed> {
+        let mut redacted = BTreeMap::new();
+        if self.redaction == Redaction::On {
+            body.for_each_text(&mut |text| {
+                let clean = redact(text);
+                for (kind, count) in clean.found {
+                    *redacted.entry(kind.to_owned()).or_insert(0) += count;
+                }
+                if let std::borrow::Cow::Owned(clean) = clean.text {
+                    *text = clean;
+                }
+            });
+        }
+        if let Body::Message(message) = &body {
+            check_message(&message.content)?;
+        }
+        Ok(Unsealed {
+            id: self.stamp.entry_id(),
+            at: self.stamp.now(),
+            body,
+            redacted,
+        })
+    }
+
+    /// Begins a session with its first words. They are durable when this returns.
+    pub async fn create(
+        &self,
+        start: &Start,
+        bodies: Vec<Body>,
+    ) -> StoreResult<(Summary, Vec<Entry>)> {
+        let entries = self.seal(
+            &Head::START,
+            std::iter::once(start.opening()).chain(bodies).collect(),
+        )?;
+        let new = NewSession {
+            id: start.id,
+            base: None,
+            entries,
+        };
+        self.store.create(&new).await?;
+        Ok((Summary::of(start.id, &new.entries), new.entries))
+    }
+
+    /// Appends to a session that ends at `head`. Durable when this returns.
+    pub async fn append(
+        &self,
+        id: SessionId,
+        head: Head,
+        bodies: Vec<Body>,
+    ) -> StoreResult<Vec<Entry>> {
+        let entries = self.seal(&head, bodies)?;
+        self.store.append(id, head, &entries).await?;
+        Ok(entries)
+    }
+
+    /// Keeps a half-written answer, without its last word: that may be half a key.
+    pub async fn keep_draft(&self, id: SessionId, mut draft: Draft) -> StoreResult<()> {
+        if self.redaction == Redaction::On {
+            draft.content = redact_unfinished(&draft.content).text.into_owned();
+        }
+        self.store.keep_draft(id, &draft).await
+    }
+
+    /// Makes a fork, with its first own words if there are any.
+    pub async fn fork(
+        &self,
+        base: &Summary,
+        fork: &Fork,
+        bodies: Vec<Body>,
+    ) -> StoreResult<(Summary, Vec<Entry>)> {
+        let head = match fork.at {
+            Some(seq) if seq != base.head.seq => self.head_at(base, seq).await?,
+            _ => base.head,
+        };
+        let from = Origin {
+            id: base.id,
+            seq: head.seq,
+            hash: head.hash,
+        };
+        let opening = Body::Forked(Forked {
+            session: fork.id,
+            from: from.clone(),
+            relation: fork.relation,
+            title: fork.title.clone(),
+            project: None,
+            cwd: None,
+        });
+        let entries = self.seal(&head, std::iter::once(opening).chain(bodies).collect())?;
+        let new = NewSession {
+            id: fork.id,
+            base: Some(from),
+            entries,
+        };
+        self.store.create(&new).await?;
+        let row = self.row(fork.id).await?;
+        Ok((row.summary, new.entries))
+    }
+
+    async fn head_at(&self, base: &Summary, seq: Seq) -> StoreResult<Head> {
+        let outside = || {
+            StoreError::Refused(format!(
+                "session {} has entries 1 to {}, so there is no entry {seq} to fork at",
+                base.id.short(),
+                base.head.seq
+            ))
+        };
+        if seq == Seq::START || seq > base.head.seq {
+            return Err(outside());
+        }
+        let lines = self.store.read(base.id, seq.back(1), 1).await?;
+        let line = lines.first().ok_or_else(outside)?;
+        Entry::decode(&line.bytes)
+            .map(|entry| entry.head())
+            .map_err(|error| {
+                StoreError::damaged(
+                    format!("entry {seq} of session {}", base.id),
+                    error.to_string(),
+                )
+            })
+    }
+
+    /// The list row of a session.
+    pub async fn row(&self, id: SessionId) -> StoreResult<Row> {
+        let mut rows = self.store.find(&Lookup::Id(id), 1).await?;
+        rows.pop().ok_or(StoreError::NotFound(id))
+    }
+
+    /// Finds what a person named. `scope` says which session is the newest: of its project and kind
+    /// if there is one, else of all.
+    pub async fn resolve(&self, reference: &Reference, scope: &Filter) -> StoreResult<Resolved> {
+        let rows = match reference {
+            Reference::Id(id) => self.store.find(&Lookup::Id(*id), 1).await?,
+            Reference::Latest(back) => {
+                let here = self.latest(*back, scope).await?;
+                match here {
+                    None if scope.project.is_some() => {
+                        let everywhere = Filter {
+                            project: None,
+                            ..scope.clone()
+                        };
+                        self.latest(*back, &everywhere).await?
+                    }
+                    found => found,
+                }
+                .into_iter()
+                .collect()
+            }
+            Reference::Words(words) => {
+                let mut rows = self.store.find(&Lookup::Title(words.clone()), 10).await?;
+                if let Some(part) = reference.id_part() {
+                    for row in self.store.find(&Lookup::Part(part), 10).await? {
+                        if !rows.iter().any(|known| known.summary.id == row.summary.id) {
+                            rows.push(row);
+                        }
+                    }
+                }
+                prefer_live(rows)
+            }
+        };
+        Ok(match rows.len() {
+            0 => Resolved::None,
+            1 => rows
+                .into_iter()
+                .next()
+                .map_or(Resolved::None, |row| Resolved::One(Box::new(row))),
+            _ => Resolved::Several(rows),
+        })
+    }
+
+    async fn latest(&self, back: usize, scope: &Filter) -> StoreResult<Option<Row>> {
+        let mut listing = self.store.list(scope, &Page::first(back + 1)).await?;
+        Ok(if listing.rows.len() > back {
+            listing.rows.pop()
+        } else {
+            None
+        })
+    }
+
+    /// A whole log.
+    pub async fn load(&self, id: SessionId) -> StoreResult<Log> {
+        let lines = self.store.read(id, Seq::START, usize::MAX).await?;
+        Ok(Log::read(id, Some(Head::START), Seq::START, &lines))
+    }
+
+    /// The end of a log, back to where `enough` says that it is, without reading the rest.
+    pub async fn load_back(
+        &self,
+        summary: &Summary,
+        mut enough: impl FnMut(&Log) -> bool,
+    ) -> StoreResult<Log> {
+        let mut log = Log::default();
+        let mut upto = summary.head.seq;
+        while upto > Seq::START {
+            let after = upto.back(STRIDE);
+            let count = usize::try_from(upto.0 - after.0).unwrap_or(usize::MAX);
+            let lines = self.store.read(summary.id, after, count).await?;
+            let before = (after == Seq::START).then_some(Head::START);
+            let mut earlier = Log::read(summary.id, before, after, &lines);
+            earlier.entries.append(&mut log.entries);
+            earlier.damage.append(&mut log.damage);
+            log = earlier;
+            upto = after;
+            if enough(&log) {
+                break;
+            }
+        }
+        Ok(log)
+    }
+
+    /// The last `count` messages with what happened between them.
+    pub async fn last_messages(&self, summary: &Summary, count: usize) -> StoreResult<Log> {
+        let mut log = self
+            .load_back(summary, |log| log.messages().count() >= count)
+            .await?;
+        let surplus = log.messages().count().saturating_sub(count);
+        if surplus > 0 {
+            let first = log.messages().nth(surplus).map(|(entry, _)| entry.seq);
+            log.entries
+                .retain(|entry| first.is_none_or(|first| entry.seq >= first));
+        }
+        Ok(log)
+    }
+
+    /// Gives a session a title.
+    pub async fn rename(
+        &self,
+        id: SessionId,
+        title: &str,
+        operation: EntryId,
+    ) -> StoreResult<Summary> {
+        self.change(id, |_| {
+            Some(Body::Renamed(Renamed {
+                title: title.to_owned(),
+                operation,
+            }))
+        })
+        .await
+    }
+
+    /// Changes a session's tags. Without effect, nothing is written.
+    pub async fn tag(
+        &self,
+        id: SessionId,
+        add: &[String],
+        remove: &[String],
+        operation: EntryId,
+    ) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            let add: Vec<String> = add
+                .iter()
+                .filter(|tag| !summary.tags.contains(tag))
+                .cloned()
+                .collect();
+            let remove: Vec<String> = remove
+                .iter()
+                .filter(|tag| summary.tags.contains(tag))
+                .cloned()
+                .collect();
+            (!add.is_empty() || !remove.is_empty()).then(|| {
+                Body::Tagged(Tagged {
+                    add,
+                    remove,
+                    operation,
+                })
+            })
+        })
+        .await
+    }
+
+    /// Puts a session into the trash.
+    pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            summary
+                .trashed_at
+                .is_none()
+                .then(|| Body::Trashed(Touched { operation }))
+        })
+        .await
+    }
+
+    /// Takes a session out of the trash.
+    pub async fn restore(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            summary
+                .trashed_at
+                .is_some()
+                .then(|| Body::Restored(Touched { operation }))
+        })
+        .await
+    }
+
+    /// Takes the last change back, on all the sessions that it touched: as they were changed, and as
+    /// they are now. Empty if there is nothing to take back.
+    pub async fn undo(&self) -> StoreResult<Vec<(Summary, Summary)>> {
+        let filter = Filter {
+            trash: Trash::With,
+            order: Order::Changed,
+            ..Filter::default()
+        };
+        let listing = self
+            .store
+            .list(&filter, &Page::first(OPERATION_SPAN))
+            .await?;
+        let operation_of = |row: &Row| row.summary.changes.last().map(|change| change.operation);
+        let Some(last) = listing.rows.first().and_then(operation_of) else {
+            return Ok(Vec::new());
+        };
+        let operation = self.stamp.entry_id();
+        let mut undone = Vec::new();
+        for row in listing
+            .rows
+            .iter()
+            .filter(|row| operation_of(row) == Some(last))
+        {
+            let now = self
+                .change(row.summary.id, |summary| {
+                    let change = summary
+                        .changes
+                        .last()
+                        .filter(|change| change.operation == last)?;
+                    Some(Body::Undone(Undone {
+                        change: change.seq,
+                        operation,
+                    }))
+                })
+                .await?;
+            undone.push((row.summary.clone(), now));
+        }
+        Ok(undone)
+    }
+
+    /// Appends what `decide` makes of the session as it is, again if somebody else was faster.
+    async fn change(
+        &self,
+        id: SessionId,
+        decide: impl Fn(&Summary) -> Option<Body>,
+    ) -> StoreResult<Summary> {
+        let mut tries = 0;
+        loop {
+            let mut summary = self.row(id).await?.summary;
+            let Some(body) = decide(&summary) else {
+                return Ok(summary);
+            };
+            match self.append(id, summary.head, vec![body]).await {
+                Err(StoreError::Conflict { .. }) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+                Ok(entries) => {
+                    entries.iter().for_each(|entry| summary.apply(entry));
+                    return Ok(summary);
+                }
+            }
+        }
+    }
+}
+
+/// What is in the trash is meant only if nothing else is.
+fn prefer_live(rows: Vec<Row>) -> Vec<Row> {
+    if rows.iter().any(|row| row.summary.trashed_at.is_none()) {
+        rows.into_iter()
+            .filter(|row| row.summary.trashed_at.is_none())
+            .collect()
+    } else {
+        rows
+    }
+}
+
+/// Refuses a message that cannot be kept as it is.
+pub fn check_message(content: &str) -> StoreResult<()> {
+    if content.len() > MESSAGE_LIMIT {
+        return Err(StoreError::TooLarge {
+            what: "the message",
+            size: content.len() as u64,
+            limit: MESSAGE_LIMIT as u64,
+        });
+    }
+    if let Some(at) = content.find('\0') {
+        return Err(StoreError::Refused(format!(
+            "the message has a NUL byte at position {at}; text has none"
+        )));
+    }
+    Ok(())
+}

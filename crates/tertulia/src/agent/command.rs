@@ -1,0 +1,196 @@
+//! Any program as an agent: the prompt on its standard input, the answer from its standard output. A
+//! non-zero exit code is a failure, explained by what it wrote to standard error.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::process::{self, Limits, ProcessError, Program, Utf8Stream};
+use super::{Agent, AgentError, AgentEvent, FailureKind, Patience, Question, Readiness};
+use crate::store::MESSAGE_LIMIT;
+
+/// How a program is run as an agent.
+#[derive(Clone)]
+pub struct Command {
+    /// The name under which it speaks.
+    pub name: String,
+    /// The model, if the settings name one.
+    pub model: Option<String>,
+    /// The program: a path, or a name on the search path.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What is added to its environment.
+    pub env: Vec<(String, String)>,
+    /// The folder in which it runs.
+    pub work_dir: Option<PathBuf>,
+    /// What precedes every prompt.
+    pub system: Option<String>,
+    /// How long it may take.
+    pub patience: Patience,
+    /// Where the program was found, if it was.
+    pub found: Option<PathBuf>,
+}
+
+// The environment may hold keys: it is never shown.
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Command")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Agent for Command {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    async fn readiness(&self) -> Readiness {
+        match &self.found {
+            Some(path) => Readiness::Ready(Some(path.display().to_string())),
+            None => Readiness::NotReady(format!(
+                "the program {} was not found",
+                self.command.display()
+            )),
+        }
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        events: mpsc::Sender<AgentEvent>,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        let program = Program {
+            command: self.command.clone(),
+            args: self.args.clone(),
+            env: self.env.clone(),
+            work_dir: self.work_dir.clone(),
+            marker: question.marker.clone(),
+        };
+        let limits = Limits {
+            idle: Some(self.patience.idle),
+            total: Some(self.patience.total),
+            // What is longer than a message is counted, not carried.
+            output: MESSAGE_LIMIT * 2,
+            ..Limits::default()
+        };
+        let prompt = prompt(self.system.as_deref(), question);
+        let (chunks, received) = mpsc::channel(64);
+        let run = process::run(&program, prompt.as_bytes(), &limits, cancel, chunks);
+        let (finished, ()) = tokio::join!(run, hand_on(received, events));
+        match finished {
+            Ok(finished) if finished.status.success() => Ok(()),
+            Ok(finished) => Err(AgentError {
+                kind: FailureKind::Failed,
+                message: explain(
+                    &format!("{} ended with {}", self.command.display(), finished.status),
+                    &finished.stderr_tail,
+                ),
+                hint: None,
+            }),
+            Err(error) => Err(self.sorted(error)),
+        }
+    }
+}
+
+impl Command {
+    fn sorted(&self, error: ProcessError) -> AgentError {
+        let command = self.command.display();
+        let (kind, message, hint) = match error {
+            ProcessError::Cancelled => return AgentError::cancelled(),
+            ProcessError::NotFound { .. } => (
+                FailureKind::Unavailable,
+                format!("the program {command} was not found"),
+                Some(format!(
+                    "install it, or set `command` in [agents.{}]",
+                    self.name
+                )),
+            ),
+            ProcessError::Idle { limit, stderr_tail } => (
+                FailureKind::Timeout,
+                explain(
+                    &format!(
+                        "{command} said nothing for {} s and was ended",
+                        limit.as_secs_f32()
+                    ),
+                    &stderr_tail,
+                ),
+                Some(format!(
+                    "`idle_timeout` in [agents.{}] sets how long it may be silent",
+                    self.name
+                )),
+            ),
+            ProcessError::Timeout { limit, stderr_tail } => (
+                FailureKind::Timeout,
+                explain(
+                    &format!(
+                        "{command} was not done after {} s and was ended",
+                        limit.as_secs_f32()
+                    ),
+                    &stderr_tail,
+                ),
+                Some(format!(
+                    "`timeout` in [agents.{}] sets how long it may take",
+                    self.name
+                )),
+            ),
+            other => (
+                FailureKind::Unavailable,
+                format!("{command} cannot be run: {other}"),
+                None,
+            ),
+        };
+        AgentError {
+            kind,
+            message,
+            hint,
+        }
+    }
+}
+
+async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, events: mpsc::Sender<AgentEvent>) {
+    let mut decoder = Utf8Stream::default();
+    while let Some(chunk) = received.recv().await {
+        let text = decoder.push(&chunk);
+        if !text.is_empty() && events.send(AgentEvent::Text(text)).await.is_err() {
+            return;
+        }
+    }
+    let rest = decoder.finish();
+    if !rest.is_empty() {
+        let _ = events.send(AgentEvent::Text(rest)).await;
+    }
+}
+
+/// The first words alone; later ones with the talk before them, so that a program that remembers
+/// nothing can follow.
+fn prompt(system: Option<&str>, question: &Question) -> String {
+    let mut parts = Vec::new();
+    parts.extend(system.map(str::to_owned));
+    if let Some((last, earlier)) = question.messages.split_last() {
+        parts.extend(
+            earlier
+                .iter()
+                .map(|message| format!("{}: {}", message.speaker, message.content)),
+        );
+        parts.push(last.content.clone());
+    }
+    parts.join("\n\n")
+}
+
+fn explain(what: &str, stderr: &str) -> String {
+    match stderr.trim() {
+        "" => what.to_owned(),
+        words => format!("{what}: {words}"),
+    }
+}

@@ -1,0 +1,217 @@
+//! The built-in agent: deterministic, needs nothing, so that the first run on a bare machine shows the
+//! product working.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Agent, AgentError, AgentEvent, FailureKind, Question, Readiness};
+use crate::entry::{Role, Usage};
+
+/// The model name that the demo reports.
+const MODEL: &str = "demo-1";
+
+/// The agent.
+#[derive(Clone, Debug)]
+pub struct Demo {
+    name: String,
+    pace: Duration,
+}
+
+impl Demo {
+    /// A demo agent that speaks under `name` and rests for `pace` after each word.
+    pub fn new(name: &str, pace: Duration) -> Demo {
+        Demo {
+            name: name.to_owned(),
+            pace,
+        }
+    }
+}
+
+#[async_trait]
+impl Agent for Demo {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        Some(MODEL)
+    }
+
+    async fn readiness(&self) -> Readiness {
+        Readiness::Ready(Some("built in".into()))
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        events: mpsc::Sender<AgentEvent>,
+        cancel: &CancellationToken,
+    ) -> Result<(), AgentError> {
+        let answer = reply(question)?;
+        for word in answer.split_inclusive([' ', '\n']) {
+            if cancel.is_cancelled() {
+                return Err(AgentError::cancelled());
+            }
+            // Nobody listening means that nobody wants the rest.
+            if events
+                .send(AgentEvent::Text(word.to_owned()))
+                .await
+                .is_err()
+            {
+                return Err(AgentError::cancelled());
+            }
+            if !self.pace.is_zero() {
+                tokio::select! {
+                    () = tokio::time::sleep(self.pace) => {}
+                    () = cancel.cancelled() => return Err(AgentError::cancelled()),
+                }
+            }
+        }
+        let words = |text: &str| text.split_whitespace().count() as u64;
+        let input = question
+            .messages
+            .iter()
+            .map(|message| words(&message.content))
+            .sum();
+        let usage = Usage {
+            input,
+            output: words(&answer),
+        };
+        let _ = events.send(AgentEvent::Usage(usage)).await;
+        Ok(())
+    }
+}
+
+/// What the demo says: a pure function of the talk.
+fn reply(question: &Question) -> Result<String, AgentError> {
+    let said = question
+        .messages
+        .last()
+        .map_or("", |message| message.content.trim());
+    let lower = said.to_lowercase();
+    if let Some(text) = said.strip_prefix("echo ") {
+        return Ok(text.to_owned());
+    }
+    if let Some(count) = lower
+        .strip_prefix("count to ")
+        .and_then(|n| n.trim().parse::<u32>().ok())
+    {
+        let numbers: Vec<String> = (1..=count.min(200_000)).map(|n| n.to_string()).collect();
+        return Ok(numbers.join(" "));
+    }
+    if lower == "fail" {
+        return Err(AgentError {
+            kind: FailureKind::Failed,
+            message: "the demo failed, as it was asked to".into(),
+            hint: Some("say anything else and it answers".into()),
+        });
+    }
+    if lower.contains("remember") || lower.contains("what did i say") {
+        return Ok(memories(question));
+    }
+    if ["hello", "hi", "hola", "hey"].contains(&lower.trim_end_matches(['!', '.', '?', ','])) {
+        return Ok(format!(
+            "Hello! I am the demo agent: I live inside tertulia and need no key and no network.\n\n\
+             Everything we say is on your disk before I answer. {}\n\n\
+             Try `count to 20`, `what did I say?`, or `echo` and some words. \
+             `tertulia agents` shows who else could be here.",
+            progress(question)
+        ));
+    }
+    Ok(format!(
+        "You said: “{}”. {}",
+        first_words(said),
+        progress(question)
+    ))
+}
+
+fn progress(question: &Question) -> String {
+    match question.total.max(question.messages.len() as u64) {
+        0 | 1 => "This is the beginning of our talk.".to_owned(),
+        total => format!("Our talk has {total} messages so far."),
+    }
+}
+
+fn memories(question: &Question) -> String {
+    let said: Vec<&str> = question
+        .messages
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .map(|message| message.content.as_str())
+        .collect();
+    let earlier = &said[..said.len().saturating_sub(1)];
+    if earlier.is_empty() {
+        return "You have said nothing before this.".to_owned();
+    }
+    let mut text = String::from("You said:\n");
+    for (number, words) in earlier.iter().enumerate() {
+        text.push_str(&format!("\n{}. {}", number + 1, first_words(words)));
+    }
+    text
+}
+
+fn first_words(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    if line.chars().count() <= 80 && line.len() == text.len() {
+        return line.to_owned();
+    }
+    format!("{}…", line.chars().take(79).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Utterance;
+    use super::*;
+
+    fn question(said: &[&str]) -> Question {
+        let messages = said
+            .iter()
+            .enumerate()
+            .map(|(at, content)| Utterance {
+                role: if at % 2 == 0 {
+                    Role::User
+                } else {
+                    Role::Assistant
+                },
+                speaker: "x".into(),
+                content: (*content).to_owned(),
+            })
+            .collect();
+        Question {
+            messages,
+            total: said.len() as u64,
+            marker: String::new(),
+        }
+    }
+
+    fn check(said: &[&str], expected: &str) {
+        assert_eq!(reply(&question(said)).unwrap(), expected);
+    }
+
+    #[test]
+    fn answers_are_a_function_of_the_talk() {
+        check(&["echo  a\n  b"], " a\n  b");
+        check(&["count to 5"], "1 2 3 4 5");
+        check(
+            &["good day"],
+            "You said: “good day”. This is the beginning of our talk.",
+        );
+        check(
+            &["a", "b", "good day"],
+            "You said: “good day”. Our talk has 3 messages so far.",
+        );
+        check(
+            &["one", "x", "two", "x", "what did I say?"],
+            "You said:\n\n1. one\n2. two",
+        );
+        check(&["remember?"], "You have said nothing before this.");
+        assert!(reply(&question(&["Hello!"])).unwrap().starts_with("Hello!"));
+        assert_eq!(
+            reply(&question(&["fail"])).unwrap_err().kind,
+            FailureKind::Failed
+        );
+    }
+}

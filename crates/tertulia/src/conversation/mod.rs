@@ -1,0 +1,12 @@
+//! How a talk goes: pure machines that turn events into effects, and the runner that carries the
+//! effects out.
+//!
+//! | part | what |
+//! |---|---|
+//! | [`chat`] | one human, one agent: what follows from what, as data |
+//! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
+//! | [`run`] | carries the effects out: the only room where an agent meets a store |
+
+pub mod chat;
+pub mod record;
+pub mod run;

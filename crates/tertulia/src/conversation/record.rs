@@ -1,0 +1,305 @@
+//! The pen of a running talk: it knows where its log ends, steps aside into a fork when somebody else
+//! has written there, and holds in memory what cannot be saved until it can.
+
+use crate::entry::{Body, Entry, Head, Message, Relation};
+use crate::id::SessionId;
+use crate::session::Summary;
+use crate::store::{Claim, Draft, Fork, SESSION_LIMIT, Sessions, Start, StoreError, StoreResult};
+
+/// At this part of the limit a session's size is mentioned.
+const NEAR_LIMIT: u64 = SESSION_LIMIT / 100 * 80;
+
+/// What to do when somebody else writes to the same session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnConflict {
+    /// Go on in a fork.
+    Fork,
+    /// Stop with the conflict.
+    Refuse,
+}
+
+/// The pen.
+#[derive(Debug)]
+pub struct Recorder {
+    sessions: Sessions,
+    log: LogState,
+    claim: Option<Claim>,
+    unsaved: Vec<Body>,
+    on_conflict: OnConflict,
+    told_size: bool,
+}
+
+#[derive(Debug)]
+enum LogState {
+    /// Nothing has been said yet: an empty talk leaves nothing behind.
+    Unborn(Start),
+    Open(Box<Summary>),
+}
+
+/// What became of entries.
+#[derive(Debug, Default)]
+pub struct Recorded {
+    /// The entries that are durable now.
+    pub entries: Vec<Entry>,
+    /// The session that the talk was in before it went on in a fork.
+    pub left: Option<SessionId>,
+    /// Why nothing is durable, though the talk goes on.
+    pub trouble: Option<StoreError>,
+    /// The size of the log, the first time that it nears the limit.
+    pub near_limit: Option<u64>,
+}
+
+impl Recorder {
+    /// A pen for a session that begins with its first words.
+    pub fn begin(sessions: Sessions, start: Start, on_conflict: OnConflict) -> Recorder {
+        Recorder {
+            sessions,
+            log: LogState::Unborn(start),
+            claim: None,
+            unsaved: Vec::new(),
+            on_conflict,
+            told_size: false,
+        }
+    }
+
+    /// A pen that continues a session. If another program has it open, the talk goes on in a fork
+    /// from the first word on.
+    pub async fn resume(
+        sessions: Sessions,
+        summary: Summary,
+        on_conflict: OnConflict,
+    ) -> StoreResult<(Recorder, Option<SessionId>)> {
+        let claim = sessions.store().claim(summary.id).await?;
+        let taken = claim.is_none();
+        let mut recorder = Recorder {
+            sessions,
+            log: LogState::Open(Box::new(summary)),
+            claim,
+            unsaved: Vec::new(),
+            on_conflict,
+            told_size: false,
+        };
+        let left = if taken {
+            Some(recorder.step_aside(Vec::new()).await?.0)
+        } else {
+            None
+        };
+        Ok((recorder, left))
+    }
+
+    /// The session that is being written.
+    pub fn id(&self) -> SessionId {
+        match &self.log {
+            LogState::Unborn(start) => start.id,
+            LogState::Open(summary) => summary.id,
+        }
+    }
+
+    /// The session as it is, once something has been said.
+    pub fn summary(&self) -> Option<&Summary> {
+        match &self.log {
+            LogState::Unborn(_) => None,
+            LogState::Open(summary) => Some(summary),
+        }
+    }
+
+    /// The store's handle.
+    pub fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Writes entries, with those that could not be written before. Only what must not be written at
+    /// all is an error; what cannot be written now is held and tried again.
+    pub async fn record(&mut self, bodies: Vec<Body>) -> StoreResult<Recorded> {
+        let mut pending = std::mem::take(&mut self.unsaved);
+        pending.extend(bodies);
+        if pending.is_empty() {
+            return Ok(Recorded::default());
+        }
+        match self.write(pending.clone()).await {
+            Ok((entries, left)) => {
+                let near_limit = self.near_limit();
+                Ok(Recorded {
+                    entries,
+                    left,
+                    trouble: None,
+                    near_limit,
+                })
+            }
+            Err(error) if is_passing(&error) => {
+                self.unsaved = pending;
+                Ok(Recorded {
+                    trouble: Some(error),
+                    ..Recorded::default()
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(&mut self, bodies: Vec<Body>) -> StoreResult<(Vec<Entry>, Option<SessionId>)> {
+        let summary = match &self.log {
+            LogState::Unborn(start) => {
+                let start = start.clone();
+                if self.claim.is_none() {
+                    self.claim = self.sessions.store().claim(start.id).await?;
+                }
+                let (summary, entries) = self.sessions.create(&start, bodies).await?;
+                self.log = LogState::Open(Box::new(summary));
+                return Ok((entries, None));
+            }
+            LogState::Open(summary) => summary,
+        };
+        let (id, head, size) = (summary.id, summary.head, summary.bytes);
+        let entries = self.sessions.seal(&head, bodies.clone())?;
+        check_size(size, &entries)?;
+        match self.sessions.store().append(id, head, &entries).await {
+            Ok(_) => {
+                self.apply(&entries);
+                Ok((entries, None))
+            }
+            Err(StoreError::Conflict { .. }) => {
+                if self.catch_up(id, head).await? {
+                    return Box::pin(self.write(bodies)).await;
+                }
+                let (left, entries) = self.step_aside(bodies).await?;
+                Ok((entries, Some(left)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes in what others have appended, if it is only tidying up: a title or a tag does not get
+    /// between two speakers. Whether it was.
+    async fn catch_up(&mut self, id: SessionId, head: Head) -> StoreResult<bool> {
+        let lines = self.sessions.store().read(id, head.seq, usize::MAX).await?;
+        let mut entries = Vec::new();
+        for line in &lines {
+            match Entry::decode(&line.bytes) {
+                Ok(entry) if is_tidying(&entry.body) => entries.push(entry),
+                _ => return Ok(false),
+            }
+        }
+        let continues = entries.first().is_some_and(|first| first.follows(&head));
+        if continues {
+            self.apply(&entries);
+        }
+        Ok(continues)
+    }
+
+    /// Goes on in a fork of what this talk knows. The session that is left.
+    async fn step_aside(&mut self, bodies: Vec<Body>) -> StoreResult<(SessionId, Vec<Entry>)> {
+        let LogState::Open(summary) = &self.log else {
+            return Err(StoreError::Refused(
+                "a session that has not begun cannot be forked".into(),
+            ));
+        };
+        let summary = summary.as_ref().clone();
+        if self.on_conflict == OnConflict::Refuse {
+            return Err(StoreError::Conflict {
+                id: summary.id,
+                head: summary.head,
+            });
+        }
+        let fork = Fork {
+            id: self.sessions.stamp().session_id(),
+            at: None,
+            title: None,
+            relation: Relation::Conflict,
+        };
+        self.claim = self.sessions.store().claim(fork.id).await?;
+        let (forked, entries) = self.sessions.fork(&summary, &fork, bodies).await?;
+        self.log = LogState::Open(Box::new(forked));
+        Ok((summary.id, entries))
+    }
+
+    fn apply(&mut self, entries: &[Entry]) {
+        if let LogState::Open(summary) = &mut self.log {
+            entries.iter().for_each(|entry| summary.apply(entry));
+        }
+    }
+
+    fn near_limit(&mut self) -> Option<u64> {
+        let size = self.summary().map_or(0, |summary| summary.bytes);
+        if size < NEAR_LIMIT || self.told_size {
+            return None;
+        }
+        self.told_size = true;
+        Some(size)
+    }
+
+    /// Keeps a half-written answer. Losing a draft is no reason to stop a talk.
+    pub async fn keep_draft(&self, draft: Draft) -> StoreResult<()> {
+        self.sessions.keep_draft(self.id(), draft).await
+    }
+
+    /// Reads back an answer that nobody finished and makes it an interrupted message.
+    pub async fn recover_draft(&mut self) -> StoreResult<Option<Entry>> {
+        let Some(draft) = self.sessions.store().draft(self.id()).await? else {
+            return Ok(None);
+        };
+        let message = Message {
+            speaker: draft.speaker,
+            role: crate::entry::Role::Assistant,
+            content: draft.content,
+            thread: draft.thread,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            usage: None,
+            model: draft.model,
+            interrupted: true,
+        };
+        let recorded = self.record(vec![Body::Message(message)]).await?;
+        Ok(recorded.entries.into_iter().next())
+    }
+
+    /// What could not be saved, as the lines of a log that `import` reads: the whole talk if it never
+    /// reached the store, else what is missing at its end.
+    pub fn unsaved_log(&self) -> StoreResult<Option<Vec<Entry>>> {
+        if self.unsaved.is_empty() {
+            return Ok(None);
+        }
+        let (head, mut bodies) = match &self.log {
+            LogState::Open(summary) => (summary.head, Vec::new()),
+            LogState::Unborn(start) => (Head::START, vec![start.opening()]),
+        };
+        bodies.extend(self.unsaved.iter().cloned());
+        self.sessions.seal(&head, bodies).map(Some)
+    }
+}
+
+/// Whether waiting or making room may help: the words are fine, the place is not.
+fn is_passing(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::Full { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::Locked { .. }
+            | StoreError::Failed { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::NotFound(_)
+    )
+}
+
+fn is_tidying(body: &Body) -> bool {
+    matches!(
+        body,
+        Body::Renamed(_) | Body::Tagged(_) | Body::Trashed(_) | Body::Restored(_) | Body::Undone(_)
+    )
+}
+
+fn check_size(size: u64, entries: &[Entry]) -> StoreResult<()> {
+    let size = size
+        + entries
+            .iter()
+            .map(|entry| entry.line().len() as u64 + 1)
+            .sum::<u64>();
+    if size > SESSION_LIMIT {
+        return Err(StoreError::TooLarge {
+            what: "the session",
+            size,
+            limit: SESSION_LIMIT,
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! A session as a JSON object: what scripts read. Its names are a promise.
+
+use serde_json::{Map, Value, json};
+
+use crate::entry::{Body, Entry};
+use crate::query::{Hit, Row};
+use crate::session::Log;
+use crate::words::highlighted;
+
+/// A session as lists show it.
+pub fn session(row: &Row) -> Map<String, Value> {
+    let summary = &row.summary;
+    let value = json!({
+        "id": summary.id,
+        "kind": summary.kind.name(),
+        "title": summary.title,
+        "team": summary.team,
+        "project": summary.project,
+        "cwd": summary.cwd,
+        "tags": summary.tags,
+        "created_at": summary.created_at,
+        "updated_at": summary.updated_at,
+        "messages": summary.messages,
+        "tokens": { "input": summary.tokens.input, "output": summary.tokens.output },
+        "agents": summary.agents,
+        "parent": summary.parent,
+        "status": summary.state(),
+        "open": row.open,
+    });
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// A session with its entries, and with what could not be read of it.
+pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
+    let mut object = session(row);
+    object.insert("entries".into(), log.entries.iter().map(entry).collect());
+    if !log.damage.is_empty() {
+        object.insert("damage".into(), json!(log.damage));
+    }
+    object
+}
+
+/// An entry. A message has all its fields, also those that its line leaves out.
+pub fn entry(entry: &Entry) -> Value {
+    let mut object = Map::new();
+    object.insert("seq".into(), json!(entry.seq));
+    object.insert("id".into(), json!(entry.id));
+    object.insert("at".into(), json!(entry.at));
+    object.insert("type".into(), json!(entry.body.kind()));
+    object.insert("hash".into(), json!(entry.hash));
+    if let Ok(Value::Object(line)) = serde_json::from_str(entry.line()) {
+        for (key, value) in line {
+            if !["v", "then"].contains(&key.as_str()) && !object.contains_key(&key) {
+                object.insert(key, value);
+            }
+        }
+    }
+    if let Body::Message(_) = entry.body {
+        for (key, default) in [
+            ("thread", Value::Null),
+            ("tool_calls", json!([])),
+            ("usage", Value::Null),
+            ("model", Value::Null),
+            ("interrupted", json!(false)),
+        ] {
+            object.entry(key).or_insert(default);
+        }
+    }
+    Value::Object(object)
+}
+
+/// An entry that a search found.
+pub fn hit(hit: &Hit) -> Value {
+    json!({
+        "session": hit.session,
+        "title": hit.title,
+        "seq": hit.seq,
+        "speaker": hit.speaker,
+        "at": hit.at,
+        "snippet": highlighted(&hit.snippet, "", ""),
+        "score": (hit.score * 1000.0).round() / 1000.0,
+    })
+}

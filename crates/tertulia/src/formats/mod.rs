@@ -1,0 +1,11 @@
+//! Foreign forms of a session, one file each. At rest there is only the line of [`crate::entry`].
+//!
+//! | form | written | read |
+//! |---|---|---|
+//! | [`json`] | yes: the object that every `--json` answer shows | no |
+//! | [`jsonl`] | yes: the log itself, line by line | yes |
+//! | [`markdown`] | yes, for people | no |
+
+pub mod json;
+pub mod jsonl;
+pub mod markdown;
