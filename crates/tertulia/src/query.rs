@@ -24,6 +24,8 @@ pub struct Filter {
     pub team: Option<String>,
     /// Only with this tag.
     pub tag: Option<String>,
+    /// Only what continues this session.
+    pub parent: Option<SessionId>,
     /// Only spoken in at or after this moment.
     pub since: Option<Timestamp>,
     /// Only spoken in before this moment.
@@ -69,6 +71,7 @@ impl Filter {
                 .tag
                 .as_ref()
                 .is_none_or(|tag| summary.tags.contains(tag))
+            && self.parent.is_none_or(|id| summary.parent.as_ref().is_some_and(|parent| parent.id == id))
             && self.since.is_none_or(|since| summary.updated_at >= since)
             && self.until.is_none_or(|until| summary.updated_at < until)
             && match self.trash {

@@ -2,7 +2,7 @@
 //! has written there, and holds in memory what cannot be saved until it can.
 
 use crate::entry::{Body, Entry, Head, Message, Relation};
-use crate::id::SessionId;
+use crate::id::{Seq, SessionId};
 use crate::session::Summary;
 use crate::store::{Claim, Draft, Fork, SESSION_LIMIT, Sessions, Start, StoreError, StoreResult};
 
@@ -253,18 +253,26 @@ impl Recorder {
         Ok(recorded.entries.into_iter().next())
     }
 
-    /// What could not be saved, as the lines of a log that `import` reads: the whole talk if it never
-    /// reached the store, else what is missing at its end.
-    pub fn unsaved_log(&self) -> StoreResult<Option<Vec<Entry>>> {
-        if self.unsaved.is_empty() {
-            return Ok(None);
-        }
+    /// Whether anything is held in memory because it could not be saved.
+    pub fn has_unsaved(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// The whole log with what could not be saved at its end, as lines that `import` takes in.
+    pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
+        let mut lines = Vec::new();
         let (head, mut bodies) = match &self.log {
-            LogState::Open(summary) => (summary.head, Vec::new()),
             LogState::Unborn(start) => (Head::START, vec![start.opening()]),
+            LogState::Open(summary) => {
+                for line in self.sessions.store().read(summary.id, Seq::START, usize::MAX).await? {
+                    lines.push(String::from_utf8_lossy(&line.bytes).into_owned());
+                }
+                (summary.head, Vec::new())
+            }
         };
         bodies.extend(self.unsaved.iter().cloned());
-        self.sessions.seal(&head, bodies).map(Some)
+        lines.extend(self.sessions.seal(&head, bodies)?.iter().map(|entry| entry.line().to_owned()));
+        Ok(lines)
     }
 }
 

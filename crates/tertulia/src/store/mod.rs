@@ -10,6 +10,7 @@
 //! | `index` | the full-text index that both keep beside their logs; it may be deleted |
 //! | `claims`, `worker`, `place` | locks that say who has a session open; a thread that owns a connection; private files |
 
+mod adopt;
 mod claims;
 
 mod index;
@@ -26,6 +27,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+pub use adopt::Adopted;
 pub use claims::Claim;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 

@@ -45,6 +45,9 @@ impl Conditions {
                 tag.clone(),
             );
         }
+        if let Some(parent) = filter.parent {
+            conditions.add("row ->> '$.parent.id' = ?", parent.to_string());
+        }
         if let Some(since) = filter.since {
             conditions.add("updated >= ?", since.as_microsecond());
         }

@@ -1,0 +1,142 @@
+//! The command line: global flags and the verbs.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+use crate::commands;
+use crate::commands::chat::ChatArgs;
+
+/// Conversations between people and AI agents in the terminal that are never lost.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tertulia",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+        tertulia                         talk to an assistant; every word is saved before it is answered\n  \
+        tertulia chat -p \"hello\"         one question, one answer\n  \
+        tertulia -c                      go on with the newest talk of this project\n  \
+        tertulia list                    what was said where\n  \
+        tertulia search '\"durable log\"'  find it again\n\n\
+        A session is named by its id, 4 or more characters of its beginning or end, its exact title,\n\
+        @ for the newest, @~2 for two before it; REF:12 is entry 12 of it.\n\n\
+        Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or ambiguous, 4 conflict or locked,\n\
+        5 invalid or damaged data, 6 an agent failed, 130 interrupted."
+)]
+pub struct Args {
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub chat: ChatArgs,
+}
+
+/// Flags that stand before or after any command.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct GlobalArgs {
+    /// Where sessions live: sqlite:FILE, sqlite::memory:, files:DIR
+    #[arg(long, value_name = "URL", global = true, help_heading = "Global options")]
+    pub store: Option<String>,
+    /// Keep everything (data, settings, state) below this folder
+    #[arg(long, value_name = "DIR", global = true, help_heading = "Global options")]
+    pub data_dir: Option<PathBuf>,
+    /// Answer with one JSON document
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// No colours, also on a terminal
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub no_color: bool,
+    /// Only data and errors
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub quiet: bool,
+    /// Say more about what is done
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub verbose: u8,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Chat(ChatArgs),
+    #[command(visible_alias = "ls")]
+    List(commands::list::ListArgs),
+    Show(commands::show::ShowArgs),
+    Search(commands::search::SearchArgs),
+    Log(commands::log::LogArgs),
+    Rename(commands::rename::RenameArgs),
+    Tag(commands::tag::TagArgs),
+    Rm(commands::rm::RmArgs),
+    Restore(commands::restore::RestoreArgs),
+    Undo(commands::undo::UndoArgs),
+    Prune(commands::prune::PruneArgs),
+    Fork(commands::fork::ForkArgs),
+    Export(commands::export::ExportArgs),
+    Import(commands::import::ImportArgs),
+    Doctor(commands::doctor::DoctorArgs),
+    Store(commands::store::StoreArgs),
+    Agents(commands::agents::AgentsArgs),
+    Completions(commands::completions::CompletionsArgs),
+    Man(commands::man::ManArgs),
+}
+
+/// How the events of a run are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// The answer as text
+    #[default]
+    Text,
+    /// One JSON document at the end
+    Json,
+    /// One JSON event per line as it happens
+    StreamJson,
+}
+
+/// Which sessions, shared by the commands that list and search.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct FilterArgs {
+    /// Sessions of all projects, not only of this one
+    #[arg(short, long)]
+    pub all: bool,
+    /// Only of this kind
+    #[arg(long, value_enum)]
+    pub kind: Option<KindArg>,
+    /// Only of this team
+    #[arg(long, value_name = "NAME")]
+    pub team: Option<String>,
+    /// Only with this tag
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Only spoken in since then: 24h, 7d, 4w, or a date
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
+    /// Only last spoken in before then: 24h, 7d, 4w, or a date
+    #[arg(long, value_name = "WHEN")]
+    pub until: Option<String>,
+    /// What is in the trash
+    #[arg(long)]
+    pub trash: bool,
+}
+
+/// What kind of conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KindArg {
+    /// One assistant
+    Chat,
+    /// Several agents and people
+    Team,
+    /// An instructor and a worker
+    Pair,
+}
+
+impl From<KindArg> for tertulia::entry::Kind {
+    fn from(kind: KindArg) -> Self {
+        match kind {
+            KindArg::Chat => tertulia::entry::Kind::Chat,
+            KindArg::Team => tertulia::entry::Kind::Team,
+            KindArg::Pair => tertulia::entry::Kind::Pair,
+        }
+    }
+}

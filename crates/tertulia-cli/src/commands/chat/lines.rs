@@ -1,0 +1,180 @@
+//! A talk on a terminal, line by line.
+
+use std::io::BufRead;
+use std::process::ExitCode;
+
+use tertulia::conversation::chat::TurnEnd;
+use tertulia::conversation::run::Talk;
+use tokio::sync::mpsc;
+
+use super::door::Output;
+use super::{Session, Target, agent_failed, open_talk, signals::Signals, unsaved};
+use crate::args::OutputFormat;
+use crate::error::{CommandResult, ErrorKind};
+use crate::moment::ago;
+use crate::ui::{AGENT, HUMAN, Ui, fit};
+
+const HELP: &str = "/help   this\n/info   which session this is\n/exit   leave (also /quit, Ctrl+D)\n\
+    A line that ends in \\ goes on in the next. Ctrl+C stops an answer, and leaves when nobody is answering.";
+const COMMANDS: &[&str] = &["/help", "/info", "/exit", "/quit"];
+
+/// What the keyboard gave.
+enum Typed {
+    Words(String),
+    End,
+    Signal,
+}
+
+pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    greet(&session, ui);
+    let hint = session.hint.clone();
+    let mut signals = Signals::listen()?;
+    let mut talk = {
+        let mut output = Output::new(OutputFormat::Text, ui);
+        open_talk(session, &mut output).await?
+    };
+    let mut keyboard = keyboard();
+    let mut pending = first;
+    loop {
+        let words = match pending.take() {
+            Some(words) => words,
+            None => match next_words(&mut keyboard, &mut signals, ui).await {
+                Typed::Words(words) => words,
+                Typed::End => break,
+                Typed::Signal => break,
+            },
+        };
+        match words.trim() {
+            "" => continue,
+            "/exit" | "/quit" => break,
+            "/help" => ui.note(HELP),
+            "/info" => info(&talk, ui),
+            unknown if unknown.starts_with('/') && !unknown.contains(char::is_whitespace) => {
+                ui.warn(&format!("there is no command {unknown}; there are {}", COMMANDS.join(" ")));
+            }
+            _ => {
+                turn(&mut talk, words, &mut signals, ui).await;
+                if signals.caught().is_some() && !signals.forgive_interrupt() {
+                    break;
+                }
+            }
+        }
+    }
+    let left_unsaved = unsaved::offer(&talk, ui).await;
+    if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
+        ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
+    }
+    Ok(match signals.caught() {
+        Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
+        None if left_unsaved => ExitCode::from(ErrorKind::Failed.exit_code()),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn greet(session: &Session, ui: &mut Ui) {
+    let agent = &session.chosen.agent;
+    let model = agent.model().map(|model| format!(" ({model})")).unwrap_or_default();
+    ui.note(&format!("Talking to {}{model}, {}. Choose another with --agent. /help for help.", agent.name(), session.chosen.reason));
+    match &session.target {
+        Target::Resume(row) => {
+            let summary = &row.summary;
+            ui.note(&format!("Restored \"{}\": {} messages.", fit(summary.title_or_untitled(), 60), summary.messages));
+        }
+        // Whoever wanted to go on should not have to know the flag by heart.
+        Target::New(_) if !session.args.ephemeral => {
+            let newest = session.house.wait(session.house.sessions.store().list(&session.house.here(), &tertulia::query::Page::first(1)));
+            if let Some(row) = newest.ok().and_then(|listing| listing.rows.into_iter().next()) {
+                let when = ago(row.summary.updated_at, session.house.sessions.stamp().now());
+                ui.note(&format!("There is an earlier talk here, \"{}\" ({when}): tertulia -c goes on with it.", fit(row.summary.title_or_untitled(), 50)));
+            }
+        }
+        Target::New(_) => ui.note("Nothing of this talk is kept."),
+    }
+}
+
+fn info(talk: &Talk, ui: &mut Ui) {
+    let id = talk.recorder().id();
+    match talk.recorder().summary() {
+        Some(summary) => ui.note(&format!("{id}  \"{}\"  {} messages", fit(summary.title_or_untitled(), 60), summary.messages)),
+        None => ui.note(&format!("{id}  nothing said yet")),
+    }
+}
+
+/// Reads lines on a thread of its own: nothing can take a read from a terminal back, so it must not
+/// hold up the end of the program.
+fn keyboard() -> mpsc::Receiver<String> {
+    let (lines, typed) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let stdin = std::io::stdin();
+        for line in stdin.lock().lines() {
+            let Ok(line) = line else { break };
+            if lines.blocking_send(line).is_err() {
+                break;
+            }
+        }
+    });
+    typed
+}
+
+async fn next_words(keyboard: &mut mpsc::Receiver<String>, signals: &mut Signals, ui: &mut Ui) -> Typed {
+    let mut words = String::new();
+    loop {
+        let prompt = if words.is_empty() { ui.styled(HUMAN, "you> ") } else { "...> ".to_owned() };
+        ui.data(&prompt);
+        let line = tokio::select! {
+            line = keyboard.recv() => line,
+            () = signals.next() => {
+                ui.data("\n");
+                return Typed::Signal;
+            }
+        };
+        match line {
+            None => {
+                ui.data("\n");
+                return if words.is_empty() { Typed::End } else { Typed::Words(words) };
+            }
+            Some(line) => match line.strip_suffix('\\') {
+                Some(line) => {
+                    words.push_str(line);
+                    words.push('\n');
+                }
+                None => {
+                    words.push_str(&line);
+                    return Typed::Words(words);
+                }
+            },
+        }
+    }
+}
+
+async fn turn(talk: &mut Talk, words: String, signals: &mut Signals, ui: &mut Ui) {
+    if let Err(error) = tertulia::store::check_message(&words) {
+        crate::error::CommandError::from(error).report(ui);
+        return;
+    }
+    let name = ui.styled(AGENT, "agent> ");
+    ui.data(&name);
+    let cancel = signals.cancel.clone();
+    let mut output = Output::new(OutputFormat::Text, ui);
+    let end = {
+        let turn = talk.turn(words, &mut output, &cancel);
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                end = &mut turn => break end,
+                () = signals.next() => {}
+            }
+        }
+    };
+    let refused = output.finish(talk.recorder().id(), &end);
+    if let Some(refused) = refused {
+        refused.report(ui);
+    }
+    match end {
+        TurnEnd::Failed(error) => {
+            agent_failed(&error).report(ui);
+        }
+        TurnEnd::Cancelled => ui.note("(stopped)"),
+        TurnEnd::Answered | TurnEnd::Refused => {}
+    }
+}

@@ -1,0 +1,62 @@
+//! Signals that end a talk: what was said so far is saved first.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+
+/// What ends a talk from outside, by number.
+const INTERRUPT: u8 = 2;
+const TERMINATE: u8 = 15;
+const HANG_UP: u8 = 1;
+
+/// Listens for them.
+pub struct Signals {
+    /// Cancelled when the first one arrives.
+    pub cancel: CancellationToken,
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    caught: Option<u8>,
+}
+
+impl Signals {
+    pub fn listen() -> CommandResult<Signals> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| CommandError::new(ErrorKind::Failed, "signals cannot be listened for").because(error))
+        };
+        Ok(Signals {
+            cancel: CancellationToken::new(),
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+            caught: None,
+        })
+    }
+
+    /// Waits for the next one and stops what is running.
+    pub async fn next(&mut self) {
+        let number = tokio::select! {
+            _ = self.interrupt.recv() => INTERRUPT,
+            _ = self.terminate.recv() => TERMINATE,
+            _ = self.hang_up.recv() => HANG_UP,
+        };
+        self.caught = Some(number);
+        self.cancel.cancel();
+    }
+
+    /// The one that arrived, if any did.
+    pub fn caught(&self) -> Option<u8> {
+        self.caught
+    }
+
+    /// Whether it was only Ctrl+C: on a terminal that stops the answer, not the talk.
+    pub fn forgive_interrupt(&mut self) -> bool {
+        let forgiven = self.caught == Some(INTERRUPT);
+        if forgiven {
+            self.caught = None;
+            self.cancel = CancellationToken::new();
+        }
+        forgiven
+    }
+}

@@ -1,0 +1,41 @@
+//! What could not be saved is offered as a file, so that not even a full disk takes a talk away.
+
+use std::path::PathBuf;
+
+use tertulia::conversation::run::Talk;
+
+use crate::commands::export;
+use crate::ui::Ui;
+
+/// Writes what is held in memory to a file that `import` takes in. Whether there was anything.
+pub async fn offer(talk: &Talk, ui: &mut Ui) -> bool {
+    if !talk.recorder().has_unsaved() {
+        return false;
+    }
+    let lines = match talk.recorder().unsaved_log().await {
+        Ok(lines) => lines,
+        Err(error) => {
+            ui.warn(&format!("what was not saved cannot be put together: {error}"));
+            return true;
+        }
+    };
+    let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let name = format!("tertulia-unsaved-{}.jsonl", talk.recorder().id().short());
+    if ui.is_interactive() && !ui.confirm(&format!("This talk could not be saved. Write it to {name}?")) {
+        return true;
+    }
+    for folder in [PathBuf::from("."), std::env::temp_dir()] {
+        let file = folder.join(&name);
+        if export::write(&file, content.as_bytes(), true).is_ok() {
+            let shown = std::path::absolute(&file).unwrap_or(file);
+            ui.warn(&format!(
+                "what could not be saved is in {0}; when there is room: tertulia import {0}",
+                shown.display()
+            ));
+            return true;
+        }
+    }
+    ui.warn("no file can be written either; this is the whole talk:");
+    ui.data(&content);
+    true
+}

@@ -1,0 +1,69 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tertulia::store::{Care, Report};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
+use crate::show;
+use crate::ui::Ui;
+
+/// Check every byte of the store: hashes, order, list rows, search index
+///
+/// Exit code 5 if anything is damaged. With --repair, what is readable is salvaged, the damaged
+/// original is kept beside it, and what is lost is named.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia doctor\n  \
+    tertulia doctor --repair\n  \
+    tertulia doctor --json --store files:/backup/talks")]
+pub struct DoctorArgs {
+    /// Salvage what is readable
+    #[arg(long)]
+    repair: bool,
+}
+
+pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let care = if args.repair { Care::Repair(house.sessions.stamp().now()) } else { Care::Look };
+    let report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
+    let sound = report.is_clean() || !report.repaired.is_empty();
+    if ui.json {
+        let mut document = json!(report);
+        document["clean"] = json!(report.is_clean());
+        ui.document(&document);
+    } else {
+        tell(&report, ui);
+    }
+    if sound {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(CommandError::new(ErrorKind::Invalid, format!("{} things are damaged", report.damage.len() + report.faults.len()))
+        .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
+}
+
+fn tell(report: &Report, ui: &mut Ui) {
+    for line in show::damage(&report.damage) {
+        ui.line(&format!("damaged: {line}"));
+    }
+    for fault in &report.faults {
+        ui.line(&format!("damaged: {fault}"));
+    }
+    for note in &report.notes {
+        ui.line(&format!("note: {note}"));
+    }
+    for repaired in &report.repaired {
+        ui.line(&format!("repaired: {repaired}"));
+    }
+    for lost in &report.lost {
+        ui.line(&format!("lost: {lost}"));
+    }
+    let counts = format!("{} sessions, {} entries", report.sessions, report.entries);
+    if report.is_clean() {
+        ui.line(&format!("All is well: {counts}, every hash as it should be."));
+    } else {
+        ui.line(&format!("Checked {counts}."));
+    }
+}

@@ -1,0 +1,103 @@
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tertulia::formats::{json, markdown};
+use tertulia::query::Row;
+use tertulia::session::Log;
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
+use crate::show;
+use crate::ui::Ui;
+
+/// Write a session in another form
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia export @ > talk.md\n  \
+    tertulia export 5f3a9c1e --format jsonl -o talk.jsonl    what `import` takes in, byte for byte\n  \
+    tertulia export @ --format json | jq '.entries[].content'")]
+pub struct ExportArgs {
+    /// The session
+    #[arg(value_name = "REF", default_value = "@")]
+    reference: String,
+    /// The form
+    #[arg(short, long, value_enum, default_value_t = Format::Md)]
+    format: Format,
+    /// Into this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Also if the file is there already
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// The forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Markdown, for people
+    #[value(alias = "markdown")]
+    Md,
+    /// The object of `show --json`
+    Json,
+    /// The log itself, line by line
+    Jsonl,
+}
+
+pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let row = house.find(&args.reference)?;
+    let log = house.wait(house.sessions.load(row.summary.id))?;
+    for line in show::damage(&log.damage) {
+        ui.warn(&format!("damaged: {line}"));
+    }
+    let content = content(args.format, &row, &log);
+    match &args.output {
+        None => ui.data(&content),
+        Some(file) => {
+            write(file, content.as_bytes(), args.force)?;
+            if ui.json {
+                ui.document(&json!({ "session": row.summary.id, "file": file, "bytes": content.len() }));
+            } else {
+                ui.note(&format!("Wrote {} ({} bytes)", file.display(), content.len()));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn content(format: Format, row: &Row, log: &Log) -> String {
+    match format {
+        Format::Md => markdown::transcript(&row.summary, log),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
+            format!("{}\n", text.unwrap_or_default())
+        }
+        Format::Jsonl => log.entries.iter().map(|entry| format!("{}\n", entry.line())).collect(),
+    }
+}
+
+/// Writes a file for its owner alone. One that is there is kept, unless it may be replaced.
+pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
+    let failed = |error: std::io::Error| {
+        let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let failed = CommandError::new(ErrorKind::Failed, format!("{} cannot be written", file.display())).because(error);
+        if exists { failed.hint("choose another name, or add --force to replace it") } else { failed }
+    };
+    if !force {
+        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(failed)?;
+        return made.write_all(content).and_then(|()| made.sync_all()).map_err(failed);
+    }
+    let mut name = file.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = PathBuf::from(name);
+    let _ = std::fs::remove_file(&temporary);
+    let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
+    made.write_all(content).and_then(|()| made.sync_all()).map_err(failed)?;
+    std::fs::rename(&temporary, file).map_err(failed)
+}

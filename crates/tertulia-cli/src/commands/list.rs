@@ -1,0 +1,97 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use tertulia::formats::json;
+use tertulia::query::{Hidden, Page, Row};
+
+use crate::args::{FilterArgs, GlobalArgs};
+use crate::error::CommandResult;
+use crate::moment::ago;
+use crate::open;
+use crate::ui::{Ui, fit};
+
+/// List sessions, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia list                      this project's sessions\n  \
+    tertulia list --all --since 7d     the last week everywhere\n  \
+    tertulia list --tag release --json for scripts\n  \
+    tertulia list --trash              what `restore` can bring back")]
+pub struct ListArgs {
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// At most so many
+    #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+    /// Go on after an earlier page: its "next"
+    #[arg(long, value_name = "CURSOR")]
+    cursor: Option<String>,
+}
+
+pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let page = Page {
+        limit: args.limit,
+        cursor: args.cursor.as_deref().map(str::parse).transpose()?,
+    };
+    let filter = house.filter(&args.filter)?;
+    let listing = house.wait(house.sessions.store().list(&filter, &page))?;
+    let next = listing.next.map(|cursor| cursor.to_string());
+    if ui.json {
+        let sessions: Vec<_> = listing.rows.iter().map(json::session).collect();
+        ui.document(&json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let now = house.sessions.stamp().now();
+    if listing.rows.is_empty() {
+        ui.note(if args.filter.trash { "The trash is empty." } else { "No sessions here." });
+    } else {
+        let rows: Vec<Vec<String>> = listing.rows.iter().map(|row| columns(row, now, args.filter.all)).collect();
+        ui.table(&["ID", "TITLE", "UPDATED", "MSGS", "KIND", "WITH", "TAGS"], &rows);
+    }
+    if let Some(words) = hidden(listing.hidden) {
+        ui.note(&words);
+    }
+    if let Some(next) = next {
+        ui.note(&format!("More: add --cursor {next}"));
+    }
+    let total = listing.hidden.total() + listing.rows.len() as u64;
+    if house.settings.suggest_limit.is_some_and(|limit| total > limit) {
+        ui.note(&format!("{total} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn columns(row: &Row, now: jiff::Timestamp, with_project: bool) -> Vec<String> {
+    let summary = &row.summary;
+    let mut title = fit(summary.title_or_untitled(), 44);
+    if row.open {
+        title.push_str(" (open)");
+    }
+    let with = summary.team.clone().unwrap_or_else(|| summary.agents.join(", "));
+    let mut last = summary.tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" ");
+    if with_project && let Some(project) = &summary.project {
+        last = format!("{last} {}", fit(project, 40)).trim().to_owned();
+    }
+    vec![
+        summary.id.short(),
+        title,
+        ago(summary.updated_at, now),
+        summary.messages.to_string(),
+        summary.kind.name().to_owned(),
+        fit(&with, 20),
+        last,
+    ]
+}
+
+fn hidden(hidden: Hidden) -> Option<String> {
+    let mut parts = Vec::new();
+    if hidden.elsewhere > 0 {
+        parts.push(format!("{} in other projects (--all)", hidden.elsewhere));
+    }
+    if hidden.trashed > 0 {
+        parts.push(format!("{} in the trash (--trash)", hidden.trashed));
+    }
+    (!parts.is_empty()).then(|| format!("Hidden: {}", parts.join(", ")))
+}

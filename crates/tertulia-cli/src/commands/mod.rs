@@ -1,0 +1,110 @@
+//! One file per verb: its arguments, whose doc comment is the help, and one function.
+
+pub mod agents;
+pub mod chat;
+pub mod completions;
+pub mod doctor;
+pub mod export;
+pub mod fork;
+pub mod import;
+pub mod list;
+pub mod log;
+pub mod man;
+pub mod prune;
+pub mod rename;
+pub mod restore;
+pub mod rm;
+pub mod search;
+pub mod show;
+pub mod store;
+pub mod tag;
+pub mod undo;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Command};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::ui::Ui;
+
+/// Does what the arguments ask for.
+pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let global = args.global;
+    let Some(command) = args.command else {
+        not_a_mistyped_command(&args.chat)?;
+        return chat::run(args.chat, &global, ui);
+    };
+    if args.chat != chat::ChatArgs::default() {
+        return Err(CommandError::new(ErrorKind::Usage, "flags of a talk stand before another command")
+            .hint("put them after `tertulia chat`, or leave the command out"));
+    }
+    match command {
+        Command::Chat(args) => chat::run(args, &global, ui),
+        Command::List(args) => list::run(&args, &global, ui),
+        Command::Show(args) => show::run(&args, &global, ui),
+        Command::Search(args) => search::run(&args, &global, ui),
+        Command::Log(args) => log::run(&args, &global, ui),
+        Command::Rename(args) => rename::run(&args, &global, ui),
+        Command::Tag(args) => tag::run(&args, &global, ui),
+        Command::Rm(args) => rm::run(&args, &global, ui),
+        Command::Restore(args) => restore::run(&args, &global, ui),
+        Command::Undo(args) => undo::run(&args, &global, ui),
+        Command::Prune(args) => prune::run(&args, &global, ui),
+        Command::Fork(args) => fork::run(&args, &global, ui),
+        Command::Export(args) => export::run(&args, &global, ui),
+        Command::Import(args) => import::run(&args, &global, ui),
+        Command::Doctor(args) => doctor::run(&args, &global, ui),
+        Command::Store(args) => store::run(&args, &global, ui),
+        Command::Agents(args) => agents::run(&args, &global, ui),
+        Command::Completions(args) => completions::run(&args, ui),
+        Command::Man(args) => man::run(&args, ui),
+    }
+}
+
+/// A single word without a flag is more likely a command with a typing error than something to say.
+fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
+    let [word] = chat.prompt.as_slice() else { return Ok(()) };
+    if chat.print || chat.names_a_session() || word.contains(char::is_whitespace) {
+        return Ok(());
+    }
+    let mut error = CommandError::new(ErrorKind::Usage, format!("there is no command '{word}'"));
+    let root = Args::command();
+    let names = root.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
+    if let Some(near) = names.filter(|name| is_near(word, name)).min_by_key(|name| name.len().abs_diff(word.len())) {
+        error = error.hint(format!("did you mean `tertulia {near}`?"));
+    }
+    Err(error.hint(format!("to say it: tertulia chat {word}")))
+}
+
+/// Whether one typing error (or two in a long word) turns one into the other.
+fn is_near(a: &str, b: &str) -> bool {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, left) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, right) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != right);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
+        }
+    }
+    row[b.len()] <= if b.len() > 4 { 2 } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_near() {
+        assert!(is_near("lst", "list") && is_near("serach", "search") && is_near("exprt", "export"));
+        assert!(!is_near("hello", "help") && !is_near("hola", "show"));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

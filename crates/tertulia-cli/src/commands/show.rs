@@ -1,0 +1,111 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+use tertulia::formats::json;
+use tertulia::query::Row;
+use tertulia::session::Log;
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::moment::clock;
+use crate::open::{self, House};
+use crate::show;
+use crate::ui::{BOLD, DIM, Ui, fit, harmless};
+
+/// Show what was said in a session
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia show @                 the newest session of this project\n  \
+    tertulia show 5f3a9c1e --last 4 its last four messages\n  \
+    tertulia show 5f3a:12           only entry 12\n  \
+    tertulia show @ --entries       everything that happened to it, titles and tags too\n  \
+    tertulia show @ --raw | jq .    the log as it is at rest")]
+pub struct ShowArgs {
+    /// The session, or an entry of it: id, part of it, title, @, REF:N
+    #[arg(value_name = "REF", default_value = "@")]
+    reference: String,
+    /// Only the last messages
+    #[arg(short = 'n', long, value_name = "N")]
+    last: Option<usize>,
+    /// Everything that happened, one line each
+    #[arg(long, conflicts_with = "raw")]
+    entries: bool,
+    /// The log's own lines
+    #[arg(long)]
+    raw: bool,
+}
+
+pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let (row, seq) = house.find_place(&args.reference)?;
+    let mut log = match args.last {
+        Some(count) => house.wait(house.sessions.last_messages(&row.summary, count))?,
+        None => house.wait(house.sessions.load(row.summary.id))?,
+    };
+    if let Some(seq) = seq {
+        log.entries.retain(|entry| entry.seq == seq);
+        if log.entries.is_empty() {
+            return Err(CommandError::new(ErrorKind::NotFound, format!("session {} has no readable entry {seq}", row.summary.id.short()))
+                .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
+        }
+    }
+    for line in show::damage(&log.damage) {
+        ui.warn(&format!("damaged: {line}"));
+    }
+    if args.raw {
+        for entry in &log.entries {
+            ui.line(entry.line());
+        }
+    } else if ui.json {
+        ui.document(&Value::Object(json::transcript(&row, &log)));
+    } else if args.entries {
+        entries(&house, &log, ui);
+    } else {
+        transcript(&house, &row, &log, ui);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entries(house: &House, log: &Log, ui: &mut Ui) {
+    let now = house.sessions.stamp().now();
+    let rows: Vec<Vec<String>> = log
+        .entries
+        .iter()
+        .map(|entry| {
+            vec![
+                entry.seq.to_string(),
+                clock(entry.at, now),
+                entry.body.kind().to_owned(),
+                fit(&show::entry_line(entry), 100),
+            ]
+        })
+        .collect();
+    ui.table(&["SEQ", "AT", "TYPE", "WHAT"], &rows);
+}
+
+fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
+    let now = house.sessions.stamp().now();
+    let summary = &row.summary;
+    let title = ui.styled(BOLD, &harmless(summary.title_or_untitled()));
+    let mut facts = format!("{} · {} · {} messages", summary.id.short(), summary.kind.name(), summary.messages);
+    if let Some(parent) = &summary.parent {
+        facts.push_str(&format!(" · {} of {}:{}", parent.relation.name(), parent.id.short(), parent.seq));
+    }
+    let mut text = format!("{title}\n{}\n", ui.styled(DIM, &facts));
+    for entry in &log.entries {
+        match entry.message() {
+            Some(message) => {
+                text.push('\n');
+                text.push_str(&show::message(ui, entry, message, now));
+            }
+            None if matches!(entry.body.kind(), "failed" | "lost" | "repaired") => {
+                text.push('\n');
+                text.push_str(&ui.styled(DIM, &show::entry_line(entry)));
+                text.push('\n');
+            }
+            None => {}
+        }
+    }
+    ui.data(&text);
+}

@@ -1,0 +1,184 @@
+use std::collections::{HashMap, HashSet};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tertulia::entry::{Body, Entry};
+use tertulia::formats::jsonl::Imported;
+use tertulia::id::{Seq, SessionId};
+use tertulia::query::{Filter, Row, Trash};
+use tertulia::store::{Adopted, Progress, Sessions};
+
+use super::prune::everything;
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::{self, House};
+use crate::settings::StoreUrl;
+use crate::ui::Ui;
+
+/// Look at the store itself, copy it, derive it anew
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia store info\n  \
+    tertulia store copy sqlite:old.db files:talks\n  \
+    tertulia store rebuild")]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Where it is, and how much is in it
+    #[command(after_help = "Examples:\n  tertulia store info\n  tertulia store info --json")]
+    Info,
+    /// Copy all sessions from one store to another
+    ///
+    /// What is there already is not copied again, so that an interrupted copy can be run once more.
+    #[command(after_help = "Examples:\n  \
+        tertulia store copy sqlite:old.db files:talks\n  \
+        tertulia store copy files:talks sqlite:$HOME/new.db --json")]
+    Copy {
+        /// The store to copy from: sqlite:FILE or files:DIR
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// The store to copy to; made if there is none
+        #[arg(value_name = "TO")]
+        to: String,
+    },
+    /// Derive list rows and search index anew from the logs
+    #[command(after_help = "Examples:\n  tertulia store rebuild")]
+    Rebuild,
+}
+
+pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    match &args.command {
+        StoreCommand::Info => info(global, ui),
+        StoreCommand::Copy { from, to } => copy(from, to, global, ui),
+        StoreCommand::Rebuild => rebuild(global, ui),
+    }
+}
+
+fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let info = house.wait(house.sessions.store().info())?;
+    if ui.json {
+        ui.document(&json!(info));
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui.line(&format!("{}:{}", info.backend, info.place));
+    ui.line(&format!("format       {}", info.format));
+    ui.line(&format!("sessions     {} ({} in the trash)", info.sessions, info.trashed));
+    ui.line(&format!("entries      {}", info.entries));
+    ui.line(&format!("on disk      {}", bytes(info.bytes)));
+    ui.line(&format!("search index {}", bytes(info.index_bytes)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} kB", count / 1000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
+}
+
+fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let rebuilt = house.wait(house.sessions.store().rebuild(&ui.progress()))?;
+    if ui.json {
+        ui.document(&json!(rebuilt));
+    } else {
+        ui.note(&format!("Derived {} list rows and the search index of {} entries anew.", rebuilt.sessions, rebuilt.entries));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let settings = open::settings(global, ui)?;
+    let from_url = StoreUrl::parse(from, &settings.cwd)?;
+    let to_url = StoreUrl::parse(to, &settings.cwd)?;
+    if from_url == to_url {
+        return Err(CommandError::new(ErrorKind::Usage, "both names are the same store"));
+    }
+    if let StoreUrl::Sqlite(path) | StoreUrl::Files(path) = &from_url
+        && !path.exists()
+    {
+        return Err(CommandError::new(ErrorKind::NotFound, format!("there is no store at {}", path.display())));
+    }
+    let source = House { sessions: open::sessions(&settings, &from_url)?, settings: settings.clone() };
+    let target = open::sessions(&settings, &to_url)?;
+    let rows = everything(&source, &Filter { trash: Trash::With, ..Filter::default() })?;
+    let counts = copy_all(&source, &target, rows, &ui.progress(), ui)?;
+    if ui.json {
+        ui.document(&json!({ "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries, "damaged": counts.damaged }));
+    } else {
+        ui.note(&format!("{} of {} sessions were new; {} entries copied.", counts.copied, counts.sessions, counts.entries));
+    }
+    if counts.damaged > 0 {
+        return Err(CommandError::new(ErrorKind::Invalid, format!("{} sessions are damaged and were not copied", counts.damaged))
+            .hint(format!("`tertulia doctor --repair --store {from}` salvages them")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Default)]
+struct Counts {
+    sessions: usize,
+    copied: usize,
+    entries: usize,
+    damaged: usize,
+}
+
+fn copy_all(source: &House, target: &Sessions, rows: Vec<Row>, progress: &Progress, ui: &mut Ui) -> CommandResult<Counts> {
+    let mut counts = Counts { sessions: rows.len(), ..Counts::default() };
+    let total = rows.len() as u64;
+    for (done, row) in parents_first(rows).into_iter().enumerate() {
+        progress.at("copying", done as u64, total);
+        let id = row.summary.id;
+        let log = source.wait(source.sessions.load(id))?;
+        if let Some(damage) = log.damage.first() {
+            ui.warn(&format!("session {id} entry {}: {}", damage.seq, damage.reason));
+            counts.damaged += 1;
+            continue;
+        }
+        let adopted = source.wait(target.adopt(&as_imported(id, log.entries)))?;
+        if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
+            source.wait(target.store().keep_draft(id, &draft))?;
+        }
+        if let Adopted::Created { entries, .. } | Adopted::Extended { entries, .. } | Adopted::Forked { entries, .. } = adopted {
+            counts.copied += 1;
+            counts.entries += entries;
+        }
+    }
+    progress.at("copying", total, total);
+    Ok(counts)
+}
+
+fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
+    let fork = entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::Forked(forked) => Some(forked.from.clone()),
+        _ => None,
+    });
+    Imported { id, fork, after: Seq::START, entries }
+}
+
+/// Sessions after those that they continue, so that what they share is there to be shared.
+fn parents_first(rows: Vec<Row>) -> Vec<Row> {
+    let parents: HashMap<SessionId, Option<SessionId>> =
+        rows.iter().map(|row| (row.summary.id, row.summary.parent.as_ref().map(|parent| parent.id))).collect();
+    let depth = |id: SessionId| {
+        let mut seen = HashSet::new();
+        let mut at = id;
+        while let Some(Some(parent)) = parents.get(&at) {
+            if !seen.insert(*parent) {
+                break;
+            }
+            at = *parent;
+        }
+        seen.len()
+    };
+    let mut rows: Vec<(usize, Row)> = rows.into_iter().map(|row| (depth(row.summary.id), row)).collect();
+    rows.sort_by_key(|(depth, row)| (*depth, row.summary.created_at));
+    rows.into_iter().map(|(_, row)| row).collect()
+}

@@ -1,0 +1,31 @@
+//! Every environment variable that the program reads, in one place.
+
+use std::path::PathBuf;
+
+/// The store, as a URL.
+pub const STORE: &str = "TERTULIA_STORE";
+/// The folder below which everything is kept.
+pub const HOME: &str = "TERTULIA_HOME";
+/// The agent that answers.
+pub const AGENT: &str = "TERTULIA_AGENT";
+/// No colours, if it is set to anything.
+pub const NO_COLOR: &str = "NO_COLOR";
+
+/// A variable's value, if it is set, not empty, and text.
+pub fn text(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// A variable's value as a path, if it is set and not empty.
+pub fn path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Where a program of this name is, by the search path.
+pub fn program(name: &std::path::Path) -> Option<PathBuf> {
+    if name.components().count() > 1 {
+        return name.is_file().then(|| name.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}

@@ -1,0 +1,205 @@
+//! Opening the store, and finding the session that a person named.
+
+use std::sync::Arc;
+
+use tertulia::entry::Kind;
+use tertulia::id::{Place, Reference, Seq};
+use tertulia::query::{Filter, Page, Row, Trash};
+use tertulia::stamp::Stamp;
+use tertulia::store::files::FilesStore;
+use tertulia::store::sqlite::SqliteStore;
+use tertulia::store::{Redaction, Resolved, Sessions, Store};
+use uuid::Uuid;
+
+use crate::args::{FilterArgs, GlobalArgs};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::moment::{ago, moment};
+use crate::settings::{Settings, StoreUrl};
+use crate::ui::{Ui, fit};
+
+/// The settings and the sessions: what almost every command begins with.
+pub struct House {
+    pub settings: Settings,
+    pub sessions: Sessions,
+}
+
+/// The system's clock and ids.
+pub fn stamp() -> Stamp {
+    Stamp::new(jiff::Timestamp::now, Uuid::now_v7)
+}
+
+/// Opens a store by its URL.
+pub fn store(url: &StoreUrl) -> CommandResult<Arc<dyn Store>> {
+    Ok(match url {
+        StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path)?),
+        StoreUrl::Files(path) => Arc::new(FilesStore::open(path)?),
+        StoreUrl::Memory => Arc::new(SqliteStore::in_memory()?),
+    })
+}
+
+/// Settings, with what was odd in them told.
+pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
+    let settings = Settings::resolve(global)?;
+    for warning in &settings.warnings {
+        ui.warn(warning);
+    }
+    Ok(settings)
+}
+
+/// Opens everything.
+pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+    let settings = settings(global, ui)?;
+    ui.detail(&format!("store: {}", describe(&settings.store)));
+    let sessions = sessions(&settings, &settings.store)?;
+    Ok(House { settings, sessions })
+}
+
+/// The sessions of a store.
+pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
+    let redaction = if settings.redact { Redaction::On } else { Redaction::Off };
+    Ok(Sessions::new(store(url)?, stamp(), redaction))
+}
+
+/// A store's URL as it could be typed.
+pub fn describe(url: &StoreUrl) -> String {
+    match url {
+        StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
+        StoreUrl::Files(path) => format!("files:{}", path.display()),
+        StoreUrl::Memory => "sqlite::memory:".to_owned(),
+    }
+}
+
+impl House {
+    /// Waits for a store. The stores on disk have threads of their own and need no runtime.
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        pollster::block_on(work)
+    }
+
+    /// This project's sessions.
+    pub fn here(&self) -> Filter {
+        Filter { project: Some(self.settings.project.clone()), ..Filter::default() }
+    }
+
+    /// The filter that the flags ask for.
+    pub fn filter(&self, args: &FilterArgs) -> CommandResult<Filter> {
+        let now = self.sessions.stamp().now();
+        Ok(Filter {
+            project: (!args.all).then(|| self.settings.project.clone()),
+            kind: args.kind.map(Kind::from),
+            team: args.team.clone(),
+            tag: args.tag.clone(),
+            since: args.since.as_deref().map(|text| moment(text, now)).transpose()?,
+            until: args.until.as_deref().map(|text| moment(text, now)).transpose()?,
+            trash: if args.trash { Trash::Only } else { Trash::Without },
+            ..Filter::default()
+        })
+    }
+
+    /// The session that a text names, or an error that says what was looked for, where, and what is near.
+    pub fn find(&self, text: &str) -> CommandResult<Row> {
+        self.find_in(text, &self.here())
+    }
+
+    /// The same, with what `@` means.
+    pub fn find_in(&self, text: &str, scope: &Filter) -> CommandResult<Row> {
+        match self.look_up(text, scope)? {
+            Some(row) => Ok(row),
+            None => Err(self.not_found(text)),
+        }
+    }
+
+    /// The session that a text names, if there is one.
+    pub fn look_up(&self, text: &str, scope: &Filter) -> CommandResult<Option<Row>> {
+        let reference: Reference = text.parse()?;
+        match self.wait(self.sessions.resolve(&reference, scope))? {
+            Resolved::One(row) => Ok(Some(*row)),
+            Resolved::None => Ok(None),
+            Resolved::Several(rows) => Err(self.ambiguous(text, &rows)),
+        }
+    }
+
+    /// The session and the entry that a text names.
+    pub fn find_place(&self, text: &str) -> CommandResult<(Row, Option<Seq>)> {
+        let place: Place = text.parse()?;
+        if place.seq.is_some() {
+            // A title may itself end in a colon and a number.
+            if let Some(row) = self.look_up(text, &self.here())? {
+                return Ok((row, None));
+            }
+        }
+        let row = self.find(&place.session.to_string())?;
+        Ok((row, place.seq))
+    }
+
+    fn ambiguous(&self, text: &str, rows: &[Row]) -> CommandError {
+        let mut error = CommandError::new(ErrorKind::Ambiguous, format!("'{text}' names {} sessions", rows.len()));
+        for row in rows {
+            error = error.hint(self.candidate(row));
+        }
+        error
+    }
+
+    /// Nothing is called so.
+    pub fn not_found(&self, text: &str) -> CommandError {
+        let store = describe(&self.settings.store);
+        let mut error = CommandError::new(ErrorKind::NotFound, format!("there is no session '{text}' in {store}"));
+        let nearest = self.nearest(text);
+        if nearest.is_empty() {
+            return error.hint("`tertulia list --all` shows what there is");
+        }
+        for row in &nearest {
+            error = error.hint(format!("did you mean {}", self.candidate(row)));
+        }
+        error
+    }
+
+    fn candidate(&self, row: &Row) -> String {
+        let now = self.sessions.stamp().now();
+        let summary = &row.summary;
+        format!("{}  {}  ({})", summary.id.short(), fit(summary.title_or_untitled(), 50), ago(summary.updated_at, now))
+    }
+
+    /// The sessions whose titles or ids are most like the text, of the newest.
+    fn nearest(&self, text: &str) -> Vec<Row> {
+        let listing = self.wait(self.sessions.store().list(&Filter::default(), &Page::first(200)));
+        let mut rows = listing.map(|listing| listing.rows).unwrap_or_default();
+        let wanted = text.to_lowercase();
+        let likeness = |row: &Row| {
+            let title = row.summary.title_or_untitled().to_lowercase();
+            likeness(&wanted, &title).max(likeness(&wanted, &row.summary.id.short()))
+        };
+        rows.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+        rows.truncate(3);
+        rows
+    }
+}
+
+/// How alike two texts are, from 0 to 1: the share of letter pairs that both have.
+fn likeness(a: &str, b: &str) -> f64 {
+    let pairs = |text: &str| -> Vec<(char, char)> { text.chars().zip(text.chars().skip(1)).collect() };
+    let (a, mut b) = (pairs(a), pairs(b));
+    let total = a.len() + b.len();
+    if total == 0 {
+        return 0.0;
+    }
+    let mut shared = 0;
+    for pair in a {
+        if let Some(at) = b.iter().position(|other| *other == pair) {
+            b.swap_remove(at);
+            shared += 1;
+        }
+    }
+    2.0 * f64::from(shared) / total as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn likeness_orders_by_shared_pairs() {
+        assert!(likeness("parser", "parsers") > likeness("parser", "search"));
+        assert!((likeness("abc", "abc") - 1.0).abs() < f64::EPSILON);
+        assert!(likeness("", "abc").abs() < f64::EPSILON);
+    }
+}

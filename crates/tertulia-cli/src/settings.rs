@@ -1,0 +1,310 @@
+//! Settings, resolved once into plain structs: flag > environment > project file > user file > default.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use toml::{Table, Value};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::{env, moment, project};
+
+/// The settings file's name, in the user's folder and in a project's `.tertulia`.
+const FILE: &str = "config.toml";
+
+/// Everything that a command needs to know about where it runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where sessions live.
+    pub store: StoreUrl,
+    /// Whether secrets are replaced before they are written.
+    pub redact: bool,
+    /// The agent that answers, if one was chosen, and who chose it.
+    pub agent: Option<(String, Source)>,
+    /// The agents that the settings describe.
+    pub agents: BTreeMap<String, AgentSettings>,
+    /// Past how many sessions a list suggests a limit; `None` if there is one.
+    pub suggest_limit: Option<u64>,
+    /// How long the trash keeps.
+    pub trash_keeps: jiff::SignedDuration,
+    /// The folder in which the program was started.
+    pub cwd: PathBuf,
+    /// The project that it belongs to.
+    pub project: String,
+    /// What was odd in the settings files.
+    pub warnings: Vec<String>,
+}
+
+/// Who set something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A flag or the environment: the person at the keyboard.
+    Person,
+    /// The project's file: whoever wrote the project.
+    ProjectFile,
+    /// The user's own file.
+    UserFile,
+}
+
+/// A place for sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A database file.
+    Sqlite(PathBuf),
+    /// A folder of logs.
+    Files(PathBuf),
+    /// Nothing is kept.
+    Memory,
+}
+
+/// One `[agents.NAME]`.
+#[derive(Clone, Debug)]
+pub struct AgentSettings {
+    /// How it is reached.
+    pub kind: String,
+    /// Its model.
+    pub model: Option<String>,
+    /// The program.
+    pub command: Option<PathBuf>,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// What is added to the program's environment.
+    pub env: Vec<(String, String)>,
+    /// What precedes every prompt.
+    pub system: Option<String>,
+    /// How long an answer may take.
+    pub timeout: Option<Duration>,
+    /// How long it may be silent.
+    pub idle_timeout: Option<Duration>,
+    /// How long the demo rests after each word.
+    pub pace: Option<Duration>,
+    /// Who described it.
+    pub source: Source,
+}
+
+const TOP_KEYS: &[&str] = &["store", "redact", "agent", "agents", "retention"];
+const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
+const AGENT_KEYS: &[&str] = &[
+    "type", "model", "base_url", "key_env", "key_command", "command", "args", "env", "timeout",
+    "idle_timeout", "retries", "thinking", "max_tokens", "system", "pace",
+];
+
+impl Settings {
+    /// Reads flags, environment and files.
+    pub fn resolve(global: &GlobalArgs) -> CommandResult<Settings> {
+        let cwd = std::env::current_dir().map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
+        })?;
+        let folders = Folders::find(global)?;
+        let mut settings = Settings {
+            store: StoreUrl::Sqlite(folders.data.join("tertulia.db")),
+            redact: true,
+            agent: None,
+            agents: BTreeMap::new(),
+            suggest_limit: Some(1000),
+            trash_keeps: jiff::SignedDuration::from_hours(30 * 24),
+            project: project::of(&cwd),
+            cwd,
+            warnings: Vec::new(),
+        };
+        settings.read(&folders.config.join(FILE), Source::UserFile)?;
+        if let Some(file) = project_file(&settings.cwd) {
+            settings.read(&file, Source::ProjectFile)?;
+        }
+        if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
+            settings.store = StoreUrl::parse(&url, &settings.cwd)?;
+        }
+        if let Some(agent) = env::text(env::AGENT) {
+            settings.agent = Some((agent, Source::Person));
+        }
+        Ok(settings)
+    }
+
+    fn read(&mut self, file: &Path, source: Source) -> CommandResult<()> {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(wrong(file, "it cannot be read").because(error)),
+        };
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            wrong(file, &format!("it is not TOML: {}", error.message())).hint(error.to_string().trim().to_owned())
+        })?;
+        self.warn_unknown(file, "", &table, TOP_KEYS);
+        let reader = Reader { file };
+        if let Some(url) = reader.text(&table, "store")? {
+            let base = file.parent().unwrap_or(Path::new("."));
+            let base = if source == Source::ProjectFile { base.parent().unwrap_or(base) } else { base };
+            self.store = StoreUrl::parse(&url, base)?;
+        }
+        if let Some(redact) = reader.flag(&table, "redact")? {
+            self.redact = redact;
+        }
+        if let Some(agent) = reader.text(&table, "agent")? {
+            self.agent = Some((agent, source));
+        }
+        if let Some(retention) = reader.table(&table, "retention")? {
+            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
+            if retention.contains_key("max_count") {
+                self.suggest_limit = None;
+            }
+            if let Some(keeps) = reader.text(retention, "trash")? {
+                self.trash_keeps = moment::span(&keeps)?;
+            }
+        }
+        for (name, value) in reader.table(&table, "agents")?.into_iter().flatten() {
+            let Value::Table(agent) = value else {
+                return Err(reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]"));
+            };
+            self.warn_unknown(file, &format!("agents.{name}."), agent, AGENT_KEYS);
+            self.agents.insert(name.clone(), reader.agent(name, agent, source)?);
+        }
+        Ok(())
+    }
+
+    fn warn_unknown(&mut self, file: &Path, prefix: &str, table: &Table, known: &[&str]) {
+        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.warnings.push(format!("{}: unknown setting '{prefix}{key}'", file.display()));
+        }
+    }
+}
+
+/// The folders of this user.
+struct Folders {
+    data: PathBuf,
+    config: PathBuf,
+}
+
+impl Folders {
+    fn find(global: &GlobalArgs) -> CommandResult<Folders> {
+        if let Some(home) = global.data_dir.clone().or_else(|| env::path(env::HOME)) {
+            return Ok(Folders { data: home.clone(), config: home });
+        }
+        let base = etcetera::base_strategy::Xdg::new().map_err(|error| {
+            CommandError::new(ErrorKind::Usage, "there is no home folder to keep sessions in")
+                .because(error)
+                .hint("set HOME, or name a folder with --data-dir")
+        })?;
+        Ok(Folders { data: base.data_dir().join("tertulia"), config: base.config_dir().join("tertulia") })
+    }
+}
+
+fn project_file(cwd: &Path) -> Option<PathBuf> {
+    cwd.ancestors().map(|folder| folder.join(".tertulia").join(FILE)).find(|file| file.is_file())
+}
+
+impl StoreUrl {
+    /// Reads `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are taken from `base`.
+    pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
+        let place = |path: &str| {
+            let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+            match path.strip_prefix("~/").zip(env::path("HOME")) {
+                Some((rest, home)) => home.join(rest),
+                None => base.join(path),
+            }
+        };
+        match url.split_once(':') {
+            Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
+            Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
+            _ => Err(CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
+                .hint("write sqlite:FILE, sqlite::memory: or files:DIR")),
+        }
+    }
+}
+
+fn wrong(file: &Path, what: &str) -> CommandError {
+    CommandError::new(ErrorKind::Usage, format!("{}: {what}", file.display()))
+}
+
+/// Reads values of the right type, and says which one is not.
+struct Reader<'a> {
+    file: &'a Path,
+}
+
+impl Reader<'_> {
+    fn expected(&self, key: &str, what: &str) -> CommandError {
+        wrong(self.file, &format!("'{key}' must be {what}"))
+    }
+
+    fn text(&self, table: &Table, key: &str) -> CommandResult<Option<String>> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text.clone())),
+            Some(_) => Err(self.expected(key, "a text in quotes")),
+        }
+    }
+
+    fn flag(&self, table: &Table, key: &str) -> CommandResult<Option<bool>> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(Value::Boolean(flag)) => Ok(Some(*flag)),
+            Some(_) => Err(self.expected(key, "true or false")),
+        }
+    }
+
+    fn table<'t>(&self, table: &'t Table, key: &str) -> CommandResult<Option<&'t Table>> {
+        match table.get(key) {
+            None => Ok(None),
+            Some(Value::Table(inner)) => Ok(Some(inner)),
+            Some(_) => Err(self.expected(key, "a table")),
+        }
+    }
+
+    fn texts(&self, table: &Table, key: &str) -> CommandResult<Vec<String>> {
+        match table.get(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Array(values)) => values
+                .iter()
+                .map(|value| value.as_str().map(str::to_owned).ok_or_else(|| self.expected(key, "a list of texts")))
+                .collect(),
+            Some(_) => Err(self.expected(key, "a list of texts")),
+        }
+    }
+
+    fn duration(&self, table: &Table, key: &str, unit: Duration) -> CommandResult<Option<Duration>> {
+        let wrong = || self.expected(key, "a number, or a span such as \"30s\" or \"10m\"");
+        match table.get(key) {
+            None => Ok(None),
+            Some(Value::Integer(number)) => {
+                let number = u32::try_from(*number).map_err(|_| wrong())?;
+                Ok(Some(unit * number))
+            }
+            Some(Value::String(text)) => {
+                let span = moment::span(text).map_err(|_| wrong())?;
+                Duration::try_from(span).map(Some).map_err(|_| wrong())
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    fn agent(&self, name: &str, table: &Table, source: Source) -> CommandResult<AgentSettings> {
+        let env = match self.table(table, "env")? {
+            None => Vec::new(),
+            Some(variables) => variables
+                .keys()
+                .map(|key| Ok((key.clone(), self.text(variables, key)?.unwrap_or_default())))
+                .collect::<CommandResult<_>>()?,
+        };
+        let command = self.text(table, "command")?.map(PathBuf::from);
+        let kind = match self.text(table, "type")? {
+            Some(kind) => kind,
+            None if command.is_some() => "command".to_owned(),
+            None => name.to_owned(),
+        };
+        Ok(AgentSettings {
+            kind,
+            model: self.text(table, "model")?,
+            command,
+            args: self.texts(table, "args")?,
+            env,
+            system: self.text(table, "system")?,
+            timeout: self.duration(table, "timeout", Duration::from_secs(1))?,
+            idle_timeout: self.duration(table, "idle_timeout", Duration::from_secs(1))?,
+            pace: self.duration(table, "pace", Duration::from_millis(1))?,
+            source,
+        })
+    }
+}

@@ -1,0 +1,240 @@
+//! The only holder of stdout and stderr: data to the one, words to the other, colours only on a terminal.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+use tertulia::store::Progress;
+use unicode_width::UnicodeWidthStr;
+
+use crate::args::GlobalArgs;
+use crate::env;
+
+/// Headings and names.
+pub const BOLD: Style = Style::new().bold();
+/// What matters less.
+pub const DIM: Style = Style::new().dimmed();
+/// People.
+pub const HUMAN: Style = AnsiColor::Cyan.on_default().bold();
+/// Agents.
+pub const AGENT: Style = AnsiColor::Green.on_default().bold();
+/// What was found.
+pub const FOUND: Style = AnsiColor::Yellow.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// What takes longer than this gets a progress bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The terminal, or what stands in for it.
+#[derive(Debug)]
+pub struct Ui {
+    /// Whether the answer is to be one JSON document.
+    pub json: bool,
+    quiet: bool,
+    verbose: bool,
+    colour_out: bool,
+    colour_err: bool,
+}
+
+impl Ui {
+    /// Looks at the flags and at where the streams go.
+    pub fn new(global: &GlobalArgs) -> Ui {
+        let plain = global.no_color || env::text(env::NO_COLOR).is_some() || env::text("TERM").as_deref() == Some("dumb");
+        Ui {
+            json: global.json,
+            quiet: global.quiet,
+            verbose: global.verbose > 0,
+            colour_out: !plain && io::stdout().is_terminal(),
+            colour_err: !plain && io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether a person can be asked.
+    pub fn is_interactive(&self) -> bool {
+        io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Text in a style, for stdout.
+    pub fn styled(&self, style: Style, text: &str) -> String {
+        if self.colour_out { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Data, without a line feed of its own.
+    pub fn data(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            // The reader has enough (`| head`): that is no failure, and there is nobody left to tell.
+            std::process::exit(0);
+        }
+    }
+
+    /// Words of an agent as they come. On a terminal they must not be able to steer it.
+    pub fn answer(&mut self, text: &str) {
+        if io::stdout().is_terminal() {
+            self.data(&harmless(text));
+        } else {
+            self.data(text);
+        }
+    }
+
+    /// One line of data.
+    pub fn line(&mut self, text: &str) {
+        self.data(&format!("{text}\n"));
+    }
+
+    /// A JSON document.
+    pub fn document(&mut self, value: &Value) {
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.line(&text);
+    }
+
+    /// Words to the person, unless they asked for silence.
+    pub fn note(&mut self, text: &str) {
+        if !self.quiet {
+            self.say(&self.styled_err(DIM, text));
+        }
+    }
+
+    /// Words that only the curious want.
+    pub fn detail(&mut self, text: &str) {
+        if self.verbose {
+            self.say(&self.styled_err(DIM, text));
+        }
+    }
+
+    /// Words that should not be overlooked.
+    pub fn warn(&mut self, text: &str) {
+        let label = self.styled_err(WARNING, "warning:");
+        self.say(&format!("{label} {text}"));
+    }
+
+    /// The failure, as words or as JSON.
+    pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
+        if self.json {
+            let hint = if hints.is_empty() { Value::Null } else { json!(hints.join("; ")) };
+            self.say(&json!({ "error": { "kind": kind, "message": message, "hint": hint } }).to_string());
+            return;
+        }
+        let label = self.styled_err(ERROR, "error:");
+        self.say(&format!("{label} {message}"));
+        for hint in hints {
+            let label = self.styled_err(BOLD, "hint:");
+            self.say(&format!("{label} {hint}"));
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        // There is nobody to tell if stderr is gone.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    fn styled_err(&self, style: Style, text: &str) -> String {
+        if self.colour_err { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Asks for a yes. Anything else is a no.
+    pub fn confirm(&mut self, question: &str) -> bool {
+        let _ = write!(io::stderr().lock(), "{question} [y/N] ");
+        let _ = io::stderr().flush();
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).is_ok()
+            && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
+    }
+
+    /// A progress bar that appears after a second, and only on a terminal.
+    pub fn progress(&self) -> Progress {
+        if self.quiet || !io::stderr().is_terminal() {
+            return Progress::unseen();
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+            bar.set_style(style);
+        }
+        let started = Instant::now();
+        Progress::new(move |what, done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            bar.set_message(what);
+            if done >= total {
+                bar.finish_and_clear();
+            } else if bar.is_hidden() && started.elapsed() > PATIENCE {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+        })
+    }
+
+    /// Rows under headings, each column as wide as its widest cell; the last is left as it is.
+    pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
+        let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
+        for row in rows {
+            for (column, cell) in row.iter().enumerate().take(widths.len()) {
+                widths[column] = widths[column].max(cell.width());
+            }
+        }
+        let line = |cells: Vec<&str>| {
+            let mut text = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                text.push_str(cell);
+                if column + 1 < cells.len() {
+                    text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
+                }
+            }
+            text.trim_end().to_owned()
+        };
+        let heading = self.styled(BOLD, &line(headings.to_vec()));
+        let mut text = format!("{heading}\n");
+        for row in rows {
+            text.push_str(&line(row.iter().map(String::as_str).collect()));
+            text.push('\n');
+        }
+        self.data(&text);
+    }
+}
+
+/// Cuts text to so many columns of a terminal.
+pub fn fit(text: &str, columns: usize) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.width() <= columns {
+        return clean;
+    }
+    let mut cut = String::new();
+    for c in clean.chars() {
+        if cut.width() + unicode_width::UnicodeWidthChar::width(c).unwrap_or(0) + 1 > columns {
+            break;
+        }
+        cut.push(c);
+    }
+    cut.push('…');
+    cut
+}
+
+/// Text from a talk, made safe for a terminal: control sequences lose their power.
+pub fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_by_columns() {
+        let check = |text: &str, columns, expected: &str| assert_eq!(fit(text, columns), expected);
+        check("short", 10, "short");
+        check("a longer text", 8, "a longe…");
+        check("漢字漢字", 5, "漢字…");
+        check("a\nb", 5, "a b");
+    }
+
+    #[test]
+    fn control_sequences_lose_their_power() {
+        assert_eq!(harmless("a\u{1b}[31mb\n\tc\r"), "a\u{fffd}[31mb\n\tc\u{fffd}");
+    }
+}
