@@ -11,7 +11,7 @@
 //! | `claims`, `worker`, `place` | locks that say who has a session open; a thread that owns a connection; private files |
 
 mod claims;
-
+pub mod files;
 mod index;
 mod place;
 mod salvage;
