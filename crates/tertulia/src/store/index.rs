@@ -3,6 +3,7 @@
 //! It follows the log at a distance: an append does not touch it, a search first lets it catch up.
 //! Documents are numbers that the backend understands; the words themselves are not kept twice.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,11 @@ use crate::words;
 const VERSION: u32 = 1;
 /// Another search may be catching up; it lets go between batches.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Ranking looks at so many of the newest hits: weighing all hits of a common word takes too long.
+pub(super) const RANKED: usize = 256;
+/// Counting stops there.
+pub(super) const COUNTED: usize = 10_000;
 
 const SCHEMA: &str = "
 CREATE TABLE reached(source INTEGER PRIMARY KEY, upto INTEGER NOT NULL, mark BLOB NOT NULL);
@@ -93,6 +99,70 @@ impl Index {
         reached(&self.connection, source).map_err(|error| self.trouble(error))
     }
 
+    /// How far the index has followed every source.
+    pub(super) fn all_reached(&self) -> StoreResult<HashMap<u64, Reached>> {
+        let read = || {
+            let mut select = self
+                .connection
+                .prepare_cached("SELECT source, upto, mark FROM reached")?;
+            let rows = select.query_map([], |row| {
+                let reached = Reached {
+                    upto: row.get::<_, i64>(1)?.cast_unsigned(),
+                    mark: Hash::from_bytes(&row.get::<_, Vec<u8>>(2)?).unwrap_or(Hash::NONE),
+                };
+                Ok((row.get::<_, i64>(0)?.cast_unsigned(), reached))
+            })?;
+            rows.collect::<rusqlite::Result<HashMap<u64, Reached>>>()
+        };
+        read().map_err(|error| self.trouble(error))
+    }
+
+    /// Follows several sources at once, each from where the caller saw the index stand. A source that
+    /// somebody else has followed meanwhile is left alone.
+    pub(super) fn advance_many(&mut self, steps: &[(u64, Reached, Batch)]) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for (source, from, batch) in steps {
+            if reached(&transaction, *source).map_err(say)? == *from {
+                write_batch(&transaction, *source, batch).map_err(say)?;
+            }
+        }
+        transaction.commit().map_err(say)
+    }
+
+    /// Forgets sources and their documents, which lie in the ranges.
+    pub(super) fn forget(&mut self, sources: &[(u64, std::ops::Range<u64>)]) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for (source, documents) in sources {
+            transaction
+                .execute(
+                    "DELETE FROM words WHERE rowid >= ?1 AND rowid < ?2",
+                    params![documents.start.cast_signed(), documents.end.cast_signed()],
+                )
+                .and_then(|_| {
+                    transaction.execute(
+                        "DELETE FROM reached WHERE source = ?1",
+                        [source.cast_signed()],
+                    )
+                })
+                .map_err(say)?;
+        }
+        // Merging the segments is what removes the words themselves.
+        transaction
+            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .map_err(say)?;
+        transaction.commit().map_err(say)
+    }
+
     /// Follows a source by one batch, which `fetch` reads from where the index stands. Whether there
     /// was something to add.
     pub(super) fn advance(
@@ -109,22 +179,7 @@ impl Index {
         let Some(batch) = fetch(reached(&transaction, source).map_err(say)?)? else {
             return Ok(false);
         };
-        let write = || -> rusqlite::Result<()> {
-            let mut insert =
-                transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
-            for (document, text) in &batch.documents {
-                insert.execute(params![document.cast_signed(), words::indexable(text)])?;
-            }
-            transaction
-                .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
-                .execute(params![
-                    source.cast_signed(),
-                    batch.reached.upto.cast_signed(),
-                    batch.reached.mark.bytes()
-                ])?;
-            Ok(())
-        };
-        write().map_err(say)?;
+        write_batch(&transaction, source, &batch).map_err(say)?;
         transaction.commit().map_err(say)?;
         Ok(true)
     }
@@ -220,6 +275,22 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
         upto: upto.cast_unsigned(),
         mark: Hash::from_bytes(&mark).unwrap_or(Hash::NONE),
     }))
+}
+
+fn write_batch(transaction: &Connection, source: u64, batch: &Batch) -> rusqlite::Result<()> {
+    let mut insert =
+        transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
+    for (document, text) in &batch.documents {
+        insert.execute(params![document.cast_signed(), words::indexable(text)])?;
+    }
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
+        .execute(params![
+            source.cast_signed(),
+            batch.reached.upto.cast_signed(),
+            batch.reached.mark.bytes()
+        ])?;
+    Ok(())
 }
 
 fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {

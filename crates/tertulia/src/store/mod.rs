@@ -12,7 +12,7 @@
 
 mod adopt;
 mod claims;
-
+pub mod files;
 mod index;
 mod place;
 mod salvage;

@@ -8,17 +8,13 @@ use super::engine::{Engine, Found, Say, find_no};
 use crate::entry::{Entry, Hash};
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::Summary;
-use crate::store::index::{Batch, Index, Reached};
+use crate::store::index::{Batch, COUNTED, Index, RANKED, Reached};
 use crate::store::{Progress, StoreResult};
 
 /// How many entries the index takes in at once. Small, so that whoever waits for it waits briefly.
 const BATCH: usize = 2000;
 /// How much text at once.
 const BATCH_BYTES: usize = 8_000_000;
-/// Ranking looks at so many of the newest hits: weighing all hits of a common word takes too long.
-pub(in crate::store) const RANKED: usize = 256;
-/// Counting stops there.
-pub(in crate::store) const COUNTED: usize = 10_000;
 /// The whole database is one source to the index.
 const SOURCE: u64 = 0;
 

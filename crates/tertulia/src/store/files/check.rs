@@ -1,0 +1,212 @@
+//! Looking at every byte: hashes, order, names, list rows, index.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+
+use super::catalogue::FileStamp;
+use super::engine::{FilesEngine, open_log};
+use super::log::{self, Anchor, Tail};
+use super::names::{LogName, Walk};
+use crate::entry::{Body, Entry, Head, Origin};
+use crate::id::SessionId;
+use crate::session::{Line, Log};
+use crate::store::{Progress, Report, StoreResult, place};
+
+/// What a check found, and what of it is in the logs themselves.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) report: Report,
+    /// Logs that need a repair.
+    pub(super) damaged: BTreeSet<(SessionId, bool)>,
+    /// Logs whose opening entry names another session than the file.
+    pub(super) misnamed: Vec<(LogName, SessionId)>,
+    /// Logs of an id that another file has already.
+    pub(super) doubles: Vec<LogName>,
+}
+
+/// The own lines of a log as they were when it was looked at.
+pub(super) struct Content {
+    pub(super) stamp: FileStamp,
+    pub(super) tail: Tail,
+    pub(super) lines: Vec<Line>,
+    pub(super) opening: Option<Entry>,
+    pub(super) origin: Option<Origin>,
+}
+
+impl FilesEngine {
+    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
+        Ok(self.look(progress)?.report)
+    }
+
+    pub(super) fn look(&mut self, progress: &Progress) -> StoreResult<Findings> {
+        let mut findings = Findings::default();
+        let walk = Walk::of(&self.dir)?;
+        self.names.take(&walk);
+        for path in &walk.foreign {
+            let note = format!("{} does not belong to the store", path.display());
+            findings.report.notes.push(note);
+        }
+        for double in walk.doubles {
+            let fault = format!(
+                "{} is a second log of session {}",
+                double.path.display(),
+                double.id
+            );
+            findings.report.faults.push(fault);
+            findings.doubles.push(double);
+        }
+        let total = walk.logs.len() as u64;
+        for (done, log) in walk.logs.iter().enumerate() {
+            progress.at("checking", done as u64, total);
+            // A log that cannot be read at all must not hide the others.
+            if let Err(error) = self.look_at(log, &mut findings) {
+                let fault = format!("session {}: {error}", log.id);
+                findings.report.faults.push(fault);
+            }
+        }
+        progress.at("checking", total, total);
+        let fault = self.catalogue()?.fault();
+        findings.report.faults.extend(fault);
+        let index = self.take_index()?;
+        findings.report.faults.extend(index.fault());
+        self.index = Some(index);
+        Ok(findings)
+    }
+
+    fn look_at(&mut self, log: &LogName, findings: &mut Findings) -> StoreResult<()> {
+        let content = self.content(log)?;
+        let report = &mut findings.report;
+        if content.tail.is_torn() {
+            report.notes.push(format!(
+                "{} ends with {} bytes of an append that was cut off; they do not count",
+                log.path.display(),
+                content.tail.size - content.tail.end
+            ));
+        }
+        if content.lines.is_empty() {
+            report.notes.push(format!(
+                "{} has no entry: whoever made it was cut off",
+                log.path.display()
+            ));
+            return Ok(());
+        }
+        report.sessions += u64::from(!log.husk);
+        report.entries += content.lines.len() as u64;
+        let start = match &content.origin {
+            None => Head::START,
+            Some(origin) => self.start_of(log, origin, findings)?,
+        };
+        let mut read = Log::read(log.id, Some(start), start.seq, &content.lines);
+        if !read.damage.is_empty() {
+            findings.damaged.insert((log.id, log.husk));
+        } else if !self.row_holds(log, &content)? {
+            findings.report.faults.push(format!(
+                "session {}: its row in the list is not what its log says",
+                log.id
+            ));
+        }
+        findings.report.damage.append(&mut read.damage);
+        if let Some(named) = content.opening.as_ref().and_then(session_opened)
+            && named != log.id
+        {
+            findings.report.faults.push(format!(
+                "{} is the log of session {named} by what it says",
+                log.path.display()
+            ));
+            findings.misnamed.push((log.clone(), named));
+        }
+        Ok(())
+    }
+
+    /// The head that a fork's own lines must continue.
+    fn start_of(
+        &mut self,
+        log: &LogName,
+        origin: &Origin,
+        findings: &mut Findings,
+    ) -> StoreResult<Head> {
+        let said = Head {
+            seq: origin.seq,
+            hash: origin.hash,
+        };
+        let head = match self.base_path(origin)? {
+            Some(base) => self.head_at(&base, origin.seq)?,
+            None => None,
+        };
+        let fault = match head {
+            Some(head) if head == said => return Ok(head),
+            Some(_) => "the session that it continues is another at that place",
+            None => "the beginning that it shares with another session is gone",
+        };
+        findings.damaged.insert((log.id, log.husk));
+        findings
+            .report
+            .faults
+            .push(format!("session {}: {fault}", log.id));
+        Ok(said)
+    }
+
+    /// Whether the list row is what the log says. A row that lags behind is no fault.
+    fn row_holds(&mut self, log: &LogName, content: &Content) -> StoreResult<bool> {
+        let Some((_, stored)) = self.catalogue()?.record(log.id, log.husk)? else {
+            return Ok(self.catalogue()?.number(log.id, log.husk)?.is_none());
+        };
+        if stored.stamp != content.stamp {
+            return Ok(true);
+        }
+        let folded = self.fold(log, None)?;
+        Ok(folded.is_some_and(|folded| folded.record.summary == stored.summary))
+    }
+
+    /// Reads all of a log's own lines, while nobody appends to it.
+    pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
+        let say = |error| place::trouble(&log.path, "cannot read", error);
+        let (file, _) = open_log(&log.path)?;
+        let tail = tail_at_rest(&file).map_err(say)?;
+        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
+        let mut lines = Vec::new();
+        if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
+            let from = Anchor {
+                offset: 0,
+                before: first.back(1),
+            };
+            log::each_line(&file, from, tail.end, &mut |line| {
+                lines.push(line);
+                true
+            })
+            .map_err(say)?;
+        }
+        let opening = log::opening(&file, tail.end).map_err(say)?;
+        let mut origin = opening.origin;
+        if opening.entry.is_none() && origin.is_none() {
+            // The list may still know what the damaged line said.
+            let stored = self.catalogue()?.record(log.id, log.husk)?;
+            origin = stored.and_then(|(_, record)| record.base);
+        }
+        Ok(Content {
+            stamp,
+            tail,
+            lines,
+            opening: opening.entry,
+            origin,
+        })
+    }
+}
+
+/// The end of a log while nobody is in the middle of an append.
+fn tail_at_rest(file: &File) -> std::io::Result<Tail> {
+    let locked = file.lock_shared().is_ok();
+    let tail = Tail::of(file);
+    if locked {
+        let _ = file.unlock();
+    }
+    tail
+}
+
+fn session_opened(entry: &Entry) -> Option<SessionId> {
+    match &entry.body {
+        Body::Created(created) => Some(created.session),
+        Body::Forked(forked) => Some(forked.session),
+        _ => None,
+    }
+}

@@ -1,0 +1,510 @@
+//! What is done with logs: create, append, read, drafts.
+//!
+//! An append takes the system's lock on the log itself. Making, purging and repairing logs also take
+//! the lock on the marker: a fork must not be made of what is just being purged.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::catalogue::Catalogue;
+use super::log::{self, Last, Tail};
+use super::names::{self, Names, with_suffix};
+use crate::entry::{Entry, Head, Origin};
+use crate::id::{Seq, SessionId};
+use crate::session::Line;
+use crate::store::claims::Claims;
+use crate::store::index::Index;
+use crate::store::{Draft, NewSession, StoreError, StoreResult, place};
+
+/// So many logs stay open for appending.
+const KEPT_OPEN: usize = 16;
+
+/// Everything that works on the folder.
+#[derive(Debug)]
+pub(super) struct FilesEngine {
+    pub(super) dir: PathBuf,
+    pub(super) claims: Claims,
+    pub(super) names: Names,
+    open: HashMap<SessionId, OpenLog>,
+    pub(super) catalogue: Option<Catalogue>,
+    pub(super) index: Option<Index>,
+}
+
+/// A log that was appended to, and how it ended then.
+#[derive(Debug)]
+struct OpenLog {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    head: Head,
+}
+
+/// A lock that is let go when dropped.
+pub(super) struct Held(File);
+
+impl Held {
+    /// Holds a file that is locked.
+    pub(super) fn new(file: File) -> Held {
+        Held(file)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// A piece of a log that lies in one file.
+struct Owner {
+    path: PathBuf,
+    file: File,
+    end: u64,
+    upto: Seq,
+}
+
+impl FilesEngine {
+    pub(super) fn new(dir: &Path, claims: &Claims) -> FilesEngine {
+        FilesEngine {
+            dir: dir.to_owned(),
+            claims: claims.clone(),
+            names: Names::default(),
+            open: HashMap::new(),
+            catalogue: None,
+            index: None,
+        }
+    }
+
+    /// Waits until nobody else makes or removes logs.
+    pub(super) fn hold_structure(&self) -> StoreResult<Held> {
+        let path = self.dir.join(names::MARKER);
+        let file = File::open(&path).map_err(|error| place::trouble(&path, "cannot open", error))?;
+        file.lock()
+            .map_err(|error| place::trouble(&path, "cannot lock", error))?;
+        Ok(Held::new(file))
+    }
+
+    /// Forgets what was remembered of files that were replaced.
+    pub(super) fn forget_files(&mut self) {
+        self.names.forget();
+        self.open.clear();
+    }
+
+    /// The live log of a session.
+    pub(super) fn live(&mut self, id: SessionId) -> StoreResult<PathBuf> {
+        self.names
+            .live(&self.dir, id)?
+            .ok_or(StoreError::NotFound(id))
+    }
+
+    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
+            return Err(StoreError::Refused("a session begins with an entry".into()));
+        };
+        let _held = self.hold_structure()?;
+        if let Some(path) = self.names.taken(&self.dir, new.id)? {
+            self.make_way(new.id, &path)?;
+        }
+        let folder = match &new.base {
+            None => self.dir.join(names::folder_name(opening)),
+            // With its base, where it can be found by whoever looks for the whole.
+            Some(origin) => self.sound_base(origin)?,
+        };
+        place::make_folder(&folder)?;
+        let path = folder.join(names::file_name(new.id, opening));
+        let bytes = as_lines(&new.entries);
+        let file = make_whole(&path, &bytes, new.id)?;
+        self.names.add(new.id, false, &path);
+        let log = OpenLog {
+            path,
+            file,
+            size: bytes.len() as u64,
+            head: last.head(),
+        };
+        self.keep_open(new.id, log);
+        Ok(last.head())
+    }
+
+    /// A log without a single entry is no session: whoever made it was killed. Its bytes are kept.
+    fn make_way(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
+        let say = |error| place::trouble(path, "cannot look at", error);
+        let tail = File::open(path).and_then(|file| Tail::of(&file)).map_err(say)?;
+        if !matches!(tail.last, Last::Nothing) {
+            return Err(StoreError::Exists(id));
+        }
+        let aside = with_suffix(path, ".torn-0");
+        fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
+    }
+
+    /// The folder of a base, if the base has the entry that the fork wants to continue.
+    fn sound_base(&mut self, origin: &Origin) -> StoreResult<PathBuf> {
+        let path = self
+            .base_path(origin)?
+            .ok_or(StoreError::NotFound(origin.id))?;
+        let wanted = Head {
+            seq: origin.seq,
+            hash: origin.hash,
+        };
+        if self.head_at(&path, origin.seq)? != Some(wanted) {
+            let head = self.head_of(&path)?.unwrap_or(Head::START);
+            return Err(StoreError::Conflict {
+                id: origin.id,
+                head,
+            });
+        }
+        Ok(path.parent().unwrap_or(&self.dir).to_owned())
+    }
+
+    /// The log that a fork continues. A session may have been made anew under the id of a husk: then
+    /// the hash tells which is meant.
+    pub(super) fn base_path(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
+        let (live, husk) = self.names.either(&self.dir, origin.id)?;
+        let (Some(live), Some(husk)) = (&live, &husk) else {
+            return Ok(live.or(husk));
+        };
+        let entry = open_log(live).and_then(|(file, size)| {
+            log::own_entry(&file, size, origin.seq)
+                .map_err(|error| place::trouble(live, "cannot read", error))
+        })?;
+        let is_live = entry.is_some_and(|entry| entry.hash == origin.hash);
+        Ok(Some(if is_live { live } else { husk }.clone()))
+    }
+
+    /// The head of a log as it was at an earlier entry, through its bases.
+    pub(super) fn head_at(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Head>> {
+        if seq == Seq::START {
+            return Ok(Some(Head::START));
+        }
+        let lines = self.read_between(path, seq.back(1), seq, 1)?;
+        let entry = lines
+            .first()
+            .and_then(|line| Entry::decode(&line.bytes).ok());
+        Ok(entry
+            .filter(|entry| entry.seq == seq)
+            .map(|entry| entry.head()))
+    }
+
+    /// Where a log ends, if its last line can be read.
+    fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
+        let tail = File::open(path)
+            .and_then(|file| Tail::of(&file))
+            .map_err(|error| place::trouble(path, "cannot read", error))?;
+        Ok(match tail.last {
+            Last::Entry(head) => Some(head),
+            Last::Nothing | Last::Damaged(_) => None,
+        })
+    }
+
+    pub(super) fn append(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<Head> {
+        let mut log = self.locked_log(id)?;
+        let appended = append_to(&mut log, id, after, entries);
+        let _ = log.file.unlock();
+        // After an error nothing is known of the file's end.
+        let head = appended?;
+        self.keep_open(id, log);
+        let _ = fs::remove_file(self.draft_path(id));
+        Ok(head)
+    }
+
+    /// The session's log, locked. It may be replaced or removed while we wait: a lock on a file
+    /// without a name keeps nobody out.
+    fn locked_log(&mut self, id: SessionId) -> StoreResult<OpenLog> {
+        loop {
+            let log = match self.open.remove(&id) {
+                Some(log) => log,
+                None => {
+                    let path = self.live(id)?;
+                    match open_for_append(&path) {
+                        Ok(file) => OpenLog {
+                            path,
+                            file,
+                            size: 0,
+                            head: Head::START,
+                        },
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                        Err(error) => return Err(place::trouble(&path, "cannot open", error)),
+                    }
+                }
+            };
+            log.file
+                .lock()
+                .map_err(|error| place::trouble(&log.path, "cannot lock", error))?;
+            if has_its_name(&log) {
+                return Ok(log);
+            }
+            self.names.forget();
+        }
+    }
+
+    fn keep_open(&mut self, id: SessionId, log: OpenLog) {
+        if self.open.len() >= KEPT_OPEN {
+            self.open.clear();
+        }
+        self.open.insert(id, log);
+    }
+
+    pub(super) fn read(
+        &mut self,
+        id: SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        let path = self.live(id)?;
+        let owner = open_owner(&path, Seq(u64::MAX))?;
+        if owner.end == 0 {
+            return Err(StoreError::NotFound(id));
+        }
+        self.read_through(owner, after, limit)
+    }
+
+    /// Lines after `after` up to `upto` of the log in a file, through its bases.
+    pub(super) fn read_between(
+        &mut self,
+        path: &Path,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        let owner = open_owner(path, upto)?;
+        self.read_through(owner, after, limit)
+    }
+
+    fn read_through(
+        &mut self,
+        newest: Owner,
+        after: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        // From the newest owner down to the one that holds the first line wanted.
+        let mut owners = vec![newest];
+        while let Some(owner) = owners.last() {
+            let Some(origin) = origin_before(owner, after)? else {
+                break;
+            };
+            let upto = owner.upto.min(origin.seq);
+            let Some(path) = self.base_path(&origin)? else {
+                break;
+            };
+            // Logs that continue each other in a circle have no beginning.
+            if owners.iter().any(|owner| owner.path == path) {
+                break;
+            }
+            owners.push(open_owner(&path, upto)?);
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        for owner in owners.iter().rev() {
+            let after = lines.last().map_or(after, |line| line.seq).max(after);
+            let room = limit - lines.len();
+            let own = log::read_own(&owner.file, owner.end, after, owner.upto, room)
+                .map_err(|error| place::trouble(&owner.path, "cannot read", error))?;
+            lines.extend(own);
+            if lines.len() >= limit {
+                break;
+            }
+        }
+        Ok(lines)
+    }
+
+    fn draft_path(&self, id: SessionId) -> PathBuf {
+        self.dir
+            .join(names::DRAFTS_FOLDER)
+            .join(format!("{id}.json"))
+    }
+
+    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        self.live(id)?;
+        let body = serde_json::to_vec(draft)
+            .map_err(|error| StoreError::failed("cannot write a draft", error))?;
+        place::make_folder(&self.dir.join(names::DRAFTS_FOLDER))?;
+        place::replace_file(&self.draft_path(id), &body)
+    }
+
+    pub(super) fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
+        let path = self.live(id)?;
+        let Ok(body) = fs::read(self.draft_path(id)) else {
+            return Ok(None);
+        };
+        let draft: Option<Draft> = serde_json::from_slice(&body).ok();
+        let head = self.head_of(&path)?;
+        Ok(draft.filter(|draft| Some(draft.after) == head))
+    }
+
+    /// Removes what belongs to a session besides its log.
+    pub(super) fn remove_belongings(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
+        self.open.remove(&id);
+        let remove = |path: &Path| match fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(place::trouble(path, "cannot remove", error))
+            }
+            _ => Ok(()),
+        };
+        remove(&self.draft_path(id))?;
+        for kept in names::kept_beside(path) {
+            remove(&kept)?;
+        }
+        Ok(())
+    }
+}
+
+/// Entries as they stand in the file.
+pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
+    let size = entries.iter().map(|entry| entry.line().len() + 1).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for entry in entries {
+        bytes.extend_from_slice(entry.line().as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// Makes a log under another name and gives it its own when it is whole, so that a session that was
+/// being brought in from elsewhere is never half there. Never takes the place of another.
+fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
+    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let make = || -> io::Result<File> {
+        let _ = fs::remove_file(&temporary);
+        let mut file = place::create_file(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        match fs::hard_link(&temporary, path) {
+            Ok(()) => fs::remove_file(&temporary)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            // Not every file system has links. We hold the structure: nobody else makes this name.
+            Err(_) => fs::rename(&temporary, path)?,
+        }
+        Ok(file)
+    };
+    let file = make().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists(id),
+            _ => place::trouble(path, "cannot make", error),
+        }
+    })?;
+    place::sync_folder_of(path)?;
+    Ok(file)
+}
+
+fn append_to(
+    log: &mut OpenLog,
+    id: SessionId,
+    after: Head,
+    entries: &[Entry],
+) -> StoreResult<Head> {
+    let say = |what: &'static str| {
+        let path = log.path.clone();
+        move |error| place::trouble(&path, what, error)
+    };
+    let size = log.file.metadata().map_err(say("cannot look at"))?.len();
+    let mut end = size;
+    if size != log.size || size == 0 {
+        let tail = Tail::of(&log.file).map_err(say("cannot read"))?;
+        log.head = match tail.last {
+            Last::Entry(head) => head,
+            Last::Nothing => return Err(StoreError::NotFound(id)),
+            Last::Damaged(reason) => {
+                return Err(StoreError::damaged(
+                    format!("session {id}"),
+                    format!("its last line: {reason}; repair the store before going on with it"),
+                ));
+            }
+        };
+        end = tail.end;
+    }
+    if log.head != after {
+        let head = log.head;
+        return Err(StoreError::Conflict { id, head });
+    }
+    if end < size {
+        set_torn_bytes_aside(log, end, size)?;
+    }
+    let bytes = as_lines(entries);
+    let written = log
+        .file
+        .write_all(&bytes)
+        .and_then(|()| log.file.sync_data());
+    if let Err(error) = written {
+        let _ = log.file.set_len(end);
+        return Err(say("cannot append to")(error));
+    }
+    log.size = end + bytes.len() as u64;
+    log.head = entries.last().map_or(after, Entry::head);
+    Ok(log.head)
+}
+
+/// Bytes that nobody was told are there still are somebody's words: they are kept beside the log.
+fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
+    let mut aside = with_suffix(&log.path, &format!(".torn-{end}"));
+    let keep = || -> io::Result<()> {
+        let bytes = log::read_range(&log.file, end, size)?;
+        let mut file = loop {
+            match place::create_file(&aside) {
+                Ok(file) => break file,
+                // An earlier append was torn at the same place: its bytes stay as well.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    aside = with_suffix(&aside, "0");
+                }
+                Err(error) => return Err(error),
+            }
+        };
+        file.write_all(&bytes)?;
+        file.sync_data()
+    };
+    let mut keep = keep;
+    keep().map_err(|error| place::trouble(&log.path, "cannot keep the torn end of", error))?;
+    place::sync_folder_of(&log.path)?;
+    log.file
+        .set_len(end)
+        .map_err(|error| place::trouble(&log.path, "cannot cut the torn end of", error))
+}
+
+fn open_for_append(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).open(path)
+}
+
+fn has_its_name(log: &OpenLog) -> bool {
+    match (fs::metadata(&log.path), log.file.metadata()) {
+        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
+        _ => false,
+    }
+}
+
+/// A log, opened for reading, and its size.
+pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
+    let open = || -> io::Result<(File, u64)> {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        Ok((file, size))
+    };
+    open().map_err(|error| place::trouble(path, "cannot open", error))
+}
+
+fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
+    let (file, _) = open_log(path)?;
+    let tail = Tail::of(&file).map_err(|error| place::trouble(path, "cannot read", error))?;
+    Ok(Owner {
+        path: path.to_owned(),
+        file,
+        end: tail.end,
+        upto,
+    })
+}
+
+/// What the log in a file continues, if lines after `after` lie there.
+fn origin_before(owner: &Owner, after: Seq) -> StoreResult<Option<Origin>> {
+    let say = |error| place::trouble(&owner.path, "cannot read", error);
+    let first = log::first_place(&owner.file, owner.end).map_err(say)?;
+    if first.is_none_or(|first| first <= after.next()) {
+        return Ok(None);
+    }
+    let opening = log::opening(&owner.file, owner.end).map_err(say)?;
+    Ok(opening.origin.filter(|origin| after < origin.seq))
+}

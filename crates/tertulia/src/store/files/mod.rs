@@ -1,0 +1,167 @@
+//! One JSONL log per session, for `jq` and `rg`.
+//!
+//! ```text
+//! DIR/tertulia-store.json                  {"format":1,"backend":"files"}
+//! DIR/<team or kind>/<created ms>-<id>.jsonl   a session's own entries, one per line
+//! DIR/<team or kind>/<created ms>-<id>.shared  what forks share with a purged session
+//! DIR/….jsonl.torn-<offset>                bytes of an append that was cut off
+//! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
+//! DIR/.index/catalogue.db, search.db       derived list rows and full-text index: may be deleted
+//! DIR/.open/, DIR/.drafts/<id>.json        who has which session open; answers in the making
+//! ```
+//!
+//! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
+//! `open` (the marker), `names` (which file is whose), `log` (the bytes of one log), `engine` (create,
+//! append, read, drafts), `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
+//! `repair`.
+
+mod catalogue;
+mod check;
+mod engine;
+mod fold;
+mod list;
+mod log;
+mod names;
+mod open;
+mod purge;
+mod repair;
+mod search;
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use tokio::sync::OnceCell;
+
+use super::claims::{Claim, Claims};
+use super::worker::Worker;
+use super::{Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreResult};
+use crate::entry::{Entry, Head};
+use crate::id::{Seq, SessionId};
+use crate::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
+use crate::session::Line;
+use engine::FilesEngine;
+
+pub use open::FORMAT;
+
+/// A store in a folder of logs.
+#[derive(Debug)]
+pub struct FilesStore {
+    dir: PathBuf,
+    claims: Claims,
+    /// Does what must not wait.
+    writer: Worker<FilesEngine>,
+    /// Does what may take long, so that it holds up no append. Made when needed.
+    patient: OnceCell<Worker<FilesEngine>>,
+}
+
+impl FilesStore {
+    /// Opens the store in a folder, making it if there is nothing.
+    pub fn open(dir: &Path) -> StoreResult<FilesStore> {
+        open::open(dir)?;
+        let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
+        let writer = Worker::start("tertulia-store", FilesEngine::new(dir, &claims))?;
+        Ok(FilesStore {
+            dir: dir.to_owned(),
+            claims,
+            writer,
+            patient: OnceCell::new(),
+        })
+    }
+
+    async fn patient(&self) -> StoreResult<&Worker<FilesEngine>> {
+        self.patient
+            .get_or_try_init(|| async {
+                Worker::start(
+                    "tertulia-search",
+                    FilesEngine::new(&self.dir, &self.claims),
+                )
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl Store for FilesStore {
+    async fn create(&self, new: &NewSession) -> StoreResult<Head> {
+        let new = new.clone();
+        self.writer.call(move |engine| engine.create(&new)).await
+    }
+
+    async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        let entries = entries.to_vec();
+        self.writer
+            .call(move |engine| engine.append(id, after, &entries))
+            .await
+    }
+
+    async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        self.writer
+            .call(move |engine| engine.read(id, after, limit))
+            .await
+    }
+
+    async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        let (filter, page) = (filter.clone(), page.clone());
+        self.writer
+            .call(move |engine| engine.list(&filter, &page))
+            .await
+    }
+
+    async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        let lookup = lookup.clone();
+        self.writer
+            .call(move |engine| engine.find(&lookup, limit))
+            .await
+    }
+
+    async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let (query, progress) = (query.clone(), progress.clone());
+        self.patient()
+            .await?
+            .call(move |engine| engine.search(&query, &progress))
+            .await
+    }
+
+    async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        let draft = draft.clone();
+        self.writer
+            .call(move |engine| engine.keep_draft(id, &draft))
+            .await
+    }
+
+    async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
+        self.writer.call(move |engine| engine.draft(id)).await
+    }
+
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
+        let claims = self.claims.clone();
+        self.writer.call(move |_| claims.claim(id)).await
+    }
+
+    async fn purge(&self, id: SessionId) -> StoreResult<()> {
+        self.writer.call(move |engine| engine.purge(id)).await
+    }
+
+    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
+        let progress = progress.clone();
+        self.patient()
+            .await?
+            .call(move |engine| match care {
+                Care::Look => engine.check(&progress),
+                Care::Repair(now) => engine.check_and_repair(now, &progress),
+            })
+            .await
+    }
+
+    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
+        let progress = progress.clone();
+        self.patient()
+            .await?
+            .call(move |engine| engine.rebuild(&progress))
+            .await
+    }
+
+    async fn info(&self) -> StoreResult<Info> {
+        self.writer.call(FilesEngine::info).await
+    }
+}

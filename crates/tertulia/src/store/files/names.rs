@@ -1,0 +1,271 @@
+//! The names of logs: `<folder>/<created ms>-<id>.jsonl`, and `….shared` for what only forks need.
+//!
+//! The id in the name is what a session is found by; the folder and the time are for people. Beside a
+//! log may lie `<log>.torn-<offset>` (bytes of an append that was cut off) and `<log>.damaged-<seconds>`
+//! (the log before a repair).
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::entry::{Body, Entry};
+use crate::id::SessionId;
+use crate::store::{StoreResult, place};
+
+/// The file that says what the folder is.
+pub(super) const MARKER: &str = "tertulia-store.json";
+/// Derived data.
+pub(super) const INDEX_FOLDER: &str = ".index";
+/// Locks of open sessions.
+pub(super) const OPEN_FOLDER: &str = ".open";
+/// Half-written answers.
+pub(super) const DRAFTS_FOLDER: &str = ".drafts";
+
+const LIVE: &str = "jsonl";
+const HUSK: &str = "shared";
+/// File systems take 255 bytes; the folder only sorts for people, so a cut name does no harm.
+const FOLDER_LENGTH: usize = 120;
+
+/// A log by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LogName {
+    pub(super) id: SessionId,
+    /// Purged, but forks share its beginning.
+    pub(super) husk: bool,
+    pub(super) created_ms: u64,
+    pub(super) path: PathBuf,
+}
+
+impl LogName {
+    pub(super) fn parse(path: &Path) -> Option<LogName> {
+        let husk = match path.extension().and_then(OsStr::to_str)? {
+            LIVE => false,
+            HUSK => true,
+            _ => return None,
+        };
+        let stem = path.file_stem().and_then(OsStr::to_str)?;
+        let (time, id) = stem.split_once('-')?;
+        Some(LogName {
+            id: id.parse().ok()?,
+            husk,
+            created_ms: time.parse().ok()?,
+            path: path.to_owned(),
+        })
+    }
+}
+
+/// The name of a log that begins with this entry.
+pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
+    let ms = opening.at.as_millisecond().max(0);
+    format!("{ms}-{id}.{LIVE}")
+}
+
+/// The same log when only forks need it.
+pub(super) fn husk_of(path: &Path) -> PathBuf {
+    path.with_extension(HUSK)
+}
+
+/// The folder of a session that begins with this entry and continues no other.
+pub(super) fn folder_name(opening: &Entry) -> String {
+    let name = match &opening.body {
+        Body::Created(created) => match &created.team {
+            Some(team) => team.as_str(),
+            None => created.kind.name(),
+        },
+        _ => "chat",
+    };
+    let mut part = place::path_part(name);
+    part.truncate(FOLDER_LENGTH);
+    part
+}
+
+/// A path with more at the end of its name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Whether a file is one that is kept beside a log.
+fn is_kept_beside(name: &str) -> bool {
+    [".torn-", ".damaged-"].iter().any(|mark| {
+        name.rsplit_once(mark).is_some_and(|(log, number)| {
+            !number.is_empty()
+                && number.bytes().all(|byte| byte.is_ascii_digit())
+                && LogName::parse(Path::new(log)).is_some()
+        })
+    })
+}
+
+/// The files that are kept beside a log.
+pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
+    let Some((folder, name)) = path.parent().zip(path.file_name().and_then(OsStr::to_str)) else {
+        return Vec::new();
+    };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            entry.file_name().to_str().is_some_and(|other| {
+                is_kept_beside(other) && other.starts_with(name) && other.len() > name.len()
+            })
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+/// Everything that lies in a store.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// The logs, oldest first, one for each id and kind.
+    pub(super) logs: Vec<LogName>,
+    /// Further logs of an id.
+    pub(super) doubles: Vec<LogName>,
+    /// What does not belong.
+    pub(super) foreign: Vec<PathBuf>,
+}
+
+impl Walk {
+    pub(super) fn of(dir: &Path) -> StoreResult<Walk> {
+        let mut walk = Walk::default();
+        let mut logs = Vec::new();
+        for path in files_in(dir)? {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            match name {
+                MARKER | INDEX_FOLDER | OPEN_FOLDER | DRAFTS_FOLDER => {}
+                _ if name.starts_with('.') || !path.is_dir() => walk.foreign.push(path),
+                _ => {
+                    for file in files_in(&path)? {
+                        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+                        match LogName::parse(&file) {
+                            Some(log) => logs.push(log),
+                            None if is_kept_beside(name) => {}
+                            None => walk.foreign.push(file),
+                        }
+                    }
+                }
+            }
+        }
+        logs.sort_by(|a, b| {
+            (a.created_ms, a.id, a.husk, &a.path).cmp(&(b.created_ms, b.id, b.husk, &b.path))
+        });
+        let mut seen = std::collections::HashSet::new();
+        for log in logs {
+            if seen.insert((log.id, log.husk)) {
+                walk.logs.push(log);
+            } else {
+                walk.doubles.push(log);
+            }
+        }
+        walk.foreign.sort();
+        Ok(walk)
+    }
+}
+
+fn files_in(folder: &Path) -> StoreResult<Vec<PathBuf>> {
+    let read = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(folder)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect()
+    };
+    read().map_err(|error| place::trouble(folder, "cannot read the folder", error))
+}
+
+/// Where sessions were last seen. Others make and remove logs too: what is found here is looked at
+/// before it is believed, and what is not found is looked for.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    known: HashMap<(SessionId, bool), PathBuf>,
+    /// When each folder had last changed when it was read.
+    folders: HashMap<PathBuf, SystemTime>,
+}
+
+impl Names {
+    /// The live log of a session.
+    pub(super) fn live(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
+        if let Some(path) = self.seen(id, false) {
+            return Ok(Some(path));
+        }
+        self.take(&Walk::of(dir)?);
+        Ok(self.known.get(&(id, false)).cloned())
+    }
+
+    /// The logs that may be meant by a fork's base: the live one and the husk.
+    pub(super) fn either(
+        &mut self,
+        dir: &Path,
+        id: SessionId,
+    ) -> StoreResult<(Option<PathBuf>, Option<PathBuf>)> {
+        let found = (self.seen(id, false), self.seen(id, true));
+        if found.0.is_some() || found.1.is_some() {
+            return Ok(found);
+        }
+        self.take(&Walk::of(dir)?);
+        let known = |husk| self.known.get(&(id, husk)).cloned();
+        Ok((known(false), known(true)))
+    }
+
+    /// The live log of a session that probably is not there, reading only folders that have changed.
+    /// Meant for whoever holds the lock on the store's structure.
+    pub(super) fn taken(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
+        if let Some(path) = self.seen(id, false) {
+            return Ok(Some(path));
+        }
+        for folder in files_in(dir)? {
+            let Some(changed) = changed_at(&folder) else {
+                continue;
+            };
+            if self.folders.get(&folder) == Some(&changed) {
+                continue;
+            }
+            for file in files_in(&folder)? {
+                if let Some(log) = LogName::parse(&file) {
+                    self.known.insert((log.id, log.husk), log.path);
+                }
+            }
+            self.folders.insert(folder, changed);
+        }
+        Ok(self.seen(id, false))
+    }
+
+    /// Remembers a log that was just made.
+    pub(super) fn add(&mut self, id: SessionId, husk: bool, path: &Path) {
+        self.known.insert((id, husk), path.to_owned());
+        if let Some(folder) = path.parent()
+            && let Some(changed) = changed_at(folder)
+        {
+            self.folders.insert(folder.to_owned(), changed);
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Names::default();
+    }
+
+    /// Remembers all that a walk has found.
+    pub(super) fn take(&mut self, walk: &Walk) {
+        self.known.clear();
+        for log in &walk.logs {
+            self.known.insert((log.id, log.husk), log.path.clone());
+        }
+    }
+
+    fn seen(&mut self, id: SessionId, husk: bool) -> Option<PathBuf> {
+        let path = self.known.get(&(id, husk))?;
+        if path.exists() {
+            return Some(path.clone());
+        }
+        self.known.remove(&(id, husk));
+        None
+    }
+}
+
+fn changed_at(folder: &Path) -> Option<SystemTime> {
+    let found = fs::metadata(folder).ok()?;
+    found.is_dir().then(|| found.modified().ok())?
+}

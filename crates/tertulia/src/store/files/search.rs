@@ -1,0 +1,367 @@
+//! Search: let the index catch up with every log, ask it for candidates, and judge those on the logs.
+//!
+//! A document's number is the log's number in the catalogue and the entry's place: `no << 32 | seq`.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+
+use super::catalogue::Numbered;
+use super::engine::{FilesEngine, open_log};
+use super::log;
+use super::names;
+use crate::entry::{Entry, Hash, Head};
+use crate::id::{Seq, SessionId};
+use crate::query::{Filter, Hits, SearchQuery};
+use crate::session::{Line, Summary};
+use crate::store::index::{Batch, COUNTED, Index, RANKED, Reached};
+use crate::store::{Progress, Rebuilt, StoreResult, place};
+
+/// How many entries the index takes in at once. Small, so that whoever waits for it waits briefly.
+const BATCH: usize = 2000;
+/// How much text at once.
+const BATCH_BYTES: usize = 8_000_000;
+/// How many lines are read at once.
+const LINES: usize = 256;
+/// Under this number the index knows which catalogue it followed; logs are numbered from 1.
+const CATALOGUE: u64 = 0;
+/// Somebody else may be following at the same time: so often the rest is looked at again.
+const PASSES: usize = 8;
+
+type Step = (u64, Reached, Batch);
+/// A log by its id, and whether it is a husk.
+type Key = (SessionId, bool);
+
+pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
+    (no << 32)..((no + 1) << 32)
+}
+
+impl FilesEngine {
+    /// The index, taken out so that logs can be read while it is written. To be put back.
+    pub(super) fn take_index(&mut self) -> StoreResult<Index> {
+        if let Some(index) = self.index.take() {
+            return Ok(index);
+        }
+        let path = self.dir.join(names::INDEX_FOLDER).join("search.db");
+        let in_memory = self.catalogue()?.is_in_memory();
+        Index::open((!in_memory).then_some(path.as_path())).or_else(|_| Index::open(None))
+    }
+
+    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.refresh()?;
+        let mut index = self.take_index()?;
+        let found = match self.catch_up(&mut index, progress) {
+            Ok(()) => self.search_in(&index, query),
+            // A full disk must not hide what is on it.
+            Err(_) => Index::open(None).and_then(|memory| {
+                index = memory;
+                self.catch_up(&mut index, progress)?;
+                self.search_in(&index, query)
+            }),
+        };
+        self.index = Some(index);
+        found
+    }
+
+    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.catalogue()?.clear()?;
+        self.refresh()?;
+        let mut index = self.take_index()?;
+        let done = index
+            .clear()
+            .and_then(|()| self.catch_up(&mut index, progress));
+        self.index = Some(index);
+        done?;
+        let info = self.info()?;
+        Ok(Rebuilt {
+            sessions: info.sessions,
+            entries: info.entries,
+        })
+    }
+
+    /// Brings the index up to what the catalogue knows.
+    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<()> {
+        let identity = Reached {
+            upto: 1,
+            mark: self.catalogue()?.identity()?,
+        };
+        if index.reached(CATALOGUE)? != identity {
+            index.clear()?;
+            index.advance(CATALOGUE, |_| {
+                let documents = Vec::new();
+                Ok(Some(Batch {
+                    documents,
+                    reached: identity,
+                }))
+            })?;
+        }
+        for _ in 0..PASSES {
+            let logs = self.catalogue()?.numbered()?;
+            self.forget_others(index, &logs)?;
+            let reached = index.all_reached()?;
+            let stale: Vec<(Numbered, Reached)> = logs
+                .into_iter()
+                .map(|log| {
+                    let reached = reached.get(&log.no).copied();
+                    (log, reached.unwrap_or(Reached::NOTHING))
+                })
+                .filter(|(log, reached)| *reached != end_of(log.head))
+                .collect();
+            if stale.is_empty() {
+                break;
+            }
+            self.follow(index, &stale, progress)?;
+        }
+        Ok(())
+    }
+
+    /// Takes out what was indexed of logs that are gone or are not the same any more.
+    fn forget_others(&mut self, index: &mut Index, logs: &[Numbered]) -> StoreResult<()> {
+        let mut reached = index.all_reached()?;
+        reached.remove(&CATALOGUE);
+        let mut wrong = Vec::new();
+        for log in logs {
+            if let Some(reached) = reached.remove(&log.no)
+                && reached != end_of(log.head)
+                && !self.is_same_log(log, reached)
+            {
+                wrong.push((log.no, documents_of(log.no)));
+            }
+        }
+        wrong.extend(reached.into_keys().map(|no| (no, documents_of(no))));
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        index.forget(&wrong)
+    }
+
+    fn is_same_log(&mut self, log: &Numbered, reached: Reached) -> bool {
+        if reached.upto > log.head.seq.0 {
+            return false;
+        }
+        reached.mark == Hash::NONE
+            || self
+                .open_numbered((log.id, log.husk))
+                .and_then(|(file, size)| {
+                    log::own_entry(&file, size, Seq(reached.upto)).ok().flatten()
+                })
+                .is_some_and(|entry| entry.hash == reached.mark)
+    }
+
+    fn open_numbered(&mut self, (id, husk): Key) -> Option<(File, u64)> {
+        let (live, shared) = self.names.either(&self.dir, id).ok()?;
+        let path = if husk { shared } else { live };
+        open_log(&path?).ok()
+    }
+
+    fn follow(
+        &mut self,
+        index: &mut Index,
+        stale: &[(Numbered, Reached)],
+        progress: &Progress,
+    ) -> StoreResult<()> {
+        let total = stale.len() as u64;
+        let mut steps: Vec<Step> = Vec::new();
+        let (mut entries, mut bytes) = (0, 0);
+        for (done, (log, reached)) in stale.iter().enumerate() {
+            progress.at("indexing", done as u64, total);
+            let Some((file, size)) = self.open_numbered((log.id, log.husk)) else {
+                continue;
+            };
+            let mut from = *reached;
+            while from != end_of(log.head) {
+                let after = Seq(from.upto).max(log.base_seq);
+                let lines = log::read_own(&file, size, after, log.head.seq, LINES)
+                    .map_err(|error| place::trouble(&self.dir, "cannot index entries in", error))?;
+                entries += lines.len();
+                bytes += lines.iter().map(|line| line.bytes.len()).sum::<usize>();
+                let batch = batch(log, &lines);
+                let next = batch.reached;
+                steps.push((log.no, from, batch));
+                if entries > BATCH || bytes > BATCH_BYTES {
+                    index.advance_many(&steps)?;
+                    steps.clear();
+                    (entries, bytes) = (0, 0);
+                }
+                from = next;
+            }
+        }
+        progress.at("indexing", total, total);
+        index.advance_many(&steps)
+    }
+
+    fn search_in(&mut self, index: &Index, query: &SearchQuery) -> StoreResult<Hits> {
+        let expression = query.words.match_expression();
+        let mut hits = Hits::default();
+        let mut met = Met::of(self.catalogue()?.numbered()?);
+        let mut before = None;
+        let mut seen = 0;
+        loop {
+            let documents = index.matching(&expression, before, 500)?;
+            let Some(last) = documents.last().copied() else {
+                break;
+            };
+            before = Some(last);
+            for document in &documents {
+                if seen == COUNTED {
+                    hits.more = true;
+                    break;
+                }
+                seen += 1;
+                let (no, seq) = (*document >> 32, Seq(*document & 0xffff_ffff));
+                self.judge(&mut hits, query, &mut met, no, seq)?;
+            }
+            if hits.more || documents.len() < 500 {
+                break;
+            }
+        }
+        hits.rank(query.limit);
+        Ok(hits)
+    }
+
+    fn judge(
+        &mut self,
+        hits: &mut Hits,
+        query: &SearchQuery,
+        met: &mut Met,
+        no: u64,
+        seq: Seq,
+    ) -> StoreResult<()> {
+        let Some(key) = met.keys.get(&no).copied() else {
+            return Ok(());
+        };
+        let owner = self.owner_of(met, &query.filter, key, seq)?;
+        let counted_only = hits.hits.len() >= RANKED;
+        let picky = query.speaker.is_some() || query.role.is_some();
+        match owner {
+            Owner::Nobody => return Ok(()),
+            Owner::Shown(_) if counted_only && !picky => {
+                hits.total += 1;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(entry) = self.entry_of(met, key, seq) else {
+            return Ok(());
+        };
+        match owner {
+            _ if !query.admits(&entry) => {}
+            Owner::Nobody => {}
+            Owner::Elsewhere => hits.elsewhere += 1,
+            Owner::Shown(key) => {
+                if let Some(Some(summary)) = met.summaries.get(&key) {
+                    hits.add(query, &entry, summary, counted_only);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry_of(&mut self, met: &mut Met, key: Key, seq: Seq) -> Option<Entry> {
+        if !met.files.contains_key(&key) {
+            // Hits come in runs: few files are open at once.
+            met.files.clear();
+            let file = self.open_numbered(key)?;
+            met.files.insert(key, file);
+        }
+        let (file, size) = met.files.get(&key)?;
+        log::own_entry(file, *size, seq).ok().flatten()
+    }
+
+    /// The session that shows the entry: its own, or a fork that shares it when its own does not.
+    fn owner_of(
+        &mut self,
+        met: &mut Met,
+        filter: &Filter,
+        key: Key,
+        seq: Seq,
+    ) -> StoreResult<Owner> {
+        let everywhere = Filter {
+            project: None,
+            ..filter.clone()
+        };
+        let mut family = vec![key];
+        let mut passed = HashSet::new();
+        let mut elsewhere = false;
+        while let Some(key) = family.pop() {
+            if !passed.insert(key) {
+                continue;
+            }
+            if !met.summaries.contains_key(&key) {
+                let found = self.catalogue()?.record(key.0, key.1)?;
+                met.summaries
+                    .insert(key, found.map(|(_, record)| record.summary));
+            }
+            if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| !key.1) {
+                if filter.matches(summary) {
+                    return Ok(Owner::Shown(key));
+                }
+                elsewhere |= everywhere.matches(summary);
+            }
+            family.extend(self.catalogue()?.forks(key.0, seq)?);
+        }
+        Ok(if elsewhere {
+            Owner::Elsewhere
+        } else {
+            Owner::Nobody
+        })
+    }
+}
+
+/// Whose an entry is, for a searcher with this filter.
+enum Owner {
+    Shown(Key),
+    /// Only the filter's project hides it.
+    Elsewhere,
+    Nobody,
+}
+
+/// What a search has met so far, since hits come in runs.
+struct Met {
+    keys: HashMap<u64, Key>,
+    summaries: HashMap<Key, Option<Summary>>,
+    files: HashMap<Key, (File, u64)>,
+}
+
+impl Met {
+    fn of(logs: Vec<Numbered>) -> Met {
+        Met {
+            keys: logs
+                .into_iter()
+                .map(|log| (log.no, (log.id, log.husk)))
+                .collect(),
+            summaries: HashMap::new(),
+            files: HashMap::new(),
+        }
+    }
+}
+
+fn end_of(head: Head) -> Reached {
+    Reached {
+        upto: head.seq.0,
+        mark: head.hash,
+    }
+}
+
+/// Lines as documents. Without lines there is nothing between the index and the log's end.
+fn batch(log: &Numbered, lines: &[Line]) -> Batch {
+    let mut documents = Vec::new();
+    let mut reached = end_of(log.head);
+    for line in lines {
+        let entry = Entry::decode(&line.bytes).ok();
+        let mark = entry.as_ref().map_or(Hash::NONE, |entry| entry.hash);
+        reached = Reached {
+            upto: line.seq.0,
+            mark,
+        };
+        let text = entry
+            .map(|entry| entry.body.searchable())
+            .unwrap_or_default();
+        if !text.is_empty() {
+            documents.push((log.no << 32 | line.seq.0, text));
+        }
+    }
+    if reached.upto >= log.head.seq.0 {
+        reached = end_of(log.head);
+    }
+    Batch { documents, reached }
+}
