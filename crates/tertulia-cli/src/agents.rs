@@ -28,10 +28,16 @@ pub struct Chosen {
 /// The agent that is to answer: the one asked for, the one set, or the built-in one.
 pub fn choose(settings: &Settings, asked: Option<&str>) -> CommandResult<Chosen> {
     if let Some(name) = asked {
-        return Ok(Chosen { agent: named(settings, name)?, reason: "asked for" });
+        return Ok(Chosen {
+            agent: named(settings, name)?,
+            reason: "asked for",
+        });
     }
     if let Some((name, source)) = &settings.agent {
-        let described_there = settings.agents.get(name).is_some_and(|agent| agent.source == Source::ProjectFile);
+        let described_there = settings
+            .agents
+            .get(name)
+            .is_some_and(|agent| agent.source == Source::ProjectFile);
         if *source == Source::ProjectFile && described_there {
             // Or unpacking somebody's project and starting a talk in it would run their program.
             return Err(CommandError::new(
@@ -40,9 +46,15 @@ pub fn choose(settings: &Settings, asked: Option<&str>) -> CommandResult<Chosen>
             )
             .hint(format!("look at it, then run with --agent {name}, or set {}={name}", env::AGENT)));
         }
-        return Ok(Chosen { agent: named(settings, name)?, reason: "from the settings" });
+        return Ok(Chosen {
+            agent: named(settings, name)?,
+            reason: "from the settings",
+        });
     }
-    Ok(Chosen { agent: named(settings, DEMO)?, reason: "the built-in one: no other is set" })
+    Ok(Chosen {
+        agent: named(settings, DEMO)?,
+        reason: "the built-in one: no other is set",
+    })
 }
 
 /// All the names that can be asked for.
@@ -56,7 +68,10 @@ pub fn names(settings: &Settings) -> Vec<String> {
 
 /// The type of a named agent.
 pub fn kind<'a>(settings: &'a Settings, name: &str) -> &'a str {
-    settings.agents.get(name).map_or(DEMO, |agent| agent.kind.as_str())
+    settings
+        .agents
+        .get(name)
+        .map_or(DEMO, |agent| agent.kind.as_str())
 }
 
 /// The agent of this name.
@@ -77,26 +92,48 @@ pub fn named(settings: &Settings, name: &str) -> CommandResult<Arc<dyn Agent>> {
         Some(described) => described,
         None if name == DEMO => &nothing,
         None => {
-            return Err(CommandError::new(ErrorKind::NotFound, format!("there is no agent '{name}'"))
-                .hint(format!("known: {}; describe others in [agents.NAME] of the settings", names(settings).join(", "))));
+            return Err(CommandError::new(
+                ErrorKind::NotFound,
+                format!("there is no agent '{name}'"),
+            )
+            .hint(format!(
+                "known: {}; describe others in [agents.NAME] of the settings",
+                names(settings).join(", ")
+            )));
         }
     };
     match described.kind.as_str() {
-        "demo" => Ok(Arc::new(Demo::new(name, described.pace.unwrap_or_else(default_pace)))),
+        "demo" => Ok(Arc::new(Demo::new(
+            name,
+            described.pace.unwrap_or_else(default_pace),
+        ))),
         "command" => program(settings, name, described),
-        other => Err(CommandError::new(ErrorKind::Usage, format!("agent '{name}' has the type '{other}', which this version does not know"))
-            .hint(format!("known types: {}", TYPES.join(", ")))),
+        other => Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("agent '{name}' has the type '{other}', which this version does not know"),
+        )
+        .hint(format!("known types: {}", TYPES.join(", ")))),
     }
 }
 
 fn default_pace() -> Duration {
-    if std::io::stdout().is_terminal() { DEMO_PACE } else { Duration::ZERO }
+    if std::io::stdout().is_terminal() {
+        DEMO_PACE
+    } else {
+        Duration::ZERO
+    }
 }
 
-fn program(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Arc<dyn Agent>> {
+fn program(
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> CommandResult<Arc<dyn Agent>> {
     let Some(command) = described.command.clone() else {
-        return Err(CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
-            .hint(format!("set `command` in [agents.{name}]")));
+        return Err(
+            CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
+                .hint(format!("set `command` in [agents.{name}]")),
+        );
     };
     let default = Patience::default();
     Ok(Arc::new(Command {

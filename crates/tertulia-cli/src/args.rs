@@ -38,10 +38,20 @@ pub struct Args {
 #[derive(Clone, Debug, Default, ClapArgs)]
 pub struct GlobalArgs {
     /// Where sessions live: sqlite:FILE, sqlite::memory:, files:DIR
-    #[arg(long, value_name = "URL", global = true, help_heading = "Global options")]
+    #[arg(
+        long,
+        value_name = "URL",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub store: Option<String>,
     /// Keep everything (data, settings, state) below this folder
-    #[arg(long, value_name = "DIR", global = true, help_heading = "Global options")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        help_heading = "Global options"
+    )]
     pub data_dir: Option<PathBuf>,
     /// Answer with one JSON document
     #[arg(long, global = true, help_heading = "Global options")]

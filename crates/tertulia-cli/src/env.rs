@@ -18,7 +18,9 @@ pub fn text(name: &str) -> Option<String> {
 
 /// A variable's value as a path, if it is set and not empty.
 pub fn path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
 }
 
 /// Where a program of this name is, by the search path.
@@ -27,5 +29,7 @@ pub fn program(name: &std::path::Path) -> Option<PathBuf> {
         return name.is_file().then(|| name.to_owned());
     }
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
 }

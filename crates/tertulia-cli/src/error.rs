@@ -78,7 +78,12 @@ pub type CommandResult<T> = Result<T, CommandError>;
 impl CommandError {
     /// A failure with its words.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> CommandError {
-        CommandError { kind, message: message.into(), source: None, hints: Vec::new() }
+        CommandError {
+            kind,
+            message: message.into(),
+            source: None,
+            hints: Vec::new(),
+        }
     }
 
     /// The same with what to do about it.
@@ -98,7 +103,10 @@ impl CommandError {
     /// Shows the failure and gives its exit code.
     pub fn report(&self, ui: &mut Ui) -> ExitCode {
         let mut message = self.message.clone();
-        let mut cause = self.source.as_ref().map(|source| source.as_ref() as &dyn Error);
+        let mut cause = self
+            .source
+            .as_ref()
+            .map(|source| source.as_ref() as &dyn Error);
         while let Some(error) = cause {
             let words = error.to_string();
             if !message.contains(&words) {
@@ -123,9 +131,18 @@ pub fn from_clap(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args().any(|arg| arg == "--json");
     if wants_json && error.use_stderr() {
         let rendered = error.to_string();
-        let message = rendered.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let mut ui = Ui::new(&crate::args::GlobalArgs { json: true, ..Default::default() });
-        return CommandError::new(ErrorKind::Usage, message).hint("see --help").report(&mut ui);
+        let message = rendered
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        let mut ui = Ui::new(&crate::args::GlobalArgs {
+            json: true,
+            ..Default::default()
+        });
+        return CommandError::new(ErrorKind::Usage, message)
+            .hint("see --help")
+            .report(&mut ui);
     }
     // Nothing is left to tell if the terminal is gone.
     let _ = error.print();
@@ -184,8 +201,18 @@ impl From<QueryError> for CommandError {
 impl From<JsonlError> for CommandError {
     fn from(error: JsonlError) -> CommandError {
         let kind = ErrorKind::Invalid;
-        let newer = matches!(&error, JsonlError::Unreadable { source: EntryError::Newer { .. }, .. });
+        let newer = matches!(
+            &error,
+            JsonlError::Unreadable {
+                source: EntryError::Newer { .. },
+                ..
+            }
+        );
         let result = CommandError::new(kind, error.to_string());
-        if newer { result.hint("upgrade tertulia") } else { result }
+        if newer {
+            result.hint("upgrade tertulia")
+        } else {
+            result
+        }
     }
 }

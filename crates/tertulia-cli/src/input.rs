@@ -9,12 +9,19 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
 
 /// How long standard input may be silent when there is a prompt already.
-const PATIENCE: Timespec = Timespec { tv_sec: 3, tv_nsec: 0 };
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 3,
+    tv_nsec: 0,
+};
 
 /// The words to say, if there are any: the prompt, standard input, or the prompt with the input below it.
 pub fn words(prompt: &[String], ui: &mut Ui) -> CommandResult<Option<String>> {
     let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
-    let piped = if io::stdin().is_terminal() || (prompt.is_some() && is_silent(ui)) { None } else { piped()? };
+    let piped = if io::stdin().is_terminal() || (prompt.is_some() && is_silent(ui)) {
+        None
+    } else {
+        piped()?
+    };
     let words = match (prompt, piped) {
         (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n{piped}")),
         (Some(words), None) | (None, Some(words)) => Some(words),
@@ -33,7 +40,10 @@ fn is_silent(ui: &mut Ui) -> bool {
     let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
     let silent = matches!(poll(&mut watched, Some(&PATIENCE)), Ok(0));
     if silent {
-        ui.warn(&format!("standard input is open but said nothing for {} s: going on without it", PATIENCE.tv_sec));
+        ui.warn(&format!(
+            "standard input is open but said nothing for {} s: going on without it",
+            PATIENCE.tv_sec
+        ));
     }
     silent
 }
@@ -47,16 +57,26 @@ fn piped() -> CommandResult<Option<String>> {
         .by_ref()
         .take(MESSAGE_LIMIT as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| CommandError::new(ErrorKind::Failed, "standard input cannot be read").because(error))?;
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "standard input cannot be read").because(error)
+        })?;
     if bytes.len() > MESSAGE_LIMIT {
         let rest = io::copy(&mut stdin, &mut io::sink()).unwrap_or(0);
         let size = bytes.len() as u64 + rest;
-        return Err(tertulia::store::StoreError::TooLarge { what: "the message", size, limit: MESSAGE_LIMIT as u64 }.into());
+        return Err(tertulia::store::StoreError::TooLarge {
+            what: "the message",
+            size,
+            limit: MESSAGE_LIMIT as u64,
+        }
+        .into());
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         CommandError::new(
             ErrorKind::Invalid,
-            format!("standard input is not UTF-8: the byte at position {} does not fit", error.utf8_error().valid_up_to()),
+            format!(
+                "standard input is not UTF-8: the byte at position {} does not fit",
+                error.utf8_error().valid_up_to()
+            ),
         )
         .hint("convert it first, for example with iconv -t UTF-8")
     })?;

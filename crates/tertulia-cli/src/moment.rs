@@ -23,7 +23,10 @@ pub fn span(text: &str) -> CommandResult<SignedDuration> {
         "y" => 365 * 86_400,
         _ => return Err(wrong()),
     };
-    number.checked_mul(seconds).map(SignedDuration::from_secs).ok_or_else(wrong)
+    number
+        .checked_mul(seconds)
+        .map(SignedDuration::from_secs)
+        .ok_or_else(wrong)
 }
 
 /// A moment: so long ago, a date, or a full time.
@@ -35,7 +38,11 @@ pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
     if let Ok(moment) = text.parse::<Timestamp>() {
         return Ok(moment);
     }
-    let local = |time: DateTime| time.to_zoned(TimeZone::system()).map(|zoned| zoned.timestamp()).map_err(|_| wrong());
+    let local = |time: DateTime| {
+        time.to_zoned(TimeZone::system())
+            .map(|zoned| zoned.timestamp())
+            .map_err(|_| wrong())
+    };
     if let Ok(time) = text.parse::<DateTime>() {
         return local(time);
     }
@@ -65,7 +72,11 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
 pub fn clock(then: Timestamp, now: Timestamp) -> String {
     let zone = TimeZone::system();
     let then = then.to_zoned(zone.clone());
-    let format = if then.date() == now.to_zoned(zone).date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    let format = if then.date() == now.to_zoned(zone).date() {
+        "%H:%M"
+    } else {
+        "%Y-%m-%d %H:%M"
+    };
     then.strftime(format).to_string()
 }
 
@@ -94,11 +105,21 @@ mod tests {
     #[test]
     fn moments_are_read() {
         let now = at(1_000_000);
-        let check = |text: &str, expected: i64| assert_eq!(moment(text, now).unwrap().as_second(), expected);
+        let check = |text: &str, expected: i64| {
+            assert_eq!(moment(text, now).unwrap().as_second(), expected)
+        };
         check("1d", 1_000_000 - 86_400);
         check("2w", 1_000_000 - 14 * 86_400);
         check("1970-01-02T00:00:00Z", 86_400);
-        for wrong in ["", "d", "5", "5 days", "yesterday", "99999999999999999999d", "9223372036854775807y"] {
+        for wrong in [
+            "",
+            "d",
+            "5",
+            "5 days",
+            "yesterday",
+            "99999999999999999999d",
+            "9223372036854775807y",
+        ] {
             assert!(moment(wrong, now).is_err(), "{wrong}");
         }
     }

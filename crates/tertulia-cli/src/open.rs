@@ -56,7 +56,11 @@ pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
 
 /// The sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
-    let redaction = if settings.redact { Redaction::On } else { Redaction::Off };
+    let redaction = if settings.redact {
+        Redaction::On
+    } else {
+        Redaction::Off
+    };
     Ok(Sessions::new(store(url)?, stamp(), redaction))
 }
 
@@ -77,7 +81,10 @@ impl House {
 
     /// This project's sessions.
     pub fn here(&self) -> Filter {
-        Filter { project: Some(self.settings.project.clone()), ..Filter::default() }
+        Filter {
+            project: Some(self.settings.project.clone()),
+            ..Filter::default()
+        }
     }
 
     /// The filter that the flags ask for.
@@ -88,9 +95,21 @@ impl House {
             kind: args.kind.map(Kind::from),
             team: args.team.clone(),
             tag: args.tag.clone(),
-            since: args.since.as_deref().map(|text| moment(text, now)).transpose()?,
-            until: args.until.as_deref().map(|text| moment(text, now)).transpose()?,
-            trash: if args.trash { Trash::Only } else { Trash::Without },
+            since: args
+                .since
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
+            until: args
+                .until
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
+            trash: if args.trash {
+                Trash::Only
+            } else {
+                Trash::Without
+            },
             ..Filter::default()
         })
     }
@@ -132,7 +151,10 @@ impl House {
     }
 
     fn ambiguous(&self, text: &str, rows: &[Row]) -> CommandError {
-        let mut error = CommandError::new(ErrorKind::Ambiguous, format!("'{text}' names {} sessions", rows.len()));
+        let mut error = CommandError::new(
+            ErrorKind::Ambiguous,
+            format!("'{text}' names {} sessions", rows.len()),
+        );
         for row in rows {
             error = error.hint(self.candidate(row));
         }
@@ -142,7 +164,10 @@ impl House {
     /// Nothing is called so.
     pub fn not_found(&self, text: &str) -> CommandError {
         let store = describe(&self.settings.store);
-        let mut error = CommandError::new(ErrorKind::NotFound, format!("there is no session '{text}' in {store}"));
+        let mut error = CommandError::new(
+            ErrorKind::NotFound,
+            format!("there is no session '{text}' in {store}"),
+        );
         let nearest = self.nearest(text);
         if nearest.is_empty() {
             return error.hint("`tertulia list --all` shows what there is");
@@ -156,12 +181,21 @@ impl House {
     fn candidate(&self, row: &Row) -> String {
         let now = self.sessions.stamp().now();
         let summary = &row.summary;
-        format!("{}  {}  ({})", summary.id.short(), fit(summary.title_or_untitled(), 50), ago(summary.updated_at, now))
+        format!(
+            "{}  {}  ({})",
+            summary.id.short(),
+            fit(summary.title_or_untitled(), 50),
+            ago(summary.updated_at, now)
+        )
     }
 
     /// The sessions whose titles or ids are most like the text, of the newest.
     fn nearest(&self, text: &str) -> Vec<Row> {
-        let listing = self.wait(self.sessions.store().list(&Filter::default(), &Page::first(200)));
+        let listing = self.wait(
+            self.sessions
+                .store()
+                .list(&Filter::default(), &Page::first(200)),
+        );
         let mut rows = listing.map(|listing| listing.rows).unwrap_or_default();
         let wanted = text.to_lowercase();
         let likeness = |row: &Row| {
@@ -176,7 +210,8 @@ impl House {
 
 /// How alike two texts are, from 0 to 1: the share of letter pairs that both have.
 fn likeness(a: &str, b: &str) -> f64 {
-    let pairs = |text: &str| -> Vec<(char, char)> { text.chars().zip(text.chars().skip(1)).collect() };
+    let pairs =
+        |text: &str| -> Vec<(char, char)> { text.chars().zip(text.chars().skip(1)).collect() };
     let (a, mut b) = (pairs(a), pairs(b));
     let total = a.len() + b.len();
     if total == 0 {

@@ -83,7 +83,11 @@ fn root_commit(root: &Path) -> Option<String> {
         .ok()
         .filter(|output| output.status.success())?;
     let commits = String::from_utf8(output.stdout).ok()?;
-    commits.lines().last().map(str::to_owned).filter(|commit| !commit.is_empty())
+    commits
+        .lines()
+        .last()
+        .map(str::to_owned)
+        .filter(|commit| !commit.is_empty())
 }
 
 #[cfg(test)]
@@ -94,7 +98,10 @@ mod tests {
     fn one_repository_has_one_name() {
         let check = |url: &str, expected: &str| assert_eq!(normalised(url), expected);
         check("https://Example.org/team/talk.git", "example.org/team/talk");
-        check("https://user:secret@example.org/team/talk", "example.org/team/talk");
+        check(
+            "https://user:secret@example.org/team/talk",
+            "example.org/team/talk",
+        );
         check("git@example.org:team/talk.git", "example.org/team/talk");
         check("ssh://git@example.org/team/talk/", "example.org/team/talk");
         check("/srv/git/talk.git", "/srv/git/talk");
@@ -106,7 +113,11 @@ mod tests {
         assert_eq!(of(home.path()), format!("dir:{}", home.path().display()));
         fs::create_dir_all(home.path().join(".git")).unwrap();
         fs::create_dir_all(home.path().join("a/b")).unwrap();
-        fs::write(home.path().join(".git/config"), "[remote \"up\"]\n url = u@h.org:x\n[remote \"origin\"]\n\turl = https://h.org/y.git\n").unwrap();
+        fs::write(
+            home.path().join(".git/config"),
+            "[remote \"up\"]\n url = u@h.org:x\n[remote \"origin\"]\n\turl = https://h.org/y.git\n",
+        )
+        .unwrap();
         assert_eq!(of(&home.path().join("a/b")), "git:h.org/y");
     }
 }

@@ -88,8 +88,21 @@ pub struct AgentSettings {
 const TOP_KEYS: &[&str] = &["store", "redact", "agent", "agents", "retention"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
 const AGENT_KEYS: &[&str] = &[
-    "type", "model", "base_url", "key_env", "key_command", "command", "args", "env", "timeout",
-    "idle_timeout", "retries", "thinking", "max_tokens", "system", "pace",
+    "type",
+    "model",
+    "base_url",
+    "key_env",
+    "key_command",
+    "command",
+    "args",
+    "env",
+    "timeout",
+    "idle_timeout",
+    "retries",
+    "thinking",
+    "max_tokens",
+    "system",
+    "pace",
 ];
 
 impl Settings {
@@ -130,13 +143,18 @@ impl Settings {
             Err(error) => return Err(wrong(file, "it cannot be read").because(error)),
         };
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            wrong(file, &format!("it is not TOML: {}", error.message())).hint(error.to_string().trim().to_owned())
+            wrong(file, &format!("it is not TOML: {}", error.message()))
+                .hint(error.to_string().trim().to_owned())
         })?;
         self.warn_unknown(file, "", &table, TOP_KEYS);
         let reader = Reader { file };
         if let Some(url) = reader.text(&table, "store")? {
             let base = file.parent().unwrap_or(Path::new("."));
-            let base = if source == Source::ProjectFile { base.parent().unwrap_or(base) } else { base };
+            let base = if source == Source::ProjectFile {
+                base.parent().unwrap_or(base)
+            } else {
+                base
+            };
             self.store = StoreUrl::parse(&url, base)?;
         }
         if let Some(redact) = reader.flag(&table, "redact")? {
@@ -156,17 +174,23 @@ impl Settings {
         }
         for (name, value) in reader.table(&table, "agents")?.into_iter().flatten() {
             let Value::Table(agent) = value else {
-                return Err(reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]"));
+                return Err(
+                    reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]")
+                );
             };
             self.warn_unknown(file, &format!("agents.{name}."), agent, AGENT_KEYS);
-            self.agents.insert(name.clone(), reader.agent(name, agent, source)?);
+            self.agents
+                .insert(name.clone(), reader.agent(name, agent, source)?);
         }
         Ok(())
     }
 
     fn warn_unknown(&mut self, file: &Path, prefix: &str, table: &Table, known: &[&str]) {
         for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
-            self.warnings.push(format!("{}: unknown setting '{prefix}{key}'", file.display()));
+            self.warnings.push(format!(
+                "{}: unknown setting '{prefix}{key}'",
+                file.display()
+            ));
         }
     }
 }
@@ -180,26 +204,40 @@ struct Folders {
 impl Folders {
     fn find(global: &GlobalArgs) -> CommandResult<Folders> {
         if let Some(home) = global.data_dir.clone().or_else(|| env::path(env::HOME)) {
-            return Ok(Folders { data: home.clone(), config: home });
+            return Ok(Folders {
+                data: home.clone(),
+                config: home,
+            });
         }
         let base = etcetera::base_strategy::Xdg::new().map_err(|error| {
-            CommandError::new(ErrorKind::Usage, "there is no home folder to keep sessions in")
-                .because(error)
-                .hint("set HOME, or name a folder with --data-dir")
+            CommandError::new(
+                ErrorKind::Usage,
+                "there is no home folder to keep sessions in",
+            )
+            .because(error)
+            .hint("set HOME, or name a folder with --data-dir")
         })?;
-        Ok(Folders { data: base.data_dir().join("tertulia"), config: base.config_dir().join("tertulia") })
+        Ok(Folders {
+            data: base.data_dir().join("tertulia"),
+            config: base.config_dir().join("tertulia"),
+        })
     }
 }
 
 fn project_file(cwd: &Path) -> Option<PathBuf> {
-    cwd.ancestors().map(|folder| folder.join(".tertulia").join(FILE)).find(|file| file.is_file())
+    cwd.ancestors()
+        .map(|folder| folder.join(".tertulia").join(FILE))
+        .find(|file| file.is_file())
 }
 
 impl StoreUrl {
     /// Reads `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are taken from `base`.
     pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
         let place = |path: &str| {
-            let path = path.strip_prefix("//").filter(|rest| rest.starts_with('/')).unwrap_or(path);
+            let path = path
+                .strip_prefix("//")
+                .filter(|rest| rest.starts_with('/'))
+                .unwrap_or(path);
             match path.strip_prefix("~/").zip(env::path("HOME")) {
                 Some((rest, home)) => home.join(rest),
                 None => base.join(path),
@@ -209,8 +247,10 @@ impl StoreUrl {
             Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),
             Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
             Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
-            _ => Err(CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
-                .hint("write sqlite:FILE, sqlite::memory: or files:DIR")),
+            _ => Err(
+                CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
+                    .hint("write sqlite:FILE, sqlite::memory: or files:DIR"),
+            ),
         }
     }
 }
@@ -258,13 +298,23 @@ impl Reader<'_> {
             None => Ok(Vec::new()),
             Some(Value::Array(values)) => values
                 .iter()
-                .map(|value| value.as_str().map(str::to_owned).ok_or_else(|| self.expected(key, "a list of texts")))
+                .map(|value| {
+                    value
+                        .as_str()
+                        .map(str::to_owned)
+                        .ok_or_else(|| self.expected(key, "a list of texts"))
+                })
                 .collect(),
             Some(_) => Err(self.expected(key, "a list of texts")),
         }
     }
 
-    fn duration(&self, table: &Table, key: &str, unit: Duration) -> CommandResult<Option<Duration>> {
+    fn duration(
+        &self,
+        table: &Table,
+        key: &str,
+        unit: Duration,
+    ) -> CommandResult<Option<Duration>> {
         let wrong = || self.expected(key, "a number, or a span such as \"30s\" or \"10m\"");
         match table.get(key) {
             None => Ok(None),

@@ -25,11 +25,21 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
     if message.interrupted {
         when.push_str(" · interrupted");
     }
-    let mut text = format!("{name}  {}\n", ui.styled(DIM, &format!("{} · {when}", entry.seq)));
+    let mut text = format!(
+        "{name}  {}\n",
+        ui.styled(DIM, &format!("{} · {when}", entry.seq))
+    );
     text.push_str(harmless(&message.content).trim_end_matches('\n'));
     text.push('\n');
     for call in &message.tool_calls {
-        text.push_str(&ui.styled(DIM, &format!("→ {} {}\n", harmless(&call.name), harmless(&call.arguments.to_string()))));
+        text.push_str(&ui.styled(
+            DIM,
+            &format!(
+                "→ {} {}\n",
+                harmless(&call.name),
+                harmless(&call.arguments.to_string())
+            ),
+        ));
     }
     text
 }
@@ -38,10 +48,22 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
 pub fn entry_line(entry: &Entry) -> String {
     let what = match &entry.body {
         Body::Created(created) => format!("began as a {}", created.kind.name()),
-        Body::Forked(forked) => format!("{} of {} at entry {}", forked.relation.name(), forked.from.id.short(), forked.from.seq),
+        Body::Forked(forked) => format!(
+            "{} of {} at entry {}",
+            forked.relation.name(),
+            forked.from.id.short(),
+            forked.from.seq
+        ),
         Body::Message(message) => {
-            let mark = if message.interrupted { " (interrupted)" } else { "" };
-            format!("{}{mark}: {}", message.speaker.display_name, message.content)
+            let mark = if message.interrupted {
+                " (interrupted)"
+            } else {
+                ""
+            };
+            format!(
+                "{}{mark}: {}",
+                message.speaker.display_name, message.content
+            )
         }
         Body::Renamed(renamed) => format!("title: {}", renamed.title),
         Body::Tagged(tagged) => {
@@ -52,10 +74,17 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Trashed(_) => "moved to the trash".to_owned(),
         Body::Restored(_) => "taken out of the trash".to_owned(),
         Body::Undone(undone) => format!("took entry {} back", undone.change),
-        Body::Failed(failed) => format!("{} failed ({}): {}", failed.agent, failed.kind, failed.message),
+        Body::Failed(failed) => format!(
+            "{} failed ({}): {}",
+            failed.agent, failed.kind, failed.message
+        ),
         Body::Lost(lost) => format!("an entry is lost: {}", lost.reason),
         Body::Repaired(repaired) => {
-            format!("repaired: {} lost, {} doubtful", repaired.lost.len(), repaired.doubtful.len())
+            format!(
+                "repaired: {} lost, {} doubtful",
+                repaired.lost.len(),
+                repaired.doubtful.len()
+            )
         }
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
@@ -66,7 +95,12 @@ pub fn entry_line(entry: &Entry) -> String {
 pub fn damage(damage: &[Damage]) -> Vec<String> {
     damage
         .iter()
-        .map(|damage| format!("session {} entry {}: {}", damage.session, damage.seq, damage.reason))
+        .map(|damage| {
+            format!(
+                "session {} entry {}: {}",
+                damage.session, damage.seq, damage.reason
+            )
+        })
         .collect()
 }
 
@@ -75,24 +109,42 @@ pub fn notice(notice: &Notice) -> (bool, String) {
     match notice {
         Notice::SteppedAside { from, to } => (
             true,
-            format!("another program is writing to session {}; this talk goes on in a fork, {}", from.short(), to.short()),
+            format!(
+                "another program is writing to session {}; this talk goes on in a fork, {}",
+                from.short(),
+                to.short()
+            ),
         ),
         Notice::Recovered { speaker } => (
             false,
-            format!("{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"),
+            format!(
+                "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
+            ),
         ),
-        Notice::Unanswered => (false, "the last words were not answered: the program ended before".to_owned()),
-        Notice::OtherModel { recorded, now } => {
-            (true, format!("this session was recorded with the model {recorded}; {now} answers now"))
-        }
-        Notice::Unsaved(error) => {
-            (true, format!("not saved: {}. The talk goes on in memory and saving is tried again with the next words", chain(error)))
-        }
+        Notice::Unanswered => (
+            false,
+            "the last words were not answered: the program ended before".to_owned(),
+        ),
+        Notice::OtherModel { recorded, now } => (
+            true,
+            format!("this session was recorded with the model {recorded}; {now} answers now"),
+        ),
+        Notice::Unsaved(error) => (
+            true,
+            format!(
+                "not saved: {}. The talk goes on in memory and saving is tried again with the next words",
+                chain(error)
+            ),
+        ),
         Notice::SavedAgain => (false, "everything said so far is saved now".to_owned()),
         Notice::Redacted(kinds) => (false, format!("redacted before saving: {}", counts(kinds))),
-        Notice::NearLimit { bytes } => {
-            (true, format!("this session has grown to {} MB of at most 100 MB; fork it or begin a new one soon", bytes / 1_000_000))
-        }
+        Notice::NearLimit { bytes } => (
+            true,
+            format!(
+                "this session has grown to {} MB of at most 100 MB; fork it or begin a new one soon",
+                bytes / 1_000_000
+            ),
+        ),
         Notice::Refused(error) => (true, format!("not taken: {}", chain(error))),
         Notice::Damaged(damaged) => (
             true,
@@ -116,5 +168,9 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn counts(kinds: &BTreeMap<String, u32>) -> String {
-    kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    kinds
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

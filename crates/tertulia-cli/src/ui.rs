@@ -42,7 +42,9 @@ pub struct Ui {
 impl Ui {
     /// Looks at the flags and at where the streams go.
     pub fn new(global: &GlobalArgs) -> Ui {
-        let plain = global.no_color || env::text(env::NO_COLOR).is_some() || env::text("TERM").as_deref() == Some("dumb");
+        let plain = global.no_color
+            || env::text(env::NO_COLOR).is_some()
+            || env::text("TERM").as_deref() == Some("dumb");
         Ui {
             json: global.json,
             quiet: global.quiet,
@@ -59,7 +61,11 @@ impl Ui {
 
     /// Text in a style, for stdout.
     pub fn styled(&self, style: Style, text: &str) -> String {
-        if self.colour_out { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.colour_out {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Data, without a line feed of its own.
@@ -116,8 +122,14 @@ impl Ui {
     /// The failure, as words or as JSON.
     pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
         if self.json {
-            let hint = if hints.is_empty() { Value::Null } else { json!(hints.join("; ")) };
-            self.say(&json!({ "error": { "kind": kind, "message": message, "hint": hint } }).to_string());
+            let hint = if hints.is_empty() {
+                Value::Null
+            } else {
+                json!(hints.join("; "))
+            };
+            self.say(
+                &json!({ "error": { "kind": kind, "message": message, "hint": hint } }).to_string(),
+            );
             return;
         }
         let label = self.styled_err(ERROR, "error:");
@@ -134,7 +146,11 @@ impl Ui {
     }
 
     fn styled_err(&self, style: Style, text: &str) -> String {
-        if self.colour_err { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        if self.colour_err {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
     }
 
     /// Asks for a yes. Anything else is a no.
@@ -198,7 +214,10 @@ impl Ui {
 
 /// Cuts text to so many columns of a terminal.
 pub fn fit(text: &str, columns: usize) -> String {
-    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let clean: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     if clean.width() <= columns {
         return clean;
     }
@@ -216,7 +235,13 @@ pub fn fit(text: &str, columns: usize) -> String {
 /// Text from a talk, made safe for a terminal: control sequences lose their power.
 pub fn harmless(text: &str) -> String {
     text.chars()
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .map(|c| {
+            if c.is_control() && c != '\n' && c != '\t' {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect()
 }
 
@@ -235,6 +260,9 @@ mod tests {
 
     #[test]
     fn control_sequences_lose_their_power() {
-        assert_eq!(harmless("a\u{1b}[31mb\n\tc\r"), "a\u{fffd}[31mb\n\tc\u{fffd}");
+        assert_eq!(
+            harmless("a\u{1b}[31mb\n\tc\r"),
+            "a\u{fffd}[31mb\n\tc\u{fffd}"
+        );
     }
 }

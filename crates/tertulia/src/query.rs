@@ -71,7 +71,12 @@ impl Filter {
                 .tag
                 .as_ref()
                 .is_none_or(|tag| summary.tags.contains(tag))
-            && self.parent.is_none_or(|id| summary.parent.as_ref().is_some_and(|parent| parent.id == id))
+            && self.parent.is_none_or(|id| {
+                summary
+                    .parent
+                    .as_ref()
+                    .is_some_and(|parent| parent.id == id)
+            })
             && self.since.is_none_or(|since| summary.updated_at >= since)
             && self.until.is_none_or(|until| summary.updated_at < until)
             && match self.trash {

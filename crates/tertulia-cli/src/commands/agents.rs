@@ -40,16 +40,27 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     for name in names {
         let kind = agents::kind(&settings, &name).to_owned();
         let (model, readiness) = match agents::named(&settings, &name) {
-            Ok(agent) => (agent.model().map(str::to_owned), pollster::block_on(agent.readiness())),
+            Ok(agent) => (
+                agent.model().map(str::to_owned),
+                pollster::block_on(agent.readiness()),
+            ),
             Err(error) => (None, Readiness::NotReady(error.to_string())),
         };
         let (ready, remark) = match readiness {
             Readiness::Ready(remark) => (true, remark.unwrap_or_default()),
             Readiness::NotReady(reason) => (false, reason),
         };
-        objects.push(json!({ "name": name, "type": kind, "model": model, "ready": ready, "reason": remark }));
+        objects.push(
+            json!({ "name": name, "type": kind, "model": model, "ready": ready, "reason": remark }),
+        );
         let state = if ready { "ready" } else { "not ready" };
-        rows.push(vec![name, kind, model.unwrap_or_default(), state.to_owned(), remark]);
+        rows.push(vec![
+            name,
+            kind,
+            model.unwrap_or_default(),
+            state.to_owned(),
+            remark,
+        ]);
     }
     if ui.json {
         ui.document(&json!({ "agents": objects }));

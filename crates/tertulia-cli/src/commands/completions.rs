@@ -20,7 +20,12 @@ pub struct CompletionsArgs {
 
 pub fn run(args: &CompletionsArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::args::Args::command(), "tertulia", &mut script);
+    clap_complete::generate(
+        args.shell,
+        &mut crate::args::Args::command(),
+        "tertulia",
+        &mut script,
+    );
     ui.data(&String::from_utf8_lossy(&script));
     Ok(ExitCode::SUCCESS)
 }

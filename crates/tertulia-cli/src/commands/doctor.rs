@@ -27,7 +27,11 @@ pub struct DoctorArgs {
 
 pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
-    let care = if args.repair { Care::Repair(house.sessions.stamp().now()) } else { Care::Look };
+    let care = if args.repair {
+        Care::Repair(house.sessions.stamp().now())
+    } else {
+        Care::Look
+    };
     let report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
     let sound = report.is_clean() || !report.repaired.is_empty();
     if ui.json {
@@ -40,8 +44,14 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if sound {
         return Ok(ExitCode::SUCCESS);
     }
-    Err(CommandError::new(ErrorKind::Invalid, format!("{} things are damaged", report.damage.len() + report.faults.len()))
-        .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
+    Err(CommandError::new(
+        ErrorKind::Invalid,
+        format!(
+            "{} things are damaged",
+            report.damage.len() + report.faults.len()
+        ),
+    )
+    .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
 }
 
 fn tell(report: &Report, ui: &mut Ui) {
@@ -60,10 +70,21 @@ fn tell(report: &Report, ui: &mut Ui) {
     for lost in &report.lost {
         ui.line(&format!("lost: {lost}"));
     }
-    let counts = format!("{} sessions, {} entries", report.sessions, report.entries);
+    let counts = format!(
+        "{}, {} entries",
+        count(report.sessions, "session"),
+        report.entries
+    );
     if report.is_clean() {
-        ui.line(&format!("All is well: {counts}, every hash as it should be."));
+        ui.line(&format!(
+            "All is well: {counts}, every hash as it should be."
+        ));
     } else {
         ui.line(&format!("Checked {counts}."));
     }
+}
+
+/// A number of things.
+fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -62,9 +62,15 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         Some(file) => {
             write(file, content.as_bytes(), args.force)?;
             if ui.json {
-                ui.document(&json!({ "session": row.summary.id, "file": file, "bytes": content.len() }));
+                ui.document(
+                    &json!({ "session": row.summary.id, "file": file, "bytes": content.len() }),
+                );
             } else {
-                ui.note(&format!("Wrote {} ({} bytes)", file.display(), content.len()));
+                ui.note(&format!(
+                    "Wrote {} ({} bytes)",
+                    file.display(),
+                    content.len()
+                ));
             }
         }
     }
@@ -78,7 +84,11 @@ fn content(format: Format, row: &Row, log: &Log) -> String {
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
             format!("{}\n", text.unwrap_or_default())
         }
-        Format::Jsonl => log.entries.iter().map(|entry| format!("{}\n", entry.line())).collect(),
+        Format::Jsonl => log
+            .entries
+            .iter()
+            .map(|entry| format!("{}\n", entry.line()))
+            .collect(),
     }
 }
 
@@ -86,18 +96,41 @@ fn content(format: Format, row: &Row, log: &Log) -> String {
 pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
     let failed = |error: std::io::Error| {
         let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
-        let failed = CommandError::new(ErrorKind::Failed, format!("{} cannot be written", file.display())).because(error);
-        if exists { failed.hint("choose another name, or add --force to replace it") } else { failed }
+        let failed = CommandError::new(
+            ErrorKind::Failed,
+            format!("{} cannot be written", file.display()),
+        )
+        .because(error);
+        if exists {
+            failed.hint("choose another name, or add --force to replace it")
+        } else {
+            failed
+        }
     };
     if !force {
-        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(failed)?;
-        return made.write_all(content).and_then(|()| made.sync_all()).map_err(failed);
+        let mut made = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)
+            .map_err(failed)?;
+        return made
+            .write_all(content)
+            .and_then(|()| made.sync_all())
+            .map_err(failed);
     }
     let mut name = file.as_os_str().to_owned();
     name.push(".new");
     let temporary = PathBuf::from(name);
     let _ = std::fs::remove_file(&temporary);
-    let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary).map_err(failed)?;
-    made.write_all(content).and_then(|()| made.sync_all()).map_err(failed)?;
+    let mut made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)
+        .map_err(failed)?;
+    made.write_all(content)
+        .and_then(|()| made.sync_all())
+        .map_err(failed)?;
     std::fs::rename(&temporary, file).map_err(failed)
 }

@@ -41,11 +41,21 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     };
     let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
     if ui.json {
-        ui.document(&Value::Object(json::session(&Row { summary, open: false })));
+        ui.document(&Value::Object(json::session(&Row {
+            summary,
+            open: false,
+        })));
         return Ok(ExitCode::SUCCESS);
     }
     ui.line(&summary.id.to_string());
-    let at = summary.parent.as_ref().map_or(row.summary.head.seq, |parent| parent.seq);
-    ui.note(&format!("Forked {} at entry {at}. Resume: tertulia --resume {}", row.summary.id.short(), summary.id.short()));
+    let at = summary
+        .parent
+        .as_ref()
+        .map_or(row.summary.head.seq, |parent| parent.seq);
+    ui.note(&format!(
+        "Forked {} at entry {at}. Resume: tertulia --resume {}",
+        row.summary.id.short(),
+        summary.id.short()
+    ));
     Ok(ExitCode::SUCCESS)
 }

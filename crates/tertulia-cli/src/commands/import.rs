@@ -48,7 +48,11 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         match take_in(&house, path, args) {
             Ok(adopted) => {
                 if !ui.json {
-                    ui.line(&format!("{}: {}", path.display(), words(adopted, args.dry_run)));
+                    ui.line(&format!(
+                        "{}: {}",
+                        path.display(),
+                        words(adopted, args.dry_run)
+                    ));
                 }
                 results.push(object(path, adopted));
             }
@@ -73,8 +77,11 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 fn take_in(house: &House, path: &Path, args: &ImportArgs) -> CommandResult<Adopted> {
     let content = read(path)?;
     if args.from.is_none() && !jsonl::is_ours(&content) {
-        return Err(CommandError::new(ErrorKind::Invalid, format!("{} is not a session that can be read", path.display()))
-            .hint("read are: tertulia logs, as `tertulia export --format jsonl` writes them"));
+        return Err(CommandError::new(
+            ErrorKind::Invalid,
+            format!("{} is not a session that can be read", path.display()),
+        )
+        .hint("read are: tertulia logs, as `tertulia export --format jsonl` writes them"));
     }
     let log = jsonl::read(&content).map_err(|error| {
         CommandError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
@@ -91,12 +98,19 @@ fn take_in(house: &House, path: &Path, args: &ImportArgs) -> CommandResult<Adopt
 fn read(path: &Path) -> CommandResult<Vec<u8>> {
     let mut content = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut content).map(|_| ())
+        std::io::stdin()
+            .lock()
+            .read_to_end(&mut content)
+            .map(|_| ())
     } else {
         std::fs::read(path).map(|read| content = read)
     };
     read.map_err(|error| {
-        let kind = if error.kind() == std::io::ErrorKind::NotFound { ErrorKind::NotFound } else { ErrorKind::Failed };
+        let kind = if error.kind() == std::io::ErrorKind::NotFound {
+            ErrorKind::NotFound
+        } else {
+            ErrorKind::Failed
+        };
         CommandError::new(kind, format!("{} cannot be read", path.display())).because(error)
     })?;
     Ok(content)
@@ -105,11 +119,20 @@ fn read(path: &Path) -> CommandResult<Vec<u8>> {
 fn words(adopted: Adopted, dry_run: bool) -> String {
     let would = if dry_run { "would be " } else { "" };
     match adopted {
-        Adopted::Created { id, entries } => format!("{would}taken in as {} ({entries} entries, all kept as they are)", id.short()),
-        Adopted::Extended { id, entries } => format!("{entries} new entries {would}added to {}", id.short()),
+        Adopted::Created { id, entries } => format!(
+            "{would}taken in as {} ({entries} entries, all kept as they are)",
+            id.short()
+        ),
+        Adopted::Extended { id, entries } => {
+            format!("{entries} new entries {would}added to {}", id.short())
+        }
         Adopted::Known { id } => format!("nothing new: {} has it all", id.short()),
         Adopted::Forked { id, from, entries } => {
-            format!("{} has gone another way; its {entries} own entries {would}kept as the fork {}", from.short(), id.short())
+            format!(
+                "{} has gone another way; its {entries} own entries {would}kept as the fork {}",
+                from.short(),
+                id.short()
+            )
         }
     }
 }

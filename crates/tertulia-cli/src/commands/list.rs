@@ -40,15 +40,28 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
         let sessions: Vec<_> = listing.rows.iter().map(json::session).collect();
-        ui.document(&json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next }));
+        ui.document(
+            &json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next }),
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let now = house.sessions.stamp().now();
     if listing.rows.is_empty() {
-        ui.note(if args.filter.trash { "The trash is empty." } else { "No sessions here." });
+        ui.note(if args.filter.trash {
+            "The trash is empty."
+        } else {
+            "No sessions here."
+        });
     } else {
-        let rows: Vec<Vec<String>> = listing.rows.iter().map(|row| columns(row, now, args.filter.all)).collect();
-        ui.table(&["ID", "TITLE", "UPDATED", "MSGS", "KIND", "WITH", "TAGS"], &rows);
+        let rows: Vec<Vec<String>> = listing
+            .rows
+            .iter()
+            .map(|row| columns(row, now, args.filter.all))
+            .collect();
+        ui.table(
+            &["ID", "TITLE", "UPDATED", "MSGS", "KIND", "WITH", "TAGS"],
+            &rows,
+        );
     }
     if let Some(words) = hidden(listing.hidden) {
         ui.note(&words);
@@ -57,7 +70,11 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         ui.note(&format!("More: add --cursor {next}"));
     }
     let total = listing.hidden.total() + listing.rows.len() as u64;
-    if house.settings.suggest_limit.is_some_and(|limit| total > limit) {
+    if house
+        .settings
+        .suggest_limit
+        .is_some_and(|limit| total > limit)
+    {
         ui.note(&format!("{total} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
     }
     Ok(ExitCode::SUCCESS)
@@ -69,8 +86,16 @@ fn columns(row: &Row, now: jiff::Timestamp, with_project: bool) -> Vec<String> {
     if row.open {
         title.push_str(" (open)");
     }
-    let with = summary.team.clone().unwrap_or_else(|| summary.agents.join(", "));
-    let mut last = summary.tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" ");
+    let with = summary
+        .team
+        .clone()
+        .unwrap_or_else(|| summary.agents.join(", "));
+    let mut last = summary
+        .tags
+        .iter()
+        .map(|tag| format!("#{tag}"))
+        .collect::<Vec<_>>()
+        .join(" ");
     if with_project && let Some(project) = &summary.project {
         last = format!("{last} {}", fit(project, 40)).trim().to_owned();
     }

@@ -41,7 +41,9 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let mut lines = Vec::new();
-    draw(&house, ui, &family, &asked, "", args.graph, true, &mut lines);
+    draw(
+        &house, ui, &family, &asked, "", args.graph, true, &mut lines,
+    );
     for line in lines {
         ui.line(&line);
     }
@@ -56,7 +58,10 @@ fn oldest(house: &House, mut row: Row) -> CommandResult<Row> {
         if seen.contains(&parent.id) {
             break;
         }
-        match house.wait(house.sessions.store().find(&Lookup::Id(parent.id), 1))?.pop() {
+        match house
+            .wait(house.sessions.store().find(&Lookup::Id(parent.id), 1))?
+            .pop()
+        {
             Some(found) => row = found,
             None => break,
         }
@@ -66,10 +71,16 @@ fn oldest(house: &House, mut row: Row) -> CommandResult<Row> {
 }
 
 fn branch(house: &House, row: Row, depth: usize) -> CommandResult<Branch> {
-    let filter = Filter { parent: Some(row.summary.id), trash: Trash::With, ..Filter::default() };
+    let filter = Filter {
+        parent: Some(row.summary.id),
+        trash: Trash::With,
+        ..Filter::default()
+    };
     let mut forks = Vec::new();
     if depth < 100 {
-        let mut rows = house.wait(house.sessions.store().list(&filter, &Page::first(1000)))?.rows;
+        let mut rows = house
+            .wait(house.sessions.store().list(&filter, &Page::first(1000)))?
+            .rows;
         rows.sort_by_key(|row| row.summary.created_at);
         for fork in rows {
             forks.push(branch(house, fork, depth + 1)?);
@@ -79,12 +90,15 @@ fn branch(house: &House, row: Row, depth: usize) -> CommandResult<Branch> {
 }
 
 fn object(branch: &Branch) -> Value {
-    let mut object = json::session(&branch.row);
-    object.insert("forks".into(), branch.forks.iter().map(object).collect());
-    json!(object)
+    let mut session = json::session(&branch.row);
+    session.insert("forks".into(), branch.forks.iter().map(object).collect());
+    json!(session)
 }
 
-#[expect(clippy::too_many_arguments, reason = "one step of a walk that carries where it is")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one step of a walk that carries where it is"
+)]
 fn draw(
     house: &House,
     ui: &Ui,
@@ -97,14 +111,33 @@ fn draw(
 ) {
     let summary = &branch.row.summary;
     let now = house.sessions.stamp().now();
-    let mark = if summary.id == asked.summary.id { "●" } else { "○" };
+    let mark = if summary.id == asked.summary.id {
+        "●"
+    } else {
+        "○"
+    };
     let relation = match &summary.parent {
         Some(parent) if !is_root => format!("{} at {} · ", parent.relation.name(), parent.seq),
         _ => String::new(),
     };
-    let state = if summary.trashed_at.is_some() { " · in the trash" } else { "" };
-    let facts = ui.styled(DIM, &format!("{relation}{} messages · {}{state}", summary.messages, ago(summary.updated_at, now)));
-    lines.push(format!("{mark} {}  {}  {facts}", summary.id.short(), fit(summary.title_or_untitled(), 50)));
+    let state = if summary.trashed_at.is_some() {
+        " · in the trash"
+    } else {
+        ""
+    };
+    let facts = ui.styled(
+        DIM,
+        &format!(
+            "{relation}{} messages · {}{state}",
+            summary.messages,
+            ago(summary.updated_at, now)
+        ),
+    );
+    lines.push(format!(
+        "{mark} {}  {}  {facts}",
+        summary.id.short(),
+        fit(summary.title_or_untitled(), 50)
+    ));
     for (number, fork) in branch.forks.iter().enumerate() {
         let last = number + 1 == branch.forks.len();
         let (corner, below) = match (graph, last) {
@@ -113,7 +146,16 @@ fn draw(
             (false, _) => ("  ", "  "),
         };
         let start = lines.len();
-        draw(house, ui, fork, asked, &format!("{indent}{below}"), graph, false, lines);
+        draw(
+            house,
+            ui,
+            fork,
+            asked,
+            &format!("{indent}{below}"),
+            graph,
+            false,
+            lines,
+        );
         for (at, line) in lines.iter_mut().enumerate().skip(start) {
             let lead = if at == start { corner } else { below };
             *line = format!("{lead}{line}");

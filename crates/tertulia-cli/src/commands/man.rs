@@ -22,13 +22,16 @@ pub fn run(args: &ManArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let command = match &args.command {
         None => root,
         Some(name) => root.find_subcommand(name).cloned().ok_or_else(|| {
-            CommandError::new(ErrorKind::Usage, format!("there is no command '{name}'")).hint("`tertulia --help` lists them")
+            CommandError::new(ErrorKind::Usage, format!("there is no command '{name}'"))
+                .hint("`tertulia --help` lists them")
         })?,
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|error| CommandError::new(ErrorKind::Failed, "the manual page cannot be written").because(error))?;
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the manual page cannot be written").because(error)
+        })?;
     ui.data(&String::from_utf8_lossy(&page));
     Ok(ExitCode::SUCCESS)
 }

@@ -36,8 +36,11 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         return chat::run(args.chat, &global, ui);
     };
     if args.chat != chat::ChatArgs::default() {
-        return Err(CommandError::new(ErrorKind::Usage, "flags of a talk stand before another command")
-            .hint("put them after `tertulia chat`, or leave the command out"));
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "flags of a talk stand before another command",
+        )
+        .hint("put them after `tertulia chat`, or leave the command out"));
     }
     match command {
         Command::Chat(args) => chat::run(args, &global, ui),
@@ -64,14 +67,21 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
 
 /// A single word without a flag is more likely a command with a typing error than something to say.
 fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
-    let [word] = chat.prompt.as_slice() else { return Ok(()) };
+    let [word] = chat.prompt.as_slice() else {
+        return Ok(());
+    };
     if chat.print || chat.names_a_session() || word.contains(char::is_whitespace) {
         return Ok(());
     }
     let mut error = CommandError::new(ErrorKind::Usage, format!("there is no command '{word}'"));
     let root = Args::command();
-    let names = root.get_subcommands().flat_map(clap::Command::get_name_and_visible_aliases);
-    if let Some(near) = names.filter(|name| is_near(word, name)).min_by_key(|name| name.len().abs_diff(word.len())) {
+    let names = root
+        .get_subcommands()
+        .flat_map(clap::Command::get_name_and_visible_aliases);
+    if let Some(near) = names
+        .filter(|name| is_near(word, name))
+        .min_by_key(|name| name.len().abs_diff(word.len()))
+    {
         error = error.hint(format!("did you mean `tertulia {near}`?"));
     }
     Err(error.hint(format!("to say it: tertulia chat {word}")))
@@ -99,7 +109,9 @@ mod tests {
 
     #[test]
     fn typing_errors_are_near() {
-        assert!(is_near("lst", "list") && is_near("serach", "search") && is_near("exprt", "export"));
+        assert!(
+            is_near("lst", "list") && is_near("serach", "search") && is_near("exprt", "export")
+        );
         assert!(!is_near("hello", "help") && !is_near("hola", "show"));
     }
 

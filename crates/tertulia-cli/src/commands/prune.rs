@@ -52,7 +52,11 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     if !idle && !args.dry_run {
         if !args.yes {
             if !ui.is_interactive() {
-                return Err(CommandError::new(ErrorKind::Usage, "nobody is there to ask whether to go on").hint("add -y, or look first with --dry-run"));
+                return Err(CommandError::new(
+                    ErrorKind::Usage,
+                    "nobody is there to ask whether to go on",
+                )
+                .hint("add -y, or look first with --dry-run"));
             }
             if !ui.confirm("Go on?") {
                 ui.note("Nothing was changed.");
@@ -62,7 +66,11 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         carry_out(&house, &plan)?;
     }
     if ui.json {
-        let ids = |rows: &[Row]| rows.iter().map(|row| Value::Object(json::session(row))).collect::<Vec<_>>();
+        let ids = |rows: &[Row]| {
+            rows.iter()
+                .map(|row| Value::Object(json::session(row)))
+                .collect::<Vec<_>>()
+        };
         ui.document(&json!({
             "trashed": ids(&plan.trash),
             "purged": ids(&plan.purge),
@@ -72,7 +80,11 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     } else if idle {
         ui.note("Nothing to prune.");
     } else if !args.dry_run {
-        ui.note(&format!("Moved {} to the trash, removed {} for good. `tertulia undo` takes the first back.", plan.trash.len(), plan.purge.len()));
+        ui.note(&format!(
+            "Moved {} to the trash, removed {} for good. `tertulia undo` takes the first back.",
+            plan.trash.len(),
+            plan.purge.len()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -80,22 +92,48 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
 fn plan(args: &PruneArgs, house: &House) -> CommandResult<Plan> {
     let now = house.sessions.stamp().now();
     let before = |span: jiff::SignedDuration| {
-        now.checked_sub(span).map_err(|_| CommandError::new(ErrorKind::Usage, "that is longer ago than time goes back"))
+        now.checked_sub(span).map_err(|_| {
+            CommandError::new(ErrorKind::Usage, "that is longer ago than time goes back")
+        })
     };
-    let mut plan = Plan { trash: Vec::new(), purge: Vec::new(), open: Vec::new() };
+    let mut plan = Plan {
+        trash: Vec::new(),
+        purge: Vec::new(),
+        open: Vec::new(),
+    };
     if args.older_than.is_some() || args.keep.is_some() {
-        let limit = args.older_than.as_deref().map(span).transpose()?.map(before).transpose()?;
+        let limit = args
+            .older_than
+            .as_deref()
+            .map(span)
+            .transpose()?
+            .map(before)
+            .transpose()?;
         let rows = everything(house, &Filter::default())?;
         for row in rows.into_iter().skip(args.keep.unwrap_or(0)) {
             if limit.is_none_or(|limit| row.summary.updated_at < limit) {
-                if row.open { plan.open.push(row) } else { plan.trash.push(row) }
+                if row.open {
+                    plan.open.push(row)
+                } else {
+                    plan.trash.push(row)
+                }
             }
         }
     }
     let keeps = before(house.settings.trash_keeps)?;
-    for row in everything(house, &Filter { trash: Trash::Only, ..Filter::default() })? {
+    for row in everything(
+        house,
+        &Filter {
+            trash: Trash::Only,
+            ..Filter::default()
+        },
+    )? {
         if row.summary.trashed_at.is_some_and(|since| since < keeps) {
-            if row.open { plan.open.push(row) } else { plan.purge.push(row) }
+            if row.open {
+                plan.open.push(row)
+            } else {
+                plan.purge.push(row)
+            }
         }
     }
     Ok(plan)

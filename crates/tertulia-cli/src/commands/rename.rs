@@ -34,7 +34,11 @@ pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
-        ui.note(&format!("{} is now \"{}\"", row.summary.id.short(), row.summary.title_or_untitled()));
+        ui.note(&format!(
+            "{} is now \"{}\"",
+            row.summary.id.short(),
+            row.summary.title_or_untitled()
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -43,7 +47,10 @@ pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 pub fn title(text: &str) -> CommandResult<String> {
     let title = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() || title.chars().count() > 200 || title.contains(char::is_control) {
-        return Err(CommandError::new(ErrorKind::Usage, "a title is one line of 1 to 200 characters"));
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "a title is one line of 1 to 200 characters",
+        ));
     }
     Ok(title)
 }

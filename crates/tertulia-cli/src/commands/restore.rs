@@ -24,7 +24,10 @@ pub struct RestoreArgs {
 
 pub fn run(args: &RestoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
-    let scope = Filter { trash: Trash::Only, ..house.here() };
+    let scope = Filter {
+        trash: Trash::Only,
+        ..house.here()
+    };
     let mut row = house.find_in(&args.reference, &scope)?;
     let was_there = row.summary.trashed_at.is_some();
     let operation = house.sessions.stamp().entry_id();
@@ -32,7 +35,11 @@ pub fn run(args: &RestoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else if was_there {
-        ui.note(&format!("{} \"{}\" is back", row.summary.id.short(), row.summary.title_or_untitled()));
+        ui.note(&format!(
+            "{} \"{}\" is back",
+            row.summary.id.short(),
+            row.summary.title_or_untitled()
+        ));
     } else {
         ui.note(&format!("{} was not in the trash", row.summary.id.short()));
     }

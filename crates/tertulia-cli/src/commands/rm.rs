@@ -32,14 +32,30 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
     let mut rows = Vec::new();
     for reference in &args.references {
         let row = house.find(reference)?;
-        if !rows.iter().any(|known: &tertulia::query::Row| known.summary.id == row.summary.id) {
+        if !rows
+            .iter()
+            .any(|known: &tertulia::query::Row| known.summary.id == row.summary.id)
+        {
             rows.push(row);
         }
     }
     if !args.yes {
-        let names: Vec<String> = rows.iter().map(|row| format!("{} \"{}\"", row.summary.id.short(), fit(row.summary.title_or_untitled(), 40))).collect();
+        let names: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                format!(
+                    "{} \"{}\"",
+                    row.summary.id.short(),
+                    fit(row.summary.title_or_untitled(), 40)
+                )
+            })
+            .collect();
         if !ui.is_interactive() {
-            return Err(CommandError::new(ErrorKind::Usage, "nobody is there to ask whether to move them to the trash").hint("add -y"));
+            return Err(CommandError::new(
+                ErrorKind::Usage,
+                "nobody is there to ask whether to move them to the trash",
+            )
+            .hint("add -y"));
         }
         if !ui.confirm(&format!("Move {} to the trash?", names.join(", "))) {
             ui.note("Nothing was changed.");
@@ -51,12 +67,21 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
         row.summary = house.wait(house.sessions.trash(row.summary.id, operation))?;
     }
     if ui.json {
-        let sessions: Vec<Value> = rows.iter().map(|row| Value::Object(json::session(row))).collect();
+        let sessions: Vec<Value> = rows
+            .iter()
+            .map(|row| Value::Object(json::session(row)))
+            .collect();
         ui.document(&json!({ "sessions": sessions }));
     } else {
         let count = rows.len();
-        let what = if count == 1 { "session".to_owned() } else { format!("{count} sessions") };
-        ui.note(&format!("Moved {what} to the trash. `tertulia undo` brings it back."));
+        let what = if count == 1 {
+            "session".to_owned()
+        } else {
+            format!("{count} sessions")
+        };
+        ui.note(&format!(
+            "Moved {what} to the trash. `tertulia undo` brings it back."
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

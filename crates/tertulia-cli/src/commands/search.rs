@@ -80,14 +80,31 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 fn lines(ui: &Ui, hit: &Hit, now: jiff::Timestamp) -> String {
     let short = hit.session.short();
     let title = ui.styled(BOLD, &fit(hit.title.as_deref().unwrap_or("(untitled)"), 60));
-    let who = hit.speaker.as_ref().map_or_else(|| "title".to_owned(), |speaker| speaker.display_name.clone());
-    let place = ui.styled(DIM, &format!("{short}:{} · {} · {}", hit.seq, harmless(&who), ago(hit.at, now)));
+    let who = hit.speaker.as_ref().map_or_else(
+        || "title".to_owned(),
+        |speaker| speaker.display_name.clone(),
+    );
+    let place = ui.styled(
+        DIM,
+        &format!(
+            "{short}:{} · {} · {}",
+            hit.seq,
+            harmless(&who),
+            ago(hit.at, now)
+        ),
+    );
     let (before, after) = match ui.styled(FOUND, "\u{0}").split_once('\u{0}') {
         Some((before, after)) => (before.to_owned(), after.to_owned()),
         None => (String::new(), String::new()),
     };
     let snippet = highlighted(&hit.snippet, &before, &after);
-    let commands = ui.styled(DIM, &format!("tertulia --resume {short}   or   tertulia fork {short}:{}", hit.seq));
+    let commands = ui.styled(
+        DIM,
+        &format!(
+            "tertulia --resume {short}   or   tertulia fork {short}:{}",
+            hit.seq
+        ),
+    );
     format!("{title}  {place}\n  {snippet}\n  {commands}\n")
 }
 
@@ -100,8 +117,14 @@ fn total(hits: &Hits) -> String {
     match hits.total {
         0 => format!("Nothing found{elsewhere}."),
         total if total as usize > hits.hits.len() => {
-            format!("{} of {more}{total} hits, the best of the newest{elsewhere}.", hits.hits.len())
+            format!(
+                "{} of {more}{total} hits, the best of the newest{elsewhere}.",
+                hits.hits.len()
+            )
         }
-        total => format!("{total} {}{elsewhere}.", if total == 1 { "hit" } else { "hits" }),
+        total => format!(
+            "{total} {}{elsewhere}.",
+            if total == 1 { "hit" } else { "hits" }
+        ),
     }
 }

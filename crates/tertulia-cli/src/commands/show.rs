@@ -46,8 +46,14 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     if let Some(seq) = seq {
         log.entries.retain(|entry| entry.seq == seq);
         if log.entries.is_empty() {
-            return Err(CommandError::new(ErrorKind::NotFound, format!("session {} has no readable entry {seq}", row.summary.id.short()))
-                .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
+            return Err(CommandError::new(
+                ErrorKind::NotFound,
+                format!(
+                    "session {} has no readable entry {seq}",
+                    row.summary.id.short()
+                ),
+            )
+            .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
         }
     }
     for line in show::damage(&log.damage) {
@@ -88,9 +94,19 @@ fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
     let now = house.sessions.stamp().now();
     let summary = &row.summary;
     let title = ui.styled(BOLD, &harmless(summary.title_or_untitled()));
-    let mut facts = format!("{} · {} · {} messages", summary.id.short(), summary.kind.name(), summary.messages);
+    let mut facts = format!(
+        "{} · {} · {} messages",
+        summary.id.short(),
+        summary.kind.name(),
+        summary.messages
+    );
     if let Some(parent) = &summary.parent {
-        facts.push_str(&format!(" · {} of {}:{}", parent.relation.name(), parent.id.short(), parent.seq));
+        facts.push_str(&format!(
+            " · {} of {}:{}",
+            parent.relation.name(),
+            parent.id.short(),
+            parent.seq
+        ));
     }
     let mut text = format!("{title}\n{}\n", ui.styled(DIM, &facts));
     for entry in &log.entries {

@@ -68,7 +68,10 @@ fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     }
     ui.line(&format!("{}:{}", info.backend, info.place));
     ui.line(&format!("format       {}", info.format));
-    ui.line(&format!("sessions     {} ({} in the trash)", info.sessions, info.trashed));
+    ui.line(&format!(
+        "sessions     {} ({} in the trash)",
+        info.sessions, info.trashed
+    ));
     ui.line(&format!("entries      {}", info.entries));
     ui.line(&format!("on disk      {}", bytes(info.bytes)));
     ui.line(&format!("search index {}", bytes(info.index_bytes)));
@@ -89,7 +92,10 @@ fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     if ui.json {
         ui.document(&json!(rebuilt));
     } else {
-        ui.note(&format!("Derived {} list rows and the search index of {} entries anew.", rebuilt.sessions, rebuilt.entries));
+        ui.note(&format!(
+            "Derived {} list rows and the search index of {} entries anew.",
+            rebuilt.sessions, rebuilt.entries
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,25 +105,51 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let from_url = StoreUrl::parse(from, &settings.cwd)?;
     let to_url = StoreUrl::parse(to, &settings.cwd)?;
     if from_url == to_url {
-        return Err(CommandError::new(ErrorKind::Usage, "both names are the same store"));
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "both names are the same store",
+        ));
     }
     if let StoreUrl::Sqlite(path) | StoreUrl::Files(path) = &from_url
         && !path.exists()
     {
-        return Err(CommandError::new(ErrorKind::NotFound, format!("there is no store at {}", path.display())));
+        return Err(CommandError::new(
+            ErrorKind::NotFound,
+            format!("there is no store at {}", path.display()),
+        ));
     }
-    let source = House { sessions: open::sessions(&settings, &from_url)?, settings: settings.clone() };
+    let source = House {
+        sessions: open::sessions(&settings, &from_url)?,
+        settings: settings.clone(),
+    };
     let target = open::sessions(&settings, &to_url)?;
-    let rows = everything(&source, &Filter { trash: Trash::With, ..Filter::default() })?;
+    let rows = everything(
+        &source,
+        &Filter {
+            trash: Trash::With,
+            ..Filter::default()
+        },
+    )?;
     let counts = copy_all(&source, &target, rows, &ui.progress(), ui)?;
     if ui.json {
         ui.document(&json!({ "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries, "damaged": counts.damaged }));
     } else {
-        ui.note(&format!("{} of {} sessions were new; {} entries copied.", counts.copied, counts.sessions, counts.entries));
+        ui.note(&format!(
+            "{} of {} sessions were new; {} entries copied.",
+            counts.copied, counts.sessions, counts.entries
+        ));
     }
     if counts.damaged > 0 {
-        return Err(CommandError::new(ErrorKind::Invalid, format!("{} sessions are damaged and were not copied", counts.damaged))
-            .hint(format!("`tertulia doctor --repair --store {from}` salvages them")));
+        return Err(CommandError::new(
+            ErrorKind::Invalid,
+            format!(
+                "{} sessions are damaged and were not copied",
+                counts.damaged
+            ),
+        )
+        .hint(format!(
+            "`tertulia doctor --repair --store {from}` salvages them"
+        )));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -130,15 +162,27 @@ struct Counts {
     damaged: usize,
 }
 
-fn copy_all(source: &House, target: &Sessions, rows: Vec<Row>, progress: &Progress, ui: &mut Ui) -> CommandResult<Counts> {
-    let mut counts = Counts { sessions: rows.len(), ..Counts::default() };
+fn copy_all(
+    source: &House,
+    target: &Sessions,
+    rows: Vec<Row>,
+    progress: &Progress,
+    ui: &mut Ui,
+) -> CommandResult<Counts> {
+    let mut counts = Counts {
+        sessions: rows.len(),
+        ..Counts::default()
+    };
     let total = rows.len() as u64;
     for (done, row) in parents_first(rows).into_iter().enumerate() {
         progress.at("copying", done as u64, total);
         let id = row.summary.id;
         let log = source.wait(source.sessions.load(id))?;
         if let Some(damage) = log.damage.first() {
-            ui.warn(&format!("session {id} entry {}: {}", damage.seq, damage.reason));
+            ui.warn(&format!(
+                "session {id} entry {}: {}",
+                damage.seq, damage.reason
+            ));
             counts.damaged += 1;
             continue;
         }
@@ -146,7 +190,10 @@ fn copy_all(source: &House, target: &Sessions, rows: Vec<Row>, progress: &Progre
         if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
             source.wait(target.store().keep_draft(id, &draft))?;
         }
-        if let Adopted::Created { entries, .. } | Adopted::Extended { entries, .. } | Adopted::Forked { entries, .. } = adopted {
+        if let Adopted::Created { entries, .. }
+        | Adopted::Extended { entries, .. }
+        | Adopted::Forked { entries, .. } = adopted
+        {
             counts.copied += 1;
             counts.entries += entries;
         }
@@ -160,13 +207,25 @@ fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
         Body::Forked(forked) => Some(forked.from.clone()),
         _ => None,
     });
-    Imported { id, fork, after: Seq::START, entries }
+    Imported {
+        id,
+        fork,
+        after: Seq::START,
+        entries,
+    }
 }
 
 /// Sessions after those that they continue, so that what they share is there to be shared.
 fn parents_first(rows: Vec<Row>) -> Vec<Row> {
-    let parents: HashMap<SessionId, Option<SessionId>> =
-        rows.iter().map(|row| (row.summary.id, row.summary.parent.as_ref().map(|parent| parent.id))).collect();
+    let parents: HashMap<SessionId, Option<SessionId>> = rows
+        .iter()
+        .map(|row| {
+            (
+                row.summary.id,
+                row.summary.parent.as_ref().map(|parent| parent.id),
+            )
+        })
+        .collect();
     let depth = |id: SessionId| {
         let mut seen = HashSet::new();
         let mut at = id;
@@ -178,7 +237,10 @@ fn parents_first(rows: Vec<Row>) -> Vec<Row> {
         }
         seen.len()
     };
-    let mut rows: Vec<(usize, Row)> = rows.into_iter().map(|row| (depth(row.summary.id), row)).collect();
+    let mut rows: Vec<(usize, Row)> = rows
+        .into_iter()
+        .map(|row| (depth(row.summary.id), row))
+        .collect();
     rows.sort_by_key(|(depth, row)| (*depth, row.summary.created_at));
     rows.into_iter().map(|(_, row)| row).collect()
 }

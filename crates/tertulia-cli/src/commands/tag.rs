@@ -40,8 +40,17 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
-        let tags: Vec<String> = row.summary.tags.iter().map(|tag| format!("#{tag}")).collect();
-        let tags = if tags.is_empty() { "no tags".to_owned() } else { tags.join(" ") };
+        let tags: Vec<String> = row
+            .summary
+            .tags
+            .iter()
+            .map(|tag| format!("#{tag}"))
+            .collect();
+        let tags = if tags.is_empty() {
+            "no tags".to_owned()
+        } else {
+            tags.join(" ")
+        };
         ui.note(&format!("{} has {tags}", row.summary.id.short()));
     }
     Ok(ExitCode::SUCCESS)
@@ -49,11 +58,22 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
 
 fn tag_name(tag: &str) -> CommandResult<String> {
     let tag = tag.trim_start_matches('#');
-    let fits = !tag.is_empty() && tag.chars().count() <= 50 && !tag.contains(|c: char| c.is_whitespace() || c.is_control() || c == ',');
-    if fits { Ok(tag.to_owned()) } else { Err(wrong(tag)) }
+    let fits = !tag.is_empty()
+        && tag.chars().count() <= 50
+        && !tag.contains(|c: char| c.is_whitespace() || c.is_control() || c == ',');
+    if fits {
+        Ok(tag.to_owned())
+    } else {
+        Err(wrong(tag))
+    }
 }
 
 fn wrong(change: &str) -> CommandError {
-    CommandError::new(ErrorKind::Usage, format!("'{change}' is not a change of tags"))
-        .hint("write +name to add a tag and -name to remove it; a tag is one word of up to 50 characters")
+    CommandError::new(
+        ErrorKind::Usage,
+        format!("'{change}' is not a change of tags"),
+    )
+    .hint(
+        "write +name to add a tag and -name to remove it; a tag is one word of up to 50 characters",
+    )
 }

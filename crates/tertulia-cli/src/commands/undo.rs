@@ -23,12 +23,20 @@ pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
     let house = open::house(global, ui)?;
     let undone = house.wait(house.sessions.undo())?;
     if undone.is_empty() {
-        return Err(CommandError::new(ErrorKind::NotFound, "there is nothing to take back"));
+        return Err(CommandError::new(
+            ErrorKind::NotFound,
+            "there is nothing to take back",
+        ));
     }
     if ui.json {
         let sessions: Vec<Value> = undone
             .iter()
-            .map(|(_, now)| Value::Object(json::session(&Row { summary: now.clone(), open: false })))
+            .map(|(_, now)| {
+                Value::Object(json::session(&Row {
+                    summary: now.clone(),
+                    open: false,
+                }))
+            })
             .collect();
         ui.document(&json!({ "undone": sessions }));
         return Ok(ExitCode::SUCCESS);
@@ -44,8 +52,12 @@ fn words(before: &Summary, now: &Summary) -> String {
         Some(Before::Title(..)) => format!("the title is \"{}\" again", now.title_or_untitled()),
         Some(Before::Tags(_)) if now.tags.is_empty() => "it has no tags again".to_owned(),
         Some(Before::Tags(_)) => format!("the tags are {} again", now.tags.join(", ")),
-        Some(Before::Trash(None)) => format!("\"{}\" is out of the trash again", now.title_or_untitled()),
-        Some(Before::Trash(Some(_))) => format!("\"{}\" is in the trash again", now.title_or_untitled()),
+        Some(Before::Trash(None)) => {
+            format!("\"{}\" is out of the trash again", now.title_or_untitled())
+        }
+        Some(Before::Trash(Some(_))) => {
+            format!("\"{}\" is in the trash again", now.title_or_untitled())
+        }
         None => "nothing changed".to_owned(),
     }
 }

@@ -264,14 +264,24 @@ impl Recorder {
         let (head, mut bodies) = match &self.log {
             LogState::Unborn(start) => (Head::START, vec![start.opening()]),
             LogState::Open(summary) => {
-                for line in self.sessions.store().read(summary.id, Seq::START, usize::MAX).await? {
+                for line in self
+                    .sessions
+                    .store()
+                    .read(summary.id, Seq::START, usize::MAX)
+                    .await?
+                {
                     lines.push(String::from_utf8_lossy(&line.bytes).into_owned());
                 }
                 (summary.head, Vec::new())
             }
         };
         bodies.extend(self.unsaved.iter().cloned());
-        lines.extend(self.sessions.seal(&head, bodies)?.iter().map(|entry| entry.line().to_owned()));
+        lines.extend(
+            self.sessions
+                .seal(&head, bodies)?
+                .iter()
+                .map(|entry| entry.line().to_owned()),
+        );
         Ok(lines)
     }
 }

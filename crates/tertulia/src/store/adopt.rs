@@ -67,12 +67,18 @@ impl Sessions {
             return Ok(Adopted::Known { id: log.id });
         }
         let joined = log.entries.iter().position(|entry| entry.head() == head);
-        if let Some(at) = joined.map(|at| at + 1).or_else(|| (log.after == head.seq && continues(log, &head)).then_some(0)) {
+        if let Some(at) = joined
+            .map(|at| at + 1)
+            .or_else(|| (log.after == head.seq && continues(log, &head)).then_some(0))
+        {
             let rest = &log.entries[at..];
             if doing == Doing::Write {
                 append(store, log.id, head, rest).await?;
             }
-            return Ok(Adopted::Extended { id: log.id, entries: rest.len() });
+            return Ok(Adopted::Extended {
+                id: log.id,
+                entries: rest.len(),
+            });
         }
         self.take_in_as_fork(log, doing).await
     }
@@ -90,11 +96,17 @@ impl Sessions {
         let (at, head) = shared.ok_or(StoreError::Exists(log.id))?;
         // Named after its content, so that taking it in again finds it.
         let last = log.entries.last().map_or(Head::START, Entry::head);
-        let id = SessionId::new(Uuid::new_v8(last.hash.bytes()[..16].try_into().unwrap_or_default()));
+        let id = SessionId::new(Uuid::new_v8(
+            last.hash.bytes()[..16].try_into().unwrap_or_default(),
+        ));
         if !store.find(&Lookup::Id(id), 1).await?.is_empty() {
             return Ok(Adopted::Known { id });
         }
-        let from = Origin { id: log.id, seq: head.seq, hash: head.hash };
+        let from = Origin {
+            id: log.id,
+            seq: head.seq,
+            hash: head.hash,
+        };
         let opening = Forked {
             session: id,
             from: from.clone(),
@@ -105,17 +117,31 @@ impl Sessions {
         };
         let rest = &log.entries[at..];
         let first = rest.first().or(log.entries.last());
-        let (entry_id, when) = first.map_or((self.stamp().entry_id(), self.stamp().now()), |entry| (entry.id, entry.at));
+        let (entry_id, when) = first
+            .map_or((self.stamp().entry_id(), self.stamp().now()), |entry| {
+                (entry.id, entry.at)
+            });
         let mut new = vec![unsealed(entry_id, when, Body::Forked(opening))];
         new.extend(rest.iter().map(|entry| Unsealed {
             redacted: entry.redacted.clone(),
             ..unsealed(entry.id, entry.at, entry.body.clone())
         }));
-        let entries = Entry::seal(&head, new).map_err(|error| StoreError::failed("cannot take in a log", error))?;
+        let entries = Entry::seal(&head, new)
+            .map_err(|error| StoreError::failed("cannot take in a log", error))?;
         if doing == Doing::Write {
-            store.create(&NewSession { id, base: Some(from), entries }).await?;
+            store
+                .create(&NewSession {
+                    id,
+                    base: Some(from),
+                    entries,
+                })
+                .await?;
         }
-        Ok(Adopted::Forked { id, from: log.id, entries: rest.len() })
+        Ok(Adopted::Forked {
+            id,
+            from: log.id,
+            entries: rest.len(),
+        })
     }
 }
 
@@ -126,7 +152,12 @@ enum Doing {
 }
 
 fn unsealed(id: crate::id::EntryId, at: jiff::Timestamp, body: Body) -> Unsealed {
-    Unsealed { id, at, body, redacted: std::collections::BTreeMap::new() }
+    Unsealed {
+        id,
+        at,
+        body,
+        redacted: std::collections::BTreeMap::new(),
+    }
 }
 
 fn continues(log: &Imported, head: &Head) -> bool {
@@ -136,7 +167,13 @@ fn continues(log: &Imported, head: &Head) -> bool {
 /// Makes the session, sharing what its base in this store has of it.
 async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
     let base = match &log.fork {
-        Some(origin) if head_at(store, origin.id, origin.seq).await? == Some(Head { seq: origin.seq, hash: origin.hash }) => {
+        Some(origin)
+            if head_at(store, origin.id, origin.seq).await?
+                == Some(Head {
+                    seq: origin.seq,
+                    hash: origin.hash,
+                }) =>
+        {
             Some(origin.clone())
         }
         _ => None,
@@ -148,16 +185,35 @@ async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<
             log.after.next()
         )));
     }
-    let own: Vec<Entry> = log.entries.iter().filter(|entry| entry.seq > after).cloned().collect();
+    let own: Vec<Entry> = log
+        .entries
+        .iter()
+        .filter(|entry| entry.seq > after)
+        .cloned()
+        .collect();
     if doing == Doing::Write {
         let (first, rest) = own.split_at(own.len().min(CHUNK));
-        let head = store.create(&NewSession { id: log.id, base, entries: first.to_vec() }).await?;
+        let head = store
+            .create(&NewSession {
+                id: log.id,
+                base,
+                entries: first.to_vec(),
+            })
+            .await?;
         append(store, log.id, head, rest).await?;
     }
-    Ok(Adopted::Created { id: log.id, entries: own.len() })
+    Ok(Adopted::Created {
+        id: log.id,
+        entries: own.len(),
+    })
 }
 
-async fn append(store: &dyn Store, id: SessionId, mut head: Head, entries: &[Entry]) -> StoreResult<()> {
+async fn append(
+    store: &dyn Store,
+    id: SessionId,
+    mut head: Head,
+    entries: &[Entry],
+) -> StoreResult<()> {
     for chunk in entries.chunks(CHUNK) {
         head = store.append(id, head, chunk).await?;
     }
@@ -173,5 +229,9 @@ async fn head_at(store: &dyn Store, id: SessionId, seq: Seq) -> StoreResult<Opti
         Err(StoreError::NotFound(_)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    Ok(lines.first().filter(|line| line.seq == seq).and_then(|line| Entry::decode(&line.bytes).ok()).map(|entry| entry.head()))
+    Ok(lines
+        .first()
+        .filter(|line| line.seq == seq)
+        .and_then(|line| Entry::decode(&line.bytes).ok())
+        .map(|entry| entry.head()))
 }

@@ -27,7 +27,11 @@ pub struct Claim {
 
 #[derive(Debug)]
 enum Held {
-    Lock(File, PathBuf),
+    /// The file is never used, only held: its lock is the claim.
+    Lock(
+        #[expect(dead_code, reason = "held, not used")] File,
+        PathBuf,
+    ),
     Memory(Arc<Mutex<HashSet<SessionId>>>),
 }
 

@@ -25,12 +25,14 @@ pub struct Output<'a> {
 
 impl<'a> Output<'a> {
     pub fn new(format: OutputFormat, ui: &'a mut Ui) -> Output<'a> {
-        Output { format, ui, messages: Vec::new(), usage: Usage::default(), refused: None, at_line_start: true }
-    }
-
-    /// The terminal inside.
-    pub fn ui(&mut self) -> &mut Ui {
-        self.ui
+        Output {
+            format,
+            ui,
+            messages: Vec::new(),
+            usage: Usage::default(),
+            refused: None,
+            at_line_start: true,
+        }
     }
 
     /// Says which session the talk is in.
@@ -91,7 +93,9 @@ impl<'a> Output<'a> {
                 }
                 self.ui.answer(text);
             }
-            (AgentEvent::Text(text), OutputFormat::StreamJson) => self.event(&json!({ "type": "text", "text": text })),
+            (AgentEvent::Text(text), OutputFormat::StreamJson) => {
+                self.event(&json!({ "type": "text", "text": text }))
+            }
             (AgentEvent::Reasoning(text), OutputFormat::StreamJson) => {
                 self.event(&json!({ "type": "reasoning", "text": text }));
             }

@@ -50,7 +50,10 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/help" => ui.note(HELP),
             "/info" => info(&talk, ui),
             unknown if unknown.starts_with('/') && !unknown.contains(char::is_whitespace) => {
-                ui.warn(&format!("there is no command {unknown}; there are {}", COMMANDS.join(" ")));
+                ui.warn(&format!(
+                    "there is no command {unknown}; there are {}",
+                    COMMANDS.join(" ")
+                ));
             }
             _ => {
                 turn(&mut talk, words, &mut signals, ui).await;
@@ -73,19 +76,42 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
 
 fn greet(session: &Session, ui: &mut Ui) {
     let agent = &session.chosen.agent;
-    let model = agent.model().map(|model| format!(" ({model})")).unwrap_or_default();
-    ui.note(&format!("Talking to {}{model}, {}. Choose another with --agent. /help for help.", agent.name(), session.chosen.reason));
+    let model = agent
+        .model()
+        .map(|model| format!(" ({model})"))
+        .unwrap_or_default();
+    ui.note(&format!(
+        "Talking to {}{model}, {}. Choose another with --agent. /help for help.",
+        agent.name(),
+        session.chosen.reason
+    ));
     match &session.target {
         Target::Resume(row) => {
             let summary = &row.summary;
-            ui.note(&format!("Restored \"{}\": {} messages.", fit(summary.title_or_untitled(), 60), summary.messages));
+            ui.note(&format!(
+                "Restored \"{}\": {} messages.",
+                fit(summary.title_or_untitled(), 60),
+                summary.messages
+            ));
         }
         // Whoever wanted to go on should not have to know the flag by heart.
         Target::New(_) if !session.args.ephemeral => {
-            let newest = session.house.wait(session.house.sessions.store().list(&session.house.here(), &tertulia::query::Page::first(1)));
-            if let Some(row) = newest.ok().and_then(|listing| listing.rows.into_iter().next()) {
+            let newest = session.house.wait(
+                session
+                    .house
+                    .sessions
+                    .store()
+                    .list(&session.house.here(), &tertulia::query::Page::first(1)),
+            );
+            if let Some(row) = newest
+                .ok()
+                .and_then(|listing| listing.rows.into_iter().next())
+            {
                 let when = ago(row.summary.updated_at, session.house.sessions.stamp().now());
-                ui.note(&format!("There is an earlier talk here, \"{}\" ({when}): tertulia -c goes on with it.", fit(row.summary.title_or_untitled(), 50)));
+                ui.note(&format!(
+                    "There is an earlier talk here, \"{}\" ({when}): tertulia -c goes on with it.",
+                    fit(row.summary.title_or_untitled(), 50)
+                ));
             }
         }
         Target::New(_) => ui.note("Nothing of this talk is kept."),
@@ -95,7 +121,11 @@ fn greet(session: &Session, ui: &mut Ui) {
 fn info(talk: &Talk, ui: &mut Ui) {
     let id = talk.recorder().id();
     match talk.recorder().summary() {
-        Some(summary) => ui.note(&format!("{id}  \"{}\"  {} messages", fit(summary.title_or_untitled(), 60), summary.messages)),
+        Some(summary) => ui.note(&format!(
+            "{id}  \"{}\"  {} messages",
+            fit(summary.title_or_untitled(), 60),
+            summary.messages
+        )),
         None => ui.note(&format!("{id}  nothing said yet")),
     }
 }
@@ -116,10 +146,18 @@ fn keyboard() -> mpsc::Receiver<String> {
     typed
 }
 
-async fn next_words(keyboard: &mut mpsc::Receiver<String>, signals: &mut Signals, ui: &mut Ui) -> Typed {
+async fn next_words(
+    keyboard: &mut mpsc::Receiver<String>,
+    signals: &mut Signals,
+    ui: &mut Ui,
+) -> Typed {
     let mut words = String::new();
     loop {
-        let prompt = if words.is_empty() { ui.styled(HUMAN, "you> ") } else { "...> ".to_owned() };
+        let prompt = if words.is_empty() {
+            ui.styled(HUMAN, "you> ")
+        } else {
+            "...> ".to_owned()
+        };
         ui.data(&prompt);
         let line = tokio::select! {
             line = keyboard.recv() => line,
@@ -131,7 +169,11 @@ async fn next_words(keyboard: &mut mpsc::Receiver<String>, signals: &mut Signals
         match line {
             None => {
                 ui.data("\n");
-                return if words.is_empty() { Typed::End } else { Typed::Words(words) };
+                return if words.is_empty() {
+                    Typed::End
+                } else {
+                    Typed::Words(words)
+                };
             }
             Some(line) => match line.strip_suffix('\\') {
                 Some(line) => {

@@ -51,7 +51,7 @@ pub struct ChatArgs {
     #[arg(long, value_enum, value_name = "FORMAT")]
     output_format: Option<OutputFormat>,
     /// Go on with this project's newest talk
-    #[arg(short, long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
     go_on: bool,
     /// Go on with this session; without REF, with the newest
     #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with_all = ["session", "session_id"])]
@@ -106,15 +106,25 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     prompt.splice(0..0, extra_prompt);
     let words = input::words(&prompt, ui)?;
     if words.is_none() && !on_screen {
-        return Err(CommandError::new(ErrorKind::Usage, "there is nothing to say")
-            .hint("give a prompt, or write to standard input: echo hello | tertulia chat"));
+        return Err(
+            CommandError::new(ErrorKind::Usage, "there is nothing to say")
+                .hint("give a prompt, or write to standard input: echo hello | tertulia chat"),
+        );
     }
     let hint = resume_hint(&args, global);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error))?;
-    let session = Session { house, chosen, target, args, hint };
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+        })?;
+    let session = Session {
+        house,
+        chosen,
+        target,
+        args,
+        hint,
+    };
     if on_screen {
         runtime.block_on(lines::talk(session, words, ui))
     } else {
@@ -145,25 +155,46 @@ fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Hou
         return Ok(House { settings, sessions });
     }
     if args.ephemeral {
-        return Err(CommandError::new(ErrorKind::Usage, "--ephemeral keeps nothing, so there is nothing to go on with")
-            .hint("leave one of the two flags out"));
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "--ephemeral keeps nothing, so there is nothing to go on with",
+        )
+        .hint("leave one of the two flags out"));
     }
     open::house(global, ui)
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
 fn target(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<(Target, Option<String>)> {
-    let chats = Filter { kind: Some(Kind::Chat), ..house.here() };
+    let chats = Filter {
+        kind: Some(Kind::Chat),
+        ..house.here()
+    };
     let title = args.name.as_deref().map(rename::title).transpose()?;
     let mut extra_prompt = None;
     let found = if args.go_on {
-        let newest = house.wait(house.sessions.store().list(&chats, &tertulia::query::Page::first(1)))?;
+        let newest = house.wait(
+            house
+                .sessions
+                .store()
+                .list(&chats, &tertulia::query::Page::first(1)),
+        )?;
         let row = newest.rows.into_iter().next().ok_or_else(|| {
-            CommandError::new(ErrorKind::NotFound, format!("there is no earlier talk in this project ({})", house.settings.project))
-                .hint("leave -c out to begin one, or name one of another project: tertulia list --all")
+            CommandError::new(
+                ErrorKind::NotFound,
+                format!(
+                    "there is no earlier talk in this project ({})",
+                    house.settings.project
+                ),
+            )
+            .hint("leave -c out to begin one, or name one of another project: tertulia list --all")
         })?;
         Some(row)
-    } else if let Some(reference) = args.session.as_deref().or(args.resume.as_ref().map(|value| value.as_deref().unwrap_or("@"))) {
+    } else if let Some(reference) = args.session.as_deref().or(args
+        .resume
+        .as_ref()
+        .map(|value| value.as_deref().unwrap_or("@")))
+    {
         match house.look_up(reference, &chats)? {
             Some(row) => Some(row),
             None if args.session.is_none() && reference.contains(' ') => {
@@ -178,7 +209,9 @@ fn target(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<(Target,
     };
     let Some(row) = found else {
         let start = Start {
-            id: args.session_id.unwrap_or_else(|| house.sessions.stamp().session_id()),
+            id: args
+                .session_id
+                .unwrap_or_else(|| house.sessions.stamp().session_id()),
             kind: Kind::Chat,
             title,
             team: None,
@@ -191,17 +224,36 @@ fn target(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<(Target,
         return Ok((Target::New(start), None));
     };
     if row.summary.trashed_at.is_some() {
-        ui.warn(&format!("session {} is in the trash; `tertulia restore {0}` takes it out", row.summary.id.short()));
+        ui.warn(&format!(
+            "session {} is in the trash; `tertulia restore {0}` takes it out",
+            row.summary.id.short()
+        ));
     }
-    let row = if args.fork { forked(house, &row, title, ui)? } else { retitled(house, row, title)? };
+    let row = if args.fork {
+        forked(house, &row, title, ui)?
+    } else {
+        retitled(house, row, title)?
+    };
     Ok((Target::Resume(Box::new(row)), extra_prompt))
 }
 
 fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
-    let fork = Fork { id: house.sessions.stamp().session_id(), at: None, title, relation: Relation::Fork };
+    let fork = Fork {
+        id: house.sessions.stamp().session_id(),
+        at: None,
+        title,
+        relation: Relation::Fork,
+    };
     let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
-    ui.note(&format!("Going on in {}, a fork of {}", summary.id.short(), row.summary.id.short()));
-    Ok(Row { summary, open: false })
+    ui.note(&format!(
+        "Going on in {}, a fork of {}",
+        summary.id.short(),
+        row.summary.id.short()
+    ));
+    Ok(Row {
+        summary,
+        open: false,
+    })
 }
 
 fn retitled(house: &House, mut row: Row, title: Option<String>) -> CommandResult<Row> {
@@ -219,7 +271,10 @@ fn resume_hint(args: &ChatArgs, global: &GlobalArgs) -> Option<String> {
     }
     let mut flags = String::new();
     if let Some(folder) = &global.data_dir {
-        flags.push_str(&format!(" --data-dir {}", quoted(&folder.display().to_string())));
+        flags.push_str(&format!(
+            " --data-dir {}",
+            quoted(&folder.display().to_string())
+        ));
     }
     if let Some(url) = &global.store {
         flags.push_str(&format!(" --store {}", quoted(url)));
@@ -228,18 +283,31 @@ fn resume_hint(args: &ChatArgs, global: &GlobalArgs) -> Option<String> {
 }
 
 fn quoted(text: &str) -> String {
-    let plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));
-    if plain { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));
+    if plain {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
 }
 
 /// Begins or resumes the talk.
 async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<Talk> {
     let sessions = session.house.sessions;
-    let on_conflict = if session.args.no_fork { OnConflict::Refuse } else { OnConflict::Fork };
+    let on_conflict = if session.args.no_fork {
+        OnConflict::Refuse
+    } else {
+        OnConflict::Fork
+    };
     let talk = match session.target {
         Target::New(start) => {
             output.started(start.id);
-            Talk::begin(Recorder::begin(sessions, start, on_conflict), session.chosen.agent)
+            Talk::begin(
+                Recorder::begin(sessions, start, on_conflict),
+                session.chosen.agent,
+            )
         }
         Target::Resume(row) => {
             let (recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
@@ -251,7 +319,12 @@ async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<T
 }
 
 /// One question, one answer.
-async fn one_turn(session: Session, words: String, format: OutputFormat, ui: &mut Ui) -> CommandResult<ExitCode> {
+async fn one_turn(
+    session: Session,
+    words: String,
+    format: OutputFormat,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
     let hint = session.hint.clone();
     let mut signals = signals::Signals::listen()?;
     let mut output = Output::new(format, ui);
@@ -280,7 +353,10 @@ async fn one_turn(session: Session, words: String, format: OutputFormat, ui: &mu
     }
     match end {
         TurnEnd::Failed(error) => Err(agent_failed(&error)),
-        _ if left_unsaved => Err(CommandError::new(ErrorKind::Failed, "this talk could not be saved")),
+        _ if left_unsaved => Err(CommandError::new(
+            ErrorKind::Failed,
+            "this talk could not be saved",
+        )),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
@@ -289,6 +365,9 @@ fn agent_failed(error: &tertulia::agent::AgentError) -> CommandError {
     let failed = CommandError::new(ErrorKind::Agent, error.message.clone());
     match &error.hint {
         Some(hint) => failed.hint(hint.clone()),
-        None => failed.hint(format!("`tertulia agents` shows who is ready; {} or --agent chooses", env::AGENT)),
+        None => failed.hint(format!(
+            "`tertulia agents` shows who is ready; {} or --agent chooses",
+            env::AGENT
+        )),
     }
 }

@@ -23,7 +23,10 @@ pub struct Signals {
 impl Signals {
     pub fn listen() -> CommandResult<Signals> {
         let listen = |kind| {
-            signal(kind).map_err(|error| CommandError::new(ErrorKind::Failed, "signals cannot be listened for").because(error))
+            signal(kind).map_err(|error| {
+                CommandError::new(ErrorKind::Failed, "signals cannot be listened for")
+                    .because(error)
+            })
         };
         Ok(Signals {
             cancel: CancellationToken::new(),

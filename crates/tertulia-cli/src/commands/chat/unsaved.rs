@@ -15,13 +15,19 @@ pub async fn offer(talk: &Talk, ui: &mut Ui) -> bool {
     let lines = match talk.recorder().unsaved_log().await {
         Ok(lines) => lines,
         Err(error) => {
-            ui.warn(&format!("what was not saved cannot be put together: {error}"));
+            ui.warn(&format!(
+                "what was not saved cannot be put together: {error}"
+            ));
             return true;
         }
     };
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let name = format!("tertulia-unsaved-{}.jsonl", talk.recorder().id().short());
-    if ui.is_interactive() && !ui.confirm(&format!("This talk could not be saved. Write it to {name}?")) {
+    if ui.is_interactive()
+        && !ui.confirm(&format!(
+            "This talk could not be saved. Write it to {name}?"
+        ))
+    {
         return true;
     }
     for folder in [PathBuf::from("."), std::env::temp_dir()] {

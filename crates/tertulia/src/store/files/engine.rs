@@ -81,7 +81,8 @@ impl FilesEngine {
     /// Waits until nobody else makes or removes logs.
     pub(super) fn hold_structure(&self) -> StoreResult<Held> {
         let path = self.dir.join(names::MARKER);
-        let file = File::open(&path).map_err(|error| place::trouble(&path, "cannot open", error))?;
+        let file =
+            File::open(&path).map_err(|error| place::trouble(&path, "cannot open", error))?;
         file.lock()
             .map_err(|error| place::trouble(&path, "cannot lock", error))?;
         Ok(Held::new(file))
@@ -131,7 +132,9 @@ impl FilesEngine {
     /// A log without a single entry is no session: whoever made it was killed. Its bytes are kept.
     fn make_way(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
         let say = |error| place::trouble(path, "cannot look at", error);
-        let tail = File::open(path).and_then(|file| Tail::of(&file)).map_err(say)?;
+        let tail = File::open(path)
+            .and_then(|file| Tail::of(&file))
+            .map_err(say)?;
         if !matches!(tail.last, Last::Nothing) {
             return Err(StoreError::Exists(id));
         }
@@ -277,12 +280,7 @@ impl FilesEngine {
         self.read_through(owner, after, limit)
     }
 
-    fn read_through(
-        &mut self,
-        newest: Owner,
-        after: Seq,
-        limit: usize,
-    ) -> StoreResult<Vec<Line>> {
+    fn read_through(&mut self, newest: Owner, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
         // From the newest owner down to the one that holds the first line wanted.
         let mut owners = vec![newest];
         while let Some(owner) = owners.last() {

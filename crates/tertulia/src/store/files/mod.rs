@@ -71,10 +71,7 @@ impl FilesStore {
     async fn patient(&self) -> StoreResult<&Worker<FilesEngine>> {
         self.patient
             .get_or_try_init(|| async {
-                Worker::start(
-                    "tertulia-search",
-                    FilesEngine::new(&self.dir, &self.claims),
-                )
+                Worker::start("tertulia-search", FilesEngine::new(&self.dir, &self.claims))
             })
             .await
     }

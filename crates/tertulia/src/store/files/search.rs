@@ -142,7 +142,9 @@ impl FilesEngine {
             || self
                 .open_numbered((log.id, log.husk))
                 .and_then(|(file, size)| {
-                    log::own_entry(&file, size, Seq(reached.upto)).ok().flatten()
+                    log::own_entry(&file, size, Seq(reached.upto))
+                        .ok()
+                        .flatten()
                 })
                 .is_some_and(|entry| entry.hash == reached.mark)
     }
