@@ -1,0 +1,60 @@
+//! The figures that the design promises, measured: bytes, processor time and syncs per turn, which are
+//! stable, and wall times as ratios to raw writes with as many syncs in the same run, which are not.
+//!
+//! `./bench` runs it; `./bench append fork` runs a part. The table ends with what must hold.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a bench that cannot run should say so and stop"
+)]
+
+mod append;
+mod logs;
+mod reads;
+mod table;
+mod writers;
+
+use table::Table;
+
+fn main() {
+    // The same program again, as one of several writers or under a tracer.
+    if let Ok(role) = std::env::var("TERTULIA_BENCH_ROLE") {
+        return match role.as_str() {
+            "writer" => writers::be_a_writer(),
+            "turns" => append::be_traced(),
+            other => panic!("unknown role {other}"),
+        };
+    }
+    // Cargo adds flags of its own.
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with('-'))
+        .collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let mut table = Table::default();
+    if wants("start") {
+        reads::start(&mut table);
+    }
+    if wants("append") {
+        append::measure(&mut table);
+    }
+    if wants("fork") {
+        append::fork(&mut table);
+    }
+    if wants("read") {
+        reads::last_and_whole(&mut table);
+    }
+    if wants("list") {
+        reads::list(&mut table);
+    }
+    if wants("search") {
+        reads::search(&mut table);
+    }
+    if wants("writers") {
+        writers::measure(&mut table);
+    }
+    table.print();
+}
