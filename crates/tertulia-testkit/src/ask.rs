@@ -119,10 +119,7 @@ fn shown(lines: &[Line]) -> Vec<(u64, String)> {
         Ok(text) => text.to_owned(),
         Err(_) => format!("not UTF-8: {:?}", line.bytes),
     };
-    lines
-        .iter()
-        .map(|line| (line.seq.0, text(line)))
-        .collect()
+    lines.iter().map(|line| (line.seq.0, text(line))).collect()
 }
 
 /// All that can be seen of a store: rows, lines and drafts.

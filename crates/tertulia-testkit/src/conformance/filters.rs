@@ -64,7 +64,10 @@ pub fn by_kind_and_team(store: &dyn Store) {
     assert_means(store, &team("Red"), &writers, &[]);
     // A fork is of the kind and team of its original.
     let fork = writers[1].fork(store, 1);
-    assert_eq!(ids(&list(store, &team("red")).rows), [fork.id, writers[1].id]);
+    assert_eq!(
+        ids(&list(store, &team("red")).rows),
+        [fork.id, writers[1].id]
+    );
 }
 
 /// Only with this tag, as the tags are now.
@@ -183,7 +186,11 @@ pub fn by_several(store: &dyn Store) {
 
 /// Projects, teams and tags are text, not patterns and not code.
 pub fn odd_names(store: &dyn Store) {
-    let odd: Vec<&str> = ODD.iter().copied().filter(|text| text.len() < 1000).collect();
+    let odd: Vec<&str> = ODD
+        .iter()
+        .copied()
+        .filter(|text| text.len() < 1000)
+        .collect();
     let mut writers = several(store, odd.len(), |n, created| {
         created.project = Some(odd[n].into());
         created.team = Some(odd[n].into());

@@ -115,7 +115,10 @@ pub fn base_goes_on_alone(store: &dyn Store) {
     let mut base = talk(store, 1, 2);
     let mut fork = base.fork(store, 3);
     for turn in 0..3 {
-        base.append(store, vec![human(&format!("base {turn}")), ai("codex", "x")]);
+        base.append(
+            store,
+            vec![human(&format!("base {turn}")), ai("codex", "x")],
+        );
         fork.say(store, &format!("fork {turn}"));
         assert_log(store, &base);
         assert_log(store, &fork);

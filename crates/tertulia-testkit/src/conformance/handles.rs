@@ -1,5 +1,6 @@
 //! Several handles on one place, as several processes have them.
 
+use std::sync::Barrier;
 use std::thread;
 
 use tertulia::id::SessionId;
@@ -72,7 +73,9 @@ pub fn sees_purges(place: &dyn Place) {
     assert_eq!(found(&*there, "needle"), []);
     assert_eq!(list(&*there, &everything()).rows, []);
     let mut again = Writer::named(writer.id, &still_stamp(2));
-    again.open(&*there, |_| {}, vec![human("other needle")]).unwrap();
+    again
+        .open(&*there, |_| {}, vec![human("other needle")])
+        .unwrap();
     assert_log(&*here, &again);
     assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
 }
@@ -102,7 +105,10 @@ pub fn drafts_survive_reopening(place: &dyn Place) {
     drop(store);
     let store = place.open();
     assert_eq!(draft(&*store, writer.id), Some(kept));
-    writer.append(&*store, vec![ai("claude", "half an answer and the other half")]);
+    writer.append(
+        &*store,
+        vec![ai("claude", "half an answer and the other half")],
+    );
     drop(store);
     assert_eq!(draft(&*place.open(), writer.id), None);
 }
@@ -185,14 +191,33 @@ pub fn everything_survives_reopening(place: &dyn Place) {
     }
 }
 
-/// Two threads with a handle each.
+/// Two threads with a handle each. The store is made before: making it is another case.
 fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
     let job = &job;
+    let stores = [(1, place.open()), (2, place.open())];
     thread::scope(|scope| {
-        for seed in [1, 2] {
-            scope.spawn(move || job(&*place.open(), seed));
+        for (seed, store) in stores {
+            scope.spawn(move || job(&*store, seed));
         }
     });
+}
+
+/// Several that find no store each make the same one.
+pub fn several_make_the_store(place: &dyn Place) {
+    let ready = Barrier::new(4);
+    let ready = &ready;
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            scope.spawn(move || {
+                ready.wait();
+                let store = place.open();
+                let mut writer = Writer::begin(&*store, &still_stamp(seed));
+                writer.say(&*store, "mine");
+                assert_log(&*store, &writer);
+            });
+        }
+    });
+    assert_eq!(list(&*place.open(), &everything()).rows.len(), 4);
 }
 
 /// Two that write to one session at once: each is told when the other was first, nothing is lost and
@@ -209,7 +234,8 @@ pub fn two_write_to_one_session(place: &dyn Place) {
                 match writer.try_append(store, vec![human(&words), ai("claude", &words)]) {
                     Ok(_) => break,
                     Err(StoreError::Conflict { .. }) => {
-                        let read = Log::read(first.id, None, Default::default(), &lines(store, first.id));
+                        let read =
+                            Log::read(first.id, None, Default::default(), &lines(store, first.id));
                         assert_eq!(read.damage, []);
                         writer.log = read.entries;
                     }
@@ -220,7 +246,13 @@ pub fn two_write_to_one_session(place: &dyn Place) {
     });
     let store = place.open();
     let mut all = Writer::named(first.id, &still_stamp(3));
-    all.log = Log::read(first.id, None, Default::default(), &lines(&*store, first.id)).entries;
+    all.log = Log::read(
+        first.id,
+        None,
+        Default::default(),
+        &lines(&*store, first.id),
+    )
+    .entries;
     assert_eq!(all.log.len(), 1 + 2 * 2 * 20);
     assert_log(&*store, &all);
     let said: Vec<String> = all.log[1..]
@@ -229,7 +261,10 @@ pub fn two_write_to_one_session(place: &dyn Place) {
         .collect();
     assert!(said.chunks(2).all(|pair| pair[0] == pair[1]), "{said:?}");
     for seed in [1, 2] {
-        let own = said.iter().step_by(2).filter(|words| words.starts_with(&format!("{seed}.")));
+        let own = said
+            .iter()
+            .step_by(2)
+            .filter(|words| words.starts_with(&format!("{seed}.")));
         let expected: Vec<_> = (0..20).map(|turn| format!("{seed}.{turn}")).collect();
         assert!(own.eq(&expected), "the turns of {seed} in their order");
     }
@@ -244,7 +279,11 @@ pub fn two_write_to_two_sessions(place: &dyn Place) {
             for turn in 0..5 {
                 writer.say(store, &format!("needle {turn}"));
                 now(store.keep_draft(writer.id, &writer.draft("x"))).unwrap();
-                assert!(found(store, "needle").iter().any(|(id, _)| *id == writer.id));
+                assert!(
+                    found(store, "needle")
+                        .iter()
+                        .any(|(id, _)| *id == writer.id)
+                );
             }
             let fork = writer.fork(store, 3);
             assert_log(store, &writer);
@@ -266,7 +305,9 @@ pub fn rebuild_beside_a_writer(place: &dyn Place) {
             if seed == 1 && turn % 3 == 0 {
                 now(store.rebuild(&tertulia::store::Progress::unseen())).unwrap();
             }
-            let own = found(store, "needle").into_iter().filter(|(id, _)| *id == writer.id);
+            let own = found(store, "needle")
+                .into_iter()
+                .filter(|(id, _)| *id == writer.id);
             assert_eq!(own.count(), turn + 1);
         }
         assert_log(store, &writer);

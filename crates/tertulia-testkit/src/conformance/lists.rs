@@ -31,7 +31,9 @@ pub fn equal_times_by_id(store: &dyn Store) {
     made.swap(0, 3);
     made.swap(1, 4);
     for id in &made {
-        Writer::named(*id, &stamp).open(store, |_| {}, vec![]).unwrap();
+        Writer::named(*id, &stamp)
+            .open(store, |_| {}, vec![])
+            .unwrap();
     }
     made.sort_unstable();
     made.reverse();
@@ -53,11 +55,7 @@ pub fn only_speaking_moves_a_session_up(store: &dyn Store) {
 }
 
 /// All pages one after the other, however large each is.
-fn paged(
-    store: &dyn Store,
-    filter: &Filter,
-    mut limit: impl FnMut() -> usize,
-) -> Vec<SessionId> {
+fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -> Vec<SessionId> {
     let mut seen: Vec<Row> = Vec::new();
     let mut cursor = None;
     loop {

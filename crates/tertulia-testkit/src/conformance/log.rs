@@ -7,7 +7,7 @@ use tertulia::query::Lookup;
 use tertulia::store::{NewSession, Store, StoreError};
 
 use super::assert_not_found;
-use crate::ask::{assert_log, everything, find, list, lines, look, now, row};
+use crate::ask::{assert_log, everything, find, lines, list, look, now, row};
 use crate::clock::still_stamp;
 use crate::logs::{
     Writer, ai, calling, failed, human, renamed, restored, tagged, tool_result, trashed, undone,
@@ -77,7 +77,10 @@ pub fn append_of_several_is_one(store: &dyn Store) {
     // All or none: a second append of several from the same place leaves nothing at all.
     let mut late = writer.clone();
     late.log.truncate(1);
-    assert!(late.try_append(store, vec![human("x"), human("y")]).is_err());
+    assert!(
+        late.try_append(store, vec![human("x"), human("y")])
+            .is_err()
+    );
     assert_log(store, &writer);
 }
 

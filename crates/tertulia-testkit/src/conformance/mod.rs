@@ -195,6 +195,7 @@ macro_rules! conformance_suite {
                 claims_over_two,
                 claims_while_others_list,
                 everything_survives_reopening,
+                several_make_the_store,
                 two_write_to_one_session,
                 two_write_to_two_sessions,
                 rebuild_beside_a_writer;
@@ -264,9 +265,9 @@ mod tests {
             include_str!("texts.rs"),
         ];
         for line in rooms.iter().flat_map(|room| room.lines()) {
-            let name = line.strip_prefix("pub fn ").and_then(|rest| {
-                rest.split(['(', '<']).next()
-            });
+            let name = line
+                .strip_prefix("pub fn ")
+                .and_then(|rest| rest.split(['(', '<']).next());
             if let Some(name) = name {
                 assert!(listed.contains(&format!(" {name}")), "{name} is not listed");
             }

@@ -32,7 +32,12 @@ fn assert_found(store: &dyn Store, writer: &Writer, words: &str, expected: &[u64
 /// All words must occur, in any order and any case.
 pub fn words_in_any_order(store: &dyn Store) {
     assert_eq!(found(store, "anything"), []);
-    let texts = ["the red house", "House of RED bricks", "red", "rederly houses"];
+    let texts = [
+        "the red house",
+        "House of RED bricks",
+        "red",
+        "rederly houses",
+    ];
     let writer = said(store, &texts);
     assert_found(store, &writer, "red house", &[2, 3]);
     assert_found(store, &writer, "HOUSE red", &[2, 3]);
@@ -68,7 +73,12 @@ pub fn beginnings(store: &dyn Store) {
 
 /// Languages without spaces are found by any two neighbours.
 pub fn chinese_and_japanese(store: &dyn Store) {
-    let texts = ["你好世界，今天天气很好", "世上无难事", "東京都の天気は晴れ", "カタカナとひらがな"];
+    let texts = [
+        "你好世界，今天天气很好",
+        "世上无难事",
+        "東京都の天気は晴れ",
+        "カタカナとひらがな",
+    ];
     let writer = said(store, &texts);
     assert_found(store, &writer, "世界", &[2]);
     assert_found(store, &writer, "天气", &[2]);
@@ -83,7 +93,10 @@ pub fn chinese_and_japanese(store: &dyn Store) {
 
 /// Accents and composition make no difference.
 pub fn accents_are_folded(store: &dyn Store) {
-    let writer = said(store, &["Málaga", "malaga", "ma\u{301}laga", "ÉCOLE", "naïve"]);
+    let writer = said(
+        store,
+        &["Málaga", "malaga", "ma\u{301}laga", "ÉCOLE", "naïve"],
+    );
     assert_found(store, &writer, "malaga", &[2, 3, 4]);
     assert_found(store, &writer, "MÁLAGA", &[2, 3, 4]);
     assert_found(store, &writer, "école", &[5]);
@@ -143,7 +156,10 @@ pub fn speakers_and_roles(store: &dyn Store) {
     });
     let rules = Body::Message(message("host", SpeakerKind::System, Role::System, "needle"));
     writer.append(store, vec![ada, human("needle"), ai("claude", "needle")]);
-    writer.append(store, vec![rules, tool_result("shell", "needle"), renamed("needle")]);
+    writer.append(
+        store,
+        vec![rules, tool_result("shell", "needle"), renamed("needle")],
+    );
     let by = |speaker: Option<&str>, role: Option<Role>| {
         let query = SearchQuery {
             speaker: speaker.map(str::to_owned),
@@ -152,7 +168,10 @@ pub fn speakers_and_roles(store: &dyn Store) {
         };
         let found = hits(store, &query);
         assert_eq!(found.total, found.hits.len() as u64);
-        places(&found).into_iter().map(|(_, seq)| seq).collect::<Vec<_>>()
+        places(&found)
+            .into_iter()
+            .map(|(_, seq)| seq)
+            .collect::<Vec<_>>()
     };
     assert_eq!(by(None, None), [2, 3, 4, 5, 6, 7]);
     for name in ["ada", "ADA", "u-7", "Ada L."] {
@@ -170,14 +189,23 @@ pub fn speakers_and_roles(store: &dyn Store) {
 /// Sessions with one message each, opened as told.
 fn each(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
     let stamp = still_stamp(1);
-    let opened = |n| Writer::begin_with(store, &stamp, |created| edit(n, created), vec![human("needle")]);
+    let opened = |n| {
+        Writer::begin_with(
+            store,
+            &stamp,
+            |created| edit(n, created),
+            vec![human("needle")],
+        )
+    };
     (0..count).map(opened).collect()
 }
 
 /// A search in one project says how much lies in others.
 pub fn projects_and_elsewhere(store: &dyn Store) {
     let projects = [Some("a"), Some("b"), None, Some("a"), Some("b")];
-    let mut writers = each(store, 5, |n, created| created.project = projects[n].map(str::to_owned));
+    let mut writers = each(store, 5, |n, created| {
+        created.project = projects[n].map(str::to_owned)
+    });
     writers[4].append(store, vec![trashed()]);
     let in_project = |project: &str| {
         let mut query = query("needle");
@@ -220,7 +248,10 @@ pub fn every_filter(store: &dyn Store) {
     assert_eq!(with(|filter| filter.team = Some("red".into())), [id(1)]);
     assert_eq!(with(|filter| filter.tag = Some("x".into())), [id(2)]);
     // Each session took two seconds: its opening and its message.
-    assert_eq!(with(|filter| filter.since = Some(moment(3))), [id(1), id(2)]);
+    assert_eq!(
+        with(|filter| filter.since = Some(moment(3))),
+        [id(1), id(2)]
+    );
     assert_eq!(with(|filter| filter.until = Some(moment(3))), [id(0)]);
     assert_eq!(with(|filter| filter.trash = Trash::Only), [id(3)]);
     assert_eq!(with(|filter| filter.trash = Trash::With).len(), 4);
@@ -256,8 +287,15 @@ pub fn through_a_fork_of_a_trashed_session(store: &dyn Store) {
     let top = middle.fork(store, 2);
     writer.append(store, vec![trashed()]);
     let shown = found(store, "needle");
-    assert_eq!(shown.len(), 1, "what no fork shares is in the trash: {shown:?}");
-    assert!([(middle.id, 2), (top.id, 2)].contains(&shown[0]), "{shown:?}");
+    assert_eq!(
+        shown.len(),
+        1,
+        "what no fork shares is in the trash: {shown:?}"
+    );
+    assert!(
+        [(middle.id, 2), (top.id, 2)].contains(&shown[0]),
+        "{shown:?}"
+    );
     let mut middle = middle;
     middle.append(store, vec![trashed()]);
     assert_eq!(found(store, "needle"), [(top.id, 2)]);
@@ -289,7 +327,11 @@ pub fn hits_say_where(store: &dyn Store) {
     assert_eq!(hit.title.as_deref(), Some("hay"));
     assert_eq!(hit.at, writer.log[2].at);
     assert_eq!(hit.speaker, Some(Speaker::plain("claude", SpeakerKind::Ai)));
-    assert!(hit.snippet.text.contains("a needle in hay"), "{:?}", hit.snippet);
+    assert!(
+        hit.snippet.text.contains("a needle in hay"),
+        "{:?}",
+        hit.snippet
+    );
     assert!(hit.snippet.text.chars().count() <= 122);
     assert!(highlighted(&hit.snippet, "<", ">").contains(" <needle> "));
 }
@@ -297,7 +339,10 @@ pub fn hits_say_where(store: &dyn Store) {
 /// Few are shown, all are counted.
 pub fn total_and_limit(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_stamp(1));
-    writer.append(store, (0..300).map(|n| human(&format!("needle {n}"))).collect());
+    writer.append(
+        store,
+        (0..300).map(|n| human(&format!("needle {n}"))).collect(),
+    );
     for limit in [0, 1, 7, 200] {
         let found = hits(
             store,

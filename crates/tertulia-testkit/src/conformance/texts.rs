@@ -82,7 +82,10 @@ pub fn large_message(store: &dyn Store) {
 /// An append of a thousand.
 pub fn many_entries_in_one_append(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_stamp(1));
-    writer.append(store, (0..1000).map(|n| human(&format!("word{n}"))).collect());
+    writer.append(
+        store,
+        (0..1000).map(|n| human(&format!("word{n}"))).collect(),
+    );
     assert_log(store, &writer);
     assert_eq!(found(store, "word777"), [(writer.id, 779)]);
 }
