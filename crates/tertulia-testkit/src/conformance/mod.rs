@@ -168,6 +168,7 @@ macro_rules! conformance_suite {
                 id_can_be_used_again_while_forks_live,
                 nothing_stays_behind_the_last_fork,
                 forks_share_no_more_than_the_longest,
+                purged_forks_share_no_more_than_their_forks,
                 a_purged_base_is_no_base,
                 a_purged_base_has_no_draft,
                 the_draft_goes_too,

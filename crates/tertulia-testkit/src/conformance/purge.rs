@@ -166,6 +166,18 @@ pub fn forks_share_no_more_than_the_longest(store: &dyn Store) {
     assert_log(store, &early);
 }
 
+/// Also through a purged fork, which needs no more of its base than its own forks do.
+pub fn purged_forks_share_no_more_than_their_forks(store: &dyn Store) {
+    let base = talk(store, 1, "talk");
+    let middle = base.fork(store, 4);
+    let low = middle.fork(store, 2);
+    purge(store, &middle);
+    assert_eq!(entries(store), 5 + 1);
+    purge(store, &base);
+    assert_eq!(entries(store), 2 + 1);
+    assert_log(store, &low);
+}
+
 /// What is purged cannot be forked any more, not even where its forks keep it.
 pub fn a_purged_base_is_no_base(store: &dyn Store) {
     let base = talk(store, 1, "talk");

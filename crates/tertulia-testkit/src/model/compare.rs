@@ -7,9 +7,10 @@ use tertulia::query::{Filter, Lookup, Page, SearchQuery};
 use tertulia::session::{Line, Summary};
 use tertulia::store::{Care, Progress, Store, StoreError, StoreResult};
 
+use super::op::PROJECTS;
 use super::plain::{Plain, Session};
 use super::play::Play;
-use crate::ask::{everything, now};
+use crate::ask::{everything, now, query};
 
 /// Whether a step went as it should, or how it did not.
 pub(super) type Step = Result<(), String>;
@@ -53,9 +54,13 @@ fn same_lines(found: &[Line], expected: &[Line]) -> Step {
 }
 
 impl Play {
-    /// After every step: all rows, all logs, all drafts and the counts.
+    /// After every step: all rows, all logs, all drafts, the commonest words and the counts.
     pub(super) fn compare(&self, store: &dyn Store) -> Step {
         self.list(store, &everything(), 1000)?;
+        let mut common = query("appl*");
+        self.search(store, &common)?;
+        common.filter.project = Some(PROJECTS[0].to_owned());
+        self.search(store, &common)?;
         for n in 0..self.model.sessions.len() {
             self.read(store, n, Seq::START, usize::MAX)?;
             let session = &self.model.sessions[n];

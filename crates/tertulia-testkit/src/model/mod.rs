@@ -23,7 +23,7 @@ use op::{Handles, Op};
 use play::Play;
 
 /// So many histories, unless `PROPTEST_CASES` says otherwise: a few seconds.
-const HISTORIES: u32 = 100;
+const HISTORIES: u32 = 50;
 
 /// Makes the model test of a backend: `model_suite!(name, place: || Folder::new(open))`.
 #[macro_export]
