@@ -1,0 +1,153 @@
+//! Questions to a store without the `await`, for tests that know that there is an answer.
+
+use std::future::Future;
+
+use tertulia::id::{Seq, SessionId};
+use tertulia::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
+use tertulia::session::{Line, Log, Summary};
+use tertulia::store::{Care, Draft, Progress, Report, Store};
+use tertulia::words::Words;
+
+use crate::logs::Writer;
+
+/// Waits for an answer.
+pub fn now<F: Future>(answer: F) -> F::Output {
+    pollster::block_on(answer)
+}
+
+/// All lines of a session.
+pub fn lines(store: &dyn Store, id: SessionId) -> Vec<Line> {
+    now(store.read(id, Seq::START, usize::MAX)).unwrap()
+}
+
+/// The first thousand sessions that a filter means.
+pub fn list(store: &dyn Store, filter: &Filter) -> Listing {
+    now(store.list(filter, &Page::first(1000))).unwrap()
+}
+
+/// A filter that means every session.
+pub fn everything() -> Filter {
+    Filter {
+        trash: Trash::With,
+        ..Filter::default()
+    }
+}
+
+/// The sessions of rows, in their order.
+pub fn ids(rows: &[Row]) -> Vec<SessionId> {
+    rows.iter().map(|row| row.summary.id).collect()
+}
+
+/// The sessions of that name, in the order of the answer.
+pub fn find(store: &dyn Store, lookup: &Lookup) -> Vec<SessionId> {
+    ids(&now(store.find(lookup, 1000)).unwrap())
+}
+
+/// The list row of a session.
+pub fn row(store: &dyn Store, id: SessionId) -> Row {
+    let mut rows = now(store.find(&Lookup::Id(id), 2)).unwrap();
+    assert_eq!(rows.len(), 1, "one row for session {id}");
+    rows.remove(0)
+}
+
+/// What somebody types into the search, everywhere.
+pub fn query(words: &str) -> SearchQuery {
+    SearchQuery {
+        words: Words::parse(words).unwrap(),
+        filter: Filter::default(),
+        speaker: None,
+        role: None,
+        limit: 1000,
+    }
+}
+
+/// What a query finds.
+pub fn hits(store: &dyn Store, query: &SearchQuery) -> Hits {
+    now(store.search(query, &Progress::unseen())).unwrap()
+}
+
+/// The places where words are found, sorted.
+pub fn found(store: &dyn Store, words: &str) -> Vec<(SessionId, u64)> {
+    places(&hits(store, &query(words)))
+}
+
+/// The places of hits, sorted.
+pub fn places(hits: &Hits) -> Vec<(SessionId, u64)> {
+    let mut places: Vec<_> = hits
+        .hits
+        .iter()
+        .map(|hit| (hit.session, hit.seq.0))
+        .collect();
+    places.sort_unstable();
+    places
+}
+
+/// The draft of a session.
+pub fn draft(store: &dyn Store, id: SessionId) -> Option<Draft> {
+    now(store.draft(id)).unwrap()
+}
+
+/// What a check says that changes nothing.
+pub fn look(store: &dyn Store) -> Report {
+    now(store.check(Care::Look, &Progress::unseen())).unwrap()
+}
+
+/// The store gives out exactly what the writer wrote, the hashes hold, and the row says what the log
+/// says.
+#[track_caller]
+pub fn assert_log(store: &dyn Store, writer: &Writer) {
+    let read = lines(store, writer.id);
+    let written: Vec<Line> = writer.log.iter().map(Line::from).collect();
+    assert_eq!(shown(&read), shown(&written), "the lines of {}", writer.id);
+    let log = Log::read(
+        writer.id,
+        Some(tertulia::entry::Head::START),
+        Seq::START,
+        &read,
+    );
+    assert_eq!(log.damage, []);
+    assert_eq!(log.entries, writer.log);
+    assert_eq!(
+        row(store, writer.id).summary,
+        Summary::of(writer.id, &writer.log)
+    );
+}
+
+/// Lines as text: bytes in a failed comparison help nobody.
+fn shown(lines: &[Line]) -> Vec<(u64, String)> {
+    let text = |line: &Line| match std::str::from_utf8(&line.bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => format!("not UTF-8: {:?}", line.bytes),
+    };
+    lines.iter().map(|line| (line.seq.0, text(line))).collect()
+}
+
+/// All that can be seen of a store: rows, lines and drafts.
+pub fn view(store: &dyn Store) -> Vec<(Summary, Vec<Line>, Option<Draft>)> {
+    list(store, &everything())
+        .rows
+        .into_iter()
+        .map(|row| {
+            let id = row.summary.id;
+            (row.summary, lines(store, id), draft(store, id))
+        })
+        .collect()
+}
+
+/// Nothing is wrong with the store, and deriving anew changes nothing that can be seen.
+#[track_caller]
+pub fn assert_sound(store: &dyn Store) {
+    let report = look(store);
+    assert!(report.is_clean(), "the check found {report:?}");
+    let info = now(store.info()).unwrap();
+    assert_eq!(
+        (report.sessions, report.entries),
+        (info.sessions, info.entries),
+        "what the check and the info count"
+    );
+    let before = view(store);
+    let rebuilt = now(store.rebuild(&Progress::unseen())).unwrap();
+    assert_eq!(rebuilt.sessions, info.sessions, "list rows derived anew");
+    assert_eq!(view(store), before, "a rebuild changes nothing");
+    assert!(look(store).is_clean(), "a rebuild breaks nothing");
+}

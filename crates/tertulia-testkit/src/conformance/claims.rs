@@ -1,0 +1,52 @@
+//! Who has a session open.
+
+use tertulia::store::Store;
+
+use crate::ask::{everything, list, now, row};
+use crate::clock::still_stamp;
+use crate::logs::Writer;
+
+/// One holder at a time; whoever lets go makes room.
+pub fn one_holder(store: &dyn Store) {
+    let writer = Writer::begin(store, &still_stamp(1));
+    let claim = now(store.claim(writer.id)).unwrap().unwrap();
+    assert_eq!(claim.session(), writer.id);
+    assert!(now(store.claim(writer.id)).unwrap().is_none());
+    drop(claim);
+    let again = now(store.claim(writer.id)).unwrap();
+    assert!(again.is_some());
+}
+
+/// Lists and look-ups show what is open.
+pub fn shown_in_rows(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let first = Writer::begin(store, &stamp);
+    let second = Writer::begin(store, &stamp);
+    let open = || {
+        let rows = list(store, &everything()).rows;
+        let open = rows.into_iter().filter(|row| row.open);
+        open.map(|row| row.summary.id).collect::<Vec<_>>()
+    };
+    assert_eq!(open(), []);
+    let claim = now(store.claim(first.id)).unwrap();
+    assert_eq!(open(), [first.id]);
+    assert!(row(store, first.id).open && !row(store, second.id).open);
+    drop(claim);
+    assert_eq!(open(), []);
+    assert!(!row(store, first.id).open);
+}
+
+/// Several sessions may be open at once, and appending needs no claim.
+pub fn one_per_session(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let mut first = Writer::begin(store, &stamp);
+    let second = Writer::begin(store, &stamp);
+    let claims = (
+        now(store.claim(first.id)).unwrap(),
+        now(store.claim(second.id)).unwrap(),
+    );
+    assert!(claims.0.is_some() && claims.1.is_some());
+    first.say(store, "while it is open");
+    drop(claims.1);
+    assert!(row(store, first.id).open);
+}

@@ -1,0 +1,212 @@
+//! Which sessions a filter means.
+
+use tertulia::entry::{Created, Kind};
+use tertulia::query::{Filter, Order, Trash};
+use tertulia::store::Store;
+
+use crate::ask::{everything, ids, list};
+use crate::clock::{moment, still_stamp};
+use crate::conformance::texts::ODD;
+use crate::logs::{Writer, human, renamed, restored, tagged, trashed, undone};
+
+/// Sessions that differ in one thing each; `edit` is told which one it opens.
+fn several(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
+    let stamp = still_stamp(1);
+    (0..count)
+        .map(|n| Writer::begin_with(store, &stamp, |created| edit(n, created), vec![]))
+        .collect()
+}
+
+/// Asserts that a filter means exactly these, newest first.
+#[track_caller]
+fn assert_means(store: &dyn Store, filter: &Filter, writers: &[Writer], expected: &[usize]) {
+    let expected: Vec<_> = expected.iter().map(|n| writers[*n].id).collect();
+    assert_eq!(ids(&list(store, filter).rows), expected, "{filter:?}");
+}
+
+/// Only of this project, to the letter; a session without one is of no project.
+pub fn by_project(store: &dyn Store) {
+    let projects = [Some("/a"), Some("/A"), Some("/a/b"), None, Some("/a")];
+    let writers = several(store, 5, |n, created| {
+        created.project = projects[n].map(str::to_owned);
+    });
+    let of = |project: &str| Filter {
+        project: Some(project.into()),
+        ..Filter::default()
+    };
+    assert_means(store, &of("/a"), &writers, &[4, 0]);
+    assert_means(store, &of("/A"), &writers, &[1]);
+    assert_means(store, &of("/a/"), &writers, &[]);
+    assert_means(store, &of("%"), &writers, &[]);
+    assert_means(store, &of(""), &writers, &[]);
+}
+
+/// Only of this kind, only of this team.
+pub fn by_kind_and_team(store: &dyn Store) {
+    let kinds = [Kind::Chat, Kind::Team, Kind::Pair, Kind::Team];
+    let teams = [None, Some("red"), None, Some("blue")];
+    let writers = several(store, 4, |n, created| {
+        created.kind = kinds[n];
+        created.team = teams[n].map(str::to_owned);
+    });
+    let kind = |kind| Filter {
+        kind: Some(kind),
+        ..Filter::default()
+    };
+    assert_means(store, &kind(Kind::Chat), &writers, &[0]);
+    assert_means(store, &kind(Kind::Team), &writers, &[3, 1]);
+    assert_means(store, &kind(Kind::Pair), &writers, &[2]);
+    let team = |team: &str| Filter {
+        team: Some(team.into()),
+        ..Filter::default()
+    };
+    assert_means(store, &team("red"), &writers, &[1]);
+    assert_means(store, &team("Red"), &writers, &[]);
+    // A fork is of the kind and team of its original.
+    let fork = writers[1].fork(store, 1);
+    assert_eq!(
+        ids(&list(store, &team("red")).rows),
+        [fork.id, writers[1].id]
+    );
+}
+
+/// Only with this tag, as the tags are now.
+pub fn by_tag(store: &dyn Store) {
+    let mut writers = several(store, 3, |_, _| {});
+    writers[0].append(store, vec![tagged(&["urgent", "x"], &[])]);
+    writers[1].append(store, vec![tagged(&["urgent"], &[])]);
+    writers[2].append(store, vec![tagged(&["urgently"], &[])]);
+    let tag = |tag: &str| Filter {
+        tag: Some(tag.into()),
+        ..Filter::default()
+    };
+    assert_means(store, &tag("urgent"), &writers, &[1, 0]);
+    writers[1].append(store, vec![tagged(&[], &["urgent"])]);
+    assert_means(store, &tag("urgent"), &writers, &[0]);
+    let at = writers[1].head().seq.0;
+    writers[1].append(store, vec![undone(at)]);
+    assert_means(store, &tag("urgent"), &writers, &[1, 0]);
+    assert_means(store, &tag("tags"), &writers, &[]);
+    assert_means(store, &tag("Urgent"), &writers, &[]);
+}
+
+/// Spoken in at or after the one moment and before the other.
+pub fn by_time(store: &dyn Store) {
+    // Each opening takes one second, so the nth session is of the nth second.
+    let mut writers = several(store, 4, |_, _| {});
+    let span = |since: Option<i64>, until: Option<i64>| Filter {
+        since: since.map(moment),
+        until: until.map(moment),
+        ..Filter::default()
+    };
+    assert_means(store, &span(Some(1), None), &writers, &[3, 2, 1]);
+    assert_means(store, &span(None, Some(1)), &writers, &[0]);
+    assert_means(store, &span(Some(1), Some(3)), &writers, &[2, 1]);
+    assert_means(store, &span(Some(2), Some(2)), &writers, &[]);
+    assert_means(store, &span(Some(-9), Some(9)), &writers, &[3, 2, 1, 0]);
+    writers[0].say(store, "at second 4");
+    assert_means(store, &span(Some(4), None), &writers, &[0]);
+    writers[1].append(store, vec![renamed("tidied up at second 5")]);
+    assert_means(store, &span(Some(4), None), &writers, &[0]);
+}
+
+/// Without the trash, only the trash, both.
+pub fn by_trash(store: &dyn Store) {
+    let mut writers = several(store, 3, |_, _| {});
+    writers[0].append(store, vec![trashed()]);
+    writers[2].append(store, vec![trashed()]);
+    writers[2].append(store, vec![restored()]);
+    let trash = |trash| Filter {
+        trash,
+        ..Filter::default()
+    };
+    assert_means(store, &trash(Trash::Without), &writers, &[2, 1]);
+    assert_means(store, &trash(Trash::Only), &writers, &[0]);
+    assert_means(store, &trash(Trash::With), &writers, &[2, 1, 0]);
+    // Speaking in the trash does not leave it.
+    writers[0].say(store, "still here");
+    assert_means(store, &trash(Trash::Only), &writers, &[0]);
+    assert_means(store, &trash(Trash::With), &writers, &[0, 2, 1]);
+}
+
+/// By the last change that can be taken back; sessions without one are left out.
+pub fn by_change(store: &dyn Store) {
+    let mut writers = several(store, 4, |_, _| {});
+    let changed = Filter {
+        order: Order::Changed,
+        ..everything()
+    };
+    assert_means(store, &changed, &writers, &[]);
+    writers[2].append(store, vec![renamed("first")]);
+    writers[0].append(store, vec![tagged(&["second"], &[])]);
+    writers[3].append(store, vec![trashed()]);
+    writers[2].append(store, vec![human("speaking is no change")]);
+    assert_means(store, &changed, &writers, &[3, 0, 2]);
+    let at = writers[0].head().seq.0;
+    writers[0].append(store, vec![undone(at)]);
+    assert_means(store, &changed, &writers, &[3, 2]);
+    writers[2].append(store, vec![renamed("last")]);
+    assert_means(store, &changed, &writers, &[2, 3]);
+    let live = Filter {
+        trash: Trash::Without,
+        ..changed
+    };
+    assert_means(store, &live, &writers, &[2]);
+    // What was done to the original is not the fork's to take back.
+    writers[2].fork(store, 2);
+    assert_means(store, &live, &writers, &[2]);
+}
+
+/// All wishes must be met.
+pub fn by_several(store: &dyn Store) {
+    let mut writers = several(store, 8, |n, created| {
+        created.project = Some(if n & 1 == 0 { "p" } else { "q" }.into());
+        created.kind = if n & 2 == 0 { Kind::Team } else { Kind::Chat };
+        created.team = (n & 2 == 0).then(|| "t".into());
+    });
+    for writer in &mut writers[4..] {
+        writer.append(store, vec![tagged(&["x"], &[])]);
+    }
+    let filter = Filter {
+        project: Some("p".into()),
+        kind: Some(Kind::Team),
+        team: Some("t".into()),
+        tag: Some("x".into()),
+        since: Some(moment(0)),
+        until: Some(moment(5)),
+        ..Filter::default()
+    };
+    assert_means(store, &filter, &writers, &[4]);
+    let changed = Filter {
+        order: Order::Changed,
+        ..filter
+    };
+    assert_means(store, &changed, &writers, &[4]);
+}
+
+/// Projects, teams and tags are text, not patterns and not code.
+pub fn odd_names(store: &dyn Store) {
+    let odd: Vec<&str> = ODD
+        .iter()
+        .copied()
+        .filter(|text| text.len() < 1000)
+        .collect();
+    let mut writers = several(store, odd.len(), |n, created| {
+        created.project = Some(odd[n].into());
+        created.team = Some(odd[n].into());
+    });
+    for (writer, text) in writers.iter_mut().zip(&odd) {
+        writer.append(store, vec![tagged(&[text], &[])]);
+    }
+    for (n, text) in odd.iter().enumerate() {
+        let named = |project: bool, team: bool, tag: bool| Filter {
+            project: project.then(|| (*text).to_owned()),
+            team: team.then(|| (*text).to_owned()),
+            tag: tag.then(|| (*text).to_owned()),
+            ..Filter::default()
+        };
+        assert_means(store, &named(true, false, false), &writers, &[n]);
+        assert_means(store, &named(false, true, false), &writers, &[n]);
+        assert_means(store, &named(false, false, true), &writers, &[n]);
+    }
+}

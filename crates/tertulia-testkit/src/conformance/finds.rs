@@ -1,0 +1,139 @@
+//! Looking a session up by name.
+
+use tertulia::query::Lookup;
+use tertulia::store::Store;
+
+use crate::ask::{find, ids, now};
+use crate::clock::still_stamp;
+use crate::conformance::texts::ODD;
+use crate::logs::{Writer, human, renamed, trashed, undone};
+
+fn several(store: &dyn Store, count: usize) -> Vec<Writer> {
+    let stamp = still_stamp(1);
+    (0..count).map(|_| Writer::begin(store, &stamp)).collect()
+}
+
+fn part(store: &dyn Store, part: &str) -> Vec<tertulia::id::SessionId> {
+    find(store, &Lookup::Part(part.to_owned()))
+}
+
+/// The full id names one session.
+pub fn by_id(store: &dyn Store) {
+    for writer in several(store, 5) {
+        assert_eq!(find(store, &Lookup::Id(writer.id)), [writer.id]);
+        assert_eq!(part(store, &writer.id.to_string()), [writer.id]);
+    }
+}
+
+/// A beginning of any length, over hyphens.
+pub fn by_beginning(store: &dyn Store) {
+    let writers = several(store, 20);
+    for length in 4..=36 {
+        for writer in &writers {
+            let beginning = &writer.id.to_string()[..length];
+            let mut expected: Vec<_> = writers
+                .iter()
+                .map(|writer| writer.id)
+                .filter(|id| id.to_string().starts_with(beginning))
+                .collect();
+            // Newest first.
+            expected.reverse();
+            assert_eq!(part(store, beginning), expected, "{beginning}");
+        }
+    }
+}
+
+/// An ending of any length, over hyphens: the short form that people see.
+pub fn by_ending(store: &dyn Store) {
+    let writers = several(store, 20);
+    for writer in &writers {
+        assert_eq!(part(store, &writer.id.short()), [writer.id]);
+        let text = writer.id.to_string();
+        for length in 4..=36 {
+            let found = part(store, &text[36 - length..]);
+            assert!(found.contains(&writer.id), "{}", &text[36 - length..]);
+            if length >= 8 {
+                assert_eq!(found, [writer.id]);
+            }
+        }
+    }
+}
+
+/// Digits where no id has them, hyphens where no id has them, and no digits at all.
+pub fn by_part_that_is_no_id(store: &dyn Store) {
+    let writer = several(store, 1).remove(0);
+    let text = writer.id.to_string();
+    assert_eq!(part(store, &text[10..17]), []);
+    assert_eq!(part(store, &text[..12].replace('-', "")), []);
+    assert_eq!(part(store, &format!("{}-", &text[..4])), []);
+    assert_eq!(part(store, &format!("-{}", &text[28..])), []);
+    assert_eq!(part(store, &format!("{text}0")), []);
+    assert_eq!(part(store, &format!("0{text}")), []);
+    assert_eq!(part(store, &text[..9]), [writer.id]);
+    assert_eq!(part(store, &text[23..]), [writer.id]);
+    for words in ["title", "zzzz", "%", "____", "äöü", "''''", "0x12"] {
+        assert_eq!(part(store, words), [], "{words}");
+    }
+}
+
+/// The exact title as it is now: given, derived or given back.
+pub fn by_title(store: &dyn Store) {
+    let mut writers = several(store, 3);
+    let title = |text: &str| find(store, &Lookup::Title(text.to_owned()));
+    writers[0].append(store, vec![renamed("Plans")]);
+    writers[1].append(store, vec![human("Plans for later")]);
+    assert_eq!(title("Plans"), [writers[0].id]);
+    assert_eq!(title("Plans for later"), [writers[1].id]);
+    assert_eq!(title("plans"), []);
+    assert_eq!(title("Plan%"), []);
+    assert_eq!(title(""), []);
+    writers[0].append(store, vec![renamed("Other plans")]);
+    assert_eq!(title("Plans"), []);
+    let at = writers[0].head().seq.0;
+    writers[0].append(store, vec![undone(at)]);
+    assert_eq!(title("Plans"), [writers[0].id]);
+    let fork = writers[0].fork(store, 2);
+    assert_eq!(title("Plans (fork)"), [fork.id]);
+}
+
+/// A title is text, whatever is in it.
+pub fn odd_titles(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    for text in ODD {
+        let mut writer = Writer::begin(store, &stamp);
+        writer.append(store, vec![renamed(text)]);
+        let found = find(store, &Lookup::Title((*text).to_owned()));
+        assert_eq!(found, [writer.id], "{text:?}");
+    }
+}
+
+/// What is in the trash is found by name too: how else would it be restored?
+pub fn trashed_too(store: &dyn Store) {
+    let mut writers = several(store, 2);
+    writers[0].append(store, vec![renamed("Same")]);
+    writers[1].append(store, vec![renamed("Same")]);
+    writers[0].append(store, vec![trashed()]);
+    assert_eq!(find(store, &Lookup::Id(writers[0].id)), [writers[0].id]);
+    assert_eq!(part(store, &writers[0].id.short()), [writers[0].id]);
+    assert_eq!(
+        find(store, &Lookup::Title("Same".into())),
+        [writers[1].id, writers[0].id]
+    );
+}
+
+/// Several of one name come newest first, and no more than asked for.
+pub fn several_newest_first(store: &dyn Store) {
+    let mut writers = several(store, 6);
+    for writer in &mut writers {
+        writer.append(store, vec![renamed("Same")]);
+    }
+    writers[2].say(store, "I am the newest");
+    let order = [2, 5, 4, 3, 1, 0].map(|n: usize| writers[n].id);
+    for limit in 0..=7 {
+        let rows = now(store.find(&Lookup::Title("Same".into()), limit)).unwrap();
+        assert_eq!(ids(&rows), order[..limit.min(6)]);
+        let beginning = Lookup::Part(writers[0].id.to_string()[..8].to_owned());
+        let rows = now(store.find(&beginning, limit)).unwrap();
+        assert_eq!(ids(&rows), order[..limit.min(6)]);
+    }
+}

@@ -1,0 +1,324 @@
+//! Several handles on one place, as several processes have them.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use tertulia::id::SessionId;
+use tertulia::session::Log;
+use tertulia::store::{Store, StoreError};
+
+use super::assert_not_found;
+use crate::ask::{
+    assert_log, assert_sound, draft, everything, found, ids, lines, list, now, row, view,
+};
+use crate::clock::still_stamp;
+use crate::logs::{Writer, ai, human, renamed, trashed};
+use crate::place::Place;
+
+/// What one writes the other reads at once.
+pub fn sees_appends_at_once(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    for turn in 0..5 {
+        assert_log(&*there, &writer);
+        writer.say(&*here, &format!("here {turn}"));
+        assert_log(&*there, &writer);
+        writer.append(&*there, vec![renamed(&format!("there {turn}"))]);
+        assert_log(&*here, &writer);
+    }
+}
+
+/// Who comes second is told, through whichever handle.
+pub fn conflicts_over_two(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut late = writer.clone();
+    // The other handle has looked before: what it remembers must not count.
+    assert_log(&*there, &late);
+    writer.say(&*here, "first");
+    let answer = late.try_append(&*there, vec![human("second")]);
+    assert!(
+        matches!(answer, Err(StoreError::Conflict { id, head }) if id == writer.id && head == writer.head()),
+        "{answer:?}"
+    );
+    assert_log(&*there, &writer);
+    let mut taken = Writer::named(writer.id, &still_stamp(2));
+    let answer = taken.open(&*there, |_| {}, vec![]);
+    assert!(matches!(answer, Err(StoreError::Exists(_))), "{answer:?}");
+}
+
+/// What one writes the other's search finds, whoever's index is behind.
+pub fn searches_what_the_other_wrote(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    for turn in 1..=4 {
+        writer.say(&*here, "needle");
+        assert_eq!(found(&*there, "needle").len(), turn * 2 - 1);
+        writer.say(&*there, "needle");
+        assert_eq!(found(&*here, "needle").len(), turn * 2);
+    }
+    writer.append(&*there, vec![trashed()]);
+    assert_eq!(found(&*here, "needle"), []);
+}
+
+/// What one purges is gone for the other.
+pub fn sees_purges(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    writer.say(&*here, "needle");
+    assert_eq!(found(&*there, "needle").len(), 1);
+    assert_log(&*there, &writer);
+    now(here.purge(writer.id)).unwrap();
+    assert_not_found(writer.try_append(&*there, vec![human("x")]), writer.id);
+    assert_eq!(found(&*there, "needle"), []);
+    assert_eq!(list(&*there, &everything()).rows, []);
+    let mut again = Writer::named(writer.id, &still_stamp(2));
+    again
+        .open(&*there, |_| {}, vec![human("other needle")])
+        .unwrap();
+    assert_log(&*here, &again);
+    assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
+}
+
+/// A fork may continue what another process has just said.
+pub fn forks_what_the_other_wrote(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    assert_log(&*there, &writer);
+    writer.say(&*here, "one");
+    let mut fork = writer.fork(&*there, 2);
+    fork.say(&*here, "two");
+    writer.say(&*there, "three");
+    for store in [&here, &there] {
+        assert_log(&**store, &writer);
+        assert_log(&**store, &fork);
+    }
+}
+
+/// What was half-written when a process ended is there for the next.
+pub fn drafts_survive_reopening(place: &dyn Place) {
+    let store = place.open();
+    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    writer.say(&*store, "a question");
+    let kept = writer.draft("half an ans");
+    now(store.keep_draft(writer.id, &kept)).unwrap();
+    drop(store);
+    let store = place.open();
+    assert_eq!(draft(&*store, writer.id), Some(kept));
+    writer.append(
+        &*store,
+        vec![ai("claude", "half an answer and the other half")],
+    );
+    drop(store);
+    assert_eq!(draft(&*place.open(), writer.id), None);
+}
+
+/// A draft is seen by others, and goes when any of them writes.
+pub fn drafts_of_the_other(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let kept = writer.draft("half");
+    now(here.keep_draft(writer.id, &kept)).unwrap();
+    assert_eq!(draft(&*there, writer.id), Some(kept));
+    writer.say(&*there, "never mind");
+    assert_eq!(draft(&*here, writer.id), None);
+}
+
+/// One holder over all handles, and all see that it is open.
+pub fn claims_over_two(place: &dyn Place) {
+    let (here, there) = (place.open(), place.open());
+    let writer = Writer::begin(&*here, &still_stamp(1));
+    let claim = now(here.claim(writer.id)).unwrap();
+    assert!(claim.is_some());
+    assert!(now(there.claim(writer.id)).unwrap().is_none());
+    for store in [&here, &there] {
+        assert!(row(&**store, writer.id).open);
+        assert!(list(&**store, &everything()).rows[0].open);
+    }
+    drop(claim);
+    assert!(!row(&*there, writer.id).open);
+    let claim = now(there.claim(writer.id)).unwrap();
+    assert!(claim.is_some());
+    assert!(now(here.claim(writer.id)).unwrap().is_none());
+    drop(claim);
+    assert!(!list(&*here, &everything()).rows[0].open);
+}
+
+/// Looking at a list holds nothing: a claim that nobody else has must succeed meanwhile. It takes many
+/// attempts to hit the moment in which a look would be in the way.
+pub fn claims_while_others_list(place: &dyn Place) {
+    const CLAIMS: usize = 5000;
+    let here = place.open();
+    let others = [place.open(), place.open(), place.open()];
+    let writer = Writer::begin(&*here, &still_stamp(1));
+    let done = AtomicBool::new(false);
+    let refused = thread::scope(|scope| {
+        for other in &others {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    row(&**other, writer.id);
+                }
+            });
+        }
+        // No panic here, or the others would look on for ever.
+        let claim = |_: &usize| !matches!(now(here.claim(writer.id)), Ok(Some(_)));
+        let refused = (0..CLAIMS).filter(claim).count();
+        done.store(true, Ordering::Relaxed);
+        refused
+    });
+    assert_eq!(
+        refused, 0,
+        "of {CLAIMS} claims a mere look kept so many out"
+    );
+}
+
+/// A store that is opened again is the store that was closed.
+pub fn everything_survives_reopening(place: &dyn Place) {
+    let store = place.open();
+    let stamp = still_stamp(1);
+    let mut writer = Writer::begin(&*store, &stamp);
+    writer.append(&*store, vec![human("needle"), ai("claude", "yes")]);
+    let mut fork = writer.fork(&*store, 2);
+    fork.append(&*store, vec![renamed("Fork"), human("needle")]);
+    let mut gone = Writer::begin(&*store, &stamp);
+    gone.append(&*store, vec![trashed()]);
+    let purged = Writer::begin(&*store, &stamp);
+    now(store.purge(purged.id)).unwrap();
+    let before = (view(&*store), found(&*store, "needle"));
+    let info = now(store.info()).unwrap();
+    drop(store);
+    for _ in 0..2 {
+        let store = place.open();
+        assert_eq!((view(&*store), found(&*store, "needle")), before);
+        let again = now(store.info()).unwrap();
+        assert_eq!(
+            (again.sessions, again.trashed, again.entries),
+            (info.sessions, info.trashed, info.entries)
+        );
+        assert_sound(&*store);
+    }
+}
+
+/// Two threads with a handle each. The store is made before: making it is another case.
+fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
+    let job = &job;
+    let stores = [(1, place.open()), (2, place.open())];
+    thread::scope(|scope| {
+        for (seed, store) in stores {
+            scope.spawn(move || job(&*store, seed));
+        }
+    });
+}
+
+/// Several that find no store each make the same one.
+pub fn several_make_the_store(place: &dyn Place) {
+    let ready = Barrier::new(4);
+    let ready = &ready;
+    thread::scope(|scope| {
+        for seed in 0..4 {
+            scope.spawn(move || {
+                ready.wait();
+                let store = place.open();
+                let mut writer = Writer::begin(&*store, &still_stamp(seed));
+                writer.say(&*store, "mine");
+                assert_log(&*store, &writer);
+            });
+        }
+    });
+    assert_eq!(list(&*place.open(), &everything()).rows.len(), 4);
+}
+
+/// Two that write to one session at once: each is told when the other was first, nothing is lost and
+/// nobody comes between two entries of one append.
+pub fn two_write_to_one_session(place: &dyn Place) {
+    let first = Writer::begin(&*place.open(), &still_stamp(9));
+    both(place, |store, seed| {
+        let stamp = still_stamp(seed);
+        let mut writer = Writer::named(first.id, &stamp);
+        writer.log.clone_from(&first.log);
+        for turn in 0..20 {
+            loop {
+                let words = format!("{seed}.{turn}");
+                match writer.try_append(store, vec![human(&words), ai("claude", &words)]) {
+                    Ok(_) => break,
+                    Err(StoreError::Conflict { .. }) => {
+                        let read =
+                            Log::read(first.id, None, Default::default(), &lines(store, first.id));
+                        assert_eq!(read.damage, []);
+                        writer.log = read.entries;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    });
+    let store = place.open();
+    let mut all = Writer::named(first.id, &still_stamp(3));
+    all.log = Log::read(
+        first.id,
+        None,
+        Default::default(),
+        &lines(&*store, first.id),
+    )
+    .entries;
+    assert_eq!(all.log.len(), 1 + 2 * 2 * 20);
+    assert_log(&*store, &all);
+    let said: Vec<String> = all.log[1..]
+        .iter()
+        .map(|entry| entry.message().unwrap().content.clone())
+        .collect();
+    assert!(said.chunks(2).all(|pair| pair[0] == pair[1]), "{said:?}");
+    for seed in [1, 2] {
+        let own = said
+            .iter()
+            .step_by(2)
+            .filter(|words| words.starts_with(&format!("{seed}.")));
+        let expected: Vec<_> = (0..20).map(|turn| format!("{seed}.{turn}")).collect();
+        assert!(own.eq(&expected), "the turns of {seed} in their order");
+    }
+}
+
+/// Two that write to sessions of their own never hear of each other.
+pub fn two_write_to_two_sessions(place: &dyn Place) {
+    both(place, |store, seed| {
+        let stamp = still_stamp(seed);
+        for _ in 0..5 {
+            let mut writer = Writer::begin(store, &stamp);
+            for turn in 0..5 {
+                writer.say(store, &format!("needle {turn}"));
+                now(store.keep_draft(writer.id, &writer.draft("x"))).unwrap();
+                assert!(
+                    found(store, "needle")
+                        .iter()
+                        .any(|(id, _)| *id == writer.id)
+                );
+            }
+            let fork = writer.fork(store, 3);
+            assert_log(store, &writer);
+            assert_log(store, &fork);
+            now(store.purge(writer.id)).unwrap();
+            assert_log(store, &fork);
+        }
+    });
+    let left: Vec<SessionId> = ids(&list(&*place.open(), &everything()).rows);
+    assert_eq!(left.len(), 10);
+}
+
+/// Deriving anew does not get in the way of somebody who writes.
+pub fn rebuild_beside_a_writer(place: &dyn Place) {
+    both(place, |store, seed| {
+        let mut writer = Writer::begin(store, &still_stamp(seed));
+        for turn in 0..10 {
+            writer.say(store, "needle");
+            if seed == 1 && turn % 3 == 0 {
+                now(store.rebuild(&tertulia::store::Progress::unseen())).unwrap();
+            }
+            let own = found(store, "needle")
+                .into_iter()
+                .filter(|(id, _)| *id == writer.id);
+            assert_eq!(own.count(), turn + 1);
+        }
+        assert_log(store, &writer);
+    });
+}

@@ -1,0 +1,269 @@
+//! One log: what is written is read, in order, byte for byte, and nobody comes in between.
+
+use serde_json::json;
+use tertulia::entry::Head;
+use tertulia::id::Seq;
+use tertulia::query::Lookup;
+use tertulia::store::{NewSession, Store, StoreError};
+
+use super::assert_not_found;
+use crate::ask::{assert_log, everything, find, lines, list, look, now, row};
+use crate::clock::still_stamp;
+use crate::logs::{
+    Writer, ai, calling, failed, human, renamed, restored, tagged, tool_result, trashed, undone,
+};
+
+/// What is created and appended is read back as it was written.
+pub fn round_trip_byte_for_byte(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let mut writer = Writer::begin(store, &stamp);
+    assert_log(store, &writer);
+    for turn in 0..5 {
+        writer.say(store, &format!("question {turn}"));
+        writer.append(store, vec![ai("claude", &format!("answer {turn}"))]);
+        assert_log(store, &writer);
+    }
+    let other = Writer::begin_with(store, &stamp, |_| {}, vec![human("at once")]);
+    assert_log(store, &other);
+    assert_log(store, &writer);
+}
+
+/// Any window gives the lines in it, in order, and no others.
+pub fn windows(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    for turn in 0..9 {
+        writer.say(store, &format!("turn {turn}"));
+    }
+    let all = lines(store, writer.id);
+    assert_eq!(
+        all.iter().map(|line| line.seq.0).collect::<Vec<_>>(),
+        (1..=10).collect::<Vec<_>>()
+    );
+    for after in 0..=11 {
+        for limit in 0..=12 {
+            let window = now(store.read(writer.id, Seq(after as u64), limit)).unwrap();
+            let expected: Vec<_> = all.iter().skip(after).take(limit).cloned().collect();
+            assert_eq!(window, expected, "after {after}, at most {limit}");
+        }
+    }
+}
+
+/// Numbers that no log reaches are no error: people type them.
+pub fn windows_of_extreme_size(store: &dyn Store) {
+    let writer = Writer::begin(store, &still_stamp(1));
+    let read = |after, limit| now(store.read(writer.id, Seq(after), limit)).unwrap();
+    assert_eq!(read(0, usize::MAX).len(), 1);
+    assert_eq!(read(0, 0), []);
+    assert_eq!(read(1, usize::MAX), []);
+    assert_eq!(read(i64::MAX as u64, 5), []);
+    assert_eq!(read(u64::MAX, usize::MAX), []);
+}
+
+/// Several entries of one append are all there, one after the other.
+pub fn append_of_several_is_one(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    writer.append(
+        store,
+        vec![
+            human("one"),
+            calling("claude", "read", json!({"path": "a"})),
+            tool_result("read", "two"),
+            ai("claude", "three"),
+        ],
+    );
+    assert_log(store, &writer);
+    let then: Vec<u32> = writer.log.iter().map(|entry| entry.then).collect();
+    assert_eq!(then, [0, 3, 2, 1, 0]);
+    // All or none: a second append of several from the same place leaves nothing at all.
+    let mut late = writer.clone();
+    late.log.truncate(1);
+    assert!(
+        late.try_append(store, vec![human("x"), human("y")])
+            .is_err()
+    );
+    assert_log(store, &writer);
+}
+
+/// Whoever continues from an old end is told the true one, and nothing is written.
+pub fn stale_head_is_a_conflict(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut late = writer.clone();
+    writer.append(store, vec![human("first"), ai("claude", "answer")]);
+    match late.try_append(store, vec![human("late")]) {
+        Err(StoreError::Conflict { id, head }) => {
+            assert_eq!(id, writer.id);
+            assert_eq!(head, writer.head());
+        }
+        other => panic!("expected a conflict, not {other:?}"),
+    }
+    assert_log(store, &writer);
+    // The place alone is not enough: another history of the same length is another history.
+    let same_place = Head {
+        hash: late.log[0].hash,
+        ..writer.head()
+    };
+    let entries = writer.seal(vec![human("forged")]);
+    let answer = now(store.append(writer.id, same_place, &entries));
+    assert!(
+        matches!(answer, Err(StoreError::Conflict { head, .. }) if head == writer.head()),
+        "{answer:?}"
+    );
+    // A head from the future is none either.
+    let mut ahead = writer.clone();
+    ahead.log.extend(ahead.seal(vec![human("never sent")]));
+    assert!(matches!(
+        ahead.try_append(store, vec![human("after that")]),
+        Err(StoreError::Conflict { head, .. }) if head == writer.head()
+    ));
+    assert_log(store, &writer);
+    writer.say(store, "in time");
+    assert_log(store, &writer);
+}
+
+/// A refused append changes neither row, nor draft, nor search, nor other sessions.
+pub fn conflict_leaves_everything_alone(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let mut writer = Writer::begin(store, &stamp);
+    let other = Writer::begin(store, &stamp);
+    let mut late = writer.clone();
+    writer.say(store, "first");
+    let before = list(store, &everything());
+    let late_bodies = vec![renamed("overtaken"), trashed(), human("overtaken")];
+    assert!(late.try_append(store, late_bodies).is_err());
+    assert_eq!(list(store, &everything()), before);
+    assert_eq!(crate::ask::found(store, "overtaken"), []);
+    assert_log(store, &other);
+}
+
+/// There is one answer about a session that does not exist.
+pub fn unknown_session_is_not_found(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let writer = Writer::begin(store, &stamp);
+    let mut nobody = Writer::named(stamp.session_id(), &stamp);
+    let id = nobody.id;
+    assert_not_found(now(store.read(id, Seq::START, 10)), id);
+    assert_not_found(nobody.try_append(store, vec![human("x")]), id);
+    assert_not_found(now(store.keep_draft(id, &writer.draft("x"))), id);
+    assert_not_found(now(store.draft(id)), id);
+    assert_not_found(now(store.purge(id)), id);
+    let mut origin = writer.origin(1);
+    origin.id = id;
+    assert_not_found(writer.try_fork(store, origin, |_| {}, vec![]), id);
+    assert_eq!(find(store, &Lookup::Id(id)), []);
+    assert_eq!(list(store, &everything()).rows.len(), 1);
+    assert_eq!(look(store).sessions, 1);
+}
+
+/// An id is given once: to a beginning as to a fork.
+pub fn taken_id_exists(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let mut writer = Writer::begin(store, &stamp);
+    writer.say(store, "mine");
+    let mut second = Writer::named(writer.id, &stamp);
+    let answer = second.open(store, |_| {}, vec![human("yours")]);
+    assert!(
+        matches!(answer, Err(StoreError::Exists(id)) if id == writer.id),
+        "{answer:?}"
+    );
+    let answer = now(store.create(&NewSession {
+        id: writer.id,
+        base: Some(writer.origin(1)),
+        entries: second.seal(vec![human("forked onto itself")]),
+    }));
+    assert!(
+        matches!(answer, Err(StoreError::Exists(id)) if id == writer.id),
+        "{answer:?}"
+    );
+    assert_log(store, &writer);
+}
+
+/// The row of a list is the fold of the log, whatever was appended last.
+pub fn rows_follow_every_kind_of_entry(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    let each = vec![
+        human("what is this about?"),
+        calling("claude", "look", json!({"at": ["this", {"deep": "that"}]})),
+        tool_result("look", "it is about that"),
+        ai("claude", "about that"),
+        ai("codex", "and about more"),
+        failed("claude", "it is out of breath"),
+        renamed("About that"),
+        tagged(&["b", "a"], &[]),
+        tagged(&["c"], &["b", "never had"]),
+        trashed(),
+        restored(),
+        undone(12),
+        undone(3),
+        undone(99),
+    ];
+    for body in each {
+        let kind = body.kind().to_owned();
+        writer.append(store, vec![body]);
+        assert_eq!(row(store, writer.id).summary, writer.summary(), "{kind}");
+        let listed = list(store, &everything()).rows.remove(0).summary;
+        assert_eq!(listed, writer.summary(), "listed after {kind}");
+    }
+    let summary = row(store, writer.id).summary;
+    assert_eq!(summary.title.as_deref(), Some("About that"));
+    assert_eq!(summary.tags, ["a", "c"]);
+    assert_eq!(summary.agents, ["claude", "codex"]);
+    assert_eq!(summary.messages, 5);
+    assert!(summary.trashed_at.is_some(), "the restoring was undone");
+    assert_log(store, &writer);
+}
+
+/// Every change can be taken back, and the list, the look-up and the trash see it.
+pub fn undo_of_every_change(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    writer.append(store, vec![human("derived title")]);
+    writer.append(store, vec![renamed("given title")]);
+    writer.append(store, vec![tagged(&["x"], &[])]);
+    writer.append(store, vec![trashed()]);
+    let live = |store| list(store, &Default::default()).rows.len();
+    assert_eq!(live(store), 0);
+    writer.append(store, vec![undone(5)]);
+    assert_eq!(live(store), 1);
+    writer.append(store, vec![undone(4)]);
+    assert!(row(store, writer.id).summary.tags.is_empty());
+    writer.append(store, vec![undone(3)]);
+    let title = |title: &str| find(store, &Lookup::Title(title.into()));
+    assert_eq!(title("given title"), []);
+    assert_eq!(title("derived title"), [writer.id]);
+    assert_eq!(row(store, writer.id).summary.changed_at(), None);
+    assert_log(store, &writer);
+}
+
+/// The row stays small: only so many changes are remembered, and the oldest are forgotten first.
+pub fn more_changes_than_can_be_undone(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    for turn in 0..30 {
+        writer.append(store, vec![renamed(&format!("title {turn}"))]);
+    }
+    assert_log(store, &writer);
+    for change in (2..=31).rev() {
+        writer.append(store, vec![undone(change)]);
+    }
+    assert_log(store, &writer);
+    assert_eq!(row(store, writer.id).summary.title_or_untitled(), "title 9");
+}
+
+/// What the store says of itself.
+pub fn info_counts(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let info = || now(store.info()).unwrap();
+    let counts = || (info().sessions, info().trashed, info().entries);
+    assert_eq!(counts(), (0, 0, 0));
+    assert!(!info().backend.is_empty() && !info().place.is_empty() && info().format > 0);
+    let mut first = Writer::begin(store, &stamp);
+    first.append(store, vec![human("a"), human("b")]);
+    let mut second = Writer::begin(store, &stamp);
+    assert_eq!(counts(), (2, 0, 4));
+    second.append(store, vec![trashed()]);
+    assert_eq!(counts(), (2, 1, 5));
+    // What a fork shares is there once.
+    first.fork(store, 3);
+    assert_eq!(counts(), (3, 1, 6));
+    second.append(store, vec![restored()]);
+    now(store.purge(second.id)).unwrap();
+    assert_eq!(counts(), (2, 0, 4));
+}

@@ -1,0 +1,78 @@
+//! What lies on the disk.
+
+use std::path::{Path, PathBuf};
+
+use tertulia::store::{Store, StoreResult};
+
+use crate::ask::{assert_sound, found, now};
+use crate::clock::still_stamp;
+use crate::logs::Writer;
+use crate::place::{Folder, Place};
+
+/// A word that is in no other text, so that whole pages of others do not hide it.
+const SECRET: &str = "zyzzyvaquux";
+
+const NONE: [PathBuf; 0] = [];
+
+/// The files that hold the word.
+fn holding<S, F>(folder: &Folder<F>) -> Vec<PathBuf>
+where
+    S: Store + 'static,
+    F: Fn(&Path) -> StoreResult<S> + Sync,
+{
+    folder.scratch().files_with(SECRET.as_bytes())
+}
+
+/// A purge is physical: no file holds the words any more, neither the log nor the index.
+pub fn what_is_purged_is_in_no_file<S, F>(folder: &Folder<F>)
+where
+    S: Store + 'static,
+    F: Fn(&Path) -> StoreResult<S> + Sync,
+{
+    let store = folder.open();
+    let stamp = still_stamp(1);
+    let mut kept = Writer::begin(&*store, &stamp);
+    kept.say(&*store, "something else");
+    let mut writer = Writer::begin(&*store, &stamp);
+    writer.say(&*store, SECRET);
+    now(store.keep_draft(writer.id, &writer.draft(SECRET))).unwrap();
+    assert_eq!(found(&*store, SECRET).len(), 1);
+    // Otherwise this would prove nothing.
+    assert_ne!(holding(folder), NONE);
+    now(store.purge(writer.id)).unwrap();
+    assert_eq!(holding(folder), NONE);
+    assert_sound(&*store);
+}
+
+/// Also what forks still needed when their original was purged, once they are purged themselves.
+pub fn what_was_purged_with_its_forks_is_in_no_file<S, F>(folder: &Folder<F>)
+where
+    S: Store + 'static,
+    F: Fn(&Path) -> StoreResult<S> + Sync,
+{
+    let store = folder.open();
+    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    writer.say(&*store, SECRET);
+    let fork = writer.fork(&*store, 2);
+    now(store.purge(writer.id)).unwrap();
+    now(store.purge(fork.id)).unwrap();
+    assert_eq!(holding(folder), NONE);
+    assert_sound(&*store);
+}
+
+/// The sizes are those of files.
+pub fn bytes_are_counted<S, F>(folder: &Folder<F>)
+where
+    S: Store + 'static,
+    F: Fn(&Path) -> StoreResult<S> + Sync,
+{
+    let store = folder.open();
+    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let small = now(store.info()).unwrap();
+    assert!(small.bytes > 0);
+    writer.say(&*store, &"long ".repeat(20_000));
+    let large = now(store.info()).unwrap();
+    assert!(large.bytes >= small.bytes + 100_000, "{small:?} {large:?}");
+    assert_eq!(found(&*store, "long").len(), 1);
+    assert!(now(store.info()).unwrap().index_bytes > 0);
+}

@@ -1,0 +1,373 @@
+//! Search: what is found, where, how often, and what is kept out of sight.
+
+use serde_json::json;
+use tertulia::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
+use tertulia::query::{Filter, SearchQuery, Trash};
+use tertulia::store::Store;
+use tertulia::words::highlighted;
+
+use crate::ask::{found, hits, places, query};
+use crate::clock::{moment, still_stamp};
+use crate::logs::{
+    Writer, ai, calling, failed, human, message, renamed, restored, tagged, tool_result, trashed,
+};
+
+/// One session in which each of these is a message, from place 2 on.
+fn said(store: &dyn Store, contents: &[&str]) -> Writer {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    for content in contents {
+        writer.say(store, content);
+    }
+    writer
+}
+
+/// Asserts that the words are found at exactly these places of the session.
+#[track_caller]
+fn assert_found(store: &dyn Store, writer: &Writer, words: &str, expected: &[u64]) {
+    let expected: Vec<_> = expected.iter().map(|seq| (writer.id, *seq)).collect();
+    assert_eq!(found(store, words), expected, "{words}");
+    assert_eq!(hits(store, &query(words)).total, expected.len() as u64);
+}
+
+/// All words must occur, in any order and any case.
+pub fn words_in_any_order(store: &dyn Store) {
+    assert_eq!(found(store, "anything"), []);
+    let texts = [
+        "the red house",
+        "House of RED bricks",
+        "red",
+        "rederly houses",
+    ];
+    let writer = said(store, &texts);
+    assert_found(store, &writer, "red house", &[2, 3]);
+    assert_found(store, &writer, "HOUSE red", &[2, 3]);
+    assert_found(store, &writer, "red", &[2, 3, 4]);
+    assert_found(store, &writer, "green", &[]);
+}
+
+/// A phrase occurs word by word.
+pub fn phrases(store: &dyn Store) {
+    let writer = said(store, &["the red house", "the house is red", "red, house!"]);
+    assert_found(store, &writer, "\"red house\"", &[2, 4]);
+    assert_found(store, &writer, "\"house red\"", &[]);
+    assert_found(store, &writer, "\"the house\" red", &[3]);
+}
+
+/// What must not occur.
+pub fn exclusions(store: &dyn Store) {
+    let writer = said(store, &["red house", "red car", "red house with a car"]);
+    assert_found(store, &writer, "red -car", &[2]);
+    assert_found(store, &writer, "red -house -car", &[]);
+    assert_found(store, &writer, "red -\"red car\"", &[2, 4]);
+    assert_found(store, &writer, "house -nothing", &[2, 4]);
+}
+
+/// A star stands for any ending.
+pub fn beginnings(store: &dyn Store) {
+    let writer = said(store, &["compile", "compiler errors", "recompile", "comp"]);
+    assert_found(store, &writer, "compil*", &[2, 3]);
+    assert_found(store, &writer, "comp*", &[2, 3, 5]);
+    assert_found(store, &writer, "\"compiler err\"*", &[3]);
+    assert_found(store, &writer, "compil", &[]);
+}
+
+/// Languages without spaces are found by any two neighbours.
+pub fn chinese_and_japanese(store: &dyn Store) {
+    let texts = [
+        "你好世界，今天天气很好",
+        "世上无难事",
+        "東京都の天気は晴れ",
+        "カタカナとひらがな",
+    ];
+    let writer = said(store, &texts);
+    assert_found(store, &writer, "世界", &[2]);
+    assert_found(store, &writer, "天气", &[2]);
+    assert_found(store, &writer, "今天天气", &[2]);
+    assert_found(store, &writer, "世", &[2, 3]);
+    assert_found(store, &writer, "天界", &[]);
+    assert_found(store, &writer, "天気", &[4]);
+    assert_found(store, &writer, "京都", &[4]);
+    assert_found(store, &writer, "ひらがな", &[5]);
+    assert_found(store, &writer, "カナ", &[5]);
+}
+
+/// Accents and composition make no difference.
+pub fn accents_are_folded(store: &dyn Store) {
+    let writer = said(
+        store,
+        &["Málaga", "malaga", "ma\u{301}laga", "ÉCOLE", "naïve"],
+    );
+    assert_found(store, &writer, "malaga", &[2, 3, 4]);
+    assert_found(store, &writer, "MÁLAGA", &[2, 3, 4]);
+    assert_found(store, &writer, "école", &[5]);
+    assert_found(store, &writer, "naive", &[6]);
+}
+
+/// Titles are found where they were given.
+pub fn titles(store: &dyn Store) {
+    let edit = |created: &mut Created| created.title = Some("quarterly numbers".into());
+    let mut writer = Writer::begin_with(store, &still_stamp(1), edit, vec![]);
+    writer.append(store, vec![renamed("annual numbers")]);
+    let fork = writer.fork_with(
+        store,
+        2,
+        |fork| fork.title = Some("imaginary numbers".into()),
+        vec![],
+    );
+    assert_found(store, &writer, "quarterly", &[1]);
+    assert_found(store, &writer, "annual", &[2]);
+    assert_eq!(found(store, "imaginary"), [(fork.id, 3)]);
+    let hit = hits(store, &query("annual")).hits.remove(0);
+    assert_eq!(hit.speaker, None);
+    assert_eq!(hit.title.as_deref(), Some("annual numbers"));
+}
+
+/// Tools are found by name and by the words that they were given.
+pub fn tool_calls(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    let arguments = json!({"command": "cargo nextest", "more": [1, {"deep": "submarine"}]});
+    writer.append(store, vec![calling("claude", "shell", arguments)]);
+    writer.append(store, vec![tool_result("shell", "all tests passed")]);
+    assert_found(store, &writer, "shell", &[2]);
+    assert_found(store, &writer, "nextest", &[2]);
+    assert_found(store, &writer, "submarine", &[2]);
+    assert_found(store, &writer, "passed", &[3]);
+    assert_found(store, &writer, "command", &[]);
+}
+
+/// An agent's failure is found by what went wrong.
+pub fn failures(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    writer.append(store, vec![failed("claude", "quota exhausted")]);
+    assert_found(store, &writer, "exhausted", &[2]);
+}
+
+/// Only of one speaker, by any of his names; only in one role.
+pub fn speakers_and_roles(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    let ada = Body::Message(Message {
+        speaker: Speaker {
+            id: "u-7".into(),
+            name: "ada".into(),
+            display_name: "Ada L.".into(),
+            kind: SpeakerKind::Human,
+        },
+        ..message("", SpeakerKind::Human, Role::User, "needle")
+    });
+    let rules = Body::Message(message("host", SpeakerKind::System, Role::System, "needle"));
+    writer.append(store, vec![ada, human("needle"), ai("claude", "needle")]);
+    writer.append(
+        store,
+        vec![rules, tool_result("shell", "needle"), renamed("needle")],
+    );
+    let by = |speaker: Option<&str>, role: Option<Role>| {
+        let query = SearchQuery {
+            speaker: speaker.map(str::to_owned),
+            role,
+            ..query("needle")
+        };
+        let found = hits(store, &query);
+        assert_eq!(found.total, found.hits.len() as u64);
+        places(&found)
+            .into_iter()
+            .map(|(_, seq)| seq)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(by(None, None), [2, 3, 4, 5, 6, 7]);
+    for name in ["ada", "ADA", "u-7", "Ada L."] {
+        assert_eq!(by(Some(name), None), [2], "{name}");
+    }
+    assert_eq!(by(Some("claude"), None), [4]);
+    assert_eq!(by(Some("nobody"), None), [0; 0]);
+    assert_eq!(by(None, Some(Role::User)), [2, 3]);
+    assert_eq!(by(None, Some(Role::Assistant)), [4]);
+    assert_eq!(by(None, Some(Role::System)), [5]);
+    assert_eq!(by(None, Some(Role::Tool)), [6]);
+    assert_eq!(by(Some("ada"), Some(Role::Assistant)), [0; 0]);
+}
+
+/// Sessions with one message each, opened as told.
+fn each(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
+    let stamp = still_stamp(1);
+    let opened = |n| {
+        Writer::begin_with(
+            store,
+            &stamp,
+            |created| edit(n, created),
+            vec![human("needle")],
+        )
+    };
+    (0..count).map(opened).collect()
+}
+
+/// A search in one project says how much lies in others.
+pub fn projects_and_elsewhere(store: &dyn Store) {
+    let projects = [Some("a"), Some("b"), None, Some("a"), Some("b")];
+    let mut writers = each(store, 5, |n, created| {
+        created.project = projects[n].map(str::to_owned)
+    });
+    writers[4].append(store, vec![trashed()]);
+    let in_project = |project: &str| {
+        let mut query = query("needle");
+        query.filter.project = Some(project.into());
+        let found = hits(store, &query);
+        assert_eq!(found.total, found.hits.len() as u64);
+        (places(&found), found.elsewhere)
+    };
+    assert_eq!(
+        in_project("a"),
+        (vec![(writers[0].id, 2), (writers[3].id, 2)], 2)
+    );
+    assert_eq!(in_project("b"), (vec![(writers[1].id, 2)], 3));
+    assert_eq!(in_project("c"), (vec![], 4));
+    assert_eq!(hits(store, &query("needle")).elsewhere, 0);
+    // A fork into the project brings what it shares with it.
+    let fork = writers[1].fork_with(store, 2, |fork| fork.project = Some("a".into()), vec![]);
+    let (places, elsewhere) = in_project("a");
+    assert!(places.contains(&(fork.id, 2)));
+    assert_eq!((places.len(), elsewhere), (3, 1));
+}
+
+/// Every wish of a filter narrows a search.
+pub fn every_filter(store: &dyn Store) {
+    let mut writers = each(store, 4, |n, created| {
+        created.kind = if n == 1 { Kind::Team } else { Kind::Chat };
+        created.team = (n == 1).then(|| "red".into());
+    });
+    writers[2].append(store, vec![tagged(&["x"], &[])]);
+    writers[3].append(store, vec![trashed()]);
+    let with = |edit: fn(&mut Filter)| {
+        let mut query = query("needle");
+        edit(&mut query.filter);
+        let found = places(&hits(store, &query));
+        found.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+    };
+    let id = |n: usize| writers[n].id;
+    assert_eq!(with(|_| {}), [id(0), id(1), id(2)]);
+    assert_eq!(with(|filter| filter.kind = Some(Kind::Team)), [id(1)]);
+    assert_eq!(with(|filter| filter.team = Some("red".into())), [id(1)]);
+    assert_eq!(with(|filter| filter.tag = Some("x".into())), [id(2)]);
+    // Each session took two seconds: its opening and its message.
+    assert_eq!(
+        with(|filter| filter.since = Some(moment(3))),
+        [id(1), id(2)]
+    );
+    assert_eq!(with(|filter| filter.until = Some(moment(3))), [id(0)]);
+    assert_eq!(with(|filter| filter.trash = Trash::Only), [id(3)]);
+    assert_eq!(with(|filter| filter.trash = Trash::With).len(), 4);
+}
+
+/// What is in the trash is not found until it is restored.
+pub fn trashed_are_not_found(store: &dyn Store) {
+    let mut writer = said(store, &["needle"]);
+    assert_found(store, &writer, "needle", &[2]);
+    writer.append(store, vec![trashed()]);
+    assert_found(store, &writer, "needle", &[]);
+    writer.say(store, "another needle");
+    assert_found(store, &writer, "needle", &[]);
+    writer.append(store, vec![restored()]);
+    assert_found(store, &writer, "needle", &[2, 4]);
+}
+
+/// Everything that was appended before the search is found by it.
+pub fn just_appended_is_found(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut expected = Vec::new();
+    for seq in 2..12 {
+        writer.append(store, vec![human("needle"), ai("claude", "hay")]);
+        expected.push(seq * 2 - 2);
+        assert_found(store, &writer, "needle", &expected);
+    }
+}
+
+/// A fork shows what it shares with a session in the trash.
+pub fn through_a_fork_of_a_trashed_session(store: &dyn Store) {
+    let mut writer = said(store, &["early needle", "late needle"]);
+    let middle = writer.fork(store, 2);
+    let top = middle.fork(store, 2);
+    writer.append(store, vec![trashed()]);
+    let shown = found(store, "needle");
+    assert_eq!(
+        shown.len(),
+        1,
+        "what no fork shares is in the trash: {shown:?}"
+    );
+    assert!(
+        [(middle.id, 2), (top.id, 2)].contains(&shown[0]),
+        "{shown:?}"
+    );
+    let mut middle = middle;
+    middle.append(store, vec![trashed()]);
+    assert_eq!(found(store, "needle"), [(top.id, 2)]);
+    assert_eq!(found(store, "late"), []);
+    writer.append(store, vec![restored()]);
+    assert_found(store, &writer, "needle", &[2, 3]);
+}
+
+/// What several share is found once, in the session where it was said.
+pub fn shared_entries_are_found_once(store: &dyn Store) {
+    let writer = said(store, &["needle"]);
+    let mut fork = writer.fork(store, 2);
+    let _top = fork.fork(store, 3);
+    assert_found(store, &writer, "needle", &[2]);
+    fork.say(store, "needle too");
+    assert_eq!(found(store, "needle"), [(writer.id, 2), (fork.id, 4)]);
+    assert_eq!(hits(store, &query("needle")).total, 2);
+}
+
+/// A hit says who said it, when, where, and shows the words around it.
+pub fn hits_say_where(store: &dyn Store) {
+    let mut writer = said(store, &["hay"]);
+    let long = format!("{} a needle in {}", "hay ".repeat(100), "hay ".repeat(100));
+    writer.append(store, vec![ai("claude", &long)]);
+    let mut found = hits(store, &query("needle"));
+    assert!(!found.more);
+    let hit = found.hits.remove(0);
+    assert_eq!((hit.session, hit.seq.0), (writer.id, 3));
+    assert_eq!(hit.title.as_deref(), Some("hay"));
+    assert_eq!(hit.at, writer.log[2].at);
+    assert_eq!(hit.speaker, Some(Speaker::plain("claude", SpeakerKind::Ai)));
+    assert!(
+        hit.snippet.text.contains("a needle in hay"),
+        "{:?}",
+        hit.snippet
+    );
+    assert!(hit.snippet.text.chars().count() <= 122);
+    assert!(highlighted(&hit.snippet, "<", ">").contains(" <needle> "));
+}
+
+/// Few are shown, all are counted.
+pub fn total_and_limit(store: &dyn Store) {
+    let mut writer = Writer::begin(store, &still_stamp(1));
+    writer.append(
+        store,
+        (0..300).map(|n| human(&format!("needle {n}"))).collect(),
+    );
+    for limit in [0, 1, 7, 200] {
+        let found = hits(
+            store,
+            &SearchQuery {
+                limit,
+                ..query("needle")
+            },
+        );
+        assert_eq!((found.hits.len(), found.total), (limit, 300));
+        assert!(!found.more);
+    }
+}
+
+/// The best come first, and of equals the newest.
+pub fn best_first(store: &dyn Store) {
+    let filler = "hay ".repeat(300);
+    let texts = [
+        format!("needle {filler}"),
+        "needle needle".to_owned(),
+        "needle".to_owned(),
+        "needle".to_owned(),
+    ];
+    said(store, &texts.each_ref().map(String::as_str));
+    let found = hits(store, &query("needle")).hits;
+    let order: Vec<u64> = found.iter().map(|hit| hit.seq.0).collect();
+    assert_eq!(order, [3, 5, 4, 2]);
+    assert!(found.is_sorted_by(|a, b| a.score >= b.score));
+}

@@ -1,0 +1,333 @@
+//! Bodies, sealed entries, and a writer that remembers what a log should be.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tertulia::entry::{
+    Body, Created, Entry, Failed, Forked, Head, Kind, Message, Origin, Relation, Renamed, Role,
+    Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
+};
+use tertulia::id::{EntryId, Seq, SessionId};
+use tertulia::session::Summary;
+use tertulia::stamp::Stamp;
+use tertulia::store::{Draft, NewSession, Store, StoreResult};
+use uuid::Uuid;
+
+use crate::ask::now;
+
+/// The command that made a change, where it matters to nobody which.
+pub fn operation() -> EntryId {
+    EntryId::new(Uuid::from_u128(0x0bee))
+}
+
+/// The opening of a chat about which nothing more is known.
+pub fn created(session: SessionId) -> Created {
+    Created {
+        session,
+        kind: Kind::Chat,
+        title: None,
+        team: None,
+        project: None,
+        cwd: None,
+    }
+}
+
+/// Something that a speaker said in a role.
+pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Message {
+    Message {
+        speaker: Speaker::plain(name, kind),
+        role,
+        content: content.to_owned(),
+        thread: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        usage: None,
+        model: None,
+        interrupted: false,
+    }
+}
+
+/// Something that a person said.
+pub fn human(content: &str) -> Body {
+    Body::Message(message("you", SpeakerKind::Human, Role::User, content))
+}
+
+/// Something that an agent said, with what it cost.
+pub fn ai(name: &str, content: &str) -> Body {
+    Body::Message(Message {
+        usage: Some(Usage {
+            input: 7,
+            output: 5,
+        }),
+        model: Some(format!("{name}-1")),
+        ..message(name, SpeakerKind::Ai, Role::Assistant, content)
+    })
+}
+
+/// An agent's call of a tool.
+pub fn calling(name: &str, tool: &str, arguments: Value) -> Body {
+    Body::Message(Message {
+        tool_calls: vec![ToolCall {
+            id: "call-1".into(),
+            name: tool.into(),
+            arguments,
+        }],
+        ..message(name, SpeakerKind::Ai, Role::Assistant, "")
+    })
+}
+
+/// A tool's answer.
+pub fn tool_result(tool: &str, content: &str) -> Body {
+    Body::Message(Message {
+        tool_call_id: Some("call-1".into()),
+        ..message(tool, SpeakerKind::Tool, Role::Tool, content)
+    })
+}
+
+/// A new title.
+pub fn renamed(title: &str) -> Body {
+    Body::Renamed(Renamed {
+        title: title.to_owned(),
+        operation: operation(),
+    })
+}
+
+/// Tags that come and go.
+pub fn tagged(add: &[&str], remove: &[&str]) -> Body {
+    let owned = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect();
+    Body::Tagged(Tagged {
+        add: owned(add),
+        remove: owned(remove),
+        operation: operation(),
+    })
+}
+
+/// Into the trash.
+pub fn trashed() -> Body {
+    Body::Trashed(Touched {
+        operation: operation(),
+    })
+}
+
+/// Out of the trash.
+pub fn restored() -> Body {
+    Body::Restored(Touched {
+        operation: operation(),
+    })
+}
+
+/// A change taken back.
+pub fn undone(change: u64) -> Body {
+    Body::Undone(Undone {
+        change: Seq(change),
+        operation: operation(),
+    })
+}
+
+/// An agent that could not answer.
+pub fn failed(agent: &str, message: &str) -> Body {
+    Body::Failed(Failed {
+        agent: agent.to_owned(),
+        kind: "other".into(),
+        message: message.to_owned(),
+        retry_at: None,
+    })
+}
+
+/// An entry of a type that nobody knows yet, with fields of its own, as a later version may write it.
+pub fn unknown(parent: &Head, stamp: &Stamp, kind: &str, fields: &str) -> Entry {
+    let content = format!(
+        r#"{{"v":1,"seq":{},"id":"{}","at":"{}","type":"{kind}",{fields}"#,
+        parent.seq.next(),
+        stamp.entry_id(),
+        stamp.now(),
+    );
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(parent.hash.bytes());
+    hasher.update(content.as_bytes());
+    let line = format!("{content},\"hash\":\"{}\"}}", hasher.finalize().to_hex());
+    let entry = Entry::decode(line.as_bytes()).unwrap();
+    assert!(entry.follows(parent), "the entry continues its log");
+    entry
+}
+
+/// Somebody who writes to one session and remembers what its log should be.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    /// The session.
+    pub id: SessionId,
+    /// Its log, shared beginning included.
+    pub log: Vec<Entry>,
+    stamp: Stamp,
+}
+
+impl Writer {
+    /// Begins a chat.
+    pub fn begin(store: &dyn Store, stamp: &Stamp) -> Writer {
+        Writer::begin_with(store, stamp, |_| {}, vec![])
+    }
+
+    /// Begins a session whose opening is edited, with more entries in the same append.
+    pub fn begin_with(
+        store: &dyn Store,
+        stamp: &Stamp,
+        edit: impl FnOnce(&mut Created),
+        more: Vec<Body>,
+    ) -> Writer {
+        let mut writer = Writer::named(stamp.session_id(), stamp);
+        writer.open(store, edit, more).unwrap();
+        writer
+    }
+
+    /// A writer of a session that does not exist yet.
+    pub fn named(id: SessionId, stamp: &Stamp) -> Writer {
+        Writer {
+            id,
+            log: Vec::new(),
+            stamp: stamp.clone(),
+        }
+    }
+
+    /// Creates the session of a writer that has written nothing.
+    pub fn open(
+        &mut self,
+        store: &dyn Store,
+        edit: impl FnOnce(&mut Created),
+        more: Vec<Body>,
+    ) -> StoreResult<()> {
+        let mut opening = created(self.id);
+        edit(&mut opening);
+        let mut bodies = vec![Body::Created(opening)];
+        bodies.extend(more);
+        let entries = self.seal(bodies);
+        let head = now(store.create(&NewSession {
+            id: self.id,
+            base: None,
+            entries: entries.clone(),
+        }))?;
+        self.log = entries;
+        assert_eq!(head, self.head(), "create gives the end of the log");
+        Ok(())
+    }
+
+    /// Where the log ends.
+    pub fn head(&self) -> Head {
+        self.log.last().map_or(Head::START, Entry::head)
+    }
+
+    /// What would be appended next.
+    pub fn seal(&self, bodies: Vec<Body>) -> Vec<Entry> {
+        let unsealed = bodies.into_iter().map(|body| Unsealed {
+            id: self.stamp.entry_id(),
+            at: self.stamp.now(),
+            body,
+            redacted: BTreeMap::new(),
+        });
+        Entry::seal(&self.head(), unsealed.collect()).unwrap()
+    }
+
+    /// Appends bodies in one append, or says why not.
+    pub fn try_append(&mut self, store: &dyn Store, bodies: Vec<Body>) -> StoreResult<Head> {
+        self.append_sealed(store, self.seal(bodies))
+    }
+
+    /// Appends entries as they are, or says why not.
+    pub fn append_sealed(&mut self, store: &dyn Store, entries: Vec<Entry>) -> StoreResult<Head> {
+        let head = now(store.append(self.id, self.head(), &entries))?;
+        self.log.extend(entries);
+        assert_eq!(head, self.head(), "append gives the end of the log");
+        Ok(head)
+    }
+
+    /// Appends bodies in one append.
+    #[track_caller]
+    pub fn append(&mut self, store: &dyn Store, bodies: Vec<Body>) {
+        self.try_append(store, bodies).unwrap();
+    }
+
+    /// Appends what a person says.
+    #[track_caller]
+    pub fn say(&mut self, store: &dyn Store, content: &str) {
+        self.append(store, vec![human(content)]);
+    }
+
+    /// The entry at a place, as a fork names it.
+    pub fn origin(&self, at: u64) -> Origin {
+        let entry = &self.log[usize::try_from(at).unwrap() - 1];
+        Origin {
+            id: self.id,
+            seq: entry.seq,
+            hash: entry.hash,
+        }
+    }
+
+    /// Forks the session after the entry at a place.
+    pub fn fork(&self, store: &dyn Store, at: u64) -> Writer {
+        self.fork_with(store, at, |_| {}, vec![])
+    }
+
+    /// Forks the session with an edited opening and more entries in the same append.
+    pub fn fork_with(
+        &self,
+        store: &dyn Store,
+        at: u64,
+        edit: impl FnOnce(&mut Forked),
+        more: Vec<Body>,
+    ) -> Writer {
+        self.try_fork(store, self.origin(at), edit, more).unwrap()
+    }
+
+    /// Forks the session from an origin that may be wrong.
+    pub fn try_fork(
+        &self,
+        store: &dyn Store,
+        from: Origin,
+        edit: impl FnOnce(&mut Forked),
+        more: Vec<Body>,
+    ) -> StoreResult<Writer> {
+        let shared = usize::try_from(from.seq.0).unwrap().min(self.log.len());
+        let mut fork = Writer {
+            id: self.stamp.session_id(),
+            log: self.log[..shared].to_vec(),
+            stamp: self.stamp.clone(),
+        };
+        let mut opening = Forked {
+            session: fork.id,
+            from: from.clone(),
+            relation: Relation::Fork,
+            title: None,
+            project: None,
+            cwd: None,
+        };
+        edit(&mut opening);
+        let mut bodies = vec![Body::Forked(opening)];
+        bodies.extend(more);
+        let entries = fork.seal(bodies);
+        let head = now(store.create(&NewSession {
+            id: fork.id,
+            base: Some(from),
+            entries: entries.clone(),
+        }))?;
+        fork.log.extend(entries);
+        assert_eq!(head, fork.head(), "create gives the end of the log");
+        Ok(fork)
+    }
+
+    /// The draft of an answer to the last entry.
+    pub fn draft(&self, content: &str) -> Draft {
+        Draft {
+            after: self.head(),
+            id: self.stamp.entry_id(),
+            at: self.stamp.now(),
+            speaker: Speaker::plain("claude", SpeakerKind::Ai),
+            model: Some("claude-1".into()),
+            thread: None,
+            content: content.to_owned(),
+        }
+    }
+
+    /// What a list should show.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self.id, &self.log)
+    }
+}

@@ -1,0 +1,138 @@
+//! The store as it should be: a vector of entries per session, and every answer by looking at all.
+
+use std::collections::HashSet;
+
+use tertulia::entry::{Entry, Hash, Head};
+use tertulia::id::{Seq, SessionId};
+use tertulia::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
+use tertulia::session::{Line, Summary};
+use tertulia::store::Draft;
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// Whether it has not been purged.
+    pub alive: bool,
+    /// Its log, shared beginning included.
+    pub log: Vec<Entry>,
+    /// What was last kept as its draft.
+    pub draft: Option<Draft>,
+}
+
+impl Session {
+    /// What a list should show.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self.id, &self.log)
+    }
+
+    /// Where its log ends.
+    pub fn head(&self) -> Head {
+        self.log.last().map_or(Head::START, Entry::head)
+    }
+
+    /// The draft, if it still answers the end of the log.
+    pub fn valid_draft(&self) -> Option<Draft> {
+        let head = self.head();
+        self.draft.clone().filter(|draft| draft.after == head)
+    }
+}
+
+/// All sessions, in the order of their making, purged ones included.
+#[derive(Clone, Debug, Default)]
+pub struct Plain {
+    /// The sessions.
+    pub sessions: Vec<Session>,
+}
+
+impl Plain {
+    /// The sessions that are there.
+    pub fn alive(&self) -> impl Iterator<Item = &Session> {
+        self.sessions.iter().filter(|session| session.alive)
+    }
+
+    /// The rows that a filter means, in its order.
+    pub fn rows(&self, filter: &Filter) -> Vec<Summary> {
+        let mut rows: Vec<Summary> = self
+            .alive()
+            .map(Session::summary)
+            .filter(|summary| filter.matches(summary))
+            .collect();
+        rows.sort_by_key(|summary| std::cmp::Reverse((filter.sort_key(summary), summary.id)));
+        rows
+    }
+
+    /// What the filter's project and the trash keep out of sight.
+    pub fn hidden(&self, filter: &Filter) -> Hidden {
+        let mut hidden = Hidden::default();
+        for summary in self.alive().map(Session::summary) {
+            let trashed = summary.trashed_at.is_some();
+            let wanted = match filter.trash {
+                Trash::Without => !trashed,
+                Trash::Only => trashed,
+                Trash::With => true,
+            };
+            let here = filter.project.is_none() || filter.project == summary.project;
+            hidden.elsewhere += u64::from(wanted && !here);
+            hidden.trashed += u64::from(filter.trash == Trash::Without && trashed && here);
+        }
+        hidden
+    }
+
+    /// The rows of that name, newest first.
+    pub fn named(&self, lookup: &Lookup) -> Vec<Summary> {
+        let everything = Filter {
+            trash: Trash::With,
+            ..Filter::default()
+        };
+        let mut rows = self.rows(&everything);
+        rows.retain(|summary| lookup.matches(summary));
+        rows
+    }
+
+    /// A piece of a session's log.
+    pub fn lines(session: &Session, after: Seq, limit: usize) -> Vec<Line> {
+        let later = session.log.iter().filter(|entry| entry.seq > after);
+        later.take(limit).map(Line::from).collect()
+    }
+
+    /// Every entry that somebody can read, once.
+    pub fn entries(&self) -> Vec<&Entry> {
+        let mut seen: HashSet<Hash> = HashSet::new();
+        self.alive()
+            .flat_map(|session| &session.log)
+            .filter(|entry| seen.insert(entry.hash))
+            .collect()
+    }
+
+    /// The entries that a search finds, each with the sessions that may show it, and how many of them
+    /// only the filter's project hides.
+    pub fn found(&self, query: &SearchQuery) -> (Vec<(&Entry, Vec<SessionId>)>, u64) {
+        let everywhere = Filter {
+            project: None,
+            ..query.filter.clone()
+        };
+        let mut found = Vec::new();
+        let mut elsewhere = 0;
+        for entry in self.entries() {
+            if !query.admits(entry) || !query.words.matches(&entry.body.searchable()) {
+                continue;
+            }
+            let owners = |filter: &Filter| {
+                self.alive()
+                    .filter(|session| session.log.iter().any(|own| own.hash == entry.hash))
+                    .filter(|session| filter.matches(&session.summary()))
+                    .map(|session| session.id)
+                    .collect::<Vec<_>>()
+            };
+            let shown = owners(&query.filter);
+            if !shown.is_empty() {
+                found.push((entry, shown));
+            } else if !owners(&everywhere).is_empty() {
+                elsewhere += 1;
+            }
+        }
+        (found, elsewhere)
+    }
+}

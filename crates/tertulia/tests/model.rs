@@ -1,0 +1,8 @@
+//! Random histories on every backend and on plain vectors: one line per backend.
+
+use tertulia::store::sqlite::SqliteStore;
+use tertulia_testkit::model_suite;
+use tertulia_testkit::place::Folder;
+
+model_suite!(sqlite, place: || Folder::new(|folder| SqliteStore::open(&folder.join("tertulia.db"))));
+model_suite!(sqlite_in_memory, memory: SqliteStore::in_memory);
