@@ -278,8 +278,7 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
 }
 
 fn write_batch(transaction: &Connection, source: u64, batch: &Batch) -> rusqlite::Result<()> {
-    let mut insert =
-        transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
+    let mut insert = transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
     for (document, text) in &batch.documents {
         insert.execute(params![document.cast_signed(), words::indexable(text)])?;
     }

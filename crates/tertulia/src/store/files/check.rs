@@ -46,6 +46,10 @@ impl FilesEngine {
             let note = format!("{} does not belong to the store", path.display());
             findings.report.notes.push(note);
         }
+        for (folder, reason) in &walk.unreadable {
+            let fault = format!("{} cannot be read: {reason}", folder.display());
+            findings.report.faults.push(fault);
+        }
         for double in walk.doubles {
             let fault = format!(
                 "{} is a second log of session {}",
@@ -129,10 +133,17 @@ impl FilesEngine {
             seq: origin.seq,
             hash: origin.hash,
         };
-        let head = match self.base_path(origin)? {
-            Some(base) => self.head_at(&base, origin.seq)?,
+        let base = self.base_path(origin)?;
+        let head = match &base {
+            Some(base) => self.head_at(base, origin.seq)?,
             None => None,
         };
+        if head.is_none()
+            && let Some(base) = base.as_deref().and_then(LogName::parse)
+        {
+            // It ends too early: a repair fills it up to where its fork begins.
+            findings.damaged.insert((base.id, base.husk));
+        }
         let fault = match head {
             Some(head) if head == said => return Ok(head),
             Some(_) => "the session that it continues is another at that place",

@@ -146,6 +146,7 @@ impl FilesEngine {
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             return Ok(None);
         };
+        let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
         let continued = stored.filter(|stored| {
             stored.stamp.size < stamp.size
                 && stored.folded <= tail.end
@@ -159,7 +160,12 @@ impl FilesEngine {
             };
             (stored.base, stored.summary, from)
         } else {
-            let base = log::opening(&file, tail.end).map_err(say)?.origin;
+            let opening = log::opening(&file, tail.end).map_err(say)?;
+            let base = match opening.entry {
+                Some(_) => opening.origin,
+                // What a damaged line said may still be known from before.
+                None => opening.origin.or(base_before),
+            };
             let start = match &base {
                 Some(origin) => self.summary_at(origin)?,
                 None => None,

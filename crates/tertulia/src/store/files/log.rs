@@ -307,7 +307,11 @@ pub(super) fn each_line(
     let mut waiting = lines.next()?;
     while let Some((_, bytes)) = waiting {
         let following = lines.next()?;
-        let seq = place_after(before, &bytes, following.as_ref().map(|(_, line)| &line[..]));
+        let seq = place_after(
+            before,
+            &bytes,
+            following.as_ref().map(|(_, line)| &line[..]),
+        );
         if !visit(Line { seq, bytes }) {
             break;
         }
@@ -437,7 +441,14 @@ mod tests {
 
     #[test]
     fn any_bytes_have_an_end() {
-        for content in [&b""[..], b"\n", b"x", b"x\n\0\0", &[0; 20_000], &[b'\n'; 20_000]] {
+        for content in [
+            &b""[..],
+            b"\n",
+            b"x",
+            b"x\n\0\0",
+            &[0; 20_000],
+            &[b'\n'; 20_000],
+        ] {
             let tail = Tail::of(&log(content)).unwrap();
             assert!(tail.end <= tail.size);
         }

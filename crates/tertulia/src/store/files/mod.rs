@@ -12,9 +12,10 @@
 //!
 //! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
 //! `open` (the marker), `names` (which file is whose), `log` (the bytes of one log), `engine` (create,
-//! append, read, drafts), `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
+//! read, drafts), `append`, `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
 //! `repair`.
 
+mod append;
 mod catalogue;
 mod check;
 mod engine;
@@ -71,10 +72,7 @@ impl FilesStore {
     async fn patient(&self) -> StoreResult<&Worker<FilesEngine>> {
         self.patient
             .get_or_try_init(|| async {
-                Worker::start(
-                    "tertulia-search",
-                    FilesEngine::new(&self.dir, &self.claims),
-                )
+                Worker::start("tertulia-search", FilesEngine::new(&self.dir, &self.claims))
             })
             .await
     }

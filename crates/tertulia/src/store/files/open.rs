@@ -72,7 +72,10 @@ fn read_marker(dir: &Path) -> StoreResult<bool> {
     }
     match serde_json::from_slice::<Marker>(&content) {
         Ok(marker) if marker.backend == BACKEND => Ok(true),
-        Ok(_) => Err(not_a_store(dir, "its tertulia-store.json names another backend")),
+        Ok(_) => Err(not_a_store(
+            dir,
+            "its tertulia-store.json names another backend",
+        )),
         Err(_) => Err(not_a_store(dir, "its tertulia-store.json is not readable")),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A document's number is the log's number in the catalogue and the entry's place: `no << 32 | seq`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map};
 use std::fs::File;
 
 use super::catalogue::Numbered;
@@ -142,7 +142,9 @@ impl FilesEngine {
             || self
                 .open_numbered((log.id, log.husk))
                 .and_then(|(file, size)| {
-                    log::own_entry(&file, size, Seq(reached.upto)).ok().flatten()
+                    log::own_entry(&file, size, Seq(reached.upto))
+                        .ok()
+                        .flatten()
                 })
                 .is_some_and(|entry| entry.hash == reached.mark)
     }
@@ -286,10 +288,9 @@ impl FilesEngine {
             if !passed.insert(key) {
                 continue;
             }
-            if !met.summaries.contains_key(&key) {
+            if let hash_map::Entry::Vacant(unknown) = met.summaries.entry(key) {
                 let found = self.catalogue()?.record(key.0, key.1)?;
-                met.summaries
-                    .insert(key, found.map(|(_, record)| record.summary));
+                unknown.insert(found.map(|(_, record)| record.summary));
             }
             if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| !key.1) {
                 if filter.matches(summary) {
