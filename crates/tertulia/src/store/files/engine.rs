@@ -203,7 +203,11 @@ impl FilesEngine {
         limit: usize,
     ) -> StoreResult<Vec<Line>> {
         let path = self.live(id)?;
-        let owner = open_owner(&path, Seq(u64::MAX))?;
+        let owner = match open_owner(&path, Seq(u64::MAX)) {
+            // Purged since we looked.
+            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            owner => owner?,
+        };
         if owner.end == 0 {
             return Err(StoreError::NotFound(id));
         }

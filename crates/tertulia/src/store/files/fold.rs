@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::catalogue::{Catalogue, FileStamp, Record};
 use super::engine::{FilesEngine, open_log};
@@ -33,7 +34,7 @@ impl FilesEngine {
         if self.catalogue.is_none() {
             let folder = self.dir.join(names::INDEX_FOLDER);
             let opened = place::make_folder(&folder)
-                .and_then(|()| Catalogue::open(Some(&folder.join("catalogue.db"))));
+                .and_then(|()| patiently(|| Catalogue::open(Some(&folder.join("catalogue.db")))));
             match opened {
                 Ok(catalogue) => self.catalogue = Some(catalogue),
                 Err(_) => self.derive_in_memory()?,
@@ -255,6 +256,17 @@ impl FilesEngine {
         }
         Ok(None)
     }
+}
+
+/// Opens derived data that somebody else may be making at this moment: SQLite does not wait for that.
+pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
+    for _ in 0..100 {
+        match open() {
+            Err(StoreError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened,
+        }
+    }
+    open()
 }
 
 /// Whether the log still has the entry up to which it was folded.

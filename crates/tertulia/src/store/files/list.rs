@@ -103,7 +103,11 @@ impl FilesEngine {
         {
             return Ok(Some(record.summary.clone()));
         }
-        let folded = self.fold(log, stored)?;
+        let folded = match self.fold(log, stored) {
+            // Purged since we looked.
+            Err(_) if !log.path.exists() => None,
+            folded => folded?,
+        };
         Ok(folded.map(|folded| folded.record.summary))
     }
 

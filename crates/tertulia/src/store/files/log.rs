@@ -16,7 +16,7 @@ use crate::session::Line;
 /// How much is read at once while looking for a line's end.
 const CHUNK: u64 = 8192;
 /// Bisecting ends where reading on is as cheap.
-const NEAR: u64 = 64 * 1024;
+const NEAR: u64 = 16 * 1024;
 /// No log has so many entries: a place further off than this is a damaged number.
 const FARTHEST: u64 = 4_000_000;
 /// A last line has no following one to bear it out: it may skip so many places and no more.

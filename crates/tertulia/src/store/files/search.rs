@@ -7,6 +7,7 @@ use std::fs::File;
 
 use super::catalogue::Numbered;
 use super::engine::{FilesEngine, open_log};
+use super::fold::patiently;
 use super::log;
 use super::names;
 use crate::entry::{Entry, Hash, Head};
@@ -43,7 +44,8 @@ impl FilesEngine {
         }
         let path = self.dir.join(names::INDEX_FOLDER).join("search.db");
         let in_memory = self.catalogue()?.is_in_memory();
-        Index::open((!in_memory).then_some(path.as_path())).or_else(|_| Index::open(None))
+        patiently(|| Index::open((!in_memory).then_some(path.as_path())))
+            .or_else(|_| Index::open(None))
     }
 
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
