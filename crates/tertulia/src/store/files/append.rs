@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::engine::{FilesEngine, as_lines};
+use super::engine::{FilesEngine, as_lines, is_whole};
 use super::log::{self, Last, Tail};
 use super::names::with_suffix;
 use crate::entry::{Entry, Head};
@@ -34,6 +34,7 @@ impl FilesEngine {
         after: Head,
         entries: &[Entry],
     ) -> StoreResult<Head> {
+        is_whole(entries)?;
         let mut log = self.locked_log(id)?;
         let appended = append_to(&mut log, id, after, entries);
         let _ = log.file.unlock();

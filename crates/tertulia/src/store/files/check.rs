@@ -173,7 +173,7 @@ impl FilesEngine {
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let tail = tail_at_rest(&file).map_err(say)?;
+        let tail = tail_at_rest(&file, log.husk).map_err(say)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
@@ -205,9 +205,9 @@ impl FilesEngine {
 }
 
 /// The end of a log while nobody is in the middle of an append.
-fn tail_at_rest(file: &File) -> std::io::Result<Tail> {
+fn tail_at_rest(file: &File, husk: bool) -> std::io::Result<Tail> {
     let locked = file.lock_shared().is_ok();
-    let tail = Tail::of(file);
+    let tail = Tail::of_log(file, husk);
     if locked {
         let _ = file.unlock();
     }

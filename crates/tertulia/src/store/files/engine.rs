@@ -93,6 +93,7 @@ impl FilesEngine {
         let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
             return Err(StoreError::Refused("a session begins with an entry".into()));
         };
+        is_whole(&new.entries)?;
         let _held = self.hold_structure()?;
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
             self.make_way(new.id, &path)?;
@@ -188,7 +189,7 @@ impl FilesEngine {
     /// Where a log ends, if its last line can be read.
     fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
         let tail = File::open(path)
-            .and_then(|file| Tail::of(&file))
+            .and_then(|file| Tail::of_log(&file, names::is_husk(path)))
             .map_err(|error| place::trouble(path, "cannot read", error))?;
         Ok(match tail.last {
             Last::Entry(head) => Some(head),
@@ -298,6 +299,17 @@ impl FilesEngine {
     }
 }
 
+/// A last entry that announces more would be taken for the rest of a cut-off append.
+pub(super) fn is_whole(entries: &[Entry]) -> StoreResult<()> {
+    match entries.last() {
+        Some(last) if last.then > 0 => Err(StoreError::Refused(format!(
+            "entry {} announces {} more that are not there",
+            last.seq, last.then
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Entries as they stand in the file.
 pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
     let size = entries.iter().map(|entry| entry.line().len() + 1).sum();
@@ -349,7 +361,8 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
 
 fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
     let (file, _) = open_log(path)?;
-    let tail = Tail::of(&file).map_err(|error| place::trouble(path, "cannot read", error))?;
+    let tail = Tail::of_log(&file, names::is_husk(path))
+        .map_err(|error| place::trouble(path, "cannot read", error))?;
     Ok(Owner {
         path: path.to_owned(),
         file,

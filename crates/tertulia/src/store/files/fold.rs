@@ -143,7 +143,7 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
-        let tail = Tail::of(&file).map_err(say)?;
+        let tail = Tail::of_log(&file, log.husk).map_err(say)?;
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             return Ok(None);
         };

@@ -41,8 +41,9 @@ pub(super) enum Last {
 }
 
 impl Tail {
-    /// Looks at a log's end, reading little more than its last line.
-    pub(super) fn of(file: &File) -> io::Result<Tail> {
+    /// Looks at a log's end, reading little more than its last line. A husk may end in the middle of an
+    /// append, where the last fork left it: it was written as a whole, all of it counts.
+    pub(super) fn of_log(file: &File, husk: bool) -> io::Result<Tail> {
         let size = file.metadata()?.len();
         let mut end = end_of_lines(file, size)?;
         loop {
@@ -52,7 +53,7 @@ impl Tail {
             }
             let (start, line) = line_before(file, end)?;
             let last = match Entry::decode(&line) {
-                Ok(entry) if entry.then > 0 => {
+                Ok(entry) if entry.then > 0 && !husk => {
                     end = start_of_append(file, start, entry.then)?;
                     continue;
                 }
@@ -61,6 +62,11 @@ impl Tail {
             };
             return Ok(Tail { end, size, last });
         }
+    }
+
+    /// The end of the log of a live session.
+    pub(super) fn of(file: &File) -> io::Result<Tail> {
+        Tail::of_log(file, false)
     }
 
     pub(super) fn is_torn(&self) -> bool {

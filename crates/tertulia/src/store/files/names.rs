@@ -63,6 +63,11 @@ pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
     format!("{ms}-{id}.{LIVE}")
 }
 
+/// Whether only forks need the log of this name.
+pub(super) fn is_husk(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == HUSK)
+}
+
 /// The same log when only forks need it.
 pub(super) fn husk_of(path: &Path) -> PathBuf {
     path.with_extension(HUSK)
