@@ -46,6 +46,10 @@ impl FilesEngine {
             let note = format!("{} does not belong to the store", path.display());
             findings.report.notes.push(note);
         }
+        for (folder, reason) in &walk.unreadable {
+            let fault = format!("{} cannot be read: {reason}", folder.display());
+            findings.report.faults.push(fault);
+        }
         for double in walk.doubles {
             let fault = format!(
                 "{} is a second log of session {}",
@@ -129,10 +133,17 @@ impl FilesEngine {
             seq: origin.seq,
             hash: origin.hash,
         };
-        let head = match self.base_path(origin)? {
-            Some(base) => self.head_at(&base, origin.seq)?,
+        let base = self.base_path(origin)?;
+        let head = match &base {
+            Some(base) => self.head_at(base, origin.seq)?,
             None => None,
         };
+        if head.is_none()
+            && let Some(base) = base.as_deref().and_then(LogName::parse)
+        {
+            // It ends too early: a repair fills it up to where its fork begins.
+            findings.damaged.insert((base.id, base.husk));
+        }
         let fault = match head {
             Some(head) if head == said => return Ok(head),
             Some(_) => "the session that it continues is another at that place",
@@ -162,7 +173,7 @@ impl FilesEngine {
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let tail = tail_at_rest(&file).map_err(say)?;
+        let tail = tail_at_rest(&file, log.husk).map_err(say)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
@@ -194,9 +205,9 @@ impl FilesEngine {
 }
 
 /// The end of a log while nobody is in the middle of an append.
-fn tail_at_rest(file: &File) -> std::io::Result<Tail> {
+fn tail_at_rest(file: &File, husk: bool) -> std::io::Result<Tail> {
     let locked = file.lock_shared().is_ok();
-    let tail = Tail::of(file);
+    let tail = Tail::of_log(file, husk);
     if locked {
         let _ = file.unlock();
     }

@@ -1,17 +1,17 @@
-//! What is done with logs: create, append, read, drafts.
+//! What is done with logs: create, read, drafts.
 //!
 //! An append takes the system's lock on the log itself. Making, purging and repairing logs also take
 //! the lock on the marker: a fork must not be made of what is just being purged.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::append::OpenLog;
 use super::catalogue::Catalogue;
 use super::log::{self, Last, Tail};
-use super::names::{self, Names, with_suffix};
+use super::names::{self, Names, Walk, with_suffix};
 use crate::entry::{Entry, Head, Origin};
 use crate::id::{Seq, SessionId};
 use crate::session::Line;
@@ -19,27 +19,15 @@ use crate::store::claims::Claims;
 use crate::store::index::Index;
 use crate::store::{Draft, NewSession, StoreError, StoreResult, place};
 
-/// So many logs stay open for appending.
-const KEPT_OPEN: usize = 16;
-
 /// Everything that works on the folder.
 #[derive(Debug)]
 pub(super) struct FilesEngine {
     pub(super) dir: PathBuf,
     pub(super) claims: Claims,
     pub(super) names: Names,
-    open: HashMap<SessionId, OpenLog>,
+    pub(super) open: HashMap<SessionId, OpenLog>,
     pub(super) catalogue: Option<Catalogue>,
     pub(super) index: Option<Index>,
-}
-
-/// A log that was appended to, and how it ended then.
-#[derive(Debug)]
-struct OpenLog {
-    path: PathBuf,
-    file: File,
-    size: u64,
-    head: Head,
 }
 
 /// A lock that is let go when dropped.
@@ -105,6 +93,7 @@ impl FilesEngine {
         let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
             return Err(StoreError::Refused("a session begins with an entry".into()));
         };
+        is_whole(&new.entries)?;
         let _held = self.hold_structure()?;
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
             self.make_way(new.id, &path)?;
@@ -165,15 +154,22 @@ impl FilesEngine {
     /// the hash tells which is meant.
     pub(super) fn base_path(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
         let (live, husk) = self.names.either(&self.dir, origin.id)?;
-        let (Some(live), Some(husk)) = (&live, &husk) else {
-            return Ok(live.or(husk));
+        let Some(live) = live else {
+            return Ok(husk);
         };
-        let entry = open_log(live).and_then(|(file, size)| {
-            log::own_entry(&file, size, origin.seq)
-                .map_err(|error| place::trouble(live, "cannot read", error))
-        })?;
-        let is_live = entry.is_some_and(|entry| entry.hash == origin.hash);
-        Ok(Some(if is_live { live } else { husk }.clone()))
+        let (file, size) = open_log(&live)?;
+        let entry = log::own_entry(&file, size, origin.seq)
+            .map_err(|error| place::trouble(&live, "cannot read", error))?;
+        let husk = match (&entry, husk) {
+            (Some(entry), _) if entry.hash == origin.hash => return Ok(Some(live)),
+            // Perhaps it was made anew by somebody else, beside a husk that we have not seen yet.
+            (Some(_), None) => {
+                self.names.take(&Walk::of(&self.dir)?);
+                self.names.either(&self.dir, origin.id)?.1
+            }
+            (_, husk) => husk,
+        };
+        Ok(Some(husk.unwrap_or(live)))
     }
 
     /// The head of a log as it was at an earlier entry, through its bases.
@@ -193,65 +189,12 @@ impl FilesEngine {
     /// Where a log ends, if its last line can be read.
     fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
         let tail = File::open(path)
-            .and_then(|file| Tail::of(&file))
+            .and_then(|file| Tail::of_log(&file, names::is_husk(path)))
             .map_err(|error| place::trouble(path, "cannot read", error))?;
         Ok(match tail.last {
             Last::Entry(head) => Some(head),
             Last::Nothing | Last::Damaged(_) => None,
         })
-    }
-
-    pub(super) fn append(
-        &mut self,
-        id: SessionId,
-        after: Head,
-        entries: &[Entry],
-    ) -> StoreResult<Head> {
-        let mut log = self.locked_log(id)?;
-        let appended = append_to(&mut log, id, after, entries);
-        let _ = log.file.unlock();
-        // After an error nothing is known of the file's end.
-        let head = appended?;
-        self.keep_open(id, log);
-        let _ = fs::remove_file(self.draft_path(id));
-        Ok(head)
-    }
-
-    /// The session's log, locked. It may be replaced or removed while we wait: a lock on a file
-    /// without a name keeps nobody out.
-    fn locked_log(&mut self, id: SessionId) -> StoreResult<OpenLog> {
-        loop {
-            let log = match self.open.remove(&id) {
-                Some(log) => log,
-                None => {
-                    let path = self.live(id)?;
-                    match open_for_append(&path) {
-                        Ok(file) => OpenLog {
-                            path,
-                            file,
-                            size: 0,
-                            head: Head::START,
-                        },
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                        Err(error) => return Err(place::trouble(&path, "cannot open", error)),
-                    }
-                }
-            };
-            log.file
-                .lock()
-                .map_err(|error| place::trouble(&log.path, "cannot lock", error))?;
-            if has_its_name(&log) {
-                return Ok(log);
-            }
-            self.names.forget();
-        }
-    }
-
-    fn keep_open(&mut self, id: SessionId, log: OpenLog) {
-        if self.open.len() >= KEPT_OPEN {
-            self.open.clear();
-        }
-        self.open.insert(id, log);
     }
 
     pub(super) fn read(
@@ -261,7 +204,11 @@ impl FilesEngine {
         limit: usize,
     ) -> StoreResult<Vec<Line>> {
         let path = self.live(id)?;
-        let owner = open_owner(&path, Seq(u64::MAX))?;
+        let owner = match open_owner(&path, Seq(u64::MAX)) {
+            // Purged since we looked.
+            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            owner => owner?,
+        };
         if owner.end == 0 {
             return Err(StoreError::NotFound(id));
         }
@@ -311,7 +258,7 @@ impl FilesEngine {
         Ok(lines)
     }
 
-    fn draft_path(&self, id: SessionId) -> PathBuf {
+    pub(super) fn draft_path(&self, id: SessionId) -> PathBuf {
         self.dir
             .join(names::DRAFTS_FOLDER)
             .join(format!("{id}.json"))
@@ -349,6 +296,17 @@ impl FilesEngine {
             remove(&kept)?;
         }
         Ok(())
+    }
+}
+
+/// A last entry that announces more would be taken for the rest of a cut-off append.
+pub(super) fn is_whole(entries: &[Entry]) -> StoreResult<()> {
+    match entries.last() {
+        Some(last) if last.then > 0 => Err(StoreError::Refused(format!(
+            "entry {} announces {} more that are not there",
+            last.seq, last.then
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -391,90 +349,6 @@ fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
     Ok(file)
 }
 
-fn append_to(
-    log: &mut OpenLog,
-    id: SessionId,
-    after: Head,
-    entries: &[Entry],
-) -> StoreResult<Head> {
-    let say = |what: &'static str| {
-        let path = log.path.clone();
-        move |error| place::trouble(&path, what, error)
-    };
-    let size = log.file.metadata().map_err(say("cannot look at"))?.len();
-    let mut end = size;
-    if size != log.size || size == 0 {
-        let tail = Tail::of(&log.file).map_err(say("cannot read"))?;
-        log.head = match tail.last {
-            Last::Entry(head) => head,
-            Last::Nothing => return Err(StoreError::NotFound(id)),
-            Last::Damaged(reason) => {
-                return Err(StoreError::damaged(
-                    format!("session {id}"),
-                    format!("its last line: {reason}; repair the store before going on with it"),
-                ));
-            }
-        };
-        end = tail.end;
-    }
-    if log.head != after {
-        let head = log.head;
-        return Err(StoreError::Conflict { id, head });
-    }
-    if end < size {
-        set_torn_bytes_aside(log, end, size)?;
-    }
-    let bytes = as_lines(entries);
-    let written = log
-        .file
-        .write_all(&bytes)
-        .and_then(|()| log.file.sync_data());
-    if let Err(error) = written {
-        let _ = log.file.set_len(end);
-        return Err(say("cannot append to")(error));
-    }
-    log.size = end + bytes.len() as u64;
-    log.head = entries.last().map_or(after, Entry::head);
-    Ok(log.head)
-}
-
-/// Bytes that nobody was told are there still are somebody's words: they are kept beside the log.
-fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
-    let mut aside = with_suffix(&log.path, &format!(".torn-{end}"));
-    let keep = || -> io::Result<()> {
-        let bytes = log::read_range(&log.file, end, size)?;
-        let mut file = loop {
-            match place::create_file(&aside) {
-                Ok(file) => break file,
-                // An earlier append was torn at the same place: its bytes stay as well.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    aside = with_suffix(&aside, "0");
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        file.write_all(&bytes)?;
-        file.sync_data()
-    };
-    let mut keep = keep;
-    keep().map_err(|error| place::trouble(&log.path, "cannot keep the torn end of", error))?;
-    place::sync_folder_of(&log.path)?;
-    log.file
-        .set_len(end)
-        .map_err(|error| place::trouble(&log.path, "cannot cut the torn end of", error))
-}
-
-fn open_for_append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).open(path)
-}
-
-fn has_its_name(log: &OpenLog) -> bool {
-    match (fs::metadata(&log.path), log.file.metadata()) {
-        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
-        _ => false,
-    }
-}
-
 /// A log, opened for reading, and its size.
 pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
     let open = || -> io::Result<(File, u64)> {
@@ -487,7 +361,8 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
 
 fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
     let (file, _) = open_log(path)?;
-    let tail = Tail::of(&file).map_err(|error| place::trouble(path, "cannot read", error))?;
+    let tail = Tail::of_log(&file, names::is_husk(path))
+        .map_err(|error| place::trouble(path, "cannot read", error))?;
     Ok(Owner {
         path: path.to_owned(),
         file,

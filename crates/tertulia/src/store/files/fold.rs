@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use super::catalogue::{Catalogue, FileStamp, Record};
 use super::engine::{FilesEngine, open_log};
@@ -33,7 +34,7 @@ impl FilesEngine {
         if self.catalogue.is_none() {
             let folder = self.dir.join(names::INDEX_FOLDER);
             let opened = place::make_folder(&folder)
-                .and_then(|()| Catalogue::open(Some(&folder.join("catalogue.db"))));
+                .and_then(|()| patiently(|| Catalogue::open(Some(&folder.join("catalogue.db")))));
             match opened {
                 Ok(catalogue) => self.catalogue = Some(catalogue),
                 Err(_) => self.derive_in_memory()?,
@@ -142,10 +143,11 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
-        let tail = Tail::of(&file).map_err(say)?;
+        let tail = Tail::of_log(&file, log.husk).map_err(say)?;
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             return Ok(None);
         };
+        let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
         let continued = stored.filter(|stored| {
             stored.stamp.size < stamp.size
                 && stored.folded <= tail.end
@@ -159,7 +161,12 @@ impl FilesEngine {
             };
             (stored.base, stored.summary, from)
         } else {
-            let base = log::opening(&file, tail.end).map_err(say)?.origin;
+            let opening = log::opening(&file, tail.end).map_err(say)?;
+            let base = match opening.entry {
+                Some(_) => opening.origin,
+                // What a damaged line said may still be known from before.
+                None => opening.origin.or(base_before),
+            };
             let start = match &base {
                 Some(origin) => self.summary_at(origin)?,
                 None => None,
@@ -249,6 +256,17 @@ impl FilesEngine {
         }
         Ok(None)
     }
+}
+
+/// Opens derived data that somebody else may be making at this moment: SQLite does not wait for that.
+pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
+    for _ in 0..100 {
+        match open() {
+            Err(StoreError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened,
+        }
+    }
+    open()
 }
 
 /// Whether the log still has the entry up to which it was folded.

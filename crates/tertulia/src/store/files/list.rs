@@ -1,5 +1,7 @@
 //! Lists and look-ups.
 
+use std::cmp::Reverse;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -41,7 +43,7 @@ impl FilesEngine {
             Lookup::Part(part) => self.by_part(part)?,
             Lookup::Title(title) => self.by_title(title)?,
         };
-        summaries.sort_by(|a, b| (b.updated_at, b.id).cmp(&(a.updated_at, a.id)));
+        summaries.sort_by_key(|summary| Reverse((summary.updated_at, summary.id)));
         summaries.truncate(limit);
         Ok(self.rows(summaries))
     }
@@ -101,7 +103,11 @@ impl FilesEngine {
         {
             return Ok(Some(record.summary.clone()));
         }
-        let folded = self.fold(log, stored)?;
+        let folded = match self.fold(log, stored) {
+            // Purged since we looked.
+            Err(_) if !log.path.exists() => None,
+            folded => folded?,
+        };
         Ok(folded.map(|folded| folded.record.summary))
     }
 

@@ -16,7 +16,7 @@ use crate::session::Line;
 /// How much is read at once while looking for a line's end.
 const CHUNK: u64 = 8192;
 /// Bisecting ends where reading on is as cheap.
-const NEAR: u64 = 64 * 1024;
+const NEAR: u64 = 16 * 1024;
 /// No log has so many entries: a place further off than this is a damaged number.
 const FARTHEST: u64 = 4_000_000;
 /// A last line has no following one to bear it out: it may skip so many places and no more.
@@ -41,8 +41,9 @@ pub(super) enum Last {
 }
 
 impl Tail {
-    /// Looks at a log's end, reading little more than its last line.
-    pub(super) fn of(file: &File) -> io::Result<Tail> {
+    /// Looks at a log's end, reading little more than its last line. A husk may end in the middle of an
+    /// append, where the last fork left it: it was written as a whole, all of it counts.
+    pub(super) fn of_log(file: &File, husk: bool) -> io::Result<Tail> {
         let size = file.metadata()?.len();
         let mut end = end_of_lines(file, size)?;
         loop {
@@ -52,7 +53,7 @@ impl Tail {
             }
             let (start, line) = line_before(file, end)?;
             let last = match Entry::decode(&line) {
-                Ok(entry) if entry.then > 0 => {
+                Ok(entry) if entry.then > 0 && !husk => {
                     end = start_of_append(file, start, entry.then)?;
                     continue;
                 }
@@ -61,6 +62,11 @@ impl Tail {
             };
             return Ok(Tail { end, size, last });
         }
+    }
+
+    /// The end of the log of a live session.
+    pub(super) fn of(file: &File) -> io::Result<Tail> {
+        Tail::of_log(file, false)
     }
 
     pub(super) fn is_torn(&self) -> bool {

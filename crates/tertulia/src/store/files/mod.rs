@@ -12,9 +12,10 @@
 //!
 //! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
 //! `open` (the marker), `names` (which file is whose), `log` (the bytes of one log), `engine` (create,
-//! append, read, drafts), `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
+//! read, drafts), `append`, `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
 //! `repair`.
 
+mod append;
 mod catalogue;
 mod check;
 mod engine;

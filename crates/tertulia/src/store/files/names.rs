@@ -63,6 +63,11 @@ pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
     format!("{ms}-{id}.{LIVE}")
 }
 
+/// Whether only forks need the log of this name.
+pub(super) fn is_husk(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == HUSK)
+}
+
 /// The same log when only forks need it.
 pub(super) fn husk_of(path: &Path) -> PathBuf {
     path.with_extension(HUSK)
@@ -128,6 +133,8 @@ pub(super) struct Walk {
     pub(super) doubles: Vec<LogName>,
     /// What does not belong.
     pub(super) foreign: Vec<PathBuf>,
+    /// Folders that cannot be read, and why.
+    pub(super) unreadable: Vec<(PathBuf, String)>,
 }
 
 impl Walk {
@@ -139,16 +146,10 @@ impl Walk {
             match name {
                 MARKER | INDEX_FOLDER | OPEN_FOLDER | DRAFTS_FOLDER => {}
                 _ if name.starts_with('.') || !path.is_dir() => walk.foreign.push(path),
-                _ => {
-                    for file in files_in(&path)? {
-                        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
-                        match LogName::parse(&file) {
-                            Some(log) => logs.push(log),
-                            None if is_kept_beside(name) => {}
-                            None => walk.foreign.push(file),
-                        }
-                    }
-                }
+                _ => match files_in(&path) {
+                    Ok(files) => walk.sort_out(files, &mut logs),
+                    Err(error) => walk.unreadable.push((path, error.to_string())),
+                },
             }
         }
         logs.sort_by(|a, b| {
@@ -164,6 +165,17 @@ impl Walk {
         }
         walk.foreign.sort();
         Ok(walk)
+    }
+
+    fn sort_out(&mut self, files: Vec<PathBuf>, logs: &mut Vec<LogName>) {
+        for file in files {
+            let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            match LogName::parse(&file) {
+                Some(log) => logs.push(log),
+                None if is_kept_beside(name) => {}
+                None => self.foreign.push(file),
+            }
+        }
     }
 }
 

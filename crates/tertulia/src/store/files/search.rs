@@ -2,11 +2,12 @@
 //!
 //! A document's number is the log's number in the catalogue and the entry's place: `no << 32 | seq`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map};
 use std::fs::File;
 
 use super::catalogue::Numbered;
 use super::engine::{FilesEngine, open_log};
+use super::fold::patiently;
 use super::log;
 use super::names;
 use crate::entry::{Entry, Hash, Head};
@@ -43,7 +44,8 @@ impl FilesEngine {
         }
         let path = self.dir.join(names::INDEX_FOLDER).join("search.db");
         let in_memory = self.catalogue()?.is_in_memory();
-        Index::open((!in_memory).then_some(path.as_path())).or_else(|_| Index::open(None))
+        patiently(|| Index::open((!in_memory).then_some(path.as_path())))
+            .or_else(|_| Index::open(None))
     }
 
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
@@ -288,10 +290,9 @@ impl FilesEngine {
             if !passed.insert(key) {
                 continue;
             }
-            if !met.summaries.contains_key(&key) {
+            if let hash_map::Entry::Vacant(unknown) = met.summaries.entry(key) {
                 let found = self.catalogue()?.record(key.0, key.1)?;
-                met.summaries
-                    .insert(key, found.map(|(_, record)| record.summary));
+                unknown.insert(found.map(|(_, record)| record.summary));
             }
             if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| !key.1) {
                 if filter.matches(summary) {
