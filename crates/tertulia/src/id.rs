@@ -34,7 +34,7 @@ macro_rules! uuid_id {
 
         impl fmt::Debug for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.hyphenated().fmt(f)
+                write!(f, "{self}")
             }
         }
 

@@ -5,9 +5,14 @@ use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::{StoreResult, place};
 use crate::id::SessionId;
+
+/// How long a glance at a lock may take, and after how many of them it is somebody's for good.
+const GLANCE: Duration = Duration::from_millis(1);
+const GLANCES: usize = 20;
 
 /// The claims on the sessions of one store.
 #[derive(Clone, Debug)]
@@ -53,9 +58,15 @@ impl Claims {
             Claims::Folder(folder) => {
                 place::make_folder(folder)?;
                 let path = folder.join(id.to_string());
+                let mut patience = GLANCES;
                 loop {
                     let file = place::lock_file(&path)?;
                     match file.try_lock() {
+                        // A list that looks whether the session is open holds the lock for a moment.
+                        Err(TryLockError::WouldBlock) if patience > 0 => {
+                            patience -= 1;
+                            std::thread::sleep(GLANCE);
+                        }
                         Err(TryLockError::WouldBlock) => return Ok(None),
                         Err(TryLockError::Error(error)) => {
                             return Err(place::trouble(&path, "cannot lock", error));

@@ -225,7 +225,11 @@ impl Index {
         transaction
             .execute("INSERT INTO words(words) VALUES('optimize')", [])
             .map_err(say)?;
-        transaction.commit().map_err(say)
+        transaction.commit().map_err(say)?;
+        // The index's own log still holds the old pages until they are written back.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(say)
     }
 
     /// Forgets everything.
@@ -294,6 +298,8 @@ fn write_batch(transaction: &Connection, source: u64, batch: &Batch) -> rusqlite
 
 fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(PATIENCE)?;
+    // What is purged is gone, not merely unlinked.
+    connection.pragma_update(None, "secure_delete", "ON")?;
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
     };

@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, params};
 
-use super::engine::{
-    Engine, Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at,
-};
+use super::engine::Engine;
 use super::list::id_from;
+use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
 use super::search::catch_up;
 use crate::entry::{Head, Kind};
 use crate::id::{Seq, SessionId};
@@ -45,8 +44,7 @@ impl Engine {
                 .map_err(say.of("cannot rebuild"))?;
             for (no, id) in sessions {
                 progress.at("rebuilding", rebuilt.sessions, total);
-                rebuild_session(transaction, say, no, id)?;
-                rebuilt.sessions += 1;
+                rebuilt.sessions += rebuild_session(transaction, say, no, id)?;
             }
             recount(transaction).map_err(say.of("cannot rebuild"))
         })?;
@@ -248,9 +246,9 @@ fn check_leftovers(connection: &Connection, report: &mut Report) {
     }
 }
 
-fn rebuild_session(transaction: &Connection, say: &Say, no: i64, id: SessionId) -> StoreResult<()> {
+fn rebuild_session(transaction: &Connection, say: &Say, no: i64, id: SessionId) -> StoreResult<u64> {
     let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
-        return Ok(());
+        return Ok(0);
     };
     let summary = refold(transaction, say, no, found.base, id)?;
     let write = || -> rusqlite::Result<()> {
@@ -272,7 +270,8 @@ fn rebuild_session(transaction: &Connection, say: &Say, no: i64, id: SessionId) 
             ])?;
         Ok(())
     };
-    write().map_err(say.of("cannot rebuild"))
+    write().map_err(say.of("cannot rebuild"))?;
+    Ok(1)
 }
 
 fn recount(transaction: &Connection) -> rusqlite::Result<()> {

@@ -3,7 +3,8 @@
 use rusqlite::types::Value;
 use rusqlite::{Row as SqlRow, params_from_iter};
 
-use super::engine::{Engine, PURGED};
+use super::engine::Engine;
+use super::rows::PURGED;
 use crate::id::SessionId;
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;

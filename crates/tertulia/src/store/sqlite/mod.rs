@@ -16,7 +16,9 @@ mod check;
 mod engine;
 mod list;
 mod open;
+mod purge;
 mod repair;
+mod rows;
 mod search;
 
 use std::path::{Path, PathBuf};

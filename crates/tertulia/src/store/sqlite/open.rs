@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -173,7 +174,9 @@ fn create_file(path: &Path) -> StoreResult<()> {
         place::make_folder(folder)?;
     }
     let mut name = path.as_os_str().to_owned();
-    name.push(format!("-new-{}", std::process::id()));
+    static MAKERS: AtomicU32 = AtomicU32::new(0);
+    let maker = MAKERS.fetch_add(1, Ordering::Relaxed);
+    name.push(format!("-new-{}-{maker}", std::process::id()));
     let temporary = Path::new(&name);
     let _ = fs::remove_file(temporary);
     place::create_file(temporary).map_err(|error| place::trouble(path, "cannot make", error))?;

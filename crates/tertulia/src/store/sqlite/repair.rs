@@ -9,13 +9,15 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::Location;
-use super::engine::{Engine, PURGED};
+use super::engine::Engine;
 use super::list::id_from;
-use crate::entry::{Body, Entry, Head, Origin};
+use super::purge::make_husk;
+use super::rows::{Found, PURGED, find_no, insert_log, read_lines};
+use crate::entry::{Body, Entry, Head};
 use crate::id::{Seq, SessionId};
 use crate::session::{Line, Summary};
 use crate::store::salvage::{Known, in_words, salvage};
-use crate::store::{NewSession, Progress, Report, StoreError, StoreResult, index, place};
+use crate::store::{Progress, Report, StoreError, StoreResult, index, place};
 
 /// What can be known of a session in a damaged database.
 struct Remains {
@@ -67,26 +69,25 @@ impl Engine {
         let mut fresh = Engine::open(&Location::File(temporary.clone()), &self.claims)?;
         let remains = remains(&self.connection);
         let total = remains.len() as u64;
-        let mut moved = HashMap::new();
+        let mut salvage = Move {
+            old: &self.connection,
+            fresh: &mut fresh,
+            all: &remains,
+            moved: HashMap::new(),
+            now,
+            report,
+        };
         for (done, (no, session)) in remains.iter().enumerate() {
             progress.at("salvaging", done as u64, total);
-            move_session(
-                &self.connection,
-                &mut fresh,
-                *no,
-                session,
-                &remains,
-                &mut moved,
-                now,
-                report,
-            )?;
+            salvage.session(*no, session)?;
         }
+        let moved = salvage.moved.values().flatten().count();
         drop(fresh);
         let kept = with_suffix(path, &format!("-damaged-{}", now.as_second()));
         self.swap(path, &temporary, &kept)?;
         report
             .repaired
-            .push(format!("{} sessions were salvaged", moved.len()));
+            .push(format!("{moved} sessions were salvaged"));
         report
             .repaired
             .push(format!("the damaged store is kept as {}", kept.display()));
@@ -224,81 +225,105 @@ fn line_of(connection: &Connection, n: i64) -> Option<Vec<u8>> {
         .ok()
 }
 
-/// Salvages one session into the new database, its base first.
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one step of a walk that carries its whole state"
-)]
-fn move_session(
-    old: &Connection,
-    fresh: &mut Engine,
-    no: i64,
-    session: &Remains,
-    all: &BTreeMap<i64, Remains>,
-    moved: &mut HashMap<i64, SessionId>,
+/// The state of a salvage: what is left, and where it went.
+struct Move<'a> {
+    old: &'a Connection,
+    fresh: &'a mut Engine,
+    all: &'a BTreeMap<i64, Remains>,
+    /// The new numbers of sessions by their old ones; `None` for what had nothing left.
+    moved: HashMap<i64, Option<i64>>,
     now: Timestamp,
-    report: &mut Report,
-) -> StoreResult<()> {
-    if moved.contains_key(&no) {
-        return Ok(());
+    report: &'a mut Report,
+}
+
+impl Move<'_> {
+    /// Salvages one session into the new database, its base first.
+    fn session(&mut self, no: i64, session: &Remains) -> StoreResult<()> {
+        if self.moved.contains_key(&no) {
+            return Ok(());
+        }
+        self.moved.insert(no, None);
+        let base = match session.base {
+            None => None,
+            Some((base_no, base_seq)) => self.base(session, base_no, base_seq)?,
+        };
+        let parent = base.as_ref().map_or(Head::START, |(_, head)| *head);
+        let parent_was = fork_point(self.old, session)
+            .filter(|_| base.is_some())
+            .unwrap_or(parent);
+        let mut lines = BTreeMap::new();
+        for (seq, n) in &session.entries {
+            if let Some(bytes) = line_of(self.old, *n) {
+                lines.insert(*seq, Line { seq: *seq, bytes });
+            }
+        }
+        let known = Known {
+            session: session.id,
+            parent,
+            parent_was,
+            last: session.last,
+            now: self.now,
+        };
+        let salvaged = salvage(&known, &lines);
+        self.report.lost.extend(in_words(session.id, &salvaged));
+        if salvaged.entries.is_empty() {
+            return Ok(());
+        }
+        let purged = session.state == PURGED;
+        let new_no = self.fresh.write(|transaction, say| {
+            let (new_no, _) = insert_log(transaction, say, session.id, base, &salvaged.entries)?;
+            if let Some(found) = find_no(transaction, say, new_no)?.filter(|_| purged) {
+                make_husk(transaction, &found).map_err(say.of("cannot salvage"))?;
+            }
+            Ok(new_no)
+        })?;
+        self.moved.insert(no, Some(new_no));
+        Ok(())
     }
-    moved.insert(no, session.id);
-    let mut origin = None;
-    let mut parents = (Head::START, Head::START);
-    if let Some((base_no, base_seq)) = session.base {
-        if let Some(base) = all.get(&base_no) {
-            move_session(old, fresh, base_no, base, all, moved, now, report)?;
-            let is = head_at(fresh, base.id, base_seq)?;
-            parents = (is, fork_point(old, session).unwrap_or(is));
-            origin = Some(Origin {
-                id: base.id,
-                seq: is.seq,
-                hash: is.hash,
-            });
-        } else {
-            report.lost.push(format!(
+
+    /// The base as it is in the new database, with its head at the fork.
+    fn base(
+        &mut self,
+        session: &Remains,
+        base_no: i64,
+        base_seq: Seq,
+    ) -> StoreResult<Option<(Found, Head)>> {
+        if let Some(base) = self.all.get(&base_no) {
+            self.session(base_no, base)?;
+        }
+        let say = self.fresh.say();
+        let found = match self.moved.get(&base_no) {
+            Some(Some(new_no)) => find_no(&self.fresh.connection, &say, *new_no)?,
+            _ => None,
+        };
+        let Some(found) = found else {
+            self.report.lost.push(format!(
+                "session {}: the beginning that it shared is gone",
+                session.id
+            ));
+            return Ok(None);
+        };
+        let lines = read_lines(
+            &self.fresh.connection,
+            &say,
+            found.no,
+            found.base,
+            base_seq.back(1),
+            base_seq,
+            1,
+        )?;
+        let head = lines
+            .first()
+            .and_then(|line| Entry::decode(&line.bytes).ok())
+            .map(|entry| entry.head());
+        if head.is_none() {
+            self.report.lost.push(format!(
                 "session {}: the beginning that it shared is gone",
                 session.id
             ));
         }
+        Ok(head.map(|head| (found, head)))
     }
-    let mut lines = BTreeMap::new();
-    for (seq, n) in &session.entries {
-        if let Some(bytes) = line_of(old, *n) {
-            lines.insert(*seq, Line { seq: *seq, bytes });
-        }
-    }
-    let known = Known {
-        session: session.id,
-        parent: parents.0,
-        parent_was: parents.1,
-        last: session.last,
-        now,
-    };
-    let salvaged = salvage(&known, &lines);
-    report.lost.extend(in_words(session.id, &salvaged));
-    if salvaged.entries.is_empty() {
-        return Ok(());
-    }
-    fresh.create(&NewSession {
-        id: session.id,
-        base: origin,
-        entries: salvaged.entries,
-    })?;
-    if session.state == PURGED {
-        fresh.hide(session.id)?;
-    }
-    Ok(())
-}
-
-fn head_at(fresh: &Engine, id: SessionId, seq: Seq) -> StoreResult<Head> {
-    let lines = fresh.read_any(id, seq.back(1), 1)?;
-    let entry = lines
-        .first()
-        .and_then(|line| Entry::decode(&line.bytes).ok());
-    entry
-        .map(|entry| entry.head())
-        .ok_or_else(|| StoreError::damaged(format!("session {id}"), "its fork point is gone"))
 }
 
 /// The head that the fork itself says it continues.

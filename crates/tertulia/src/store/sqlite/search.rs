@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::engine::{Engine, Found, Say, find_no};
+use super::engine::Engine;
+use super::rows::{Found, Say, find_no};
 use crate::entry::{Entry, Hash};
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::Summary;
@@ -137,7 +138,7 @@ impl Owners<'_> {
         while let Some(no) = family.pop() {
             let found = self.found(no)?;
             let shown = found.is_some_and(|found| {
-                found.state != super::engine::PURGED && filter.matches(&found.summary)
+                found.state != super::rows::PURGED && filter.matches(&found.summary)
             });
             if shown {
                 return Ok(self
@@ -147,7 +148,7 @@ impl Owners<'_> {
                     .map(|found| Owner::Shown(&found.summary)));
             }
             elsewhere |= found.is_some_and(|found| {
-                found.state != super::engine::PURGED && everywhere.matches(&found.summary)
+                found.state != super::rows::PURGED && everywhere.matches(&found.summary)
             });
             family.extend(
                 forks_with(self.connection, no, seq).map_err(self.say.of("cannot search"))?,
