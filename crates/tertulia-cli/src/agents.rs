@@ -1,8 +1,6 @@
 //! Agents as the settings describe them.
 
-use std::io::IsTerminal;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tertulia::agent::command::Command;
 use tertulia::agent::demo::Demo;
@@ -14,8 +12,6 @@ use crate::settings::{AgentSettings, Settings, Source};
 
 /// The agent that needs nothing.
 const DEMO: &str = "demo";
-/// On a screen the demo speaks at a pace that one can follow.
-const DEMO_PACE: Duration = Duration::from_millis(12);
 /// The types that this program can reach.
 const TYPES: &[&str] = &["demo", "command"];
 
@@ -105,7 +101,7 @@ pub fn named(settings: &Settings, name: &str) -> CommandResult<Arc<dyn Agent>> {
     match described.kind.as_str() {
         "demo" => Ok(Arc::new(Demo::new(
             name,
-            described.pace.unwrap_or_else(default_pace),
+            described.pace.unwrap_or(settings.demo_pace),
         ))),
         "command" => program(settings, name, described),
         other => Err(CommandError::new(
@@ -113,14 +109,6 @@ pub fn named(settings: &Settings, name: &str) -> CommandResult<Arc<dyn Agent>> {
             format!("agent '{name}' has the type '{other}', which this version does not know"),
         )
         .hint(format!("known types: {}", TYPES.join(", ")))),
-    }
-}
-
-fn default_pace() -> Duration {
-    if std::io::stdout().is_terminal() {
-        DEMO_PACE
-    } else {
-        Duration::ZERO
     }
 }
 

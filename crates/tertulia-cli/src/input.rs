@@ -1,9 +1,10 @@
 //! What a person gives to say: arguments, standard input, or both.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tertulia::store::{MESSAGE_LIMIT, check_message};
+use tertulia::entry::MESSAGE_LIMIT;
+use tertulia::store::check_message;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
@@ -17,7 +18,7 @@ const PATIENCE: Timespec = Timespec {
 /// The words to say, if there are any: the prompt, standard input, or the prompt with the input below it.
 pub fn words(prompt: &[String], ui: &mut Ui) -> CommandResult<Option<String>> {
     let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
-    let piped = if io::stdin().is_terminal() || (prompt.is_some() && is_silent(ui)) {
+    let piped = if ui.has_keyboard() || (prompt.is_some() && is_silent(ui)) {
         None
     } else {
         piped()?

@@ -39,7 +39,7 @@ pub fn store(url: &StoreUrl) -> CommandResult<Arc<dyn Store>> {
 
 /// Settings, with what was odd in them told.
 pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
-    let settings = Settings::resolve(global)?;
+    let settings = Settings::resolve(global, ui)?;
     for warning in &settings.warnings {
         ui.warn(warning);
     }

@@ -10,10 +10,14 @@ use toml::{Table, Value};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::ui::Ui;
 use crate::{env, moment, project};
 
 /// The settings file's name, in the user's folder and in a project's `.tertulia`.
 const FILE: &str = "config.toml";
+
+/// On a screen the demo speaks at a pace that one can follow.
+const DEMO_PACE: Duration = Duration::from_millis(12);
 
 /// Everything that a command needs to know about where it runs.
 #[derive(Clone, Debug)]
@@ -28,6 +32,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, AgentSettings>,
     /// Past how many sessions a list suggests a limit; `None` if there is one.
     pub suggest_limit: Option<u64>,
+    /// How long the demo rests after each word where its own settings do not say.
+    pub demo_pace: Duration,
     /// How long the trash keeps.
     pub trash_keeps: jiff::SignedDuration,
     /// The folder in which the program was started.
@@ -107,7 +113,7 @@ const AGENT_KEYS: &[&str] = &[
 
 impl Settings {
     /// Reads flags, environment and files.
-    pub fn resolve(global: &GlobalArgs) -> CommandResult<Settings> {
+    pub fn resolve(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
         let cwd = std::env::current_dir().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
         })?;
@@ -118,6 +124,11 @@ impl Settings {
             agent: None,
             agents: BTreeMap::new(),
             suggest_limit: Some(1000),
+            demo_pace: if ui.has_screen() {
+                DEMO_PACE
+            } else {
+                Duration::ZERO
+            },
             trash_keeps: jiff::SignedDuration::from_hours(30 * 24),
             project: project::of(&cwd),
             cwd,

@@ -54,6 +54,16 @@ impl Ui {
         }
     }
 
+    /// Whether a person types.
+    pub fn has_keyboard(&self) -> bool {
+        io::stdin().is_terminal()
+    }
+
+    /// Whether a person reads the data.
+    pub fn has_screen(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Whether a person can be asked.
     pub fn is_interactive(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()

@@ -28,6 +28,9 @@ use crate::id::{EntryId, Seq};
 /// The version of the line format that this program writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
+/// The most that one message may weigh.
+pub const MESSAGE_LIMIT: usize = 1_000_000;
+
 /// What stands between an entry's fields and its hash.
 const HASH_FIELD: &str = ",\"hash\":\"";
 /// The length of the hash field with its value and the closing brace.

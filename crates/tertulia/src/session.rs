@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
 use crate::id::{EntryId, Seq, SessionId};
 
+/// The most that the log of one session may weigh.
+pub const SESSION_LIMIT: u64 = 100_000_000;
+
 /// How many characters of the first message stand in for a title.
 const TITLE_LENGTH: usize = 60;
 /// How many changes can be taken back, one after the other.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Limits, ProcessError, Program, Utf8Stream};
 use super::{Agent, AgentError, AgentEvent, FailureKind, Patience, Question, Readiness};
-use crate::store::MESSAGE_LIMIT;
+use crate::entry::MESSAGE_LIMIT;
 
 /// How a program is run as an agent.
 #[derive(Clone)]

@@ -10,8 +10,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentError, AgentEvent, FailureKind};
-use crate::entry::{Body, Failed, Message, Role, Speaker, SpeakerKind, Usage};
-use crate::store::MESSAGE_LIMIT;
+use crate::entry::{Body, Failed, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, Usage};
 
 /// Text that has been on the screen for so long is kept, even if the answer is not finished.
 const KEEP_AFTER: SignedDuration = SignedDuration::from_millis(700);

@@ -3,8 +3,8 @@
 
 use crate::entry::{Body, Entry, Head, Message, Relation};
 use crate::id::{Seq, SessionId};
-use crate::session::Summary;
-use crate::store::{Claim, Draft, Fork, SESSION_LIMIT, Sessions, Start, StoreError, StoreResult};
+use crate::session::{SESSION_LIMIT, Summary};
+use crate::store::{Claim, Draft, Fork, Sessions, Start, StoreError, StoreResult};
 
 /// At this part of the limit a session's size is mentioned.
 const NEAR_LIMIT: u64 = SESSION_LIMIT / 100 * 80;

@@ -36,11 +36,6 @@ use crate::id::{EntryId, Seq, SessionId};
 use crate::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use crate::session::{Damage, Line};
 
-/// The most that one message may weigh.
-pub const MESSAGE_LIMIT: usize = 1_000_000;
-/// The most that the log of one session may weigh.
-pub const SESSION_LIMIT: u64 = 100_000_000;
-
 /// A place for sessions.
 ///
 /// Whatever the backend: an entry that was given back as appended survives a crash of the machine;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Draft, MESSAGE_LIMIT, NewSession, Store, StoreError, StoreResult};
+use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use crate::entry::{
-    Body, Created, Entry, Forked, Head, Kind, Origin, Relation, Renamed, Tagged, Touched, Undone,
-    Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Origin, Relation, Renamed, Tagged,
+    Touched, Undone, Unsealed,
 };
 use crate::id::{EntryId, Reference, Seq, SessionId};
 use crate::query::{Filter, Lookup, Order, Page, Row, Trash};

@@ -5,7 +5,6 @@ mod lines;
 mod signals;
 mod unsaved;
 
-use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -92,10 +91,8 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         None if ui.json => OutputFormat::Json,
         None => OutputFormat::Text,
     };
-    let on_screen = !args.print
-        && format == OutputFormat::Text
-        && std::io::stdin().is_terminal()
-        && std::io::stdout().is_terminal();
+    let on_screen =
+        !args.print && format == OutputFormat::Text && ui.has_keyboard() && ui.has_screen();
     let mut house = house(&args, global, ui)?;
     if args.ephemeral {
         house.sessions = open::sessions(&house.settings, &StoreUrl::Memory)?;

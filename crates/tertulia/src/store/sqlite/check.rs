@@ -246,7 +246,12 @@ fn check_leftovers(connection: &Connection, report: &mut Report) {
     }
 }
 
-fn rebuild_session(transaction: &Connection, say: &Say, no: i64, id: SessionId) -> StoreResult<u64> {
+fn rebuild_session(
+    transaction: &Connection,
+    say: &Say,
+    no: i64,
+    id: SessionId,
+) -> StoreResult<u64> {
     let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
         return Ok(0);
     };
