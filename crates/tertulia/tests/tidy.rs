@@ -1,0 +1,220 @@
+//! Walls that the compiler does not hold: which room may name what, how long a file may grow, and that
+//! ARCHITECTURE.md names every room.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Longer than this, a file is two rooms.
+const LONGEST_FILE: usize = 520;
+/// Tests may be longer: they are lists.
+const LONGEST_TEST: usize = 620;
+
+/// Rooms, and what must not be named in them, with the reason.
+const WALLS: &[(&str, &[&str], &str)] = &[
+    (
+        "tertulia/src/{id,entry,session,query,words,redact,formats,conversation/chat}",
+        &[
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "tokio::",
+            "rusqlite",
+            "rustix",
+            "crate::store",
+        ],
+        "it decides, and deciding is pure; doing is at the edge",
+    ),
+    (
+        "tertulia/src/store",
+        &["crate::agent", "crate::conversation"],
+        "a store knows logs, not talks",
+    ),
+    (
+        "tertulia/src/agent",
+        &["crate::store", "crate::conversation", "rusqlite"],
+        "agent and store meet in conversation/run",
+    ),
+    (
+        "tertulia/src",
+        &[
+            "std::env::var",
+            "std::io::stdout",
+            "std::io::stderr",
+            "io::stdin",
+            "Timestamp::now",
+            "SystemTime::now",
+            "Uuid::now",
+            "Uuid::new_v4",
+        ],
+        "the library knows no terminal, no environment and no clock: they are passed in",
+    ),
+    (
+        "tertulia-cli/src/commands",
+        &[
+            "rusqlite",
+            "io::stdout",
+            "io::stderr",
+            "env::var",
+            "Timestamp::now",
+            "std::time::SystemTime",
+        ],
+        "commands speak through ui and are given what they need",
+    ),
+    (
+        "tertulia-cli/src/{agents,args,error,input,moment,open,project,settings,show}.rs",
+        &["rusqlite", "io::stdout", "io::stderr", "std::env::var"],
+        "ui alone holds the streams, env alone reads variables",
+    ),
+];
+
+/// Names that say nothing, so that everything ends up there.
+const GRAB_BAGS: &[&str] = &[
+    "utils", "util", "helpers", "helper", "common", "misc", "manager",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// All Rust files below a folder, or the file itself.
+fn sources(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The files of a room: `a/b` is `a/b.rs` and everything in `a/b`; braces list several.
+fn room(pattern: &str) -> Vec<PathBuf> {
+    let crates = root().join("crates");
+    let names: Vec<String> = match (pattern.find('{'), pattern.find('}')) {
+        (Some(open), Some(close)) => pattern[open + 1..close]
+            .split(',')
+            .map(|name| format!("{}{name}{}", &pattern[..open], &pattern[close + 1..]))
+            .collect(),
+        _ => vec![pattern.to_owned()],
+    };
+    let mut files = Vec::new();
+    for name in names {
+        let here: Vec<PathBuf> = [crates.join(&name), crates.join(format!("{name}.rs"))]
+            .iter()
+            .filter(|path| path.exists())
+            .flat_map(|path| sources(path))
+            .collect();
+        assert!(!here.is_empty(), "there is no room {name}");
+        files.extend(here);
+    }
+    files
+}
+
+/// The code of a file without its tests and its comments.
+fn code(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    text.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn is_test(file: &Path) -> bool {
+    let path = file.to_string_lossy();
+    path.contains("/tests/")
+        || path.ends_with("tests.rs")
+        || path.contains("testkit")
+        || path.contains("/benches/")
+}
+
+#[test]
+fn rooms_keep_to_themselves() {
+    let mut breaches = Vec::new();
+    for (pattern, forbidden, reason) in WALLS {
+        for file in room(pattern).iter().filter(|file| !is_test(file)) {
+            let code = code(file);
+            for word in forbidden.iter().filter(|word| code.contains(**word)) {
+                breaches.push(format!("{} names {word}: {reason}", file.display()));
+            }
+        }
+    }
+    assert!(breaches.is_empty(), "{}", breaches.join("\n"));
+}
+
+#[test]
+fn files_stay_readable() {
+    let mut long = Vec::new();
+    for file in sources(&root().join("crates")) {
+        let lines = fs::read_to_string(&file).unwrap().lines().count();
+        let limit = if is_test(&file) {
+            LONGEST_TEST
+        } else {
+            LONGEST_FILE
+        };
+        if lines > limit {
+            long.push(format!(
+                "{} has {lines} lines, {limit} are allowed: cut it where it is two rooms",
+                file.display()
+            ));
+        }
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        if GRAB_BAGS.contains(&name.as_str()) {
+            long.push(format!("{}: a name that says nothing", file.display()));
+        }
+    }
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn the_architecture_names_every_room() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let mut missing = Vec::new();
+    for source in [
+        "tertulia/src",
+        "tertulia/src/store",
+        "tertulia/src/agent",
+        "tertulia/src/conversation",
+        "tertulia/src/formats",
+        "tertulia-cli/src",
+        "tertulia-testkit/src",
+    ] {
+        for entry in fs::read_dir(root().join("crates").join(source)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+            if ["lib", "mod", "main", "tests"].contains(&name.as_str()) {
+                continue;
+            }
+            if !page.contains(&format!("`{name}`")) && !page.contains(&format!("`{name}/`")) {
+                missing.push(format!("ARCHITECTURE.md does not name `{name}` ({source})"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn every_command_has_a_row_in_the_readme() {
+    let page = fs::read_to_string(root().join("README.md")).unwrap();
+    for entry in fs::read_dir(root().join("crates/tertulia-cli/src/commands")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if name != "mod" {
+            assert!(
+                page.contains(&format!("`{name}")),
+                "README.md has no row for `{name}`"
+            );
+        }
+    }
+}
