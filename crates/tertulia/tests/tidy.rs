@@ -1,6 +1,11 @@
 //! Walls that the compiler does not hold: which room may name what, how long a file may grow, and that
 //! ARCHITECTURE.md names every room.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot read the sources should stop"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -166,6 +166,11 @@ impl Talk {
         &self.recorder
     }
 
+    /// Who answers.
+    pub fn agent_name(&self) -> &str {
+        self.agent.name()
+    }
+
     /// One turn: from the human's words until the human has the floor again.
     pub async fn turn(
         &mut self,

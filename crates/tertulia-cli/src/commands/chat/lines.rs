@@ -194,7 +194,7 @@ async fn turn(talk: &mut Talk, words: String, signals: &mut Signals, ui: &mut Ui
         crate::error::CommandError::from(error).report(ui);
         return;
     }
-    let name = ui.styled(AGENT, "agent> ");
+    let name = ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui);

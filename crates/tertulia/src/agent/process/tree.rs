@@ -85,10 +85,7 @@ impl Tree {
             .and_then(|id| i32::try_from(id).ok())
             .unwrap_or(0);
         let born = stat(root).map(|stat| stat.start);
-        // A marker we carry ourselves would match our own parents and siblings.
-        let inherited = std::env::var_os(MARKER_VAR).is_some_and(|value| value == marker);
-        let marker = (!marker.is_empty() && !inherited)
-            .then(|| format!("{MARKER_VAR}={marker}").into_bytes());
+        let marker = (!marker.is_empty()).then(|| format!("{MARKER_VAR}={marker}").into_bytes());
         let known = born.map(|start| (root, start)).into_iter().collect();
         Self {
             root,
