@@ -30,18 +30,49 @@ pub struct Settings {
     pub agent: Option<(String, Source)>,
     /// The agents that the settings describe.
     pub agents: BTreeMap<String, AgentSettings>,
-    /// Past how many sessions a list suggests a limit; `None` if there is one.
-    pub suggest_limit: Option<u64>,
+    /// What is moved to the trash unasked: nothing, unless somebody set it.
+    pub retention: Retention,
+    /// The folder of the program's own data.
+    pub data: PathBuf,
     /// How long the demo rests after each word where its own settings do not say.
     pub demo_pace: Duration,
-    /// How long the trash keeps.
-    pub trash_keeps: jiff::SignedDuration,
     /// The folder in which the program was started.
     pub cwd: PathBuf,
     /// The project that it belongs to.
     pub project: String,
     /// What was odd in the settings files.
     pub warnings: Vec<String>,
+}
+
+/// Which sessions are too old or too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Those in which nobody has spoken for so long.
+    pub max_age: Option<jiff::SignedDuration>,
+    /// Those beyond the newest so many.
+    pub max_count: Option<usize>,
+    /// But none in which somebody has spoken since.
+    pub min_age: jiff::SignedDuration,
+    /// How long the trash keeps.
+    pub trash: jiff::SignedDuration,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention {
+            max_age: None,
+            max_count: None,
+            min_age: jiff::SignedDuration::from_hours(24),
+            trash: jiff::SignedDuration::from_hours(30 * 24),
+        }
+    }
+}
+
+impl Retention {
+    /// Whether anything is ever moved unasked.
+    pub fn is_on(&self) -> bool {
+        self.max_age.is_some() || self.max_count.is_some()
+    }
 }
 
 /// Who set something.
@@ -123,13 +154,13 @@ impl Settings {
             redact: true,
             agent: None,
             agents: BTreeMap::new(),
-            suggest_limit: Some(1000),
+            retention: Retention::default(),
+            data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
                 DEMO_PACE
             } else {
                 Duration::ZERO
             },
-            trash_keeps: jiff::SignedDuration::from_hours(30 * 24),
             project: project::of(&cwd),
             cwd,
             warnings: Vec::new(),
@@ -176,12 +207,7 @@ impl Settings {
         }
         if let Some(retention) = reader.table(&table, "retention")? {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
-            if retention.contains_key("max_count") {
-                self.suggest_limit = None;
-            }
-            if let Some(keeps) = reader.text(retention, "trash")? {
-                self.trash_keeps = moment::span(&keeps)?;
-            }
+            self.retention = reader.retention(retention)?;
         }
         for (name, value) in reader.table(&table, "agents")?.into_iter().flatten() {
             let Value::Table(agent) = value else {
@@ -339,6 +365,30 @@ impl Reader<'_> {
             }
             Some(_) => Err(wrong()),
         }
+    }
+
+    fn retention(&self, table: &Table) -> CommandResult<Retention> {
+        let default = Retention::default();
+        let day = Duration::from_secs(86_400);
+        let span = |key: &str| -> CommandResult<Option<jiff::SignedDuration>> {
+            let wrong = || self.expected(key, "a span such as \"30d\"");
+            self.duration(table, key, day)?
+                .map(|duration| jiff::SignedDuration::try_from(duration).map_err(|_| wrong()))
+                .transpose()
+        };
+        let max_count = match table.get("max_count") {
+            None => None,
+            Some(Value::Integer(count)) => {
+                Some(usize::try_from(*count).map_err(|_| self.expected("max_count", "a number"))?)
+            }
+            Some(_) => return Err(self.expected("max_count", "a number")),
+        };
+        Ok(Retention {
+            max_age: span("max_age")?,
+            max_count,
+            min_age: span("min_age")?.unwrap_or(default.min_age),
+            trash: span("trash")?.unwrap_or(default.trash),
+        })
     }
 
     fn agent(&self, name: &str, table: &Table, source: Source) -> CommandResult<AgentSettings> {

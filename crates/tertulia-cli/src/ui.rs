@@ -37,6 +37,7 @@ pub struct Ui {
     verbose: bool,
     colour_out: bool,
     colour_err: bool,
+    reader_gone: bool,
 }
 
 impl Ui {
@@ -51,6 +52,7 @@ impl Ui {
             verbose: global.verbose > 0,
             colour_out: !plain && io::stdout().is_terminal(),
             colour_err: !plain && io::stderr().is_terminal(),
+            reader_gone: false,
         }
     }
 
@@ -78,15 +80,17 @@ impl Ui {
         }
     }
 
-    /// Data, without a line feed of its own.
+    /// Data, without a line feed of its own. If the reader has enough (`| head`), that is no failure,
+    /// and no reason to leave what is being done half done.
     pub fn data(&mut self, text: &str) {
-        let mut out = io::stdout().lock();
-        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
-            && error.kind() == io::ErrorKind::BrokenPipe
-        {
-            // The reader has enough (`| head`): that is no failure, and there is nobody left to tell.
-            std::process::exit(0);
+        if self.reader_gone {
+            return;
         }
+        let mut out = io::stdout().lock();
+        self.reader_gone = out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .is_err();
     }
 
     /// Words of an agent as they come. On a terminal they must not be able to steer it.

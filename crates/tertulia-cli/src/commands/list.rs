@@ -11,6 +11,9 @@ use crate::moment::ago;
 use crate::open;
 use crate::ui::{Ui, fit};
 
+/// Past so many sessions a limit is suggested.
+const MANY: u64 = 1000;
+
 /// List sessions, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -70,11 +73,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         ui.note(&format!("More: add --cursor {next}"));
     }
     let total = listing.hidden.total() + listing.rows.len() as u64;
-    if house
-        .settings
-        .suggest_limit
-        .is_some_and(|limit| total > limit)
-    {
+    if total > MANY && house.settings.retention.max_count.is_none() {
         ui.note(&format!("{total} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
     }
     Ok(ExitCode::SUCCESS)

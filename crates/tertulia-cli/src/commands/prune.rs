@@ -9,6 +9,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, span};
 use crate::open::{self, House};
+use crate::settings::Retention;
 use crate::ui::{Ui, fit};
 
 /// Move old sessions to the trash, and empty the trash of what has been there for long
@@ -19,7 +20,7 @@ use crate::ui::{Ui, fit};
 #[command(after_help = "Examples:\n  \
     tertulia prune --older-than 30d --dry-run   what would happen\n  \
     tertulia prune --older-than 90d --keep 50   but keep the newest 50\n  \
-    tertulia prune -y                           only empty the trash")]
+    tertulia prune -y                           what [retention] says, and empty the trash")]
 pub struct PruneArgs {
     /// Sessions in which nobody has spoken for so long: 12h, 30d, 8w
     #[arg(long, value_name = "SPAN")]
@@ -36,15 +37,18 @@ pub struct PruneArgs {
 }
 
 /// What pruning would do.
-struct Plan {
-    trash: Vec<Row>,
-    purge: Vec<Row>,
-    open: Vec<Row>,
+pub struct Plan {
+    /// To the trash.
+    pub trash: Vec<Row>,
+    /// Gone for good.
+    pub purge: Vec<Row>,
+    /// Left alone, because a running program has them open.
+    pub open: Vec<Row>,
 }
 
 pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
-    let plan = plan(args, &house)?;
+    let plan = plan(&rules(args, &house)?, &house)?;
     if !ui.json {
         tell(&house, &plan, ui);
     }
@@ -89,29 +93,77 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     Ok(ExitCode::SUCCESS)
 }
 
-fn plan(args: &PruneArgs, house: &House) -> CommandResult<Plan> {
-    let now = house.sessions.stamp().now();
-    let before = |span: jiff::SignedDuration| {
-        now.checked_sub(span).map_err(|_| {
-            CommandError::new(ErrorKind::Usage, "that is longer ago than time goes back")
-        })
+/// What the flags ask for; without them, what the settings do.
+fn rules(args: &PruneArgs, house: &House) -> CommandResult<Rules> {
+    let retention = &house.settings.retention;
+    if args.older_than.is_none() && args.keep.is_none() {
+        return Ok(Rules {
+            retention: retention.clone(),
+            keep: 0,
+        });
+    }
+    let max_age = args.older_than.as_deref().map(span).transpose()?;
+    let (max_count, keep) = match (max_age, args.keep) {
+        (None, count) => (count, 0),
+        (Some(_), keep) => (None, keep.unwrap_or(0)),
     };
+    let min_age = jiff::SignedDuration::ZERO;
+    Ok(Rules {
+        retention: Retention {
+            max_age,
+            max_count,
+            min_age,
+            trash: retention.trash,
+        },
+        keep,
+    })
+}
+
+/// Which sessions are to go.
+pub struct Rules {
+    retention: Retention,
+    /// The newest that stay, however old.
+    keep: usize,
+}
+
+impl From<&Retention> for Rules {
+    fn from(retention: &Retention) -> Rules {
+        Rules {
+            retention: retention.clone(),
+            keep: 0,
+        }
+    }
+}
+
+impl Rules {
+    /// Whether a session is to go: its place among the newest, and how long nobody has spoken in it.
+    fn reach(&self, place: usize, silence: jiff::SignedDuration) -> bool {
+        let Retention {
+            max_age,
+            max_count,
+            min_age,
+            ..
+        } = &self.retention;
+        let over = max_age.is_some_and(|limit| silence > limit)
+            || max_count.is_some_and(|limit| place >= limit);
+        over && place >= self.keep && silence >= *min_age
+    }
+}
+
+/// What the rules do to the sessions as they are.
+pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
+    let now = house.sessions.stamp().now();
     let mut plan = Plan {
         trash: Vec::new(),
         purge: Vec::new(),
         open: Vec::new(),
     };
-    if args.older_than.is_some() || args.keep.is_some() {
-        let limit = args
-            .older_than
-            .as_deref()
-            .map(span)
-            .transpose()?
-            .map(before)
-            .transpose()?;
-        let rows = everything(house, &Filter::default())?;
-        for row in rows.into_iter().skip(args.keep.unwrap_or(0)) {
-            if limit.is_none_or(|limit| row.summary.updated_at < limit) {
+    if rules.retention.is_on() {
+        for (place, row) in everything(house, &Filter::default())?
+            .into_iter()
+            .enumerate()
+        {
+            if rules.reach(place, now.duration_since(row.summary.updated_at)) {
                 if row.open {
                     plan.open.push(row)
                 } else {
@@ -120,7 +172,6 @@ fn plan(args: &PruneArgs, house: &House) -> CommandResult<Plan> {
             }
         }
     }
-    let keeps = before(house.settings.trash_keeps)?;
     for row in everything(
         house,
         &Filter {
@@ -128,7 +179,11 @@ fn plan(args: &PruneArgs, house: &House) -> CommandResult<Plan> {
             ..Filter::default()
         },
     )? {
-        if row.summary.trashed_at.is_some_and(|since| since < keeps) {
+        let long = row
+            .summary
+            .trashed_at
+            .is_some_and(|since| now.duration_since(since) > rules.retention.trash);
+        if long {
             if row.open {
                 plan.open.push(row)
             } else {
@@ -173,7 +228,8 @@ fn tell(house: &House, plan: &Plan, ui: &mut Ui) {
     }
 }
 
-fn carry_out(house: &House, plan: &Plan) -> CommandResult<()> {
+/// Does it.
+pub fn carry_out(house: &House, plan: &Plan) -> CommandResult<()> {
     let operation = house.sessions.stamp().entry_id();
     for row in &plan.trash {
         house.wait(house.sessions.trash(row.summary.id, operation))?;
@@ -182,4 +238,39 @@ fn carry_out(house: &House, plan: &Plan) -> CommandResult<()> {
         house.wait(house.sessions.store().purge(row.summary.id))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn rules_reach_the_old_and_the_many() {
+        let day = SignedDuration::from_hours(24);
+        let check = |max_age: Option<i32>, max_count, keep, place, silence: i32, expected| {
+            let rules = Rules {
+                retention: Retention {
+                    max_age: max_age.map(|days| day * days),
+                    max_count,
+                    min_age: day,
+                    trash: day,
+                },
+                keep,
+            };
+            assert_eq!(
+                rules.reach(place, day * silence),
+                expected,
+                "{max_age:?} {max_count:?} {keep} {place} {silence}"
+            );
+        };
+        check(Some(30), None, 0, 5, 31, true);
+        check(Some(30), None, 0, 5, 29, false);
+        check(Some(30), None, 6, 5, 31, false);
+        check(None, Some(5), 0, 5, 2, true);
+        check(None, Some(5), 0, 4, 2, false);
+        // However many there are: what was spoken in today stays.
+        check(None, Some(0), 0, 9, 0, false);
+    }
 }

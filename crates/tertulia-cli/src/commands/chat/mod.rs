@@ -2,6 +2,7 @@
 
 mod door;
 mod lines;
+mod retention;
 mod signals;
 mod unsaved;
 
@@ -93,10 +94,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     let on_screen =
         !args.print && format == OutputFormat::Text && ui.has_keyboard() && ui.has_screen();
-    let mut house = house(&args, global, ui)?;
-    if args.ephemeral {
-        house.sessions = open::sessions(&house.settings, &StoreUrl::Memory)?;
-    }
+    let house = house(&args, global, ui)?;
     let chosen = agents::choose(&house.settings, args.agent.as_deref())?;
     let (target, extra_prompt) = target(&args, &house, ui)?;
     let mut prompt = args.prompt.clone();
@@ -115,6 +113,10 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         .map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
         })?;
+    let keeper = (!args.ephemeral).then(|| House {
+        settings: house.settings.clone(),
+        sessions: house.sessions.clone(),
+    });
     let session = Session {
         house,
         chosen,
@@ -122,11 +124,15 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         args,
         hint,
     };
-    if on_screen {
+    let result = if on_screen {
         runtime.block_on(lines::talk(session, words, ui))
     } else {
         runtime.block_on(one_turn(session, words.unwrap_or_default(), format, ui))
+    };
+    if let Some(keeper) = keeper {
+        retention::keep_house(&keeper, ui);
     }
+    result
 }
 
 /// Everything that a talk begins with.

@@ -1,0 +1,40 @@
+//! What `[retention]` asks for, at the end of a talk. The first time it is only announced: nobody loses
+//! sight of a session by a line in a file that they have forgotten.
+
+use crate::commands::export;
+use crate::commands::prune::{self, Rules};
+use crate::open::House;
+use crate::ui::Ui;
+
+/// Remembers that it was announced.
+const ANNOUNCED: &str = "retention-announced";
+
+/// Announces, or moves what is too old or too many to the trash. Trouble here is told and spoils nothing.
+pub fn keep_house(house: &House, ui: &mut Ui) {
+    if !house.settings.retention.is_on() {
+        return;
+    }
+    let plan = match prune::plan(&Rules::from(&house.settings.retention), house) {
+        Ok(plan) if plan.trash.is_empty() && plan.purge.is_empty() => return,
+        Ok(plan) => plan,
+        Err(error) => return ui.warn(&format!("[retention] cannot be followed: {error}")),
+    };
+    let (trash, purge) = (plan.trash.len(), plan.purge.len());
+    let announced = house.settings.data.join(ANNOUNCED);
+    if !announced.exists() {
+        ui.note(&format!(
+            "[retention] would move {trash} sessions to the trash and remove {purge} from it; from the next talk on it does. \
+             `tertulia prune --dry-run` shows which."
+        ));
+        if let Err(error) = export::write(&announced, b"", true) {
+            ui.warn(&format!("[retention]: {error}"));
+        }
+        return;
+    }
+    match prune::carry_out(house, &plan) {
+        Ok(()) => ui.note(&format!(
+            "[retention]: {trash} sessions moved to the trash, {purge} removed from it. `tertulia undo` takes the first back."
+        )),
+        Err(error) => ui.warn(&format!("[retention] cannot be followed: {error}")),
+    }
+}
