@@ -547,6 +547,82 @@ fn a_purged_session_leaves_what_its_forks_share() {
     );
 }
 
+/// What forks share is found without derived data, also through a session of which nothing is left.
+#[test]
+fn a_fork_finds_its_beginning_past_what_is_gone() {
+    let home = Home::new();
+    let (base, middle, low) = (id(1), id(2), id(3));
+    let first = home.create(base);
+    let head = home.say(base, first, &["shared words"]);
+    home.fork(middle, base, head);
+    home.fork(low, middle, first);
+    let before = home.read(low);
+    block_on(home.store.purge(middle)).unwrap();
+    assert!(
+        !files_under(&home.dir())
+            .iter()
+            .any(|path| path.to_string_lossy().contains(&middle.to_string()))
+    );
+    block_on(home.store.purge(base)).unwrap();
+    fs::remove_dir_all(home.dir().join(".index")).unwrap();
+    assert_eq!(home.again_reads(low), before);
+    assert!(home.check().is_clean(), "{:?}", home.check());
+    let of_low = id(4);
+    home.fork(of_low, low, first);
+    let before = home.read(of_low);
+    // Its way leads past two.
+    block_on(home.store.purge(low)).unwrap();
+    assert_eq!(home.again_reads(of_low), before);
+    assert_eq!(block_on(home.store.info()).unwrap().entries, 1 + 2);
+    assert!(home.check().is_clean(), "{:?}", home.check());
+    block_on(home.store.purge(of_low)).unwrap();
+    assert_eq!(logs_under(&home.dir()), [] as [PathBuf; 0]);
+}
+
+/// A purge that was cut off between leaving what is shared and removing the log.
+#[test]
+fn a_purge_that_was_cut_off_can_be_done_again() {
+    let home = Home::new();
+    let (base, fork) = (id(1), id(2));
+    let first = home.create(base);
+    let head = home.say(base, first, &["shared words"]);
+    home.say(base, head, &["private words"]);
+    home.fork(fork, base, head);
+    let (path, log) = (home.log(base), fs::read(home.log(base)).unwrap());
+    let (whole, shared) = (home.read(base), home.read(fork));
+    block_on(home.store.purge(base)).unwrap();
+    fs::write(&path, &log).unwrap();
+    assert_eq!(home.again_reads(base), whole);
+    assert_eq!(home.again_reads(fork), shared);
+    assert!(home.check().is_clean(), "{:?}", home.check());
+    block_on(home.store.purge(base)).unwrap();
+    assert_eq!(home.again_reads(fork), shared);
+    assert_eq!(logs_under(&home.dir()).len(), 2);
+    // Only the log had still to be cut: the next purge of any session does it.
+    let husk = path.with_extension("shared");
+    fs::write(&husk, &log).unwrap();
+    assert_eq!(home.again_reads(fork), shared);
+    home.create(id(9));
+    block_on(home.store.purge(id(9))).unwrap();
+    assert_eq!(home.again_reads(fork), shared);
+    for file in files_under(&home.dir()) {
+        let bytes = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+        assert!(!bytes.contains("private"), "{}", file.display());
+    }
+    block_on(home.store.purge(fork)).unwrap();
+    assert_eq!(logs_under(&home.dir()), [] as [PathBuf; 0]);
+}
+
+/// The logs and what is kept beside them.
+fn logs_under(dir: &Path) -> Vec<PathBuf> {
+    let mut logs = files_under(dir);
+    logs.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.contains(".jsonl") || name.contains(".shared")
+    });
+    logs
+}
+
 impl Home {
     fn again_reads(&self, session: SessionId) -> Vec<Line> {
         block_on(self.again().read(session, Seq::START, usize::MAX)).unwrap()
@@ -875,10 +951,25 @@ fn step(
 
 #[test]
 fn it_tells_the_same_story_as_the_database() {
+    for seed in 1..=8 {
+        tell_the_same_story(seed);
+    }
+}
+
+fn read_the_same(one: &dyn Store, other: &dyn Store, sessions: &[SessionId]) {
+    for session in sessions {
+        let [one, other] = [one, other]
+            .map(|store| block_on(store.read(*session, Seq::START, usize::MAX)))
+            .map(|read| format!("{read:?}"));
+        assert_eq!(one, other);
+    }
+}
+
+fn tell_the_same_story(story: u64) {
     let home = Home::new();
     let database = tertulia::store::sqlite::SqliteStore::in_memory().unwrap();
     let stores: [&dyn Store; 2] = [&database, &home.store];
-    let mut seed: u64 = 7;
+    let mut seed = story;
     let mut random = move |below: u64| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (seed >> 33) % below
@@ -937,10 +1028,15 @@ fn it_tells_the_same_story_as_the_database() {
                 (pages, found, titled, ended)
             });
             let [told, other] = told;
-            assert_eq!(told.1, other.1, "searched at step {n}");
-            assert_eq!(told.0, other.0, "listed at step {n}");
-            assert_eq!(told.2, other.2, "titles at step {n}");
-            assert_eq!(told.3, other.3, "parts at step {n}");
+            assert_eq!(told.1, other.1, "searched at step {n} of story {story}");
+            assert_eq!(told.0, other.0, "listed at step {n} of story {story}");
+            assert_eq!(told.2, other.2, "titles at step {n} of story {story}");
+            assert_eq!(told.3, other.3, "parts at step {n} of story {story}");
+        }
+        let [kept, other] = stores.map(|store| block_on(store.info()).unwrap().entries);
+        assert_eq!(kept, other, "entries at step {n} of story {story}");
+        if n % 50 == 49 {
+            read_the_same(&database, &home.again(), &sessions);
         }
     }
     assert!(home.check().is_clean(), "{:?}", home.check());

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::names::{Key, LIVE};
 use crate::entry::{Hash, Head, Origin};
 use crate::id::{Seq, SessionId};
 use crate::session::Summary;
@@ -18,7 +19,7 @@ use crate::store::sqlite::trouble;
 use crate::store::{StoreError, StoreResult, index, place};
 
 /// Changes whenever rows are derived in another way: a catalogue of another version is made anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Somebody else may be deriving many rows.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -27,11 +28,12 @@ CREATE TABLE about(identity BLOB NOT NULL);
 CREATE TABLE log(
   no INTEGER PRIMARY KEY AUTOINCREMENT,
   id BLOB NOT NULL,
-  husk INTEGER NOT NULL,          -- 1: purged, but forks share its beginning
+  husk INTEGER NOT NULL,          -- 0, or the number of what forks share with a purged session
   inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,  -- the file as it was folded
   folded INTEGER NOT NULL,        -- up to which offset,
   last INTEGER NOT NULL,          -- and the place of the last line there
   base BLOB, base_seq INTEGER, base_hash BLOB,
+  owner INTEGER,                  -- the number of the log in which that entry of the base stands
   state INTEGER NOT NULL,         -- 0 live, 1 in the trash, 2 husk
   project TEXT, title TEXT,
   updated INTEGER NOT NULL, changed INTEGER,
@@ -43,7 +45,8 @@ CREATE INDEX log_by_time ON log(updated, id);
 CREATE INDEX log_by_project ON log(project, updated, id, state);
 CREATE INDEX log_by_change ON log(changed, id) WHERE changed IS NOT NULL;
 CREATE INDEX log_by_title ON log(title) WHERE title IS NOT NULL;
-CREATE INDEX log_by_base ON log(base) WHERE base IS NOT NULL;
+CREATE INDEX log_by_base ON log(base, owner) WHERE base IS NOT NULL;
+CREATE INDEX log_by_owner ON log(owner) WHERE owner IS NOT NULL;
 CREATE INDEX log_by_state ON log(state, project);
 CREATE TABLE snapshot(no INTEGER NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY(no, seq)) WITHOUT ROWID;
 ";
@@ -81,7 +84,7 @@ impl FileStamp {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: SessionId,
-    pub(super) husk: bool,
+    pub(super) husk: u32,
     pub(super) stamp: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
@@ -91,7 +94,7 @@ pub(super) struct Record {
 
 impl Record {
     fn state(&self) -> i64 {
-        match (self.husk, self.summary.trashed_at) {
+        match (self.husk != LIVE, self.summary.trashed_at) {
             (true, _) => 2,
             (false, Some(_)) => 1,
             (false, None) => 0,
@@ -104,7 +107,7 @@ impl Record {
 pub(super) struct Numbered {
     pub(super) no: u64,
     pub(super) id: SessionId,
-    pub(super) husk: bool,
+    pub(super) husk: u32,
     pub(super) head: Head,
     pub(super) base_seq: Seq,
 }
@@ -145,7 +148,10 @@ impl Catalogue {
         trouble(path, "cannot use the catalogue", error)
     }
 
-    fn run<R>(&self, job: impl FnOnce(&Connection) -> rusqlite::Result<R>) -> StoreResult<R> {
+    pub(super) fn run<R>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<R>,
+    ) -> StoreResult<R> {
         job(&self.connection).map_err(|error| self.say(error))
     }
 
@@ -169,7 +175,7 @@ impl Catalogue {
     }
 
     /// Every log as it was when it was folded.
-    pub(super) fn stamps(&self) -> StoreResult<HashMap<(SessionId, bool), (i64, FileStamp)>> {
+    pub(super) fn stamps(&self) -> StoreResult<HashMap<Key, (i64, FileStamp)>> {
         self.run(|connection| {
             connection
                 .prepare_cached("SELECT id, husk, no, inode, size, modified FROM log")?
@@ -186,7 +192,7 @@ impl Catalogue {
     }
 
     /// What is known of a log, with its number. `None` also if its row is damaged.
-    pub(super) fn record(&self, id: SessionId, husk: bool) -> StoreResult<Option<(i64, Record)>> {
+    pub(super) fn record(&self, id: SessionId, husk: u32) -> StoreResult<Option<(i64, Record)>> {
         let read = |row: &rusqlite::Row<'_>| {
             let base: Option<[u8; 16]> = row.get(6)?;
             let base_seq: Option<i64> = row.get(7)?;
@@ -237,7 +243,7 @@ impl Catalogue {
     }
 
     /// The number of a log.
-    pub(super) fn number(&self, id: SessionId, husk: bool) -> StoreResult<Option<i64>> {
+    pub(super) fn number(&self, id: SessionId, husk: u32) -> StoreResult<Option<i64>> {
         self.run(|connection| {
             connection
                 .prepare_cached("SELECT no FROM log WHERE id = ?1 AND husk = ?2")?
@@ -292,6 +298,7 @@ impl Catalogue {
 
     pub(super) fn remove(&self, no: i64) -> StoreResult<()> {
         self.drop_snapshots(no)?;
+        self.disown(no)?;
         self.run(|connection| {
             connection
                 .execute("DELETE FROM log WHERE no = ?1", [no])
@@ -361,24 +368,13 @@ impl Catalogue {
         })
     }
 
-    /// The logs that continue a session from `seq` or a later entry.
-    pub(super) fn forks(&self, id: SessionId, seq: Seq) -> StoreResult<Vec<(SessionId, bool)>> {
-        self.run(|connection| {
-            connection
-                .prepare_cached("SELECT id, husk FROM log WHERE base = ?1 AND base_seq >= ?2")?
-                .query_map(params![id.uuid().as_bytes(), seq.0], |row| {
-                    Ok((id_from(row.get(0)?), row.get(1)?))
-                })?
-                .collect()
-        })
-    }
-
-    /// Forgets everything, to derive it anew.
+    /// Forgets everything, to derive it anew in the same transaction.
     pub(super) fn clear(&self) -> StoreResult<()> {
         self.run(|connection| {
-            connection.execute_batch("BEGIN IMMEDIATE; DELETE FROM log; DELETE FROM snapshot;")?;
-            connection.execute("UPDATE about SET identity = ?1", [new_identity()])?;
-            connection.execute_batch("COMMIT")
+            connection.execute_batch("DELETE FROM log; DELETE FROM snapshot;")?;
+            connection
+                .execute("UPDATE about SET identity = ?1", [new_identity()])
+                .map(drop)
         })
     }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 
+use super::base;
 use super::catalogue::FileStamp;
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Anchor, Tail};
-use super::names::{LogName, Walk};
+use super::names::{Key, LogName, Walk};
 use crate::entry::{Body, Entry, Head, Origin};
 use crate::id::SessionId;
 use crate::session::{Line, Log};
@@ -17,7 +18,7 @@ use crate::store::{Progress, Report, StoreResult, place};
 pub(super) struct Findings {
     pub(super) report: Report,
     /// Logs that need a repair.
-    pub(super) damaged: BTreeSet<(SessionId, bool)>,
+    pub(super) damaged: BTreeSet<Key>,
     /// Logs whose opening entry names another session than the file.
     pub(super) misnamed: Vec<(LogName, SessionId)>,
     /// Logs of an id that another file has already.
@@ -94,7 +95,7 @@ impl FilesEngine {
             ));
             return Ok(());
         }
-        report.sessions += u64::from(!log.husk);
+        report.sessions += u64::from(!log.is_husk());
         report.entries += content.lines.len() as u64;
         let start = match &content.origin {
             None => Head::START,
@@ -102,7 +103,7 @@ impl FilesEngine {
         };
         let mut read = Log::read(log.id, Some(start), start.seq, &content.lines);
         if !read.damage.is_empty() {
-            findings.damaged.insert((log.id, log.husk));
+            findings.damaged.insert(log.key());
         } else if !self.row_holds(log, &content)? {
             findings.report.faults.push(format!(
                 "session {}: its row in the list is not what its log says",
@@ -142,14 +143,14 @@ impl FilesEngine {
             && let Some(base) = base.as_deref().and_then(LogName::parse)
         {
             // It ends too early: a repair fills it up to where its fork begins.
-            findings.damaged.insert((base.id, base.husk));
+            findings.damaged.insert(base.key());
         }
         let fault = match head {
             Some(head) if head == said => return Ok(head),
             Some(_) => "the session that it continues is another at that place",
             None => "the beginning that it shares with another session is gone",
         };
-        findings.damaged.insert((log.id, log.husk));
+        findings.damaged.insert(log.key());
         findings
             .report
             .faults
@@ -173,7 +174,7 @@ impl FilesEngine {
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let tail = tail_at_rest(&file, log.husk).map_err(say)?;
+        let tail = tail_at_rest(&file, log.is_husk()).map_err(say)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
@@ -187,7 +188,7 @@ impl FilesEngine {
             })
             .map_err(say)?;
         }
-        let opening = log::opening(&file, tail.end).map_err(say)?;
+        let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
         let mut origin = opening.origin;
         if opening.entry.is_none() && origin.is_none() {
             // The list may still know what the damaged line said.

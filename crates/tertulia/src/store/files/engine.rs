@@ -9,9 +9,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::append::OpenLog;
+use super::base;
 use super::catalogue::Catalogue;
 use super::log::{self, Last, Tail};
-use super::names::{self, Names, Walk, with_suffix};
+use super::names::{self, Names, with_suffix};
 use crate::entry::{Entry, Head, Origin};
 use crate::id::{Seq, SessionId};
 use crate::session::Line;
@@ -107,7 +108,7 @@ impl FilesEngine {
         let path = folder.join(names::file_name(new.id, opening));
         let bytes = as_lines(&new.entries);
         let file = make_whole(&path, &bytes, new.id)?;
-        self.names.add(new.id, false, &path);
+        self.names.add((new.id, names::LIVE), &path);
         let log = OpenLog {
             path,
             file,
@@ -131,47 +132,6 @@ impl FilesEngine {
         fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
     }
 
-    /// The folder of a base, if the base has the entry that the fork wants to continue.
-    fn sound_base(&mut self, origin: &Origin) -> StoreResult<PathBuf> {
-        let path = self
-            .base_path(origin)?
-            .ok_or(StoreError::NotFound(origin.id))?;
-        let wanted = Head {
-            seq: origin.seq,
-            hash: origin.hash,
-        };
-        if self.head_at(&path, origin.seq)? != Some(wanted) {
-            let head = self.head_of(&path)?.unwrap_or(Head::START);
-            return Err(StoreError::Conflict {
-                id: origin.id,
-                head,
-            });
-        }
-        Ok(path.parent().unwrap_or(&self.dir).to_owned())
-    }
-
-    /// The log that a fork continues. A session may have been made anew under the id of a husk: then
-    /// the hash tells which is meant.
-    pub(super) fn base_path(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
-        let (live, husk) = self.names.either(&self.dir, origin.id)?;
-        let Some(live) = live else {
-            return Ok(husk);
-        };
-        let (file, size) = open_log(&live)?;
-        let entry = log::own_entry(&file, size, origin.seq)
-            .map_err(|error| place::trouble(&live, "cannot read", error))?;
-        let husk = match (&entry, husk) {
-            (Some(entry), _) if entry.hash == origin.hash => return Ok(Some(live)),
-            // Perhaps it was made anew by somebody else, beside a husk that we have not seen yet.
-            (Some(_), None) => {
-                self.names.take(&Walk::of(&self.dir)?);
-                self.names.either(&self.dir, origin.id)?.1
-            }
-            (_, husk) => husk,
-        };
-        Ok(Some(husk.unwrap_or(live)))
-    }
-
     /// The head of a log as it was at an earlier entry, through its bases.
     pub(super) fn head_at(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Head>> {
         if seq == Seq::START {
@@ -187,7 +147,7 @@ impl FilesEngine {
     }
 
     /// Where a log ends, if its last line can be read.
-    fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
+    pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
         let tail = File::open(path)
             .and_then(|file| Tail::of_log(&file, names::is_husk(path)))
             .map_err(|error| place::trouble(path, "cannot read", error))?;
@@ -281,22 +241,6 @@ impl FilesEngine {
         let head = self.head_of(&path)?;
         Ok(draft.filter(|draft| Some(draft.after) == head))
     }
-
-    /// Removes what belongs to a session besides its log.
-    pub(super) fn remove_belongings(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
-        self.open.remove(&id);
-        let remove = |path: &Path| match fs::remove_file(path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(place::trouble(path, "cannot remove", error))
-            }
-            _ => Ok(()),
-        };
-        remove(&self.draft_path(id))?;
-        for kept in names::kept_beside(path) {
-            remove(&kept)?;
-        }
-        Ok(())
-    }
 }
 
 /// A last entry that announces more would be taken for the rest of a cut-off append.
@@ -375,9 +319,9 @@ fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
 fn origin_before(owner: &Owner, after: Seq) -> StoreResult<Option<Origin>> {
     let say = |error| place::trouble(&owner.path, "cannot read", error);
     let first = log::first_place(&owner.file, owner.end).map_err(say)?;
-    if first.is_none_or(|first| first <= after.next()) {
+    if first.is_none_or(|first| first.back(1) <= after) {
         return Ok(None);
     }
-    let opening = log::opening(&owner.file, owner.end).map_err(say)?;
+    let opening = base::opening(&owner.path, &owner.file, owner.end).map_err(say)?;
     Ok(opening.origin.filter(|origin| after < origin.seq))
 }

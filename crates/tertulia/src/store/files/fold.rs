@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use super::base;
 use super::catalogue::{Catalogue, FileStamp, Record};
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Anchor, Tail};
@@ -81,7 +82,7 @@ impl FilesEngine {
         let mut known = self.catalogue()?.stamps()?;
         let mut stale = Vec::new();
         for log in walk.logs {
-            let seen = known.remove(&(log.id, log.husk));
+            let seen = known.remove(&log.key());
             let stamp = fs::metadata(&log.path).map(|found| FileStamp::of(&found));
             if stamp.is_ok_and(|stamp| seen.is_none_or(|(_, seen)| seen != stamp)) {
                 stale.push(log);
@@ -96,6 +97,18 @@ impl FilesEngine {
         self.catalogue()?.end(done)
     }
 
+    /// Derives every row anew, at once: nobody sees a list without its sessions.
+    pub(super) fn derive_anew(&mut self) -> StoreResult<()> {
+        let walk = Walk::of(&self.dir)?;
+        self.names.take(&walk);
+        self.catalogue()?.begin()?;
+        let done = self
+            .catalogue()
+            .and_then(Catalogue::clear)
+            .and_then(|()| self.take_in(Vec::new(), &walk.logs));
+        self.catalogue()?.end(done)
+    }
+
     fn take_in(&mut self, gone: Vec<i64>, stale: &[LogName]) -> StoreResult<()> {
         for no in gone {
             self.catalogue()?.remove(no)?;
@@ -103,7 +116,7 @@ impl FilesEngine {
         for log in stale {
             self.bring_up(log)?;
         }
-        Ok(())
+        self.settle_owners()
     }
 
     /// Brings the row of one log up to date.
@@ -121,6 +134,7 @@ impl FilesEngine {
         let no = self.catalogue()?.put(&folded.record)?;
         if folded.anew {
             self.catalogue()?.drop_snapshots(no)?;
+            self.catalogue()?.disown(no)?;
         }
         for (seq, row) in &folded.snapshots {
             self.catalogue()?.put_snapshot(no, *seq, row)?;
@@ -143,7 +157,7 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
-        let tail = Tail::of_log(&file, log.husk).map_err(say)?;
+        let tail = Tail::of_log(&file, log.is_husk()).map_err(say)?;
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             return Ok(None);
         };
@@ -161,7 +175,7 @@ impl FilesEngine {
             };
             (stored.base, stored.summary, from)
         } else {
-            let opening = log::opening(&file, tail.end).map_err(say)?;
+            let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
             let base = match opening.entry {
                 Some(_) => opening.origin,
                 // What a damaged line said may still be known from before.
@@ -245,7 +259,7 @@ impl FilesEngine {
                     return Ok(Some(summary));
                 }
             }
-            let Some(origin) = log::opening(&file, size).map_err(say)?.origin else {
+            let Some(origin) = base::opening(&path, &file, size).map_err(say)?.origin else {
                 break;
             };
             let Some(base) = self.base_path(&origin)? else {

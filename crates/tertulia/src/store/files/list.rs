@@ -62,7 +62,7 @@ impl FilesEngine {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         let mut found = Vec::new();
-        for log in walk.logs.iter().rev().filter(|log| !log.husk) {
+        for log in walk.logs.iter().rev().filter(|log| !log.is_husk()) {
             let id = log.id.to_string();
             if id.starts_with(part) || id.ends_with(part) {
                 found.extend(self.summary_of(log)?);

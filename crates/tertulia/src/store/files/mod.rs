@@ -3,7 +3,8 @@
 //! ```text
 //! DIR/tertulia-store.json                  {"format":1,"backend":"files"}
 //! DIR/<team or kind>/<created ms>-<id>.jsonl   a session's own entries, one per line
-//! DIR/<team or kind>/<created ms>-<id>.shared  what forks share with a purged session
+//! DIR/<team or kind>/<created ms>-<id>.shared  what forks share with a purged session (….2.shared …)
+//! DIR/….jsonl.base                         what a fork continues, if the session it was made of is gone
 //! DIR/….jsonl.torn-<offset>                bytes of an append that was cut off
 //! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
 //! DIR/.index/catalogue.db, search.db       derived list rows and full-text index: may be deleted
@@ -12,10 +13,11 @@
 //!
 //! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
 //! `open` (the marker), `names` (which file is whose), `log` (the bytes of one log), `engine` (create,
-//! read, drafts), `append`, `catalogue` and `fold` (list rows), `list`, `search`, `purge`, `check`,
-//! `repair`.
+//! read, drafts), `append`, `base` and `owners` (what forks continue), `catalogue` and `fold` (list
+//! rows), `list`, `search`, `purge`, `check`, `repair`.
 
 mod append;
+mod base;
 mod catalogue;
 mod check;
 mod engine;
@@ -24,6 +26,7 @@ mod list;
 mod log;
 mod names;
 mod open;
+mod owners;
 mod purge;
 mod repair;
 mod search;

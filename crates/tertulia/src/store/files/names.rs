@@ -1,10 +1,11 @@
 //! The names of logs: `<folder>/<created ms>-<id>.jsonl`, and `….shared` for what only forks need.
 //!
-//! The id in the name is what a session is found by; the folder and the time are for people. Beside a
-//! log may lie `<log>.torn-<offset>` (bytes of an append that was cut off) and `<log>.damaged-<seconds>`
-//! (the log before a repair).
+//! The id in the name is what a session is found by; the folder and the time are for people. Further
+//! husks of an id are `….2.shared` and so on. Beside a log may lie `<log>.torn-<offset>` (bytes of an
+//! append that was cut off), `<log>.damaged-<seconds>` (the log before a repair) and `<log>.base` (where
+//! a fork's beginning is found when the session that it was made of is gone).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -24,29 +25,39 @@ pub(super) const OPEN_FOLDER: &str = ".open";
 /// Half-written answers.
 pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 
-const LIVE: &str = "jsonl";
-const HUSK: &str = "shared";
+const LIVE_EXTENSION: &str = "jsonl";
+const HUSK_EXTENSION: &str = "shared";
+const BASE: &str = ".base";
 /// File systems take 255 bytes; the folder only sorts for people, so a cut name does no harm.
 const FOLDER_LENGTH: usize = 120;
+
+/// A log by its id and its number: [`LIVE`], or that of a husk.
+pub(super) type Key = (SessionId, u32);
+
+/// The number of a session's log. The husks of an id are numbered from 1.
+pub(super) const LIVE: u32 = 0;
 
 /// A log by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogName {
     pub(super) id: SessionId,
-    /// Purged, but forks share its beginning.
-    pub(super) husk: bool,
+    /// [`LIVE`], or the number of a husk: purged, but forks share its beginning.
+    pub(super) husk: u32,
     pub(super) created_ms: u64,
     pub(super) path: PathBuf,
 }
 
 impl LogName {
     pub(super) fn parse(path: &Path) -> Option<LogName> {
-        let husk = match path.extension().and_then(OsStr::to_str)? {
-            LIVE => false,
-            HUSK => true,
+        let stem = path.file_stem().and_then(OsStr::to_str)?;
+        let (stem, husk) = match path.extension().and_then(OsStr::to_str)? {
+            LIVE_EXTENSION => (stem, LIVE),
+            HUSK_EXTENSION => match stem.split_once('.') {
+                None => (stem, 1),
+                Some((stem, number)) => (stem, number.parse().ok().filter(|number| *number > 1)?),
+            },
             _ => return None,
         };
-        let stem = path.file_stem().and_then(OsStr::to_str)?;
         let (time, id) = stem.split_once('-')?;
         Some(LogName {
             id: id.parse().ok()?,
@@ -55,22 +66,46 @@ impl LogName {
             path: path.to_owned(),
         })
     }
+
+    pub(super) fn key(&self) -> Key {
+        (self.id, self.husk)
+    }
+
+    pub(super) fn is_husk(&self) -> bool {
+        self.husk != LIVE
+    }
+
+    /// The path that it would have as the log of another session.
+    pub(super) fn named(&self, id: SessionId) -> PathBuf {
+        let extension = extension(self.husk);
+        self.path
+            .with_file_name(format!("{}-{id}.{extension}", self.created_ms))
+    }
+}
+
+fn extension(husk: u32) -> String {
+    match husk {
+        LIVE => LIVE_EXTENSION.to_owned(),
+        1 => HUSK_EXTENSION.to_owned(),
+        number => format!("{number}.{HUSK_EXTENSION}"),
+    }
 }
 
 /// The name of a log that begins with this entry.
 pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
     let ms = opening.at.as_millisecond().max(0);
-    format!("{ms}-{id}.{LIVE}")
+    format!("{ms}-{id}.{LIVE_EXTENSION}")
 }
 
 /// Whether only forks need the log of this name.
 pub(super) fn is_husk(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == HUSK)
+    path.extension()
+        .is_some_and(|extension| extension == HUSK_EXTENSION)
 }
 
-/// The same log when only forks need it.
-pub(super) fn husk_of(path: &Path) -> PathBuf {
-    path.with_extension(HUSK)
+/// Where it is said that a log's beginning is to be found elsewhere than its first entry says.
+pub(super) fn base_beside(path: &Path) -> PathBuf {
+    with_suffix(path, BASE)
 }
 
 /// The folder of a session that begins with this entry and continues no other.
@@ -96,7 +131,14 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// Whether a file is one that is kept beside a log.
 fn is_kept_beside(name: &str) -> bool {
-    [".torn-", ".damaged-"].iter().any(|mark| {
+    let is_base = name
+        .strip_suffix(BASE)
+        .is_some_and(|log| LogName::parse(Path::new(log)).is_some());
+    is_base || is_marked(name, &[".torn-", ".damaged-"])
+}
+
+fn is_marked(name: &str, marks: &[&str]) -> bool {
+    marks.iter().any(|mark| {
         name.rsplit_once(mark).is_some_and(|(log, number)| {
             !number.is_empty()
                 && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -105,7 +147,7 @@ fn is_kept_beside(name: &str) -> bool {
     })
 }
 
-/// The files that are kept beside a log.
+/// The files beside a log that hold words of it, also those that a cut-off repair has left.
 pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = path.parent().zip(path.file_name().and_then(OsStr::to_str)) else {
         return Vec::new();
@@ -117,7 +159,10 @@ pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
         .filter_map(Result::ok)
         .filter(|entry| {
             entry.file_name().to_str().is_some_and(|other| {
-                is_kept_beside(other) && other.starts_with(name) && other.len() > name.len()
+                is_marked(other, &[".torn-", ".damaged-", ".new-"])
+                    && other
+                        .strip_prefix(name)
+                        .is_some_and(|rest| rest.starts_with('.'))
             })
         })
         .map(|entry| entry.path())
@@ -192,7 +237,8 @@ fn files_in(folder: &Path) -> StoreResult<Vec<PathBuf>> {
 /// before it is believed, and what is not found is looked for.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    known: HashMap<(SessionId, bool), PathBuf>,
+    /// The paths of each id by their numbers.
+    known: HashMap<SessionId, BTreeMap<u32, PathBuf>>,
     /// When each folder had last changed when it was read.
     folders: HashMap<PathBuf, SystemTime>,
 }
@@ -200,32 +246,50 @@ pub(super) struct Names {
 impl Names {
     /// The live log of a session.
     pub(super) fn live(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
-        if let Some(path) = self.seen(id, false) {
+        if let Some(path) = self.get((id, LIVE)) {
             return Ok(Some(path));
         }
         self.take(&Walk::of(dir)?);
-        Ok(self.known.get(&(id, false)).cloned())
+        Ok(self.get((id, LIVE)))
     }
 
-    /// The logs that may be meant by a fork's base: the live one and the husk.
-    pub(super) fn either(
-        &mut self,
-        dir: &Path,
-        id: SessionId,
-    ) -> StoreResult<(Option<PathBuf>, Option<PathBuf>)> {
-        let found = (self.seen(id, false), self.seen(id, true));
-        if found.0.is_some() || found.1.is_some() {
-            return Ok(found);
+    /// All logs of an id that were seen: the live one first, then the husks.
+    pub(super) fn all(&mut self, id: SessionId) -> Vec<PathBuf> {
+        let Some(paths) = self.known.get_mut(&id) else {
+            return Vec::new();
+        };
+        paths.retain(|_, path| path.exists());
+        paths.values().cloned().collect()
+    }
+
+    /// A log that was seen.
+    pub(super) fn get(&mut self, (id, husk): Key) -> Option<PathBuf> {
+        let paths = self.known.get_mut(&id)?;
+        let path = paths.get(&husk)?;
+        if path.exists() {
+            return Some(path.clone());
         }
-        self.take(&Walk::of(dir)?);
-        let known = |husk| self.known.get(&(id, husk)).cloned();
-        Ok((known(false), known(true)))
+        paths.remove(&husk);
+        None
+    }
+
+    /// A path for the husk of a log, by a number that no other husk of the id has.
+    pub(super) fn free_husk(&self, id: SessionId, log: &Path) -> PathBuf {
+        let known = self.known.get(&id);
+        let mut number = 1;
+        loop {
+            let path = log.with_extension(extension(number));
+            if known.is_none_or(|known| !known.contains_key(&number)) && !path.exists() {
+                return path;
+            }
+            number += 1;
+        }
     }
 
     /// The live log of a session that probably is not there, reading only folders that have changed.
     /// Meant for whoever holds the lock on the store's structure.
     pub(super) fn taken(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
-        if let Some(path) = self.seen(id, false) {
+        if let Some(path) = self.get((id, LIVE)) {
             return Ok(Some(path));
         }
         for folder in files_in(dir)? {
@@ -237,17 +301,17 @@ impl Names {
             }
             for file in files_in(&folder)? {
                 if let Some(log) = LogName::parse(&file) {
-                    self.known.insert((log.id, log.husk), log.path);
+                    self.insert(log.key(), &log.path);
                 }
             }
             self.folders.insert(folder, changed);
         }
-        Ok(self.seen(id, false))
+        Ok(self.get((id, LIVE)))
     }
 
     /// Remembers a log that was just made.
-    pub(super) fn add(&mut self, id: SessionId, husk: bool, path: &Path) {
-        self.known.insert((id, husk), path.to_owned());
+    pub(super) fn add(&mut self, key: Key, path: &Path) {
+        self.insert(key, path);
         if let Some(folder) = path.parent()
             && let Some(changed) = changed_at(folder)
         {
@@ -263,17 +327,13 @@ impl Names {
     pub(super) fn take(&mut self, walk: &Walk) {
         self.known.clear();
         for log in &walk.logs {
-            self.known.insert((log.id, log.husk), log.path.clone());
+            self.insert(log.key(), &log.path);
         }
     }
 
-    fn seen(&mut self, id: SessionId, husk: bool) -> Option<PathBuf> {
-        let path = self.known.get(&(id, husk))?;
-        if path.exists() {
-            return Some(path.clone());
-        }
-        self.known.remove(&(id, husk));
-        None
+    fn insert(&mut self, (id, husk): Key, path: &Path) {
+        let paths = self.known.entry(id).or_default();
+        paths.insert(husk, path.to_owned());
     }
 }
 

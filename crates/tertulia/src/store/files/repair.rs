@@ -9,15 +9,13 @@ use jiff::Timestamp;
 
 use super::check::{Content, Findings};
 use super::engine::{FilesEngine, as_lines};
-use super::names::{LogName, Walk, with_suffix};
+use super::names::{Key, LIVE, LogName, Walk, with_suffix};
 use super::purge::{lock_log, write_over};
 use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::session::Line;
 use crate::store::salvage::{Known, in_words, salvage};
 use crate::store::{Progress, Report, StoreError, StoreResult, place};
-
-type Key = (SessionId, bool);
 
 /// The logs of a store and which of them continue which.
 struct Family {
@@ -42,8 +40,8 @@ impl FilesEngine {
         let open = touched
             .iter()
             .copied()
-            .chain(findings.misnamed.iter().map(|(log, _)| (log.id, log.husk)))
-            .find(|(id, husk)| !husk && self.claims.is_open(*id));
+            .chain(findings.misnamed.iter().map(|(log, _)| log.key()))
+            .find(|(id, husk)| *husk == LIVE && self.claims.is_open(*id));
         if let Some(key) = open {
             let log = family.logs.get(&key);
             return Err(StoreError::Locked {
@@ -89,13 +87,13 @@ impl FilesEngine {
             origins: BTreeMap::new(),
         };
         for log in walk.logs {
-            let key = (log.id, log.husk);
+            let key = log.key();
             if let Ok(content) = self.content(&log)
                 && let Some(origin) = content.origin
                 && let Some(base) = self.base_path(&origin)?
                 && let Some(base) = LogName::parse(&base)
             {
-                family.origins.insert(key, ((base.id, base.husk), origin));
+                family.origins.insert(key, (base.key(), origin));
             }
             family.logs.insert(key, log);
         }
@@ -199,13 +197,9 @@ impl FilesEngine {
         now: Timestamp,
         report: &mut Report,
     ) -> StoreResult<()> {
-        let extension = if log.husk { "shared" } else { "jsonl" };
-        let path = log
-            .path
-            .with_file_name(format!("{}-{named}.{extension}", log.created_ms));
-        let (live, husk) = self.names.either(&self.dir, named)?;
-        let taken = if log.husk { husk } else { live };
-        if taken.is_some() || path.exists() {
+        let path = log.named(named);
+        self.names.take(&Walk::of(&self.dir)?);
+        if self.names.get((named, log.husk)).is_some() || path.exists() {
             return set_aside(&log.path, now, report);
         }
         fs::rename(&log.path, &path)

@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet, hash_map};
 use std::fs::File;
 
 use super::catalogue::Numbered;
-use super::engine::{FilesEngine, open_log};
+use super::engine::{FilesEngine, Held, open_log};
 use super::fold::patiently;
 use super::log;
-use super::names;
+use super::names::{self, Key, LIVE, Walk};
 use crate::entry::{Entry, Hash, Head};
-use crate::id::{Seq, SessionId};
+use crate::id::Seq;
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::{Line, Summary};
 use crate::store::index::{Batch, COUNTED, Index, RANKED, Reached};
@@ -29,8 +29,6 @@ const CATALOGUE: u64 = 0;
 const PASSES: usize = 8;
 
 type Step = (u64, Reached, Batch);
-/// A log by its id, and whether it is a husk.
-type Key = (SessionId, bool);
 
 pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
     (no << 32)..((no + 1) << 32)
@@ -52,7 +50,7 @@ impl FilesEngine {
         self.refresh()?;
         let mut index = self.take_index()?;
         let found = match self.catch_up(&mut index, progress) {
-            Ok(()) => self.search_in(&index, query),
+            Ok(()) => self.search_steadily(&mut index, query, progress),
             // A full disk must not hide what is on it.
             Err(_) => Index::open(None).and_then(|memory| {
                 index = memory;
@@ -64,13 +62,32 @@ impl FilesEngine {
         found
     }
 
+    /// Searches, and again if somebody has derived everything anew meanwhile.
+    fn search_steadily(
+        &mut self,
+        index: &mut Index,
+        query: &SearchQuery,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
+        for _ in 0..PASSES {
+            let identity = self.catalogue()?.identity()?;
+            let hits = self.search_in(index, query)?;
+            if self.catalogue()?.identity()? == identity
+                && index.reached(CATALOGUE)?.mark == identity
+            {
+                return Ok(hits);
+            }
+            self.refresh()?;
+            self.catch_up(index, progress)?;
+        }
+        self.search_in(index, query)
+    }
+
     pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
-        self.catalogue()?.clear()?;
-        self.refresh()?;
+        self.derive_anew()?;
         let mut index = self.take_index()?;
-        let done = index
-            .clear()
-            .and_then(|()| self.catch_up(&mut index, progress));
+        // The catalogue is another: the index begins anew too.
+        let done = self.catch_up(&mut index, progress);
         self.index = Some(index);
         done?;
         let info = self.info()?;
@@ -82,19 +99,8 @@ impl FilesEngine {
 
     /// Brings the index up to what the catalogue knows.
     fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<()> {
-        let identity = Reached {
-            upto: 1,
-            mark: self.catalogue()?.identity()?,
-        };
-        if index.reached(CATALOGUE)? != identity {
-            index.clear()?;
-            index.advance(CATALOGUE, |_| {
-                let documents = Vec::new();
-                Ok(Some(Batch {
-                    documents,
-                    reached: identity,
-                }))
-            })?;
+        if index.reached(CATALOGUE)? != self.followed()? {
+            self.begin_anew(index)?;
         }
         for _ in 0..PASSES {
             let logs = self.catalogue()?.numbered()?;
@@ -114,6 +120,34 @@ impl FilesEngine {
             self.follow(index, &stale, progress)?;
         }
         Ok(())
+    }
+
+    /// What an index says that follows this catalogue.
+    fn followed(&mut self) -> StoreResult<Reached> {
+        let mark = self.catalogue()?.identity()?;
+        Ok(Reached { upto: 1, mark })
+    }
+
+    /// Empties an index that has followed another catalogue. Whoever comes second leaves it alone, for
+    /// the first may be searching it already.
+    fn begin_anew(&mut self, index: &mut Index) -> StoreResult<()> {
+        let _held = if self.catalogue()?.is_in_memory() {
+            None
+        } else {
+            let path = self.dir.join(names::INDEX_FOLDER).join("lock");
+            let file = place::lock_file(&path)?;
+            file.lock()
+                .map_err(|error| place::trouble(&path, "cannot lock", error))?;
+            Some(Held::new(file))
+        };
+        let reached = self.followed()?;
+        if index.reached(CATALOGUE)? == reached {
+            return Ok(());
+        }
+        index.clear()?;
+        let documents = Vec::new();
+        let batch = Batch { documents, reached };
+        index.advance(CATALOGUE, |_| Ok(Some(batch))).map(drop)
     }
 
     /// Takes out what was indexed of logs that are gone or are not the same any more.
@@ -151,10 +185,11 @@ impl FilesEngine {
                 .is_some_and(|entry| entry.hash == reached.mark)
     }
 
-    fn open_numbered(&mut self, (id, husk): Key) -> Option<(File, u64)> {
-        let (live, shared) = self.names.either(&self.dir, id).ok()?;
-        let path = if husk { shared } else { live };
-        open_log(&path?).ok()
+    fn open_numbered(&mut self, key: Key) -> Option<(File, u64)> {
+        if self.names.get(key).is_none() {
+            self.names.take(&Walk::of(&self.dir).ok()?);
+        }
+        open_log(&self.names.get(key)?).ok()
     }
 
     fn follow(
@@ -233,7 +268,8 @@ impl FilesEngine {
         let Some(key) = met.keys.get(&no).copied() else {
             return Ok(());
         };
-        let owner = self.owner_of(met, &query.filter, key, seq)?;
+        let log = (no.cast_signed(), key);
+        let owner = self.shown_by(met, &query.filter, log, seq)?;
         let counted_only = hits.hits.len() >= RANKED;
         let picky = query.speaker.is_some() || query.role.is_some();
         match owner {
@@ -272,35 +308,35 @@ impl FilesEngine {
     }
 
     /// The session that shows the entry: its own, or a fork that shares it when its own does not.
-    fn owner_of(
+    fn shown_by(
         &mut self,
         met: &mut Met,
         filter: &Filter,
-        key: Key,
+        log: (i64, Key),
         seq: Seq,
     ) -> StoreResult<Owner> {
         let everywhere = Filter {
             project: None,
             ..filter.clone()
         };
-        let mut family = vec![key];
+        let mut family = vec![log];
         let mut passed = HashSet::new();
         let mut elsewhere = false;
-        while let Some(key) = family.pop() {
-            if !passed.insert(key) {
+        while let Some((no, key)) = family.pop() {
+            if !passed.insert(no) {
                 continue;
             }
             if let hash_map::Entry::Vacant(unknown) = met.summaries.entry(key) {
                 let found = self.catalogue()?.record(key.0, key.1)?;
                 unknown.insert(found.map(|(_, record)| record.summary));
             }
-            if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| !key.1) {
+            if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| key.1 == LIVE) {
                 if filter.matches(summary) {
                     return Ok(Owner::Shown(key));
                 }
                 elsewhere |= everywhere.matches(summary);
             }
-            family.extend(self.catalogue()?.forks(key.0, seq)?);
+            family.extend(self.catalogue()?.forks(no, seq)?);
         }
         Ok(if elsewhere {
             Owner::Elsewhere
