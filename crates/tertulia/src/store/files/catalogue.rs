@@ -373,7 +373,7 @@ impl Catalogue {
         self.run(|connection| {
             connection.execute_batch("DELETE FROM log; DELETE FROM snapshot;")?;
             connection
-                .execute("UPDATE about SET identity = ?1", [new_identity()])
+                .execute("UPDATE about SET identity = randomblob(32)", [])
                 .map(drop)
         })
     }
@@ -397,11 +397,6 @@ pub(super) fn id_from(bytes: [u8; 16]) -> SessionId {
 
 fn inode_of(path: &Path) -> Option<u64> {
     std::fs::metadata(path).ok().map(|found| found.ino())
-}
-
-fn new_identity() -> [u8; 32] {
-    let now = std::time::SystemTime::now();
-    *blake3::hash(format!("{now:?} {}", std::process::id()).as_bytes()).as_bytes()
 }
 
 fn open_file(path: &Path) -> StoreResult<rusqlite::Result<Connection>> {
@@ -443,7 +438,7 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
                 "DROP TABLE IF EXISTS about; DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS snapshot;
                  {SCHEMA} PRAGMA user_version={VERSION};"
             ))?;
-            connection.execute("INSERT INTO about VALUES(?1)", [new_identity()])?;
+            connection.execute("INSERT INTO about VALUES(randomblob(32))", [])?;
         }
         connection.execute_batch("COMMIT")?;
     }

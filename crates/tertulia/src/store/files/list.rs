@@ -8,7 +8,7 @@ use rusqlite::{Connection, params_from_iter};
 use super::engine::FilesEngine;
 use super::names::{self, LogName, Walk};
 use super::open;
-use crate::id::SessionId;
+use crate::id::{Seq, SessionId};
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;
 use crate::store::index::Index;
@@ -16,6 +16,10 @@ use crate::store::{Info, StoreResult};
 
 /// As many as anybody would choose from.
 const LONGEST_CHOICE: usize = 1000;
+
+/// A look at one session keeps what it folded if that was so many entries: the next look should not
+/// have to do it again, and a few are folded faster than they are kept.
+const WORTH_KEEPING: u64 = 200;
 
 impl FilesEngine {
     pub(super) fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
@@ -103,12 +107,29 @@ impl FilesEngine {
         {
             return Ok(Some(record.summary.clone()));
         }
+        let known = stored
+            .as_ref()
+            .map_or(Seq::START, |record| record.summary.head.seq);
         let folded = match self.fold(log, stored) {
             // Purged since we looked.
             Err(_) if !log.path.exists() => None,
             folded => folded?,
         };
-        Ok(folded.map(|folded| folded.record.summary))
+        let summary = folded.map(|folded| folded.record.summary);
+        if summary
+            .as_ref()
+            .is_some_and(|summary| summary.head.seq.0 > known.0 + WORTH_KEEPING)
+        {
+            // A place that cannot be written to is asked again the long way; the answer is the same.
+            let _ = self.keep_up(log);
+        }
+        Ok(summary)
+    }
+
+    fn keep_up(&mut self, log: &LogName) -> StoreResult<()> {
+        self.catalogue()?.begin()?;
+        let done = self.bring_up(log).and_then(|()| self.settle_owners());
+        self.catalogue()?.end(done)
     }
 
     fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {
