@@ -1,6 +1,7 @@
 //! `chat`: one turn off a terminal.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -265,6 +266,66 @@ fn a_failure_in_stream_json_is_an_error_event() {
     assert_eq!(error["message"], "the demo failed, as it was asked to");
     assert_eq!(events.last().unwrap()["type"], "turn.completed");
     assert_eq!(events.last().unwrap()["status"], "failed");
+}
+
+#[test]
+fn a_failure_in_json_has_the_messages_and_the_error() {
+    let home = Home::new();
+    let output = home.run(&["chat", "--json", "-p", "fail"]).code(6);
+    let document = output.json();
+    assert_eq!(document["status"], "failed");
+    assert_eq!(document["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(output.error()["kind"], "agent");
+}
+
+#[test]
+fn what_cannot_be_saved_is_offered_as_a_file() {
+    let home = Home::with(Backend::Files);
+    home.script_agent(
+        "brief",
+        "echo begun; while [ ! -e ../go ]; do sleep 0.05; done; echo done",
+    );
+    let mut talk = Running::start(&home, &["--agent", "brief", "-p", "go on"]);
+    let id = talk.until("session.started")["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    talk.until("text");
+    let aside = home.path().join("aside");
+    std::fs::rename(home.files_folder(), &aside).unwrap();
+    std::fs::write(home.files_folder(), "in the way").unwrap();
+    std::fs::write(home.path().join("go"), "").unwrap();
+    let output = talk.end().code(1);
+    output.notes("not saved").notes("tertulia import");
+    let file = home
+        .project()
+        .join(format!("tertulia-unsaved-{}.jsonl", short(&id)));
+    let mode = file.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    std::fs::remove_file(home.files_folder()).unwrap();
+    std::fs::rename(&aside, home.files_folder()).unwrap();
+    assert_eq!(home.said(&id), ["go on"]);
+    home.run(&["import", file.to_str().unwrap()]).ok();
+    assert_eq!(home.said(&id), ["go on", "begun\ndone\n"]);
+}
+
+#[test]
+fn a_folder_whose_name_is_not_text_is_a_project_too() {
+    both(|home| {
+        let folder = home.path().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+        std::fs::create_dir(&folder).unwrap();
+        let run = |args: &[&str]| home.prepare(args).folder(&folder).run().ok();
+        run(&["chat", "-p", "hello"]);
+        assert_eq!(
+            run(&["-c", "-p", "what did I say?"]).stdout,
+            "You said:\n\n1. hello\n"
+        );
+        run(&["list"]).says("hello");
+        if home.backend() == Backend::Sqlite {
+            run(&["--store", "files:talks", "chat", "-p", "hello"]);
+            run(&["--store", "files:talks", "list"]).says("hello");
+        }
+    });
 }
 
 #[test]

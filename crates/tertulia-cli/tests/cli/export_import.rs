@@ -1,12 +1,15 @@
 //! `export` and `import`.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::home::{Backend, Home, both, messages};
+use crate::home::{Backend, Home, both, finish, messages};
 
 /// Runs a check for each pair of stores.
 fn pairs(check: impl Fn(&Home, &Home)) {
@@ -83,6 +86,46 @@ fn a_file_is_for_its_owner_and_is_not_overwritten() {
         home.run(&["export", "@", "-o", "no/such/folder.md"])
             .code(1);
         home.run(&["export", "@", "-f", "docx"]).code(2);
+    });
+}
+
+#[test]
+fn a_full_disk_is_a_failure() {
+    both(|home| {
+        home.say("echo one");
+        let mut unnoticed = Vec::new();
+        for args in [&["export", "@"][..], &["show", "@", "--json"], &["list"]] {
+            let full = fs::OpenOptions::new()
+                .write(true)
+                .open("/dev/full")
+                .unwrap();
+            let child = home
+                .prepare(args)
+                .command()
+                .stdin(Stdio::null())
+                .stdout(full)
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let output = finish(child, &format!("{args:?} > /dev/full"));
+            if output.status.code() != Some(1) || !output.stderr.contains("error:") {
+                unnoticed.push(args);
+            }
+        }
+        assert_eq!(unnoticed, Vec::<&[&str]>::new());
+    });
+}
+
+#[test]
+fn names_of_files_need_not_be_text() {
+    both(|home| {
+        home.say("echo one");
+        let name = OsStr::from_bytes(b"t\xff.jsonl");
+        let args = ["export", "@", "-f", "jsonl", "--json", "-o"].map(OsStr::new);
+        home.run(&[&args[..], &[name]].concat()).ok().json();
+        let args = ["import", "--json"].map(OsStr::new);
+        let document = home.run(&[&args[..], &[name]].concat()).ok().json();
+        assert_eq!(document["imported"][0]["result"], "known");
     });
 }
 
@@ -171,7 +214,24 @@ fn a_log_that_went_another_way_becomes_a_fork() {
 }
 
 #[test]
-fn a_fork_is_taken_in_with_and_without_what_it_shares() {
+fn a_fork_is_taken_in_without_its_parent() {
+    pairs(|from, to| {
+        let id = from.say("echo one");
+        let fork = from.run(&["fork", &format!("{id}:2")]).ok();
+        let fork = fork.stdout.trim();
+        from.say_in(fork, "echo two");
+        let log = jsonl(from, fork);
+        to.run(&["import", &file(to, "fork.jsonl", &log)]).ok();
+        for command in [&["doctor"][..], &["doctor", "--repair"]] {
+            to.run(command).ok();
+            assert_eq!(jsonl(to, fork), log);
+            to.run(&["show", &id]).code(3);
+        }
+    });
+}
+
+#[test]
+fn a_fork_is_taken_in_before_its_parent() {
     pairs(|from, to| {
         let id = from.say("echo one");
         let fork = from.run(&["fork", &format!("{id}:2"), "--name", "F"]).ok();

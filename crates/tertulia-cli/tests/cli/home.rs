@@ -305,9 +305,12 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 
 /// What a command answered.
 #[derive(Debug)]
+#[expect(
+    dead_code,
+    reason = "`what` is there for the message of a failed assertion"
+)]
 pub struct Output {
-    /// The command line.
-    pub what: String,
+    what: String,
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,

@@ -171,6 +171,20 @@ fn pages_follow_each_other_without_gaps() {
 }
 
 #[test]
+fn a_page_of_nothing_does_not_go_on_for_ever() {
+    both(|home| {
+        home.say("one");
+        let output = home.run(&["list", "--json", "--limit", "0"]);
+        if output.status.success() {
+            let page = output.json();
+            assert_eq!((ids(&page).len(), &page["next"]), (0, &Value::Null));
+        } else {
+            output.code(2);
+        }
+    });
+}
+
+#[test]
 fn what_is_hidden_is_counted() {
     both(|home| {
         let id = home.say("one");

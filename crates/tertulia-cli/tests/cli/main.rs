@@ -8,6 +8,7 @@
 )]
 
 mod agents;
+mod battered;
 mod chat;
 mod doctor;
 mod export_import;

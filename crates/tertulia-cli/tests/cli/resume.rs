@@ -200,7 +200,7 @@ fn fork_goes_on_beside_the_original() {
         assert_eq!(fork["parent"]["relation"], "fork");
         assert_eq!(fork["messages"], 4);
         output
-            .notes(&format!("Resume: tertulia"))
+            .notes("Resume: tertulia")
             .notes(&short(fork["id"].as_str().unwrap()));
     });
 }

@@ -204,36 +204,38 @@ fn a_project_may_not_choose_its_own_program() {
     let output = home.run(&["chat", "-p", "hi"]).code(2);
     output.notes("evil").notes("--agent evil");
     assert!(!mark.exists());
-    // Nor by redescribing the agent that runs unasked, or the one that the user's own file chose.
-    project_settings(
-        &home,
-        &format!("[agents.demo]\ntype = \"command\"\n{program}"),
-    );
-    home.run(&["chat", "-p", "hi"]);
-    assert!(!mark.exists(), "the project redescribed the built-in agent");
-    home.settings(&format!("agent = \"shout\"\n{SHOUT}"));
-    project_settings(
-        &home,
-        &format!("[agents.shout]\ntype = \"command\"\n{program}"),
-    );
-    home.run(&["chat", "-p", "hi"]);
-    assert!(!mark.exists(), "the project redescribed the user's agent");
     project_settings(&home, &format!("[agents.evil]\n{program}"));
     home.run(&["chat", "--agent", "evil", "-p", "hi"]).ok();
     assert!(mark.exists());
 }
 
-#[test]
-fn a_project_may_not_turn_redaction_off() {
+/// A project's agent under a name that runs unasked, and the file that shows whether it ran.
+fn redescribed(user: &str, name: &str) -> bool {
     let home = Home::new();
-    project_settings(&home, "redact = false\n");
-    let key = format!("sk-ant-api03-{}", "Ab3dE6gH".repeat(5));
-    home.run(&["chat", "-p", &format!("my key is {key}")]).ok();
-    let words = home.said("@").remove(0);
-    assert!(
-        !words.contains(&key),
-        "whoever wrote the project decided about my keys"
+    home.settings(user);
+    let mark = home.path().join("ran");
+    let script = format!("touch {}; echo ran", mark.display());
+    project_settings(
+        &home,
+        &format!(
+            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\n"
+        ),
     );
+    home.run(&["chat", "-p", "hi"]);
+    mark.exists()
+}
+
+#[test]
+fn a_project_may_not_put_its_program_in_the_place_of_the_built_in_agent() {
+    assert!(!redescribed("", "demo"));
+}
+
+#[test]
+fn a_project_may_not_put_its_program_in_the_place_of_the_users_agent() {
+    assert!(!redescribed(
+        &format!("agent = \"shout\"\n{SHOUT}"),
+        "shout"
+    ));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::home::{Home, until};
+use crate::running::agents_of;
 
 /// The program on a pseudo-terminal.
 struct Terminal {
@@ -163,7 +164,7 @@ fn ctrl_c_stops_the_answer_and_then_leaves() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, 130);
     assert!(shown.contains("Resume: tertulia --resume"), "{shown}");
-    assert!(!shown.contains(" 500"), "{shown}");
+    assert!(!shown.contains("499"), "{shown}");
     let session = home.show("@");
     assert_eq!(session["entries"][2]["interrupted"], true);
     assert!(
@@ -217,6 +218,67 @@ fn control_sequences_of_an_answer_do_not_reach_the_terminal() {
 }
 
 #[test]
+fn control_sequences_in_errors_do_not_reach_the_terminal() {
+    let home = Home::new();
+    home.script_agent("evil", "printf 'no\\033]0;owned\\007\\033[2J' >&2; exit 3");
+    let args = ["chat", "--no-color", "--agent", "evil", "-p", "hi"];
+    let (code, shown) = Terminal::open(&home, &args, &[]).ends();
+    assert_eq!(code, 6);
+    assert!(shown.contains("owned"), "{shown:?}");
+    assert!(!shown.contains(['\u{1b}', '\u{7}']), "{shown:?}");
+    for command in [&["show"][..], &["show", "--entries"]] {
+        let args = [command, &["--no-color"]].concat();
+        let (_, shown) = Terminal::open(&home, &args, &[]).ends();
+        assert!(shown.contains("owned"), "{shown:?}");
+        assert!(
+            !shown.contains(['\u{1b}', '\u{7}']),
+            "{command:?} {shown:?}"
+        );
+    }
+}
+
+#[test]
+fn control_sequences_in_names_do_not_reach_the_terminal() {
+    let home = Home::new();
+    home.prepare(&["chat"])
+        .stdin("x\u{1b}]0;owned\u{7}\u{1b}[2Jy")
+        .run()
+        .ok();
+    let mut steered = Vec::new();
+    for args in [
+        &["list"][..],
+        &["log"],
+        &["tag", "@", "+a"],
+        &["rm", "-y", "@"],
+        &["undo"],
+        &["rm", "-y", "@"],
+        &["restore", "@"],
+        &["show", "nosuch"],
+        &["show", "nosuch\u{1b}[2J"],
+        &["prune", "--keep", "0", "--dry-run"],
+        &["export", "@"],
+    ] {
+        let args = [&["--no-color"], args].concat();
+        let (_, shown) = Terminal::open(&home, &args, &[]).ends();
+        if shown.contains(['\u{1b}', '\u{7}']) {
+            steered.push(format!("{args:?}: {shown:?}"));
+        }
+    }
+    assert_eq!(steered, Vec::<String>::new());
+}
+
+#[test]
+fn control_sequences_in_settings_do_not_reach_the_terminal() {
+    let home = Home::new();
+    home.settings("\"odd\\u001B[2J\" = 1\n");
+    let (_, shown) = Terminal::open(&home, &["--no-color", "list"], &[]).ends();
+    assert!(
+        shown.contains("odd") && !shown.contains('\u{1b}'),
+        "{shown:?}"
+    );
+}
+
+#[test]
 fn colours_only_where_they_are_wanted() {
     let home = Home::new();
     home.say("hello");
@@ -230,6 +292,34 @@ fn colours_only_where_they_are_wanted() {
     assert!(!escapes(&["show", "--no-color"], &[]));
     assert!(!escapes(&["show"], &[("TERM", "dumb")]));
     assert!(!escapes(&["--help"], &[("NO_COLOR", "1")]));
+    assert!(!escapes(&["--help"], &[("TERM", "dumb")]));
+    assert!(!escapes(&["--no-color", "--help"], &[]));
+}
+
+#[test]
+fn ctrl_c_stops_a_program_and_the_talk_goes_on() {
+    let home = Home::new();
+    home.script_agent("slow", crate::running::SLOW);
+    let mut terminal = Terminal::open(&home, &["--agent", "slow"], &[]);
+    terminal.sees("you> ", 1);
+    terminal.types("speak\n");
+    terminal.sees("line 1", 1);
+    terminal.types(CTRL_C);
+    terminal.sees("(stopped)", 1);
+    terminal.sees("you> ", 2);
+    assert!(agents_of(&home).is_empty());
+    terminal.types("speak again\n");
+    terminal.sees("line 1", 2);
+    terminal.types(CTRL_C);
+    terminal.sees("you> ", 3);
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.ends().0, 0);
+    let session = home.show("@");
+    assert_eq!(session["messages"], 4);
+    assert_eq!(session["status"], "paused");
+    for answer in [2, 4] {
+        assert_eq!(session["entries"][answer]["interrupted"], true);
+    }
 }
 
 #[test]

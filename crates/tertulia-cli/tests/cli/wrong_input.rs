@@ -12,7 +12,7 @@ fn a_message_that_is_too_long_is_refused_before_it_is_written() {
     both(|home| {
         let long = "x".repeat(1_000_001);
         let output = home.prepare(&["chat"]).stdin(&long).run().code(5);
-        output.notes("1000001").notes("1 MB");
+        output.notes("1000001").notes("1000000");
         let huge = "x".repeat(3_000_000);
         home.prepare(&["chat", "-p"])
             .stdin(&huge)
@@ -80,7 +80,7 @@ fn odd_text_is_kept_byte_for_byte() {
 fn a_path_is_no_id() {
     both(|home| {
         home.say("hello");
-        let before = files_below(home.path()).len();
+
         for path in [
             "../../../etc/passwd",
             "/etc/passwd",
@@ -96,7 +96,14 @@ fn a_path_is_no_id() {
                 );
             }
         }
-        assert_eq!(files_below(home.path()).len(), before);
+        let store = [home.path().join(".local"), home.files_folder()];
+        let outside = files_below(home.path())
+            .into_iter()
+            .filter(|path| !store.iter().any(|folder| path.starts_with(folder)));
+        assert_eq!(
+            outside.collect::<Vec<_>>(),
+            Vec::<std::path::PathBuf>::new()
+        );
     });
 }
 
@@ -249,19 +256,8 @@ fn no_escape_codes_off_a_terminal() {
         &["list", "--limit", "x"],
         &["-c", "-p", "hello"],
     ] {
-        for force in [None, Some("CLICOLOR_FORCE"), Some("TERM")] {
-            let mut prepared = home.prepare(args);
-            if let Some(name) = force {
-                prepared = prepared.env(
-                    name,
-                    if name == "TERM" {
-                        "xterm-256color"
-                    } else {
-                        "0"
-                    },
-                );
-            }
-            prepared.run().lacks("\u{1b}");
+        for (name, value) in [("TZ", "UTC"), ("TERM", "xterm-256color"), ("CLICOLOR", "1")] {
+            home.prepare(args).env(name, value).run().lacks("\u{1b}");
         }
         home.prepare(args)
             .env("NO_COLOR", "1")

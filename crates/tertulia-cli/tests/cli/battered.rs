@@ -1,0 +1,146 @@
+//! Stores that were hit at random: nothing crashes, and what is readable is read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::home::{Backend, Home, both, files_below};
+
+/// Where to hit: after so many of a hundred parts of the file.
+const PLACES: [usize; 8] = [1, 15, 30, 45, 60, 75, 90, 99];
+
+fn hit(path: &Path, percent: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = bytes.len() * percent / 100;
+    for byte in bytes.iter_mut().skip(at).take(64) {
+        *byte = 0xa5;
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+fn store_files(home: &Home) -> Vec<PathBuf> {
+    match home.backend() {
+        Backend::Sqlite => vec![home.database()],
+        Backend::Files => files_below(&home.files_folder())
+            .into_iter()
+            .filter(|path| {
+                path.extension()
+                    .is_some_and(|extension| extension == "jsonl")
+            })
+            .collect(),
+    }
+}
+
+/// The command must end by its own will with one of the codes of the table.
+fn survives(home: &Home, args: &[&str]) -> i32 {
+    let output = home.run(args);
+    let code = output.status.code();
+    assert!(
+        code.is_some_and(|code| [0, 1, 3, 5].contains(&code)),
+        "{args:?}: {output:#?}"
+    );
+    assert!(!output.stderr.contains("panicked"), "{output:#?}");
+    code.unwrap()
+}
+
+#[test]
+fn no_hit_crashes_anything_and_repair_leaves_a_sound_store() {
+    both(|home| {
+        for n in 0..4 {
+            let id = home.say(&format!("echo talk {n}"));
+            home.say_in(&id, "count to 100");
+        }
+        let sound: Vec<(PathBuf, Vec<u8>)> = store_files(home)
+            .into_iter()
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect();
+        for percent in PLACES {
+            let home = &Home::with(home.backend());
+            for (path, bytes) in &sound {
+                let name = path.strip_prefix(original(path)).unwrap();
+                let path = home.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, bytes).unwrap();
+            }
+            if home.backend() == Backend::Files {
+                let marker = home.files_folder().join("tertulia-store.json");
+                fs::write(marker, "{\"format\":1,\"backend\":\"files\"}\n").unwrap();
+            }
+            hit(&store_files(home)[0], percent);
+            let found = survives(home, &["doctor"]);
+            for args in [
+                &["list"][..],
+                &["show"],
+                &["search", "talk"],
+                &["export"],
+                &["log"],
+            ] {
+                survives(home, args);
+            }
+            let repaired = survives(home, &["doctor", "--repair"]);
+            let clean = survives(home, &["doctor"]);
+            assert_eq!(
+                (repaired, clean),
+                (0, 0),
+                "hit at {percent} %, found {found}"
+            );
+            assert_eq!(home.run(&["chat", "-p", "echo on"]).ok().stdout, "on\n");
+        }
+    });
+}
+
+/// The home that a path lies in.
+fn original(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|folder| folder.join("project").is_dir())
+        .unwrap()
+}
+
+#[test]
+fn a_store_that_was_cut_short_does_not_crash_anything() {
+    both(|home| {
+        home.say("echo one");
+        home.say("echo two");
+        for path in store_files(home) {
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+        }
+        for args in [
+            &["doctor"][..],
+            &["list"],
+            &["show"],
+            &["search", "one"],
+            &["doctor", "--repair"],
+        ] {
+            survives(home, args);
+        }
+    });
+}
+
+#[test]
+fn damage_to_what_is_derived_takes_nothing_away() {
+    both(|home| {
+        let id = home.say("echo tomato");
+        home.run(&["search", "tomato"]).ok();
+        let derived: Vec<PathBuf> = match home.backend() {
+            Backend::Sqlite => vec![PathBuf::from(format!(
+                "{}-search",
+                home.database().display()
+            ))],
+            Backend::Files => files_below(&home.files_folder().join(".index"))
+                .into_iter()
+                .filter(|path| path.extension().is_some_and(|extension| extension == "db"))
+                .collect(),
+        };
+        assert!(!derived.is_empty());
+        for path in &derived {
+            fs::write(path, "garbage ".repeat(500)).unwrap();
+        }
+        assert_eq!(home.said(&id), ["echo tomato", "tomato"]);
+        assert_eq!(home.all().len(), 1);
+        assert_eq!(home.run(&["chat", "-p", "echo on"]).ok().stdout, "on\n");
+        survives(home, &["search", "tomato"]);
+        home.run(&["doctor", "--repair"]).ok();
+        home.run(&["search", "tomato"]).ok().notes("2 hits");
+        home.run(&["doctor"]).ok();
+    });
+}
