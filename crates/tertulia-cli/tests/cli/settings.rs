@@ -252,7 +252,7 @@ fn project_settings_are_found_from_below() {
 }
 
 #[test]
-fn without_a_home_it_is_said_what_to_do() {
+fn a_data_folder_needs_no_home() {
     let home = Home::new();
     let data = home.path().join("data").display().to_string();
     let prepared = home.prepare(&["list", "--data-dir", &data]).env("HOME", "");

@@ -62,20 +62,18 @@ impl Terminal {
     }
 
     /// Waits until some words have been shown so often.
-    fn sees(&self, words: &str, times: usize) {
-        let begun = std::time::Instant::now();
-        while self.shown().matches(words).count() < times {
+    fn sees(&mut self, words: &str, times: usize) {
+        until(&format!("{words:?} is on the screen"), || {
+            let over = self.child.try_wait().unwrap().is_some();
             let shown = self.shown();
-            assert!(
-                begun.elapsed() < crate::home::DEADLINE,
-                "no {words:?} in {shown:?}"
-            );
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+            let seen = shown.matches(words).count() >= times;
+            assert!(seen || !over, "it ended without {words:?}: {shown:?}");
+            seen.then_some(())
+        });
     }
 
-    fn types(&mut self, keys: &str) {
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    fn types(&mut self, keys: impl AsRef<[u8]>) {
+        self.keyboard.write_all(keys.as_ref()).unwrap();
         self.keyboard.flush().unwrap();
     }
 
@@ -396,4 +394,19 @@ fn a_terminal_that_goes_away_ends_the_talk_and_keeps_it() {
     rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     assert_eq!(terminal.ends().0, 129);
     assert_eq!(home.show("@")["entries"][2]["interrupted"], true);
+}
+
+#[test]
+fn keys_that_are_not_text_do_not_end_the_talk() {
+    let home = Home::new();
+    let mut terminal = Terminal::open(&home, &[], &[]);
+    terminal.sees("you> ", 1);
+    terminal.types(b"echo caf\xe9\n");
+    terminal.sees("you> ", 2);
+    terminal.types("echo still here\n");
+    terminal.sees("you> ", 3);
+    terminal.types(CTRL_D);
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, 0);
+    assert!(shown.contains("agent> still here"), "{shown:?}");
 }

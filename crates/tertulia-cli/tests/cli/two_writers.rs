@@ -183,3 +183,24 @@ fn a_session_is_free_again_after_kill() {
         assert_eq!(home.all().len(), 1);
     });
 }
+
+#[test]
+fn one_id_is_given_once() {
+    both(|home| {
+        let id = "01900000-0000-7000-8000-0000000000aa";
+        let mut codes: Vec<Option<i32>> = std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..5)
+                .map(|n| {
+                    let words = format!("echo {n}");
+                    scope.spawn(move || home.run(&["chat", "--session-id", id, "-p", &words]))
+                })
+                .collect();
+            let ended = runs.into_iter().map(|run| run.join().unwrap());
+            ended.map(|output| output.status.code()).collect()
+        });
+        codes.sort();
+        assert_eq!(codes, [Some(0), Some(4), Some(4), Some(4), Some(4)]);
+        assert_eq!((home.said(id).len(), home.all().len()), (2, 1));
+        home.run(&["doctor"]).ok();
+    });
+}
