@@ -103,12 +103,12 @@ fn time_limits_hold() {
     home.script_agent("stuck", "echo begun; exec sleep 300");
     let settings = home.path().join(".config/tertulia/config.toml");
     let base = std::fs::read_to_string(&settings).unwrap();
-    for limit in ["idle_timeout = 1", "timeout = \"1s\""] {
+    for limit in ["idle_timeout = 2", "timeout = \"2s\""] {
         home.settings(&format!("{base}{limit}\n"));
         let begun = Instant::now();
         let output = home.run(&["chat", "--agent", "stuck", "-p", "x"]).code(6);
         assert!(begun.elapsed() < Duration::from_secs(20));
-        output.says("begun").notes("1 s").notes("timeout");
+        output.says("begun").notes("2 s").notes("timeout");
         assert!(agents_of(&home).is_empty());
         assert_eq!(home.show("@")["entries"][2]["interrupted"], true);
     }

@@ -149,24 +149,42 @@ fn damage_to_what_is_derived_takes_nothing_away() {
     });
 }
 
+/// Two sessions, the second with a summary in the database that is no text any more.
+fn with_a_damaged_row(home: &Home) -> [String; 2] {
+    let ids = [home.say("echo potato"), home.say("echo tomato")];
+    let mut bytes = fs::read(home.database()).unwrap();
+    let title = b"\"title\":\"echo tomato\"";
+    let at = bytes
+        .windows(title.len())
+        .position(|window| window == title)
+        .expect("a summary in the database");
+    bytes[at + 9..at + 13].fill(0xa5);
+    fs::write(home.database(), bytes).unwrap();
+    ids
+}
+
+#[test]
+fn a_damaged_list_row_does_not_hide_the_other_sessions() {
+    let home = Home::new();
+    let [other, _] = with_a_damaged_row(&home);
+    assert_eq!(home.said(&other), ["echo potato", "potato"]);
+    home.run(&["search", "potato"]).ok().notes("2 hits");
+    let output = home.run(&["list"]);
+    output.says(&crate::home::short(&other));
+    home.run(&["-r", &other, "-p", "echo on"]).ok();
+}
+
 #[test]
 fn a_damaged_list_row_is_derived_anew() {
-    let home = Home::new();
-    let id = home.say("echo tomato");
-    let mut bytes = fs::read(home.database()).unwrap();
-    let needle = b"\"agents\":[\"demo\"]";
-    let at = bytes
-        .windows(needle.len())
-        .position(|window| window == needle)
-        .expect("a summary in the database");
-    bytes[at + 11..at + 15].fill(0xa5);
-    fs::write(home.database(), bytes).unwrap();
-    survives(&home, &["list"]);
-    home.run(&["doctor"]).code(5);
-    home.run(&["doctor", "--repair"]).ok();
-    home.run(&["doctor"]).ok();
-    assert_eq!(home.said(&id), ["echo tomato", "tomato"]);
-    assert_eq!(home.all()[0]["agents"], serde_json::json!(["demo"]));
+    for remedy in [&["doctor", "--repair"], &["store", "rebuild"]] {
+        let home = Home::new();
+        let [_, hurt] = with_a_damaged_row(&home);
+        home.run(&["doctor"]).code(5).says(&hurt);
+        home.run(remedy).ok();
+        home.run(&["doctor"]).ok();
+        assert_eq!(home.said(&hurt), ["echo tomato", "tomato"]);
+        assert_eq!(home.all()[0]["title"], "echo tomato");
+    }
 }
 
 #[test]

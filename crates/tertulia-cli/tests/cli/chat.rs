@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::home::{Backend, Home, both, files_below, finish, keys, messages, short};
-use crate::running::{Running, sweep};
+use crate::running::{Running, WAITING, sweep};
 
 #[test]
 fn the_first_run_answers_and_says_how_to_resume() {
@@ -281,10 +281,7 @@ fn a_failure_in_json_has_the_messages_and_the_error() {
 #[test]
 fn what_cannot_be_saved_is_offered_as_a_file() {
     let home = Home::with(Backend::Files);
-    home.script_agent(
-        "brief",
-        "echo begun; while [ ! -e ../go ]; do sleep 0.05; done; echo done",
-    );
+    home.script_agent("brief", WAITING);
     let mut talk = Running::start(&home, &["--agent", "brief", "-p", "go on"]);
     let id = talk.until("session.started")["session_id"]
         .as_str()

@@ -13,6 +13,10 @@ use crate::home::{Home, Output, finish, until};
 pub const SLOW: &str =
     "i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
 
+/// Says `begun`, waits for the file `go` in the home (not for ever), and says `done`.
+pub const WAITING: &str = "echo begun; i=0; while [ ! -e ../go ] && [ $i -lt 1200 ]; do \
+     sleep 0.05; i=$((i+1)); done; echo done";
+
 /// A running program whose events are read as they come.
 pub struct Running {
     child: Option<Child>,

@@ -9,7 +9,7 @@ use crate::home::{Home, both, messages, until};
 use crate::running::{Running, SLOW, agents_of, sweep};
 
 /// Several processes, one of which does not listen to anybody.
-const STUBBORN: &str = "trap '' INT TERM HUP; (trap '' TERM; while :; do sleep 1; done) & \
+const STUBBORN: &str = "trap '' INT TERM HUP; (trap '' TERM; for n in 1 2 3 4 5 6 7 8 9; do sleep 9; done) & \
                         i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
 
 fn ended_by(home: &Home, signal: Signal, code: i32) {

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::home::{both, short, until};
-use crate::running::{Running, SLOW};
+use crate::running::{Running, SLOW, WAITING};
 
 #[test]
 fn who_comes_second_goes_on_in_a_fork() {
@@ -96,10 +96,7 @@ fn no_fork_stops_with_a_conflict() {
 #[test]
 fn tidying_up_does_not_get_between_two_speakers() {
     both(|home| {
-        home.script_agent(
-            "brief",
-            "echo begun; while [ ! -e ../go ]; do sleep 0.05; done; echo done",
-        );
+        home.script_agent("brief", WAITING);
         let id = home.say("echo one");
         let mut talk = Running::start(home, &["-r", &id, "--agent", "brief", "-p", "go on"]);
         talk.until("text");
