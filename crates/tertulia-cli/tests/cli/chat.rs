@@ -278,32 +278,45 @@ fn a_failure_in_json_has_the_messages_and_the_error() {
     assert_eq!(output.error()["kind"], "agent");
 }
 
-#[test]
-fn what_cannot_be_saved_is_offered_as_a_file() {
-    let home = Home::with(Backend::Files);
-    home.script_agent("brief", WAITING);
-    let mut talk = Running::start(&home, &["--agent", "brief", "-p", "go on"]);
-    let id = talk.until("session.started")["session_id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    talk.until("text");
+/// An answer whose store is taken away before it can be saved.
+fn without_a_store(home: &Home, something_in_its_place: bool) {
+    let place = match home.backend() {
+        Backend::Sqlite => home.path().join(".local/share/tertulia"),
+        Backend::Files => home.files_folder(),
+    };
     let aside = home.path().join("aside");
-    std::fs::rename(home.files_folder(), &aside).unwrap();
-    std::fs::write(home.files_folder(), "in the way").unwrap();
+    home.script_agent("brief", WAITING);
+    let mut talk = Running::start(home, &["--agent", "brief", "-p", "go on"]);
+    let started = talk.until("session.started");
+    let id = started["session_id"].as_str().unwrap();
+    talk.until("text");
+    std::fs::rename(&place, &aside).unwrap();
+    if something_in_its_place {
+        std::fs::write(&place, "in the way").unwrap();
+    }
     std::fs::write(home.path().join("go"), "").unwrap();
     let output = talk.end().code(1);
     output.notes("not saved").notes("tertulia import");
-    let file = home
-        .project()
-        .join(format!("tertulia-unsaved-{}.jsonl", short(&id)));
+    let name = format!("tertulia-unsaved-{}.jsonl", short(id));
+    let file = home.project().join(name);
     let mode = file.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode, 0o600);
-    std::fs::remove_file(home.files_folder()).unwrap();
-    std::fs::rename(&aside, home.files_folder()).unwrap();
-    assert_eq!(home.said(&id), ["go on"]);
+    let _ = std::fs::remove_file(&place);
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::rename(&aside, &place).unwrap();
+    assert_eq!(home.said(id), ["go on"]);
     home.run(&["import", file.to_str().unwrap()]).ok();
-    assert_eq!(home.said(&id), ["go on", "begun\ndone\n"]);
+    assert_eq!(home.said(id), ["go on", "begun\ndone\n"]);
+}
+
+#[test]
+fn what_cannot_be_saved_is_offered_as_a_file() {
+    both(|home| without_a_store(home, true));
+}
+
+#[test]
+fn what_cannot_be_saved_because_the_store_is_gone_is_offered_as_a_file() {
+    both(|home| without_a_store(home, false));
 }
 
 #[test]
