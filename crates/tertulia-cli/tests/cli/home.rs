@@ -1,0 +1,404 @@
+//! A home of its own for each test, and the program in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Nothing that a test runs takes longer, unless it hangs.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Where the sessions of a test live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// The default: a database below the home.
+    Sqlite,
+    /// `--store files:DIR`.
+    Files,
+}
+
+/// An empty home with a project in it.
+pub struct Home {
+    dir: TempDir,
+    backend: Backend,
+}
+
+/// Runs one check against each kind of store.
+pub fn both(check: impl Fn(&Home)) {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        check(&Home::with(backend));
+    }
+}
+
+impl Home {
+    /// A home with the default store.
+    pub fn new() -> Home {
+        Home::with(Backend::Sqlite)
+    }
+
+    pub fn with(backend: Backend) -> Home {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("project")).unwrap();
+        Home { dir, backend }
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The folder in which commands are run.
+    pub fn project(&self) -> PathBuf {
+        self.path().join("project")
+    }
+
+    /// Another folder, and so another project.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        let folder = self.path().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// The database file.
+    pub fn database(&self) -> PathBuf {
+        self.path().join(".local/share/tertulia/tertulia.db")
+    }
+
+    /// The folder of the files store.
+    pub fn files_folder(&self) -> PathBuf {
+        self.path().join("talks")
+    }
+
+    /// The URL of the store.
+    pub fn store_url(&self) -> String {
+        match self.backend {
+            Backend::Sqlite => format!("sqlite:{}", self.database().display()),
+            Backend::Files => format!("files:{}", self.files_folder().display()),
+        }
+    }
+
+    /// The user's settings.
+    pub fn settings(&self, toml: &str) {
+        let folder = self.folder(".config/tertulia");
+        fs::write(folder.join("config.toml"), toml).unwrap();
+    }
+
+    /// A program as the agent NAME, a shell script.
+    pub fn script_agent(&self, name: &str, script: &str) {
+        let old = fs::read_to_string(self.path().join(".config/tertulia/config.toml"));
+        let script = Value::from(script);
+        self.settings(&format!(
+            "{}[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", {script}]\n",
+            old.unwrap_or_default()
+        ));
+    }
+
+    /// A command line in this home, to be changed or run.
+    pub fn prepare<S: AsRef<OsStr>>(&self, args: &[S]) -> Prepared<'_> {
+        let mut all: Vec<OsString> = Vec::new();
+        if self.backend == Backend::Files {
+            all.extend(["--store".into(), self.store_url().into()]);
+        }
+        all.extend(args.iter().map(|arg| arg.as_ref().to_owned()));
+        Prepared {
+            home: self,
+            args: all,
+            folder: self.project(),
+            stdin: Vec::new(),
+            env: Vec::new(),
+            umask: None,
+        }
+    }
+
+    /// Runs a command line with nothing on its input.
+    pub fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Output {
+        self.prepare(args).run()
+    }
+
+    /// One turn in a new session: its id.
+    pub fn say(&self, words: &str) -> String {
+        let output = self.run(&["chat", "--output-format", "json", "-p", words]);
+        let document = output.ok().json();
+        document["session_id"].as_str().unwrap().to_owned()
+    }
+
+    /// One more turn in a session.
+    pub fn say_in(&self, id: &str, words: &str) {
+        self.run(&["chat", "-r", id, "-p", words]).ok();
+    }
+
+    /// The object of `show --json`.
+    pub fn show(&self, reference: &str) -> Value {
+        self.run(&["show", reference, "--json"]).ok().json()
+    }
+
+    /// What was said in a session, in order.
+    pub fn said(&self, reference: &str) -> Vec<String> {
+        messages(&self.show(reference))
+            .iter()
+            .map(|message| message["content"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The objects of `list --all --json`.
+    pub fn all(&self) -> Vec<Value> {
+        let listing = self.run(&["list", "--all", "--json"]).ok().json();
+        listing["sessions"].as_array().unwrap().clone()
+    }
+
+    /// How many entries a session has.
+    pub fn entries(&self, reference: &str) -> usize {
+        self.show(reference)["entries"].as_array().unwrap().len()
+    }
+}
+
+/// The messages among a session's entries.
+pub fn messages(session: &Value) -> Vec<Value> {
+    let entries = session["entries"].as_array().unwrap().iter();
+    entries
+        .filter(|entry| entry["type"] == "message")
+        .cloned()
+        .collect()
+}
+
+/// The end of an id, as people see it.
+pub fn short(id: &str) -> String {
+    id[id.len() - 8..].to_owned()
+}
+
+/// A command line before it runs.
+pub struct Prepared<'a> {
+    home: &'a Home,
+    args: Vec<OsString>,
+    folder: PathBuf,
+    stdin: Vec<u8>,
+    env: Vec<(String, OsString)>,
+    umask: Option<&'static str>,
+}
+
+impl Prepared<'_> {
+    pub fn stdin(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.stdin = bytes.as_ref().to_owned();
+        self
+    }
+
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = folder.into();
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    pub fn umask(mut self, umask: &'static str) -> Self {
+        self.umask = Some(umask);
+        self
+    }
+
+    /// The command with a cleared environment; its streams are for the caller to connect.
+    pub fn command(&self) -> Command {
+        let program = env!("CARGO_BIN_EXE_tertulia");
+        let mut command = match self.umask {
+            None => Command::new(program),
+            Some(umask) => {
+                let mut shell = Command::new("sh");
+                let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+                shell.args(["-c", &script, program]);
+                shell
+            }
+        };
+        command
+            .args(&self.args)
+            .current_dir(&self.folder)
+            .env_clear()
+            .env("HOME", self.home.path())
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("TZ", "UTC")
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    pub fn run(self) -> Output {
+        let mut command = self.command();
+        let stdin = if self.stdin.is_empty() {
+            Stdio::null()
+        } else {
+            Stdio::piped()
+        };
+        let mut child = command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        if let Some(mut pipe) = child.stdin.take() {
+            let bytes = self.stdin;
+            // Whoever refuses early need not read everything.
+            std::thread::spawn(move || pipe.write_all(&bytes));
+        }
+        finish(child, &format!("{:?}", self.args))
+    }
+}
+
+/// Waits for a child's end and takes what it wrote; one that hangs is ended and is a failure.
+pub fn finish(mut child: Child, what: &str) -> Output {
+    let stdout = child.stdout.take().map(collect);
+    let stderr = child.stderr.take().map(collect);
+    let status = wait(&mut child, what);
+    let text = |reader: Option<JoinHandle<Vec<u8>>>| {
+        let bytes = reader.map(|reader| reader.join().unwrap());
+        String::from_utf8(bytes.unwrap_or_default()).unwrap()
+    };
+    Output {
+        what: what.to_owned(),
+        status,
+        stdout: text(stdout),
+        stderr: text(stderr),
+    }
+}
+
+fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+fn wait(child: &mut Child, what: &str) -> ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if begun.elapsed() > DEADLINE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("{what} did not end within {DEADLINE:?}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Looks again and again until something is so.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < DEADLINE, "{what}: not so in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a command answered.
+#[derive(Debug)]
+#[expect(
+    dead_code,
+    reason = "`what` is there for the message of a failed assertion"
+)]
+pub struct Output {
+    what: String,
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Output {
+    /// It must have worked.
+    #[track_caller]
+    pub fn ok(self) -> Output {
+        self.code(0)
+    }
+
+    /// It must have ended with this exit code.
+    #[track_caller]
+    pub fn code(self, expected: i32) -> Output {
+        assert_eq!(self.status.code(), Some(expected), "{self:#?}");
+        self
+    }
+
+    /// These words must be on stdout.
+    #[track_caller]
+    pub fn says(self, words: &str) -> Output {
+        assert!(self.stdout.contains(words), "no {words:?} in {self:#?}");
+        self
+    }
+
+    /// These words must be on stderr.
+    #[track_caller]
+    pub fn notes(self, words: &str) -> Output {
+        assert!(self.stderr.contains(words), "no {words:?} in {self:#?}");
+        self
+    }
+
+    /// These words must be nowhere.
+    #[track_caller]
+    pub fn lacks(self, words: &str) -> Output {
+        let both = format!("{}{}", self.stdout, self.stderr);
+        assert!(!both.contains(words), "{words:?} in {self:#?}");
+        self
+    }
+
+    /// Stdout as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        match serde_json::from_str(&self.stdout) {
+            Ok(value) => value,
+            Err(error) => panic!("{error} in {self:#?}"),
+        }
+    }
+
+    /// Stdout as one JSON document per line.
+    #[track_caller]
+    pub fn events(&self) -> Vec<Value> {
+        let lines = self.stdout.lines();
+        lines
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .collect()
+    }
+
+    /// The error object that `--json` puts on stderr.
+    #[track_caller]
+    pub fn error(&self) -> Value {
+        let line = self.stderr.lines().next_back().unwrap_or_default();
+        match serde_json::from_str::<Value>(line) {
+            Ok(mut value) => value["error"].take(),
+            Err(error) => panic!("{error} in {self:#?}"),
+        }
+    }
+}
+
+/// The sorted keys of a JSON object.
+pub fn keys(value: &Value) -> Vec<String> {
+    let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+    keys.sort();
+    keys
+}
+
+/// All files below a folder.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(files_below(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found
+}

@@ -1,0 +1,33 @@
+//! The command line as a user meets it: the built program in an empty home, by its answers and exit codes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod agents;
+mod battered;
+mod chat;
+mod doctor;
+mod export_import;
+mod fork;
+mod help;
+mod home;
+mod list;
+mod log;
+mod references;
+mod resume;
+mod running;
+mod search;
+mod secrets;
+mod settings;
+mod show;
+mod signals;
+mod store;
+mod terminal;
+mod tidy;
+mod two_writers;
+mod unfit_stores;
+mod wrong_input;

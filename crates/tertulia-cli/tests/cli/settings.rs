@@ -1,0 +1,260 @@
+//! Where settings come from, and which one counts.
+
+use std::fs;
+use std::path::Path;
+
+use crate::home::{Home, files_below};
+
+fn project_settings(home: &Home, toml: &str) {
+    let folder = home.folder("project/.tertulia");
+    fs::write(folder.join("config.toml"), toml).unwrap();
+}
+
+fn has_database(folder: &Path) -> bool {
+    folder.exists()
+        && files_below(folder)
+            .iter()
+            .any(|path| path.file_name().is_some_and(|n| n == "tertulia.db"))
+}
+
+#[test]
+fn unknown_keys_are_warned_about_by_name() {
+    let home = Home::new();
+    home.settings(
+        "colour = true\n[retention]\nmax_aeg = \"1d\"\n[agents.demo]\ntype = \"demo\"\nsped = 3\n",
+    );
+    let output = home.run(&["list"]).ok();
+    output
+        .notes("config.toml")
+        .notes("'colour'")
+        .notes("'retention.max_aeg'")
+        .notes("'agents.demo.sped'");
+    project_settings(&home, "wrong_here = 1\n");
+    home.run(&["list"])
+        .ok()
+        .notes("'wrong_here'")
+        .notes("project/.tertulia/config.toml");
+}
+
+#[test]
+fn a_wrong_type_names_the_key() {
+    let home = Home::new();
+    for (toml, key) in [
+        ("store = 1", "store"),
+        ("redact = \"no\"", "redact"),
+        ("agent = true", "agent"),
+        ("agents = 1", "agents"),
+        ("[agents]\nx = 1", "agents.x"),
+        ("retention = 1", "retention"),
+        ("[retention]\ntrash = 1", "trash"),
+        ("[agents.x]\ntype = 1", "type"),
+        ("[agents.x]\nargs = \"a\"", "args"),
+        ("[agents.x]\nargs = [1]", "args"),
+        ("[agents.x]\ntimeout = \"soon\"", "timeout"),
+        ("[agents.x]\ntimeout = -1", "timeout"),
+        ("[agents.x.env]\nA = 1", "A"),
+    ] {
+        home.settings(&format!("{toml}\n"));
+        let output = home.run(&["list"]).code(2);
+        output.notes("config.toml").notes(&format!("'{key}'"));
+    }
+    home.settings("store = \n");
+    home.run(&["list"])
+        .code(2)
+        .notes("config.toml")
+        .notes("TOML");
+    home.settings("[retention]\ntrash = \"soon\"\n");
+    home.run(&["list"]).code(2).notes("soon");
+    assert!(!home.database().exists());
+}
+
+#[test]
+fn settings_files_are_not_needed_for_help() {
+    let home = Home::new();
+    home.settings("store = 1\n");
+    home.run(&["--help"]).ok();
+    home.run(&["completions", "bash"]).ok();
+}
+
+#[test]
+fn the_store_is_chosen_by_flag_then_environment_then_files() {
+    let home = Home::new();
+    let url = |name: &str| {
+        format!(
+            "sqlite:{}",
+            home.path().join(name).join("tertulia.db").display()
+        )
+    };
+    let uses = |flag: bool, variable: bool, expected: &str| {
+        let flagged = url("by_flag");
+        let mut args = vec!["chat", "-p", "hello"];
+        if flag {
+            args.extend(["--store", &flagged]);
+        }
+        let mut prepared = home.prepare(&args);
+        if variable {
+            prepared = prepared.env("TERTULIA_STORE", url("by_variable"));
+        }
+        prepared.run().ok();
+        for name in ["by_flag", "by_variable", "by_project", "by_user", ".local"] {
+            assert_eq!(
+                has_database(&home.path().join(name)),
+                name == expected,
+                "{name} {expected}"
+            );
+            let _ = fs::remove_dir_all(home.path().join(name));
+        }
+    };
+    uses(false, false, ".local");
+    home.settings(&format!("store = \"{}\"\n", url("by_user")));
+    uses(false, false, "by_user");
+    project_settings(&home, &format!("store = \"{}\"\n", url("by_project")));
+    uses(false, false, "by_project");
+    uses(false, true, "by_variable");
+    uses(true, true, "by_flag");
+}
+
+#[test]
+fn folders_are_chosen_by_flag_then_environment() {
+    let home = Home::new();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    home.prepare(&["chat", "-p", "x"])
+        .env("XDG_DATA_HOME", path("xdg"))
+        .run()
+        .ok();
+    assert!(has_database(&home.path().join("xdg/tertulia")));
+    assert!(!home.path().join(".local").exists());
+    let both = |args: &[&str]| {
+        let prepared = home.prepare(args).env("XDG_DATA_HOME", path("xdg2"));
+        prepared.env("TERTULIA_HOME", path("moved")).run().ok();
+    };
+    both(&["chat", "-p", "x"]);
+    assert!(has_database(&home.path().join("moved")));
+    both(&["chat", "-p", "x", "--data-dir", &path("flagged")]);
+    assert!(has_database(&home.path().join("flagged")));
+    for name in ["xdg2", ".local"] {
+        assert!(!home.path().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_moved_home_has_its_settings_too() {
+    let home = Home::new();
+    home.settings("agent = \"nobody\"\n");
+    let moved = home.folder("moved");
+    fs::write(
+        moved.join("config.toml"),
+        "agent = \"up\"\n[agents.up]\ncommand = \"tr\"\nargs = [\"a-z\", \"A-Z\"]\n",
+    )
+    .unwrap();
+    let output = home
+        .prepare(&["chat", "-p", "hi"])
+        .env("TERTULIA_HOME", &moved)
+        .run()
+        .ok();
+    assert_eq!(output.stdout, "HI\n");
+    let config = home.folder("config/tertulia");
+    fs::write(config.join("config.toml"), "agent = \"demo\"\n").unwrap();
+    let prepared = home.prepare(&["chat", "-p", "echo x"]);
+    let output = prepared
+        .env("XDG_CONFIG_HOME", home.path().join("config"))
+        .run()
+        .ok();
+    assert_eq!(output.stdout, "x\n");
+}
+
+const SHOUT: &str =
+    "[agents.shout]\ntype = \"command\"\ncommand = \"tr\"\nargs = [\"a-z\", \"A-Z\"]\n";
+
+#[test]
+fn the_agent_is_chosen_by_flag_then_environment_then_files() {
+    let home = Home::new();
+    let agents = format!("{SHOUT}[agents.same]\ncommand = \"cat\"\n");
+    home.settings(&format!("agent = \"shout\"\n{agents}"));
+    assert_eq!(
+        home.run(&["chat", "-p", "echo hi"]).ok().stdout,
+        "ECHO HI\n"
+    );
+    project_settings(&home, "agent = \"demo\"\n");
+    assert_eq!(home.run(&["chat", "-p", "echo hi"]).ok().stdout, "hi\n");
+    let by_variable = || {
+        home.prepare(&["chat", "-p", "echo hi"])
+            .env("TERTULIA_AGENT", "same")
+    };
+    assert_eq!(by_variable().run().ok().stdout, "echo hi\n");
+    let prepared = home.prepare(&["chat", "--agent", "shout", "-p", "echo hi"]);
+    assert_eq!(
+        prepared.env("TERTULIA_AGENT", "same").run().ok().stdout,
+        "ECHO HI\n"
+    );
+}
+
+#[test]
+fn a_project_may_not_choose_its_own_program() {
+    let home = Home::new();
+    let mark = home.path().join("ran");
+    let program = format!(
+        "command = \"sh\"\nargs = [\"-c\", \"touch {}; echo ran\"]\n",
+        mark.display()
+    );
+    project_settings(
+        &home,
+        &format!("agent = \"evil\"\n[agents.evil]\n{program}"),
+    );
+    let output = home.run(&["chat", "-p", "hi"]).code(2);
+    output.notes("evil").notes("--agent evil");
+    assert!(!mark.exists());
+    project_settings(&home, &format!("[agents.evil]\n{program}"));
+    home.run(&["chat", "--agent", "evil", "-p", "hi"]).ok();
+    assert!(mark.exists());
+}
+
+/// A project's agent under a name that runs unasked, and the file that shows whether it ran.
+fn redescribed(user: &str, name: &str) -> bool {
+    let home = Home::new();
+    home.settings(user);
+    let mark = home.path().join("ran");
+    let script = format!("touch {}; echo ran", mark.display());
+    project_settings(
+        &home,
+        &format!(
+            "[agents.{name}]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"{script}\"]\n"
+        ),
+    );
+    home.run(&["chat", "-p", "hi"]);
+    mark.exists()
+}
+
+#[test]
+fn a_project_may_not_put_its_program_in_the_place_of_the_built_in_agent() {
+    assert!(!redescribed("", "demo"));
+}
+
+#[test]
+fn a_project_may_not_put_its_program_in_the_place_of_the_users_agent() {
+    assert!(!redescribed(
+        &format!("agent = \"shout\"\n{SHOUT}"),
+        "shout"
+    ));
+}
+
+#[test]
+fn project_settings_are_found_from_below() {
+    let home = Home::new();
+    home.settings(SHOUT);
+    project_settings(&home, "store = \"files:talks\"\n");
+    let below = home.folder("project/src/deep");
+    home.prepare(&["chat", "-p", "hello"])
+        .folder(below)
+        .run()
+        .ok();
+    assert!(home.project().join("talks/tertulia-store.json").exists());
+}
+
+#[test]
+fn a_data_folder_needs_no_home() {
+    let home = Home::new();
+    let data = home.path().join("data").display().to_string();
+    let prepared = home.prepare(&["list", "--data-dir", &data]).env("HOME", "");
+    prepared.run().ok();
+}

@@ -1,0 +1,160 @@
+//! A talk that is ended from outside keeps what was said.
+
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use crate::home::{Home, both, messages, until};
+use crate::running::{Running, SLOW, agents_of, sweep};
+
+/// Several processes, one of which does not listen to anybody.
+const STUBBORN: &str = "trap '' INT TERM HUP; (trap '' TERM; for n in 1 2 3 4 5 6 7 8 9; do sleep 9; done) & \
+                        i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
+
+fn ended_by(home: &Home, signal: Signal, code: i32) {
+    let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
+    let id = talk.until("session.started")["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let heard = talk.speaking_for(Duration::from_millis(500));
+    assert!(!agents_of(home).is_empty());
+    talk.signal(signal);
+    let output = talk.end().code(code);
+    assert!(output.stderr.contains("Resume: "), "{output:?}");
+    let end = output.events().pop().unwrap();
+    assert_eq!(
+        (&end["type"], &end["status"]),
+        (&json!("turn.completed"), &json!("cancelled"))
+    );
+    let said = messages(&home.show(&id));
+    assert_eq!(said.len(), 2);
+    assert_eq!(said[1]["interrupted"], true);
+    let kept = said[1]["content"].as_str().unwrap();
+    assert!(kept.starts_with(&heard), "{kept:?} does not have {heard:?}");
+    until("the agent's processes are gone", || {
+        agents_of(home).is_empty().then_some(())
+    });
+    home.run(&["show", &id]).ok().says("interrupted");
+    let next = home
+        .run(&["-r", &id, "--agent", "demo", "-p", "echo on"])
+        .ok();
+    assert_eq!(next.stdout, "on\n");
+}
+
+#[test]
+fn interrupted_terminated_hung_up() {
+    both(|home| {
+        home.script_agent("slow", SLOW);
+        ended_by(home, Signal::INT, 130);
+        ended_by(home, Signal::TERM, 143);
+        ended_by(home, Signal::HUP, 129);
+    });
+}
+
+#[test]
+fn a_stubborn_agent_is_ended_with_its_whole_tree() {
+    let home = Home::new();
+    home.script_agent("slow", STUBBORN);
+    ended_by(&home, Signal::TERM, 143);
+}
+
+#[test]
+fn what_was_seen_for_more_than_a_second_survives_a_kill() {
+    both(|home| {
+        home.script_agent("slow", SLOW);
+        let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
+        let id = talk.until("session.started")["session_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        // What has been read by now has been there for more than a second when the rest has come.
+        let seen = talk.speaking_for(Duration::from_millis(100));
+        talk.speaking_for(Duration::from_millis(1500));
+        talk.kill();
+        sweep(home);
+        let before = home.run(&["show", &id]).ok().stdout;
+        assert!(before.contains("speak"), "{before}");
+        let output = home.run(&["-c", "--agent", "demo", "-p", "echo on"]).ok();
+        output.notes("slow was cut off");
+        let said = messages(&home.show(&id));
+        assert_eq!(said.len(), 4);
+        assert_eq!(
+            (&said[1]["interrupted"], &said[1]["speaker"]["name"]),
+            (&json!(true), &json!("slow"))
+        );
+        let kept = said[1]["content"].as_str().unwrap();
+        assert!(
+            kept.starts_with(seen.trim_end()),
+            "{kept:?} does not have {seen:?}"
+        );
+        assert_eq!(said[3]["content"], "on");
+        // Said once, not at every resume.
+        home.run(&["-c", "-p", "echo more"]).ok().lacks("cut off");
+        home.run(&["doctor"]).ok();
+    });
+}
+
+#[test]
+fn reading_a_half_written_answer_changes_nothing() {
+    both(|home| {
+        home.script_agent("slow", SLOW);
+        let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
+        talk.speaking_for(Duration::from_millis(1500));
+        talk.kill();
+        sweep(home);
+        let before = home.run(&["show", "--raw"]).ok().stdout;
+        for command in ["list", "log", "export", "doctor"] {
+            home.run(&[command]).ok();
+        }
+        home.run(&["search", "line"]).ok();
+        assert_eq!(home.run(&["show", "--raw"]).ok().stdout, before);
+        home.run(&["-c", "--agent", "demo", "-p", "echo on"])
+            .ok()
+            .notes("cut off");
+    });
+}
+
+#[test]
+fn the_agents_of_a_killed_talk_do_not_go_on() {
+    let home = Home::new();
+    home.script_agent("slow", SLOW);
+    let mut talk = Running::start(&home, &["--agent", "slow", "-p", "speak"]);
+    talk.until("text");
+    talk.kill();
+    // Nobody reads what they say, so that they end by themselves at the next word.
+    let begun = std::time::Instant::now();
+    while !agents_of(&home).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let left = agents_of(&home).len();
+    sweep(&home);
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_signal_in_text_mode_ends_the_line_and_says_how_to_resume() {
+    let home = Home::new();
+    home.script_agent("slow", "printf 'no line end'; exec sleep 60");
+    let child = home
+        .prepare(&["chat", "--agent", "slow", "-p", "speak"])
+        .command()
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    until("the agent runs", || {
+        (!agents_of(&home).is_empty()).then_some(())
+    });
+    // The words are there once the session is open and the draft is due; polling the store is enough.
+    until("the session is there", || {
+        (home.all().len() == 1).then_some(())
+    });
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, Signal::INT).unwrap();
+    let output = crate::home::finish(child, "chat").code(130);
+    output.notes("Resume: tertulia --resume");
+    assert!(agents_of(&home).is_empty());
+}

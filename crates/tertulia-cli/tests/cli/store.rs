@@ -1,0 +1,118 @@
+//! `store info`, `store copy`, `store rebuild`.
+
+use serde_json::json;
+
+use crate::home::{Backend, Home, both, keys};
+
+#[test]
+fn info_counts() {
+    both(|home| {
+        let id = home.say("echo one");
+        home.say("echo two");
+        home.run(&["rm", "-y", &id]).ok();
+        let info = home.run(&["store", "info", "--json"]).ok().json();
+        let name = if home.backend() == Backend::Sqlite {
+            "sqlite"
+        } else {
+            "files"
+        };
+        assert_eq!(info["backend"], name);
+        assert_eq!(
+            (&info["sessions"], &info["trashed"]),
+            (&json!(2), &json!(1))
+        );
+        assert_eq!(info["entries"], 7);
+        assert!(info["bytes"].as_u64().unwrap() > 0);
+        assert_eq!(
+            keys(&info),
+            [
+                "backend",
+                "bytes",
+                "entries",
+                "format",
+                "index_bytes",
+                "place",
+                "sessions",
+                "trashed"
+            ]
+        );
+        home.run(&["store", "info"])
+            .ok()
+            .says(&home.store_url())
+            .says("1 in the trash");
+    });
+}
+
+#[test]
+fn copy_takes_everything_and_a_second_time_nothing() {
+    for (from, to) in [
+        (Backend::Sqlite, Backend::Files),
+        (Backend::Files, Backend::Sqlite),
+    ] {
+        let (source, target) = (Home::with(from), Home::with(to));
+        let id = source.say("echo one");
+        source.run(&["tag", &id, "+x"]).ok();
+        source
+            .run(&["fork", &format!("{id}:2"), "--name", "child"])
+            .ok();
+        let gone = source.say("echo trash");
+        source.run(&["rm", "-y", &gone]).ok();
+        let urls = [source.store_url(), target.store_url()];
+        let copy = |flag: &str| {
+            source
+                .run(&["store", "copy", &urls[0], &urls[1], flag])
+                .ok()
+        };
+        let counts = copy("--json").json();
+        assert_eq!(
+            (&counts["sessions"], &counts["copied"]),
+            (&json!(3), &json!(3))
+        );
+        for reference in [id.as_str(), "child", gone.as_str()] {
+            let raw = |home: &Home| home.run(&["show", reference, "--raw"]).ok().stdout;
+            assert_eq!(raw(&source), raw(&target), "{reference}");
+        }
+        let trash = target
+            .run(&["list", "--all", "--trash", "--json"])
+            .ok()
+            .json();
+        assert_eq!(trash["sessions"][0]["id"], gone.as_str());
+        assert_eq!(target.show("child")["parent"]["id"], id.as_str());
+        assert_eq!(copy("--json").json()["copied"], 0);
+        source.say_in(&id, "echo two");
+        assert_eq!(copy("--json").json()["copied"], 1);
+        assert_eq!(target.said(&id).len(), 4);
+        target.run(&["doctor"]).ok();
+        target
+            .run(&["search", "--all", "one"])
+            .ok()
+            .lacks("Nothing");
+    }
+}
+
+#[test]
+fn copy_of_what_is_not_there_makes_nothing() {
+    let home = Home::new();
+    home.run(&["store", "copy", "sqlite:no.db", "files:talks"])
+        .code(3)
+        .notes("no.db");
+    assert_eq!(std::fs::read_dir(home.project()).unwrap().count(), 0);
+    home.say("hello");
+    let url = home.store_url();
+    home.run(&["store", "copy", &url, &url]).code(2);
+    home.run(&["store", "copy", &url]).code(2);
+    home.run(&["store"]).code(2);
+}
+
+#[test]
+fn rebuild_derives_the_same() {
+    both(|home| {
+        let id = home.say("echo one");
+        home.run(&["tag", &id, "+x"]).ok();
+        let before = home.all();
+        let rebuilt = home.run(&["store", "rebuild", "--json"]).ok().json();
+        assert_eq!(rebuilt, json!({ "sessions": 1, "entries": 4 }));
+        assert_eq!(home.all(), before);
+        home.run(&["search", "one"]).ok().notes("2 hits");
+    });
+}
