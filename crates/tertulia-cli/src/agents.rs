@@ -29,27 +29,27 @@ pub fn choose(settings: &Settings, asked: Option<&str>) -> CommandResult<Chosen>
             reason: "asked for",
         });
     }
-    if let Some((name, source)) = &settings.agent {
-        let described_there = settings
-            .agents
-            .get(name)
-            .is_some_and(|agent| agent.source == Source::ProjectFile);
-        if *source == Source::ProjectFile && described_there {
-            // Or unpacking somebody's project and starting a talk in it would run their program.
-            return Err(CommandError::new(
-                ErrorKind::Usage,
-                format!("this project's settings describe and choose the agent '{name}'; a program from a project runs only when you name it"),
-            )
-            .hint(format!("look at it, then run with --agent {name}, or set {}={name}", env::AGENT)));
-        }
-        return Ok(Chosen {
-            agent: named(settings, name)?,
-            reason: "from the settings",
-        });
+    let (name, source, reason) = match &settings.agent {
+        Some((name, source)) => (name.as_str(), *source, "from the settings"),
+        None => (DEMO, Source::UserFile, "the built-in one: no other is set"),
+    };
+    let described = settings.agents.get(name);
+    let runs_a_program =
+        described.is_some_and(|agent| agent.command.is_some() || agent.kind != DEMO);
+    if source != Source::Person
+        && runs_a_program
+        && described.is_some_and(|agent| agent.source == Source::ProjectFile)
+    {
+        // Or unpacking somebody's project and starting a talk in it would run their program.
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("this project's settings say what the agent '{name}' runs; a program from a project runs only when you name it"),
+        )
+        .hint(format!("look at it, then run with --agent {name}, or set {}={name}", env::AGENT)));
     }
     Ok(Chosen {
-        agent: named(settings, DEMO)?,
-        reason: "the built-in one: no other is set",
+        agent: named(settings, name)?,
+        reason,
     })
 }
 

@@ -1,11 +1,80 @@
 //! The command line: global flags and the verbs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as ClapArgs, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 
 use crate::commands;
 use crate::commands::chat::ChatArgs;
+
+/// Stands before a word that begins with a hyphen and is no flag, until the command has read it.
+const SHIELD: char = '\u{1}';
+
+/// Reads the command line.
+pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
+    let words = shielded(words.collect());
+    let plain = words.iter().any(|word| word == "--no-color");
+    let command = Args::command().color(if plain {
+        ColorChoice::Never
+    } else {
+        ColorChoice::Auto
+    });
+    Args::from_arg_matches(&command.try_get_matches_from(words)?)
+}
+
+/// `search parser -draft` and `tag @ -urgent` mean words, `search parser -n5 --all` means flags.
+fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
+    let Some((command, at)) =
+        words
+            .iter()
+            .enumerate()
+            .skip(1)
+            .find_map(|(at, word)| match word.to_str() {
+                Some(command @ ("search" | "tag")) => Some((command.to_owned(), at)),
+                _ => None,
+            })
+    else {
+        return words;
+    };
+    let end = words
+        .iter()
+        .position(|word| word == "--")
+        .unwrap_or(words.len());
+    for word in words.iter_mut().take(end).skip(at + 1) {
+        if let Some(text) = word.to_str().filter(|text| is_a_word(&command, text)) {
+            *word = format!("{SHIELD}{text}").into();
+        }
+    }
+    words
+}
+
+fn is_a_word(command: &str, text: &str) -> bool {
+    let Some(rest) = text
+        .strip_prefix('-')
+        .filter(|rest| !rest.starts_with('-') && !rest.is_empty())
+    else {
+        return false;
+    };
+    let known = if command == "search" {
+        "anqvhV"
+    } else {
+        "qvhV"
+    };
+    let flags = rest.chars().all(|c| known.contains(c));
+    let limit = command == "search"
+        && rest
+            .strip_prefix('n')
+            .is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit() || b == b'='));
+    !flags && !limit
+}
+
+/// The word that was shielded, or any other as it is.
+pub fn unshielded(word: &str) -> &str {
+    word.strip_prefix(SHIELD).unwrap_or(word)
+}
 
 /// Conversations between people and AI agents in the terminal that are never lost.
 #[derive(Debug, Parser)]
@@ -59,7 +128,7 @@ pub struct GlobalArgs {
     /// No colours, also on a terminal
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_color: bool,
-    /// Only data and errors
+    /// Only data, warnings and errors
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub quiet: bool,
     /// Say more about what is done
@@ -148,5 +217,27 @@ impl From<KindArg> for tertulia::entry::Kind {
             KindArg::Team => tertulia::entry::Kind::Team,
             KindArg::Pair => tertulia::entry::Kind::Pair,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_with_a_hyphen_are_told_from_flags() {
+        let check = |line: &str, expected: &[&str]| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let shielded: Vec<String> = shielded(words)
+                .iter()
+                .filter_map(|word| word.to_str()?.strip_prefix(SHIELD).map(str::to_owned))
+                .collect();
+            assert_eq!(shielded, expected, "{line}");
+        };
+        check("t search parser -draft --all -n5 -n 5 -a", &["-draft"]);
+        check("t --store x search -draft -not", &["-draft", "-not"]);
+        check("t search -- -draft", &[]);
+        check("t tag @ +x -urgent -a --json -q", &["-urgent", "-a"]);
+        check("t list -draft", &[]);
     }
 }

@@ -128,7 +128,7 @@ impl fmt::Display for CommandError {
 
 /// Shows what the argument parser says. Help and version go to stdout and are no failure.
 pub fn from_clap(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args().any(|arg| arg == "--json");
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
     if wants_json && error.use_stderr() {
         let rendered = error.to_string();
         let message = rendered

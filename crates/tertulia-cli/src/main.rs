@@ -15,18 +15,25 @@ mod ui;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::Args;
+use error::{CommandError, ErrorKind};
 use ui::Ui;
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => return error::from_clap(&error),
     };
     let mut ui = Ui::new(&args.global);
-    match commands::run(args, &mut ui) {
+    let result = commands::run(args, &mut ui);
+    let result = match (result, ui.take_trouble()) {
+        (Ok(_), Some(trouble)) => Err(CommandError::new(
+            ErrorKind::Failed,
+            "the output could not be written",
+        )
+        .because(trouble)),
+        (result, _) => result,
+    };
+    match result {
         Ok(code) => code,
         Err(error) => error.report(&mut ui),
     }

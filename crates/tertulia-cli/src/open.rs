@@ -49,7 +49,7 @@ pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
 /// Opens everything.
 pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     let settings = settings(global, ui)?;
-    ui.detail(&format!("store: {}", describe(&settings.store)));
+    ui.detail(&format!("store: {}", settings.store));
     let sessions = sessions(&settings, &settings.store)?;
     Ok(House { settings, sessions })
 }
@@ -62,15 +62,6 @@ pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> 
         Redaction::Off
     };
     Ok(Sessions::new(store(url)?, stamp(), redaction))
-}
-
-/// A store's URL as it could be typed.
-pub fn describe(url: &StoreUrl) -> String {
-    match url {
-        StoreUrl::Sqlite(path) => format!("sqlite:{}", path.display()),
-        StoreUrl::Files(path) => format!("files:{}", path.display()),
-        StoreUrl::Memory => "sqlite::memory:".to_owned(),
-    }
 }
 
 impl House {
@@ -147,6 +138,17 @@ impl House {
             }
         }
         let row = self.find(&place.session.to_string())?;
+        if let Some(seq) = place
+            .seq
+            .filter(|seq| *seq == Seq::START || *seq > row.summary.head.seq)
+        {
+            let short = row.summary.id.short();
+            return Err(CommandError::new(
+                ErrorKind::NotFound,
+                format!("session {short} has no entry {seq}"),
+            )
+            .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
+        }
         Ok((row, place.seq))
     }
 
@@ -163,7 +165,7 @@ impl House {
 
     /// Nothing is called so.
     pub fn not_found(&self, text: &str) -> CommandError {
-        let store = describe(&self.settings.store);
+        let store = &self.settings.store;
         let mut error = CommandError::new(
             ErrorKind::NotFound,
             format!("there is no session '{text}' in {store}"),

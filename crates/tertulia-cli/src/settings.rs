@@ -40,6 +40,8 @@ pub struct Settings {
     pub cwd: PathBuf,
     /// The project that it belongs to.
     pub project: String,
+    /// The program with the flags that chose the store, so that what is printed works from any folder.
+    pub program: String,
     /// What was odd in the settings files.
     pub warnings: Vec<String>,
 }
@@ -163,6 +165,7 @@ impl Settings {
             },
             project: project::of(&cwd),
             cwd,
+            program: "tertulia".to_owned(),
             warnings: Vec::new(),
         };
         settings.read(&folders.config.join(FILE), Source::UserFile)?;
@@ -172,10 +175,26 @@ impl Settings {
         if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
             settings.store = StoreUrl::parse(&url, &settings.cwd)?;
         }
+        settings.program.push_str(&settings.flags(global));
         if let Some(agent) = env::text(env::AGENT) {
             settings.agent = Some((agent, Source::Person));
         }
         Ok(settings)
+    }
+
+    /// The flags that chose the store, with their paths made absolute.
+    fn flags(&self, global: &GlobalArgs) -> String {
+        let mut flags = String::new();
+        if let Some(folder) = &global.data_dir {
+            flags.push_str(&format!(
+                " --data-dir {}",
+                quoted(&self.cwd.join(folder).display().to_string())
+            ));
+        }
+        if global.store.is_some() {
+            flags.push_str(&format!(" --store {}", quoted(&self.store.to_string())));
+        }
+        flags
     }
 
     fn read(&mut self, file: &Path, source: Source) -> CommandResult<()> {
@@ -289,6 +308,29 @@ impl StoreUrl {
                     .hint("write sqlite:FILE, sqlite::memory: or files:DIR"),
             ),
         }
+    }
+}
+
+/// A store's URL as it could be typed.
+impl std::fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Files(path) => write!(f, "files:{}", path.display()),
+            StoreUrl::Memory => f.write_str("sqlite::memory:"),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(text: &str) -> String {
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));
+    if plain {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 

@@ -38,6 +38,7 @@ pub struct Ui {
     colour_out: bool,
     colour_err: bool,
     reader_gone: bool,
+    not_written: Option<io::Error>,
 }
 
 impl Ui {
@@ -53,6 +54,7 @@ impl Ui {
             colour_out: !plain && io::stdout().is_terminal(),
             colour_err: !plain && io::stderr().is_terminal(),
             reader_gone: false,
+            not_written: None,
         }
     }
 
@@ -87,10 +89,17 @@ impl Ui {
             return;
         }
         let mut out = io::stdout().lock();
-        self.reader_gone = out
-            .write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .is_err();
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            self.reader_gone = true;
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.not_written = Some(error);
+            }
+        }
+    }
+
+    /// Why data did not reach its reader, if it did not: a full disk, say.
+    pub fn take_trouble(&mut self) -> Option<io::Error> {
+        self.not_written.take()
     }
 
     /// Words of an agent as they come. On a terminal they must not be able to steer it.
@@ -115,22 +124,27 @@ impl Ui {
 
     /// Words to the person, unless they asked for silence.
     pub fn note(&mut self, text: &str) {
-        if !self.quiet {
-            self.say(&self.styled_err(DIM, text));
+        // Under --json a script reads stderr too, and expects nothing but errors there.
+        if !self.quiet && !self.json {
+            self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
     /// Words that only the curious want.
     pub fn detail(&mut self, text: &str) {
         if self.verbose {
-            self.say(&self.styled_err(DIM, text));
+            self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
     /// Words that should not be overlooked.
     pub fn warn(&mut self, text: &str) {
+        if self.json {
+            self.say(&json!({ "warning": { "message": text } }).to_string());
+            return;
+        }
         let label = self.styled_err(WARNING, "warning:");
-        self.say(&format!("{label} {text}"));
+        self.say(&format!("{label} {}", harmless(text)));
     }
 
     /// The failure, as words or as JSON.
@@ -147,10 +161,10 @@ impl Ui {
             return;
         }
         let label = self.styled_err(ERROR, "error:");
-        self.say(&format!("{label} {message}"));
+        self.say(&format!("{label} {}", harmless(message)));
         for hint in hints {
             let label = self.styled_err(BOLD, "hint:");
-            self.say(&format!("{label} {hint}"));
+            self.say(&format!("{label} {}", harmless(hint)));
         }
     }
 

@@ -58,12 +58,12 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
     let content = content(args.format, &row, &log);
     match &args.output {
-        None => ui.data(&content),
+        None => ui.answer(&content),
         Some(file) => {
             write(file, content.as_bytes(), args.force)?;
             if ui.json {
                 ui.document(
-                    &json!({ "session": row.summary.id, "file": file, "bytes": content.len() }),
+                    &json!({ "session": row.summary.id, "file": file.display().to_string(), "bytes": content.len() }),
                 );
             } else {
                 ui.note(&format!(

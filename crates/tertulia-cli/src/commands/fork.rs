@@ -53,8 +53,9 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         .as_ref()
         .map_or(row.summary.head.seq, |parent| parent.seq);
     ui.note(&format!(
-        "Forked {} at entry {at}. Resume: tertulia --resume {}",
+        "Forked {} at entry {at}. Resume: {} --resume {}",
         row.summary.id.short(),
+        house.settings.program,
         summary.id.short()
     ));
     Ok(ExitCode::SUCCESS)

@@ -60,7 +60,9 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
                 if first_error.is_some() || args.paths.len() > 1 {
                     ui.warn(&format!("{}: {error}", path.display()));
                 }
-                results.push(json!({ "path": path, "error": error.to_string() }));
+                results.push(
+                    json!({ "path": path.display().to_string(), "error": error.to_string() }),
+                );
                 first_error.get_or_insert(error);
             }
         }
@@ -144,5 +146,5 @@ fn object(path: &Path, adopted: Adopted) -> Value {
         Adopted::Known { id } => ("known", id, 0),
         Adopted::Forked { id, entries, .. } => ("forked", id, entries),
     };
-    json!({ "path": path, "result": result, "session": id, "entries": entries })
+    json!({ "path": path.display().to_string(), "result": result, "session": id, "entries": entries })
 }

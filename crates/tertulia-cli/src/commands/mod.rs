@@ -90,6 +90,14 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
 /// Whether one typing error (or two in a long word) turns one into the other.
 fn is_near(a: &str, b: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let sorted = |word: &[char]| {
+        let mut letters = word.to_vec();
+        letters.sort_unstable();
+        letters
+    };
+    if sorted(&a) == sorted(&b) {
+        return true;
+    }
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, left) in a.iter().enumerate() {
         let mut diagonal = row[0];
@@ -110,7 +118,10 @@ mod tests {
     #[test]
     fn typing_errors_are_near() {
         assert!(
-            is_near("lst", "list") && is_near("serach", "search") && is_near("exprt", "export")
+            is_near("lst", "list")
+                && is_near("serach", "search")
+                && is_near("exprt", "export")
+                && is_near("lsit", "list")
         );
         assert!(!is_near("hello", "help") && !is_near("hola", "show"));
     }

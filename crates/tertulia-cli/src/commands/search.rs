@@ -7,7 +7,7 @@ use tertulia::formats::json;
 use tertulia::query::{Hit, Hits, SearchQuery};
 use tertulia::words::{Words, highlighted};
 
-use crate::args::{FilterArgs, GlobalArgs};
+use crate::args::{FilterArgs, GlobalArgs, unshielded};
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open;
@@ -23,7 +23,7 @@ use crate::ui::{BOLD, DIM, FOUND, Ui, fit, harmless};
     tertulia search retry --speaker demo --since 7d --all")]
 pub struct SearchArgs {
     /// Words, "a phrase", -without, begin*
-    #[arg(required = true, value_name = "WORDS", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "WORDS")]
     words: Vec<String>,
     #[command(flatten)]
     filter: FilterArgs,
@@ -48,7 +48,14 @@ enum RoleArg {
 }
 
 pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let words = Words::parse(&args.words.join(" "))?;
+    let words = Words::parse(
+        &args
+            .words
+            .iter()
+            .map(|word| unshielded(word))
+            .collect::<Vec<_>>()
+            .join(" "),
+    )?;
     let house = open::house(global, ui)?;
     let query = SearchQuery {
         words,
@@ -70,14 +77,14 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
     let now = house.sessions.stamp().now();
     for hit in &hits.hits {
-        let text = lines(ui, hit, now);
+        let text = lines(ui, &house.settings.program, hit, now);
         ui.data(&text);
     }
     ui.note(&total(&hits));
     Ok(ExitCode::SUCCESS)
 }
 
-fn lines(ui: &Ui, hit: &Hit, now: jiff::Timestamp) -> String {
+fn lines(ui: &Ui, program: &str, hit: &Hit, now: jiff::Timestamp) -> String {
     let short = hit.session.short();
     let title = ui.styled(BOLD, &fit(hit.title.as_deref().unwrap_or("(untitled)"), 60));
     let who = hit.speaker.as_ref().map_or_else(
@@ -101,7 +108,7 @@ fn lines(ui: &Ui, hit: &Hit, now: jiff::Timestamp) -> String {
     let commands = ui.styled(
         DIM,
         &format!(
-            "tertulia --resume {short}   or   tertulia fork {short}:{}",
+            "{program} --resume {short}   or   {program} fork {short}:{}",
             hit.seq
         ),
     );

@@ -7,7 +7,7 @@ use tertulia::query::Row;
 use tertulia::session::Log;
 
 use crate::args::GlobalArgs;
-use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::error::CommandResult;
 use crate::moment::clock;
 use crate::open::{self, House};
 use crate::show;
@@ -39,22 +39,13 @@ pub struct ShowArgs {
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
     let (row, seq) = house.find_place(&args.reference)?;
-    let mut log = match args.last {
-        Some(count) => house.wait(house.sessions.last_messages(&row.summary, count))?,
-        None => house.wait(house.sessions.load(row.summary.id))?,
+    let mut log = match (seq, args.last) {
+        (Some(seq), _) => house.wait(house.sessions.load_one(&row.summary, seq))?,
+        (None, Some(count)) => house.wait(house.sessions.last_messages(&row.summary, count))?,
+        (None, None) => house.wait(house.sessions.load(row.summary.id))?,
     };
     if let Some(seq) = seq {
         log.entries.retain(|entry| entry.seq == seq);
-        if log.entries.is_empty() {
-            return Err(CommandError::new(
-                ErrorKind::NotFound,
-                format!(
-                    "session {} has no readable entry {seq}",
-                    row.summary.id.short()
-                ),
-            )
-            .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
-        }
     }
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));

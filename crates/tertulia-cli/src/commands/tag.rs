@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use tertulia::formats::json;
 
-use crate::args::GlobalArgs;
+use crate::args::{GlobalArgs, unshielded};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::ui::Ui;
@@ -20,17 +20,17 @@ pub struct TagArgs {
     #[arg(value_name = "REF")]
     reference: String,
     /// +TAG to add, -TAG to remove
-    #[arg(value_name = "+TAG|-TAG", required = true, allow_hyphen_values = true)]
+    #[arg(value_name = "+TAG|-TAG", required = true)]
     tags: Vec<String>,
 }
 
 pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let (mut add, mut remove) = (Vec::new(), Vec::new());
     for change in &args.tags {
-        match change.split_at_checked(1) {
+        match unshielded(change).split_at_checked(1) {
             Some(("+", tag)) => add.push(tag_name(tag)?),
             Some(("-", tag)) => remove.push(tag_name(tag)?),
-            _ => return Err(wrong(change)),
+            _ => return Err(wrong(unshielded(change))),
         }
     }
     let house = open::house(global, ui)?;

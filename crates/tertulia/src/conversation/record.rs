@@ -258,21 +258,39 @@ impl Recorder {
         !self.unsaved.is_empty()
     }
 
+    fn continuation_of(&self, summary: &Summary) -> Start {
+        Start {
+            id: self.sessions.stamp().session_id(),
+            kind: summary.kind,
+            title: summary.title.clone(),
+            team: summary.team.clone(),
+            project: summary.project.clone(),
+            cwd: summary.cwd.clone(),
+        }
+    }
+
     /// The whole log with what could not be saved at its end, as lines that `import` takes in.
     pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
         let mut lines = Vec::new();
         let (head, mut bodies) = match &self.log {
             LogState::Unborn(start) => (Head::START, vec![start.opening()]),
             LogState::Open(summary) => {
-                for line in self
+                let read = self
                     .sessions
                     .store()
                     .read(summary.id, Seq::START, usize::MAX)
-                    .await?
-                {
-                    lines.push(String::from_utf8_lossy(&line.bytes).into_owned());
+                    .await;
+                match read {
+                    Ok(read) => {
+                        lines.extend(
+                            read.iter()
+                                .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
+                        );
+                        (summary.head, Vec::new())
+                    }
+                    // The store is gone: what was said since is a session of its own.
+                    Err(_) => (Head::START, vec![self.continuation_of(summary).opening()]),
                 }
-                (summary.head, Vec::new())
             }
         };
         bodies.extend(self.unsaved.iter().cloned());

@@ -307,6 +307,22 @@ impl Sessions {
         Ok(Log::read(id, Some(Head::START), Seq::START, &lines))
     }
 
+    /// One entry of a log.
+    pub async fn load_one(&self, summary: &Summary, seq: Seq) -> StoreResult<Log> {
+        // With the one before it, which proves its hash.
+        let after = seq.back(2);
+        let lines = self
+            .store
+            .read(
+                summary.id,
+                after,
+                usize::try_from(seq.0 - after.0).unwrap_or(2),
+            )
+            .await?;
+        let before = (after == Seq::START).then_some(Head::START);
+        Ok(Log::read(summary.id, before, after, &lines))
+    }
+
     /// The end of a log, back to where `enough` says that it is, without reading the rest.
     pub async fn load_back(
         &self,
@@ -341,7 +357,7 @@ impl Sessions {
         if surplus > 0 {
             let first = log.messages().nth(surplus).map(|(entry, _)| entry.seq);
             log.entries
-                .retain(|entry| first.is_none_or(|first| entry.seq >= first));
+                .retain(|entry| first.is_some_and(|first| entry.seq >= first));
         }
         Ok(log)
     }

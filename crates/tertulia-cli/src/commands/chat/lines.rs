@@ -49,7 +49,7 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/exit" | "/quit" => break,
             "/help" => ui.note(HELP),
             "/info" => info(&talk, ui),
-            unknown if unknown.starts_with('/') && !unknown.contains(char::is_whitespace) => {
+            unknown if is_command(unknown) => {
                 ui.warn(&format!(
                     "there is no command {unknown}; there are {}",
                     COMMANDS.join(" ")
@@ -130,24 +130,41 @@ fn info(talk: &Talk, ui: &mut Ui) {
     }
 }
 
+/// Whether it looks like a command: a slash and one word, not a path.
+fn is_command(words: &str) -> bool {
+    let first = words.split_whitespace().next().unwrap_or_default();
+    first
+        .strip_prefix('/')
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()))
+}
+
 /// Reads lines on a thread of its own: nothing can take a read from a terminal back, so it must not
 /// hold up the end of the program.
-fn keyboard() -> mpsc::Receiver<String> {
+fn keyboard() -> mpsc::Receiver<Vec<u8>> {
     let (lines, typed) = mpsc::channel(16);
     std::thread::spawn(move || {
-        let stdin = std::io::stdin();
-        for line in stdin.lock().lines() {
-            let Ok(line) = line else { break };
-            if lines.blocking_send(line).is_err() {
-                break;
+        let mut stdin = std::io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            match stdin.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(_) if lines.blocking_send(line).is_err() => break,
+                Ok(_) => {}
             }
         }
     });
     typed
 }
 
+/// A line as text, without its end.
+fn text_of(line: Vec<u8>) -> Result<String, usize> {
+    let mut text = String::from_utf8(line).map_err(|error| error.utf8_error().valid_up_to())?;
+    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    Ok(text)
+}
+
 async fn next_words(
-    keyboard: &mut mpsc::Receiver<String>,
+    keyboard: &mut mpsc::Receiver<Vec<u8>>,
     signals: &mut Signals,
     ui: &mut Ui,
 ) -> Typed {
@@ -175,15 +192,20 @@ async fn next_words(
                     Typed::Words(words)
                 };
             }
-            Some(line) => match line.strip_suffix('\\') {
-                Some(line) => {
-                    words.push_str(line);
-                    words.push('\n');
-                }
-                None => {
-                    words.push_str(&line);
-                    return Typed::Words(words);
-                }
+            Some(line) => match text_of(line) {
+                Err(at) => ui.warn(&format!(
+                    "that line is not UTF-8 (at byte {at}) and was not taken"
+                )),
+                Ok(line) => match line.strip_suffix('\\') {
+                    Some(line) => {
+                        words.push_str(line);
+                        words.push('\n');
+                    }
+                    None => {
+                        words.push_str(&line);
+                        return Typed::Words(words);
+                    }
+                },
             },
         }
     }

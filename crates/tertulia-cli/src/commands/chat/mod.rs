@@ -106,7 +106,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
                 .hint("give a prompt, or write to standard input: echo hello | tertulia chat"),
         );
     }
-    let hint = resume_hint(&args, global);
+    let hint = (!args.ephemeral).then(|| format!("{} --resume", house.settings.program));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -156,6 +156,12 @@ fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Hou
         let settings = open::settings(global, ui)?;
         let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
         return Ok(House { settings, sessions });
+    }
+    if args.fork && !args.names_a_session() {
+        return Err(
+            CommandError::new(ErrorKind::Usage, "--fork needs a session to fork from")
+                .hint("add -c, --resume REF or --session REF"),
+        );
     }
     if args.ephemeral {
         return Err(CommandError::new(
@@ -265,35 +271,6 @@ fn retitled(house: &House, mut row: Row, title: Option<String>) -> CommandResult
         row.summary = house.wait(house.sessions.rename(row.summary.id, &title, operation))?;
     }
     Ok(row)
-}
-
-/// What to type to resume: with the flags that chose the store, so that it works as it stands.
-fn resume_hint(args: &ChatArgs, global: &GlobalArgs) -> Option<String> {
-    if args.ephemeral {
-        return None;
-    }
-    let mut flags = String::new();
-    if let Some(folder) = &global.data_dir {
-        flags.push_str(&format!(
-            " --data-dir {}",
-            quoted(&folder.display().to_string())
-        ));
-    }
-    if let Some(url) = &global.store {
-        flags.push_str(&format!(" --store {}", quoted(url)));
-    }
-    Some(format!("tertulia{flags} --resume"))
-}
-
-fn quoted(text: &str) -> String {
-    let plain = text
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));
-    if plain {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
 }
 
 /// Begins or resumes the talk.

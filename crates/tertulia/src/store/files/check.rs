@@ -111,8 +111,11 @@ impl FilesEngine {
             ));
         }
         findings.report.damage.append(&mut read.damage);
-        if let Some(named) = content.opening.as_ref().and_then(session_opened)
+        // A fork that was taken in without its parent begins with the parent's opening: the last counts.
+        let named = read.entries.iter().rev().find_map(session_opened);
+        if let Some(named) = named.or_else(|| content.opening.as_ref().and_then(session_opened))
             && named != log.id
+            && !log.is_husk()
         {
             findings.report.faults.push(format!(
                 "{} is the log of session {named} by what it says",

@@ -64,6 +64,15 @@ impl Engine {
 
     /// Opens the file that has the name now.
     pub(super) fn reopen(&mut self) -> StoreResult<()> {
+        if let Location::File(path) = &self.location
+            && !path.exists()
+        {
+            // A new and empty one in its place would hide that it is gone.
+            return Err(StoreError::failed(
+                format!("{} is gone", path.display()),
+                "it was there a moment ago",
+            ));
+        }
         self.index = None;
         self.connection = open::open(&self.location)?;
         self.identity = identity_of(&self.location);

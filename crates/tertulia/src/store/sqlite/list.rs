@@ -4,7 +4,7 @@ use rusqlite::types::Value;
 use rusqlite::{Row as SqlRow, params_from_iter};
 
 use super::engine::Engine;
-use super::rows::PURGED;
+use super::rows::{PURGED, find_no};
 use crate::id::SessionId;
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;
@@ -80,7 +80,7 @@ impl Engine {
         }
         let limit = i64::try_from(page.limit).unwrap_or(i64::MAX - 1);
         let sql = format!(
-            "SELECT row FROM session WHERE {} ORDER BY {column} DESC, id DESC LIMIT {}",
+            "SELECT row, no FROM session WHERE {} ORDER BY {column} DESC, id DESC LIMIT {}",
             conditions.sql.join(" AND "),
             limit.saturating_add(1)
         );
@@ -117,7 +117,7 @@ impl Engine {
             }
         };
         let sql = format!(
-            "SELECT row FROM session WHERE {condition} AND state < {PURGED} ORDER BY updated DESC, id DESC LIMIT 1000"
+            "SELECT row, no FROM session WHERE {condition} AND state < {PURGED} ORDER BY updated DESC, id DESC LIMIT 1000"
         );
         let mut summaries = self.summaries(&sql, values)?;
         // Hyphens stand at fixed places: digits alone may match where the text does not.
@@ -126,20 +126,31 @@ impl Engine {
         Ok(self.rows(summaries))
     }
 
+    /// The summaries that a query selects. One whose row is damaged is folded anew from its log: rows
+    /// are derived and hide nothing.
     fn summaries(&self, sql: &str, values: Vec<Value>) -> StoreResult<Vec<Summary>> {
         let say = self.say();
-        let read = |row: &SqlRow<'_>| row.get::<_, String>(0);
-        let rows: Vec<String> = self
+        let read = |row: &SqlRow<'_>| {
+            let json = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
+            Ok((
+                row.get::<_, i64>(1)?,
+                serde_json::from_slice::<Summary>(json).ok(),
+            ))
+        };
+        let rows: Vec<(i64, Option<Summary>)> = self
             .connection
             .prepare_cached(sql)
             .and_then(|mut select| select.query_map(params_from_iter(values), read)?.collect())
             .map_err(say.of("cannot list sessions"))?;
-        // A damaged row hides its session from the list until `doctor` or `store rebuild` derives it
-        // anew from the log; `doctor` reports it.
-        Ok(rows
-            .iter()
-            .filter_map(|row| serde_json::from_str(row).ok())
-            .collect())
+        let mut summaries = Vec::with_capacity(rows.len());
+        for (no, summary) in rows {
+            match summary {
+                Some(summary) => summaries.push(summary),
+                None => summaries
+                    .extend(find_no(&self.connection, &say, no)?.map(|found| found.summary)),
+            }
+        }
+        Ok(summaries)
     }
 
     fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {

@@ -100,7 +100,11 @@ fn find_where(
                 .query_row([key], |row| {
                     let base: Option<i64> = row.get(1)?;
                     let base_seq: Option<i64> = row.get(2)?;
-                    let json: String = row.get(4)?;
+                    let json = row
+                        .get_ref(4)?
+                        .as_bytes_or_null()?
+                        .unwrap_or_default()
+                        .to_vec();
                     let id: [u8; 16] = row.get(5)?;
                     Ok((row.get(0)?, base.zip(base_seq), row.get(3)?, json, id))
                 })
@@ -113,7 +117,7 @@ fn find_where(
     let base = base.map(|(no, seq): (i64, i64)| (no, Seq(seq.cast_unsigned())));
     let id = SessionId::new(uuid::Uuid::from_bytes(id));
     // The row is derived: where it is damaged the log still knows.
-    let summary = match serde_json::from_str(&json) {
+    let summary = match serde_json::from_slice(&json) {
         Ok(summary) => summary,
         Err(_) => refold(connection, say, no, base, id)?,
     };
