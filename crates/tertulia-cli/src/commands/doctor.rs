@@ -2,11 +2,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use tertulia::store::sqlite::{self, SqliteStore};
 use tertulia::store::{Care, Report};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
+use crate::settings::StoreUrl;
 use crate::show;
 use crate::ui::Ui;
 
@@ -26,13 +28,15 @@ pub struct DoctorArgs {
 }
 
 pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let mended = if args.repair { mend(global, ui)? } else { None };
     let house = open::house(global, ui)?;
     let care = if args.repair {
         Care::Repair(house.sessions.stamp().now())
     } else {
         Care::Look
     };
-    let report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
+    let mut report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
+    report.repaired.extend(mended);
     let sound = report.is_clean() || !report.repaired.is_empty();
     if ui.json {
         let mut document = json!(report);
@@ -52,6 +56,18 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ),
     )
     .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
+}
+
+/// Makes a database openable whose layout is damaged: before that, nothing else can be looked at.
+fn mend(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<String>> {
+    let settings = open::settings(global, ui)?;
+    let StoreUrl::Sqlite(path) = &settings.store else {
+        return Ok(None);
+    };
+    match SqliteStore::open(path) {
+        Err(error) if sqlite::may_help(&error) => Ok(sqlite::mend(path, open::stamp().now())?),
+        _ => Ok(None),
+    }
 }
 
 fn tell(report: &Report, ui: &mut Ui) {

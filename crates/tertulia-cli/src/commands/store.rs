@@ -211,6 +211,7 @@ fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
         id,
         fork,
         after: Seq::START,
+        parent: None,
         entries,
     }
 }

@@ -46,7 +46,7 @@ fn a_wrong_type_names_the_key() {
         ("agents = 1", "agents"),
         ("[agents]\nx = 1", "agents.x"),
         ("retention = 1", "retention"),
-        ("[retention]\ntrash = 1", "trash"),
+        ("[retention]\ntrash = true", "trash"),
         ("[agents.x]\ntype = 1", "type"),
         ("[agents.x]\nargs = \"a\"", "args"),
         ("[agents.x]\nargs = [1]", "args"),
@@ -64,7 +64,7 @@ fn a_wrong_type_names_the_key() {
         .notes("config.toml")
         .notes("TOML");
     home.settings("[retention]\ntrash = \"soon\"\n");
-    home.run(&["list"]).code(2).notes("soon");
+    home.run(&["list"]).code(2).notes("'trash'");
     assert!(!home.database().exists());
 }
 

@@ -408,5 +408,8 @@ fn keys_that_are_not_text_do_not_end_the_talk() {
     terminal.types(CTRL_D);
     let (code, shown) = terminal.ends();
     assert_eq!(code, 0);
-    assert!(shown.contains("agent> still here"), "{shown:?}");
+    assert!(
+        shown.contains("demo> ") && shown.contains("still here\r\n"),
+        "{shown:?}"
+    );
 }

@@ -2,6 +2,7 @@
 //! has written there, and holds in memory what cannot be saved until it can.
 
 use crate::entry::{Body, Entry, Head, Message, Relation};
+use crate::formats::jsonl;
 use crate::id::{Seq, SessionId};
 use crate::session::{SESSION_LIMIT, Summary};
 use crate::store::{Claim, Draft, Fork, Sessions, Start, StoreError, StoreResult};
@@ -258,17 +259,6 @@ impl Recorder {
         !self.unsaved.is_empty()
     }
 
-    fn continuation_of(&self, summary: &Summary) -> Start {
-        Start {
-            id: self.sessions.stamp().session_id(),
-            kind: summary.kind,
-            title: summary.title.clone(),
-            team: summary.team.clone(),
-            project: summary.project.clone(),
-            cwd: summary.cwd.clone(),
-        }
-    }
-
     /// The whole log with what could not be saved at its end, as lines that `import` takes in.
     pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
         let mut lines = Vec::new();
@@ -281,16 +271,14 @@ impl Recorder {
                     .read(summary.id, Seq::START, usize::MAX)
                     .await;
                 match read {
-                    Ok(read) => {
-                        lines.extend(
-                            read.iter()
-                                .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
-                        );
-                        (summary.head, Vec::new())
-                    }
-                    // The store is gone: what was said since is a session of its own.
-                    Err(_) => (Head::START, vec![self.continuation_of(summary).opening()]),
+                    Ok(read) => lines.extend(
+                        read.iter()
+                            .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
+                    ),
+                    // The store is gone; what is missing at its end can still be brought back to it.
+                    Err(_) => lines.push(jsonl::heading(summary.id, summary.head)),
                 }
+                (summary.head, Vec::new())
             }
         };
         bodies.extend(self.unsaved.iter().cloned());

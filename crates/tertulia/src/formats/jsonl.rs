@@ -1,6 +1,8 @@
 //! The log itself, line by line: what `export --format jsonl` gives out another store takes in byte
 //! for byte, hashes included.
 
+use serde::{Deserialize, Serialize};
+
 use crate::entry::{Body, Entry, EntryError, Head, Origin};
 use crate::id::{Seq, SessionId};
 
@@ -15,6 +17,29 @@ pub struct Imported {
     pub fork: Option<Origin>,
     /// What the first line continues: the start of a log, or the place where the rest of it ends.
     pub after: Seq,
+    /// The end of that rest, if the file names it.
+    pub parent: Option<Head>,
+}
+
+/// The first line of a log that begins in the middle: where it belongs.
+#[derive(Debug, Serialize, Deserialize)]
+struct Heading {
+    continues: Place,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Place {
+    session: SessionId,
+    #[serde(flatten)]
+    head: Head,
+}
+
+/// The first line of a file that holds what is missing at the end of a session.
+pub fn heading(session: SessionId, head: Head) -> String {
+    let heading = Heading {
+        continues: Place { session, head },
+    };
+    serde_json::to_string(&heading).unwrap_or_default()
 }
 
 /// Whether a file looks like one of our logs.
@@ -23,7 +48,8 @@ pub fn is_ours(content: &[u8]) -> bool {
         .split(|byte| *byte == b'\n')
         .find(|line| !line.trim_ascii().is_empty());
     line.is_some_and(|line| {
-        line.starts_with(b"{\"v\":") && find(line, b"\"seq\":") && find(line, b"\"hash\":")
+        line.starts_with(b"{\"continues\":")
+            || line.starts_with(b"{\"v\":") && find(line, b"\"seq\":") && find(line, b"\"hash\":")
     })
 }
 
@@ -35,12 +61,20 @@ fn find(line: &[u8], part: &[u8]) -> bool {
 pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut opening = None;
+    let mut parent = None;
     for (number, line) in content.split(|byte| *byte == b'\n').enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.trim_ascii().is_empty() {
             continue;
         }
         let number = number + 1;
+        if entries.is_empty()
+            && let Ok(heading) = serde_json::from_slice::<Heading>(line)
+        {
+            opening = Some((heading.continues.session, None));
+            parent = Some(heading.continues.head);
+            continue;
+        }
         let entry = Entry::decode(line).map_err(|source| JsonlError::Unreadable {
             line: number,
             source,
@@ -48,7 +82,8 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
         let follows = match entries.last() {
             Some(last) => entry.follows(&last.head()),
             // The beginning proves itself; a log that begins later is proved where it is joined.
-            None => entry.seq > Seq(1) || entry.follows(&Head::START),
+            None if entry.seq == Seq(1) => entry.follows(&Head::START),
+            None => parent.is_none_or(|parent| entry.follows(&parent)),
         };
         if !follows {
             return Err(JsonlError::Altered {
@@ -69,6 +104,7 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
         id,
         fork,
         after: first.back(1),
+        parent,
         entries,
     })
 }

@@ -93,6 +93,11 @@ impl Sessions {
                 break;
             }
         }
+        if let (None, Some(parent)) = (shared, log.parent)
+            && head_at(store, log.id, parent.seq).await? == Some(parent)
+        {
+            shared = Some((0, parent));
+        }
         let (at, head) = shared.ok_or(StoreError::Exists(log.id))?;
         // Named after its content, so that taking it in again finds it.
         let last = log.entries.last().map_or(Head::START, Entry::head);

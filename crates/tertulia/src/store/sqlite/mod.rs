@@ -15,6 +15,7 @@
 mod check;
 mod engine;
 mod list;
+mod mend;
 mod open;
 mod purge;
 mod repair;
@@ -38,6 +39,7 @@ use crate::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use crate::session::Line;
 use engine::Engine;
 
+pub use mend::{may_help, mend};
 pub use open::FORMAT;
 
 /// Where a database is.

@@ -19,7 +19,7 @@ const APPLICATION_ID: u32 = 0x5465_7274;
 
 /// An append rewrites every page that it touches: with the usual 4096 bytes a turn of 4.6 kB wrote
 /// more than ten times its size, with these a third of that. Large messages take overflow pages.
-const PAGE_SIZE: u32 = 1024;
+pub(super) const PAGE_SIZE: u32 = 1024;
 
 /// The log before the log is written back into the database every so many pages. Seldom enough to
 /// stay out of the way of a turn, often enough that opening after a crash stays quick.
@@ -31,7 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The oldest SQLite without the race that could damage a database in WAL mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-const SCHEMA: &str = "
+pub(super) const SCHEMA: &str = "
 CREATE TABLE session(
   no INTEGER PRIMARY KEY,
   id BLOB NOT NULL UNIQUE,        -- the UUID
@@ -128,7 +128,7 @@ fn exists(path: &Path) -> StoreResult<bool> {
 }
 
 /// Reads from the file's head whether it is ours and how old, without touching anything.
-fn identify(path: &Path) -> StoreResult<u32> {
+pub(super) fn identify(path: &Path) -> StoreResult<u32> {
     let mut head = [0; 100];
     File::open(path)
         .and_then(|mut file| file.read_exact(&mut head))
@@ -208,7 +208,7 @@ fn make_whole(temporary: &Path, path: &Path) -> StoreResult<()> {
     }
 }
 
-fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
+pub(super) fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
     connection.execute_batch(&format!(
         "BEGIN; PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={FORMAT}; {SCHEMA} COMMIT;"
