@@ -1,1 +1,213 @@
-//! Later.
+//! One byte is not as it was written: it is found, nothing breaks, and nothing else is lost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::world::{Backend, Place, copy, world};
+
+/// Every so many bytes one is flipped.
+const STRIDE: usize = 97;
+const THREADS: usize = 2;
+
+/// A small store: two talks and a fork of the first.
+fn small_store(place: &Place) {
+    let first = place.turn(&["hello"]);
+    let id = first[0].session.as_str();
+    place.turn(&["--resume", id, "count to 40"]);
+    place.turn(&["echo something else"]);
+    place.run(&["rename", "@", "Other"]).ok("rename");
+    place.turn(&["--resume", id, "--fork", "echo apart"]);
+}
+
+/// What the flips did.
+#[derive(Default)]
+struct Tally {
+    flips: u32,
+    meaningless: u32,
+    found: u32,
+    unopened: u32,
+    wrong: Vec<String>,
+}
+
+/// A file of the store and the byte in it.
+struct Flip<'a> {
+    file: &'a Path,
+    offset: usize,
+}
+
+impl Flip<'_> {
+    fn apply(&self, home: &Path) -> String {
+        let path = home.join(self.file);
+        let mut bytes = fs::read(&path).unwrap();
+        // One bit, the case of a letter, all bits.
+        let mask = [0x01, 0x20, 0xff][self.offset / STRIDE % 3];
+        bytes[self.offset] ^= mask;
+        fs::write(&path, bytes).unwrap();
+        format!("{} byte {} ^ {mask:#04x}", self.file.display(), self.offset)
+    }
+}
+
+fn try_flip(place: &Place, before: &BTreeMap<String, Value>, flip: &Flip<'_>, tally: &mut Tally) {
+    let fresh = tempfile::tempdir().unwrap();
+    let home = fresh.path().join("home");
+    copy(&place.home, &home);
+    let what = flip.apply(&home);
+    let place = place.with_home(&home);
+    let mut wrong = |said: String| tally.wrong.push(format!("{what}: {said}"));
+    let doctor = place.run(&["doctor", "--json"]);
+    tally.flips += 1;
+    if doctor.broke() {
+        return wrong(format!("doctor broke: {doctor:?}"));
+    }
+    match doctor.code {
+        Some(0) => {
+            tally.meaningless += 1;
+            for id in before.keys() {
+                match place.show(id) {
+                    Ok(shown) if shown == before[id] => {}
+                    other => wrong(format!("the doctor is content, but {id} reads {other:?}")),
+                }
+            }
+        }
+        Some(5) if doctor.out.trim().is_empty() => {
+            tally.unopened += 1;
+            if !doctor.err.contains("error") {
+                wrong(format!("nothing says why it cannot be opened: {doctor:?}"));
+            }
+        }
+        Some(5) => {
+            tally.found += 1;
+            if let Err(said) = found_and_repaired(&place, before, &doctor.out) {
+                wrong(said);
+            }
+        }
+        _ => wrong(format!("doctor: {doctor:?}")),
+    }
+}
+
+fn found_and_repaired(
+    place: &Place,
+    before: &BTreeMap<String, Value>,
+    report: &str,
+) -> Result<(), String> {
+    let names = |report: &str, id: &str| {
+        let parent = before[id]["parent"]["id"].as_str();
+        report.contains(id) || parent.is_some_and(|parent| report.contains(parent))
+    };
+    let parsed: Value = serde_json::from_str(report).map_err(|error| error.to_string())?;
+    let lists = ["damage", "faults"].map(|key| parsed[key].as_array().map_or(0, Vec::len));
+    if lists == [0, 0] {
+        return Err(format!("exit 5, but nothing is named: {report}"));
+    }
+    // Reading what is damaged may fail, but in order.
+    for id in before.keys() {
+        match place.show(id) {
+            Ok(_) => {}
+            Err(ran) if ran.broke() => return Err(format!("show broke: {ran:?}")),
+            Err(_) => {}
+        }
+    }
+    let repair = place.run(&["doctor", "--repair", "--json"]);
+    if repair.code != Some(0) {
+        return Err(format!("doctor --repair: {repair:?} after {report}"));
+    }
+    let again = place.run(&["doctor"]);
+    if again.code != Some(0) {
+        return Err(format!(
+            "after the repair: {again:?}; repaired: {}",
+            repair.out
+        ));
+    }
+    for (id, shown) in before {
+        if names(&repair.out, id) {
+            continue;
+        }
+        match place.show(id) {
+            Ok(now) if now == *shown => {}
+            other => {
+                return Err(format!(
+                    "{id} was not hit, but reads {other:?} after {}",
+                    repair.out
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The files of a store that hold words.
+fn logs(home: &Path, below: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(home.join(below)).unwrap() {
+        let name = below.join(entry.unwrap().file_name());
+        let is_log = name
+            .extension()
+            .is_some_and(|end| end == "db" || end == "jsonl");
+        if home.join(&name).is_dir() {
+            logs(home, &name, into);
+        } else if is_log && !name.ends_with("catalogue.db") {
+            into.push(name);
+        }
+    }
+}
+
+fn flipped(backend: Backend) {
+    let (_root, place) = world(backend);
+    small_store(&place);
+    place.assert_sound("before any damage");
+    let before = place.everything();
+    assert_eq!(before.len(), 3);
+    let mut files = Vec::new();
+    logs(&place.home, Path::new(""), &mut files);
+    let mut flips = Vec::new();
+    for file in &files {
+        let size = fs::metadata(place.home.join(file)).unwrap().len() as usize;
+        flips.extend(
+            (0..size)
+                .step_by(STRIDE)
+                .map(|offset| Flip { file, offset }),
+        );
+    }
+    assert!(flips.len() > 20, "{files:?}");
+    let share = flips.len().div_ceil(THREADS);
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let work = |part| {
+            let mut tally = Tally::default();
+            for flip in part {
+                try_flip(&place, &before, flip, &mut tally);
+            }
+            tally
+        };
+        let started: Vec<_> = flips
+            .chunks(share)
+            .map(|part| scope.spawn(move || work(part)))
+            .collect();
+        started
+            .into_iter()
+            .map(|part| part.join().unwrap())
+            .collect()
+    });
+    let sum = |part: fn(&Tally) -> u32| tallies.iter().map(part).sum::<u32>();
+    let wrong: Vec<&String> = tallies.iter().flat_map(|tally| &tally.wrong).collect();
+    eprintln!(
+        "{backend:?}: {} flips in {files:?}: {} found, {} keep the store from being opened, {} without meaning, {} wrong",
+        sum(|tally| tally.flips),
+        sum(|tally| tally.found),
+        sum(|tally| tally.unopened),
+        sum(|tally| tally.meaningless),
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_flipped_byte_in_a_database_is_found() {
+    flipped(Backend::Sqlite);
+}
+
+#[test]
+fn a_flipped_byte_in_a_log_is_found() {
+    flipped(Backend::Files);
+}

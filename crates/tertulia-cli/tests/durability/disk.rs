@@ -191,7 +191,8 @@ impl Disk {
             }
             _ => {
                 let touches = |path: &String| is_below(path, &self.root);
-                let paths = call.paths().iter().any(touches) || call.annotated().iter().any(touches);
+                let paths =
+                    call.paths().iter().any(touches) || call.annotated().iter().any(touches);
                 assert!(!paths, "{} is not simulated: {call:?}", call.name);
             }
         }
@@ -335,12 +336,7 @@ impl Disk {
     }
 }
 
-fn lay_down(
-    survived: &[Content],
-    node: usize,
-    path: &Path,
-    made: &mut HashMap<usize, PathBuf>,
-) {
+fn lay_down(survived: &[Content], node: usize, path: &Path, made: &mut HashMap<usize, PathBuf>) {
     match &survived[node] {
         Content::File(bytes) => match made.get(&node) {
             Some(first) => fs::hard_link(first, path).unwrap(),

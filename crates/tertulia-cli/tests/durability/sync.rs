@@ -7,21 +7,26 @@ use crate::trace::{Step, traced};
 use crate::world::{Backend, Place, world};
 use crate::writers;
 
-/// Whether a file with this name holds words.
+/// Whether a file with this name holds words. What is derived from them may be lost.
 fn is_log(name: &str) -> bool {
-    let database = name.ends_with(".db") || name.ends_with(".db-wal");
-    database || name.ends_with(".jsonl") || name.contains(".jsonl.new")
+    name == "tertulia.db" || name == "tertulia.db-wal" || name.contains(".jsonl")
 }
 
-/// Names that nothing is lost without: locks, claims, shared memory.
+/// Names that nothing is lost without: locks, claims, shared memory, what is derived.
 fn is_expendable(name: &str) -> bool {
     let is_claim = name.len() == 36 && name.chars().filter(|c| *c == '-').count() == 4;
-    is_claim || name.ends_with("-shm") || name.ends_with("-lock")
+    let is_derived = name.starts_with("catalogue.db") || name.contains("-search");
+    is_claim || is_derived || name.ends_with("-shm") || name.ends_with("-lock")
 }
 
 /// Replays a trace and looks at the disk at each acknowledgement. How many there were, and the syncs
 /// that had been done by the last of them.
-fn watch(place: &Place, mut disk: Disk, steps: &[Step], acknowledges: &str) -> (usize, Vec<Synced>) {
+fn watch(
+    place: &Place,
+    mut disk: Disk,
+    steps: &[Step],
+    acknowledges: &str,
+) -> (usize, Vec<Synced>) {
     let (mut acks, mut syncs) = (0, Vec::new());
     for step in steps {
         disk.step(step);
@@ -64,7 +69,11 @@ const TURN: [&str; 4] = ["chat", "-p", "--output-format", "stream-json"];
 fn synced_before_acknowledged(backend: Backend) {
     let (_root, place) = world(backend);
     // The first turn makes the store.
-    for more in [&["hello"][..], &["-c", "echo twice"], &["-c", "--fork", "echo fork"]] {
+    for more in [
+        &["hello"][..],
+        &["-c", "echo twice"],
+        &["-c", "--fork", "echo fork"],
+    ] {
         let args = [&TURN[..], more].concat();
         let disk = Disk::of(&place.home, &place.work);
         let (ran, steps) = traced(&place, &place.command(&args));

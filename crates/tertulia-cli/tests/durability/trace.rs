@@ -218,7 +218,13 @@ fn a_trace_is_read_in_the_order_of_what_is_known() {
     else {
         panic!("{steps:?}");
     };
-    assert_eq!((a, open.paths(), open.result), (b, vec!["/a".to_owned()], 3));
-    assert_eq!((write.data(), write.number_from_end(0)), (b"xy".to_vec(), 10));
+    assert_eq!(
+        (a, open.paths(), open.result),
+        (b, vec!["/a".to_owned()], 3)
+    );
+    assert_eq!(
+        (write.data(), write.number_from_end(0)),
+        (b"xy".to_vec(), 10)
+    );
     assert_eq!(said, b"ok");
 }

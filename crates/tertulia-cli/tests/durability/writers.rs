@@ -4,10 +4,11 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use pollster::block_on;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tertulia::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia::stamp::Stamp;
@@ -27,6 +28,7 @@ const WRITERS: usize = 8;
 const RUN: Duration = Duration::from_secs(3);
 /// A busy machine may keep a writer waiting so long; a quiet one for a fifth of it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const HANGING: Duration = Duration::from_secs(60);
 
 /// The command that makes this binary, as the test of this name, a writer.
 pub fn writer(place: &Place, test: &str, appends: Option<u32>) -> Command {
@@ -80,7 +82,10 @@ fn write_to(url: &str) {
     let (summary, _) = block_on(sessions.create(&start, Vec::new())).unwrap();
     let mut head = summary.head;
     tell(&json!({ "ready": start.id }));
-    std::io::stdin().lock().read_line(&mut String::new()).unwrap();
+    std::io::stdin()
+        .lock()
+        .read_line(&mut String::new())
+        .unwrap();
     let limit: u64 = std::env::var(APPENDS).map_or(u64::MAX, |count| count.parse().unwrap());
     let began = Instant::now();
     let (mut appends, mut worst) = (0, Duration::ZERO);
@@ -147,12 +152,31 @@ impl Writer {
     }
 }
 
+/// Ends writers that hang; nothing if it is dropped in time.
+fn watch(writers: &[Writer]) -> mpsc::Sender<()> {
+    let pids: Vec<_> = writers
+        .iter()
+        .map(|writer| Pid::from_child(&writer.child))
+        .collect();
+    let (done, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        if waiting.recv_timeout(HANGING) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("the writers hang: they are killed after {HANGING:?}");
+            for pid in pids {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    });
+    done
+}
+
 fn eight(backend: Backend, test: &str) {
     if is_writer() {
         return;
     }
     let (_root, place) = world(backend);
     let mut writers: Vec<Writer> = (0..WRITERS).map(|_| Writer::start(&place, test)).collect();
+    let watched = watch(&writers);
     for writer in &mut writers {
         writer.hear("ready");
     }
@@ -165,6 +189,7 @@ fn eight(backend: Backend, test: &str) {
         .map(|writer| writer.hear("appends"))
         .collect();
     writers.into_iter().for_each(Writer::finish);
+    drop(watched);
     let counts: Vec<u64> = results
         .iter()
         .map(|result| result["appends"].as_u64().unwrap())
