@@ -153,6 +153,9 @@ impl Disk {
     fn call(&mut self, call: &Call) {
         match call.name.as_str() {
             "openat" => self.open(call),
+            "close" => {
+                self.handles.remove(&call.fd());
+            }
             "write" | "writev" | "pwrite64" | "pwritev" | "pwritev2" => self.write(call),
             "ftruncate" => {
                 if let Some(node) = self.handle(call) {

@@ -13,6 +13,9 @@ use serde_json::Value;
 
 use crate::world::{Backend, Place, Ran, world};
 
+/// Repeated, more than what is left of a file's last block on a disk that is full.
+const LONG: &str = "word ";
+
 const INSIDE: &str = "TERTULIA_TEST_INSIDE";
 
 /// Runs the test of this name again where it may mount. Whether we are there.
@@ -61,8 +64,8 @@ impl Small {
         self.0.join("filler")
     }
 
-    /// Writes until nothing more fits.
-    fn fill(&self) {
+    /// Writes until nothing more fits, then leaves so many bytes.
+    fn fill(&self, leave: u64) {
         let mut file = fs::File::create(self.filler()).unwrap();
         let error = loop {
             if let Err(error) = file.write_all(&[b'x'; 512]) {
@@ -70,6 +73,8 @@ impl Small {
             }
         };
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
+        let size = file.metadata().unwrap().len();
+        file.set_len(size - leave).unwrap();
     }
 
     fn make_room(&self) {
@@ -161,25 +166,27 @@ fn bring_back(place: &Place, file: &Path) {
     place.assert_sound("after the import");
 }
 
-fn full(backend: Backend, test: &str, args: &[&str]) {
+fn full(backend: Backend, test: &str, args: &[&str], leave: u64) {
     if !may_mount(test) {
         return;
     }
     let (small, _root, place) = small_world(backend);
     let before = place.everything();
-    small.fill();
-    let mut all = vec!["chat", "-p", "echo precious words"];
+    small.fill(leave);
+    let words = format!("{}precious", LONG.repeat(800));
+    let prompt = format!("echo {words}");
+    let mut all = vec!["chat", "-p", &prompt];
     all.extend(args);
     let ran = place.run(&all);
-    assert_told(&ran, "precious words");
+    assert_told(&ran, &words);
     assert_eq!(place.everything(), before, "earlier talks are as they were");
     place.assert_sound("on a full disk");
     let file = rescued(&place, &ran);
     small.make_room();
     place.assert_sound("with room again");
     bring_back(&place, &file);
-    assert_eq!(said(&place, "echo precious words"), 1);
-    assert_eq!(said(&place, "precious words"), 1);
+    assert_eq!(said(&place, &prompt), 1);
+    assert_eq!(said(&place, &words), 1);
     for (id, shown) in &before {
         let now = place.show(id).unwrap();
         let had = shown["entries"].as_array().unwrap();
@@ -193,6 +200,7 @@ fn sqlite_on_a_full_disk_loses_no_new_talk() {
         Backend::Sqlite,
         "full::sqlite_on_a_full_disk_loses_no_new_talk",
         &[],
+        0,
     );
 }
 
@@ -202,6 +210,7 @@ fn files_on_a_full_disk_lose_no_new_talk() {
         Backend::Files,
         "full::files_on_a_full_disk_lose_no_new_talk",
         &[],
+        0,
     );
 }
 
@@ -211,6 +220,7 @@ fn sqlite_on_a_full_disk_loses_no_resumed_talk() {
         Backend::Sqlite,
         "full::sqlite_on_a_full_disk_loses_no_resumed_talk",
         &["-c"],
+        0,
     );
 }
 
@@ -220,7 +230,48 @@ fn files_on_a_full_disk_lose_no_resumed_talk() {
         Backend::Files,
         "full::files_on_a_full_disk_lose_no_resumed_talk",
         &["-c"],
+        0,
     );
+}
+
+/// There is room for SQLite's shared memory, and for little more.
+#[test]
+fn sqlite_on_a_nearly_full_disk_loses_no_new_talk() {
+    let test = "full::sqlite_on_a_nearly_full_disk_loses_no_new_talk";
+    full(Backend::Sqlite, test, &[], 36 * 1024);
+}
+
+#[test]
+fn sqlite_on_a_nearly_full_disk_loses_no_resumed_talk() {
+    let test = "full::sqlite_on_a_nearly_full_disk_loses_no_resumed_talk";
+    full(Backend::Sqlite, test, &["-c"], 36 * 1024);
+}
+
+/// Whatever becomes of new words: reading needs no room.
+fn readable(backend: Backend, test: &str) {
+    if !may_mount(test) {
+        return;
+    }
+    let (small, _root, place) = small_world(backend);
+    let before = place.everything();
+    let id = before.keys().next().unwrap().clone();
+    small.fill(0);
+    let shown = place.show(&id);
+    assert_eq!(shown.as_ref().ok(), before.get(&id), "{shown:?}");
+    assert_eq!(place.everything(), before);
+    place.assert_sound("on a full disk");
+    let exported = place.run(&["export", &id]).ok("export");
+    assert!(exported.contains("from better days"), "{exported}");
+}
+
+#[test]
+fn sqlite_on_a_full_disk_can_be_read() {
+    readable(Backend::Sqlite, "full::sqlite_on_a_full_disk_can_be_read");
+}
+
+#[test]
+fn files_on_a_full_disk_can_be_read() {
+    readable(Backend::Files, "full::files_on_a_full_disk_can_be_read");
 }
 
 /// The agent itself fills the disk before it answers.
@@ -233,7 +284,7 @@ fn fills_up(backend: Backend, test: &str) {
     let settings = place.home.join(".config/tertulia");
     fs::create_dir_all(&settings).unwrap();
     let script = format!(
-        "cat >/dev/null; dd if=/dev/zero of={} bs=512 2>/dev/null; echo precious answer",
+        "cat >/dev/null; dd if=/dev/zero of={} bs=512 2>/dev/null; echo precious answer; seq 1 2000",
         small.filler().display()
     );
     let agent = format!(
@@ -261,7 +312,7 @@ fn fills_up(backend: Backend, test: &str) {
         .flat_map(|shown| shown["entries"].as_array().unwrap());
     let is_answer = |entry: &&Value| {
         let content = entry["content"].as_str().unwrap_or_default();
-        content.trim_end() == "precious answer"
+        content.starts_with("precious answer\n1\n2\n") && content.trim_end().ends_with("\n2000")
     };
     assert_eq!(entries.filter(is_answer).count(), 1);
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::world::{Place, Ran, finish};
 
 /// Every call that can change a file or make a change durable, and those that would escape us.
-const CALLS: &str = "trace=openat,open,creat,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,\
+const CALLS: &str = "trace=openat,open,creat,close,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,\
     ftruncate,truncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mmap,\
     sync,syncfs,sync_file_range,fallocate,copy_file_range,sendfile,symlink,symlinkat,msync";
 
