@@ -212,3 +212,35 @@ fn sqlite_survives_a_power_cut() {
 fn files_survive_a_power_cut() {
     power_cut(Backend::Files);
 }
+
+/// Were nothing synced, these tests would see it: acknowledged words would be gone.
+fn a_missing_sync_shows(backend: Backend) {
+    let scenario = &SCENARIOS[1];
+    let (_root, place) = world(backend);
+    for args in scenario.before {
+        place.turn(args);
+    }
+    let mut disk = Disk::of(&place.home, &place.work);
+    let (ran, steps) = traced(&place, &place.command(scenario.args));
+    let acked = acks(&ran.ok(scenario.name));
+    for step in &steps {
+        if !matches!(step, Step::SyncEnds(_)) {
+            disk.step(step);
+        }
+    }
+    let fresh = tempfile::tempdir().unwrap();
+    let home = fresh.path().join("home");
+    disk.after_power_cut(&home, None);
+    let lost = place.with_home(&home).lacks(&acked);
+    assert_eq!(lost.len(), acked.len(), "{lost:#?}");
+}
+
+#[test]
+fn a_missing_sync_of_sqlite_shows() {
+    a_missing_sync_shows(Backend::Sqlite);
+}
+
+#[test]
+fn a_missing_sync_of_files_shows() {
+    a_missing_sync_shows(Backend::Files);
+}
