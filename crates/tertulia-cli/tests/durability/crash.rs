@@ -171,8 +171,10 @@ fn power_cut(backend: Backend) {
             let is_ack = weight > promised && matches!(step, Step::Says(..));
             promised = weight;
             let is_last = at + 1 == steps.len();
-            let is_any = !matches!(step, Step::Says(..)) && chance.below(12) == 0;
-            if !(is_ack || is_last || is_any) {
+            // Just before a sync the most is to be lost.
+            let is_sync = matches!(step, Step::SyncBegins(..)) && chance.coin();
+            let is_any = !matches!(step, Step::Says(..)) && chance.below(20) == 0;
+            if !(is_ack || is_last || is_sync || is_any) {
                 continue;
             }
             let when = format!(
@@ -182,7 +184,7 @@ fn power_cut(backend: Backend) {
             );
             cut(&place, &disk, &promise, &when, None);
             strict += 1;
-            for _ in 0..if is_ack { 4 } else { 1 } {
+            for _ in 0..if is_ack || is_sync { 3 } else { 1 } {
                 let found = cut(
                     &place,
                     &disk,
