@@ -211,7 +211,9 @@ fn flipped(backend: Backend) {
     for file in &files {
         let size = fs::metadata(place.home.join(file)).unwrap().len() as usize;
         let stride = stride(file);
-        for offset in (seed % stride..size).step_by(stride) {
+        // The last byte of a log is the end of its last line: as good a word as any.
+        let offsets = (seed % stride..size - 1).step_by(stride);
+        for offset in offsets.chain([size - 1]) {
             // One bit, the case of a letter, all bits.
             let mask = [0x01, 0x20, 0xff][flips.len() % 3];
             flips.push(Flip { file, offset, mask });
