@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tertulia::store::sqlite::{self, SqliteStore};
+use tertulia::store::sqlite;
 use tertulia::store::{Care, Report};
 
 use crate::args::GlobalArgs;
@@ -64,10 +64,7 @@ fn mend(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<String>> {
     let StoreUrl::Sqlite(path) = &settings.store else {
         return Ok(None);
     };
-    match SqliteStore::open(path) {
-        Err(error) if sqlite::may_help(&error) => Ok(sqlite::mend(path, open::stamp().now())?),
-        _ => Ok(None),
-    }
+    Ok(sqlite::mend(path, open::stamp().now())?)
 }
 
 fn tell(report: &Report, ui: &mut Ui) {

@@ -70,8 +70,15 @@ impl Recorder {
         summary: Summary,
         on_conflict: OnConflict,
     ) -> StoreResult<(Recorder, Option<SessionId>)> {
-        let claim = sessions.store().claim(summary.id).await?;
-        let taken = claim.is_none();
+        let (claim, taken) = match sessions.store().claim(summary.id).await {
+            Ok(claim) => {
+                let taken = claim.is_none();
+                (claim, taken)
+            }
+            // Where no lock can be made, nothing can be written either: that is told when it is tried.
+            Err(error) if is_passing(&error) => (None, false),
+            Err(error) => return Err(error),
+        };
         let mut recorder = Recorder {
             sessions,
             log: LogState::Open(Box::new(summary)),
@@ -143,7 +150,7 @@ impl Recorder {
             LogState::Unborn(start) => {
                 let start = start.clone();
                 if self.claim.is_none() {
-                    self.claim = self.sessions.store().claim(start.id).await?;
+                    self.claim = self.sessions.store().claim(start.id).await.ok().flatten();
                 }
                 let (summary, entries) = self.sessions.create(&start, bodies).await?;
                 self.log = LogState::Open(Box::new(summary));

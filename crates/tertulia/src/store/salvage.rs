@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::entry::{Body, Entry, Head, Lost, Origin, Repaired, Unsealed, line_follows};
+use crate::entry::{Body, Entry, EntryError, Head, Lost, Origin, Repaired, Unsealed, line_follows};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::session::Line;
 
@@ -51,7 +51,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         .max(known.last);
     while head.seq < last {
         let seq = head.seq.next();
-        let read = lines.get(&seq).map(|line| Entry::decode(&line.bytes));
+        let read = lines.get(&seq).map(|line| decode_whole(&line.bytes));
         let entry = match read {
             Some(Ok(entry)) if entry.seq == seq => {
                 if before.is_some_and(|before| line_follows(entry.line(), &before).is_none()) {
@@ -89,6 +89,14 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         ));
     }
     result
+}
+
+/// An entry, also if a stray byte stands where its line should end.
+fn decode_whole(bytes: &[u8]) -> Result<Entry, EntryError> {
+    Entry::decode(bytes).or_else(|error| match bytes.split_last() {
+        Some((_, whole)) if whole.ends_with(b"\"}") => Entry::decode(whole).map_err(|_| error),
+        _ => Err(error),
+    })
 }
 
 /// The same entry continuing another parent. Where nothing has changed, it keeps its bytes.

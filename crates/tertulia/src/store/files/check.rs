@@ -112,8 +112,21 @@ impl FilesEngine {
         }
         findings.report.damage.append(&mut read.damage);
         // A fork that was taken in without its parent begins with the parent's opening: the last counts.
-        let named = read.entries.iter().rev().find_map(session_opened);
-        if let Some(named) = named.or_else(|| content.opening.as_ref().and_then(session_opened))
+        let damaged = |entry: &&Entry| {
+            findings
+                .report
+                .damage
+                .iter()
+                .any(|damage| damage.session == log.id && damage.seq == entry.seq)
+        };
+        // An entry that is not as it was written proves nothing.
+        let named = read
+            .entries
+            .iter()
+            .rev()
+            .filter(|entry| !damaged(entry))
+            .find_map(session_opened);
+        if let Some(named) = named
             && named != log.id
             && !log.is_husk()
         {

@@ -46,6 +46,20 @@ impl Tail {
     pub(super) fn of_log(file: &File, husk: bool) -> io::Result<Tail> {
         let size = file.metadata()?.len();
         let mut end = end_of_lines(file, size)?;
+        // A whole entry with one byte behind it was acknowledged, and its line feed is damaged: what was
+        // cut off has no end.
+        if size > end + 1 {
+            let mut rest = vec![0; usize::try_from(size - end).unwrap_or_default()];
+            file.read_exact_at(&mut rest, end)?;
+            if rest.pop().is_some() && Entry::decode(&rest).is_ok_and(|entry| entry.then == 0) {
+                let last = Last::Damaged("its line does not end in a line feed".into());
+                return Ok(Tail {
+                    end: size,
+                    size,
+                    last,
+                });
+            }
+        }
         loop {
             if end == 0 {
                 let last = Last::Nothing;

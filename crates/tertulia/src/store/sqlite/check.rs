@@ -4,6 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::engine::Engine;
 use super::list::id_from;
+use super::mend::layout_is_sound;
 use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
 use super::search::catch_up;
 use crate::entry::{Head, Kind};
@@ -63,6 +64,9 @@ impl Engine {
 
 /// What SQLite itself finds wrong.
 pub(super) fn structure_faults(connection: &Connection) -> Vec<String> {
+    if !layout_is_sound(connection) {
+        return vec!["the layout of the database is damaged".to_owned()];
+    }
     let read = || -> rusqlite::Result<Vec<String>> {
         connection
             .prepare("PRAGMA integrity_check(20)")?
@@ -153,6 +157,8 @@ fn check_session(
         return Ok(());
     }
     log.entries.iter().for_each(|entry| folded.apply(entry));
+    // An opening that is lost or altered does not change which session this is.
+    folded.id = id;
     if let Some(Ok(stored)) = stored_row(connection, no) {
         missing_at_the_end(&stored, &mut log, id);
         if log.damage.is_empty() && !same_row(connection, &found, &stored, &folded) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
+use super::open::Company;
 use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
 use super::{Location, open};
 use crate::entry::{Entry, Head};
@@ -24,6 +25,8 @@ pub(super) struct Engine {
     pub(super) path: PathBuf,
     pub(super) connection: Connection,
     pub(super) claims: Claims,
+    /// Whether another connection can be beside this one.
+    pub(super) company: Company,
     queue: Option<File>,
     index: Option<Index>,
     /// Which file is open: a repair puts another in its place.
@@ -43,8 +46,10 @@ impl Drop for Turn<'_> {
 
 impl Engine {
     pub(super) fn open(location: &Location, claims: &Claims) -> StoreResult<Engine> {
+        let opened = open::open(location)?;
         Ok(Engine {
-            connection: open::open(location)?,
+            connection: opened.connection,
+            company: opened.company,
             path: location.path().to_owned(),
             location: location.clone(),
             claims: claims.clone(),
@@ -74,7 +79,9 @@ impl Engine {
             ));
         }
         self.index = None;
-        self.connection = open::open(&self.location)?;
+        let opened = open::open(&self.location)?;
+        self.connection = opened.connection;
+        self.company = opened.company;
         self.identity = identity_of(&self.location);
         Ok(())
     }

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::open::{self, PAGE_SIZE, SCHEMA};
 use super::trouble;
-use crate::store::{StoreError, StoreResult, place};
+use crate::store::{StoreResult, place};
 
 /// The part of the first page that describes the file.
 const HEADER: usize = 100;
@@ -24,7 +24,8 @@ const VALID_FOR: std::ops::Range<usize> = 92..96;
 pub fn mend(path: &Path, now: Timestamp) -> StoreResult<Option<String>> {
     let read =
         |path: &Path| fs::read(path).map_err(|error| place::trouble(path, "cannot read", error));
-    if !path.is_file() || is_sound(path) {
+    let is_sound = || Connection::open(path).is_ok_and(|connection| layout_is_sound(&connection));
+    if !path.is_file() || is_sound() {
         return Ok(None);
     }
     // What was not yet written back belongs to the pages that are about to be looked at.
@@ -50,10 +51,7 @@ pub fn mend(path: &Path, now: Timestamp) -> StoreResult<Option<String>> {
 }
 
 /// Whether the layout can be read and is the one that every store has.
-fn is_sound(path: &Path) -> bool {
-    let Ok(connection) = Connection::open(path) else {
-        return false;
-    };
+pub(super) fn layout_is_sound(connection: &Connection) -> bool {
     let Ok(fresh) = Connection::open_in_memory() else {
         return true;
     };
@@ -64,8 +62,8 @@ fn is_sound(path: &Path) -> bool {
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
                 .collect()
         };
-    let same = open::lay_out(&fresh).and_then(|()| Ok(laid_out(&connection)? == laid_out(&fresh)?));
-    same.unwrap_or(false) && open::identify(path).is_ok()
+    let same = open::lay_out(&fresh).and_then(|()| Ok(laid_out(connection)? == laid_out(&fresh)?));
+    same.unwrap_or(false)
 }
 
 /// Whether anything in the file says that it was one of our stores.
@@ -129,12 +127,4 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-/// Whether an error of opening is one that mending may help with.
-pub fn may_help(error: &StoreError) -> bool {
-    matches!(
-        error,
-        StoreError::Damaged { .. } | StoreError::NotAStore { .. } | StoreError::NewerFormat { .. }
-    )
 }

@@ -38,8 +38,9 @@ use crate::id::{Seq, SessionId};
 use crate::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use crate::session::Line;
 use engine::Engine;
+use open::Company;
 
-pub use mend::{may_help, mend};
+pub use mend::mend;
 pub use open::FORMAT;
 
 /// Where a database is.
@@ -78,6 +79,7 @@ impl Location {
 pub struct SqliteStore {
     location: Location,
     claims: Claims,
+    company: Company,
     /// Owns the connection that writes.
     writer: Arc<Worker<Engine>>,
     /// Owns the connection for what may take long, so that it holds up no append. Made when needed;
@@ -102,10 +104,12 @@ impl SqliteStore {
             None => Claims::memory(),
         };
         let engine = Engine::open(&location, &claims)?;
+        let company = engine.company;
         let writer = Arc::new(Worker::start("tertulia-store", engine)?);
         Ok(SqliteStore {
             location,
             claims,
+            company,
             writer,
             patient: OnceCell::new(),
         })
@@ -115,13 +119,11 @@ impl SqliteStore {
         let made = self
             .patient
             .get_or_try_init(|| async {
-                match &self.location {
-                    Location::Memory => Ok(self.writer.clone()),
-                    Location::File(_) => {
-                        let engine = Engine::open(&self.location, &self.claims)?;
-                        Worker::start("tertulia-search", engine).map(Arc::new)
-                    }
+                if self.company == Company::Alone {
+                    return Ok(self.writer.clone());
                 }
+                let engine = Engine::open(&self.location, &self.claims)?;
+                Worker::start("tertulia-search", engine).map(Arc::new)
             })
             .await?;
         Ok(made)

@@ -71,20 +71,36 @@ CREATE TABLE tally(project TEXT PRIMARY KEY, live INTEGER NOT NULL, trashed INTE
 const MIGRATIONS: &[(u32, &str)] = &[];
 
 /// Opens the database, making it first if there is none.
-pub(super) fn open(location: &Location) -> StoreResult<Connection> {
+pub(super) fn open(location: &Location) -> StoreResult<Opened> {
     assert_sqlite()?;
-    let connection = match location {
+    let opened = match location {
         Location::Memory => {
             let connection = Connection::open_in_memory()
                 .map_err(|error| trouble(location.path(), "cannot open a database", error))?;
             lay_out(&connection)
                 .map_err(|error| trouble(location.path(), "cannot lay out the database", error))?;
-            connection
+            Opened {
+                connection,
+                company: Company::Alone,
+            }
         }
         Location::File(path) => open_file(path)?,
     };
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
+    opened.connection.set_prepared_statement_cache_capacity(64);
+    Ok(opened)
+}
+
+/// A connection, and whether others can be beside it.
+pub(super) struct Opened {
+    pub(super) connection: Connection,
+    pub(super) company: Company,
+}
+
+/// Whether another connection can be beside one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Company {
+    Welcome,
+    Alone,
 }
 
 fn assert_sqlite() -> StoreResult<()> {
@@ -97,21 +113,37 @@ fn assert_sqlite() -> StoreResult<()> {
     Ok(())
 }
 
-fn open_file(path: &Path) -> StoreResult<Connection> {
+fn open_file(path: &Path) -> StoreResult<Opened> {
     if !exists(path)? {
         create_file(path)?;
     }
     let format = identify(path)?;
     let writable = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let say = |error| trouble(path, "cannot open the database", error);
-    let connection = match Connection::open_with_flags(path, writable).and_then(settle) {
-        Ok(connection) => connection,
-        Err(error) => open_unwritable(path).ok_or_else(|| say(error))?,
+    let opened = match Connection::open_with_flags(path, writable).and_then(settle) {
+        Ok(connection) => Opened {
+            connection,
+            company: Company::Welcome,
+        },
+        Err(error) => match open_unwritable(path) {
+            Some(connection) => Opened {
+                connection,
+                company: Company::Welcome,
+            },
+            None if no_space_left(path) => {
+                let connection = Connection::open_with_flags(path, writable).and_then(settle_alone);
+                Opened {
+                    connection: connection.map_err(say)?,
+                    company: Company::Alone,
+                }
+            }
+            None => return Err(say(error)),
+        },
     };
     if format < FORMAT {
-        migrate(&connection, path, format)?;
+        migrate(&opened.connection, path, format)?;
     }
-    Ok(connection)
+    Ok(opened)
 }
 
 fn exists(path: &Path) -> StoreResult<bool> {
@@ -222,6 +254,13 @@ fn settle(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Without the memory that connections share, which is a file: there is no room for one on a full disk,
+/// and whoever only wants to read, or to hear that nothing can be saved, does not need it.
+fn settle_alone(connection: Connection) -> rusqlite::Result<Connection> {
+    connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
+    settle(connection)
+}
+
 fn settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
@@ -319,7 +358,7 @@ mod tests {
     fn an_older_database_is_migrated_after_a_backup() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("t.db");
-        let connection = open_file(&path).unwrap();
+        let connection = open_file(&path).unwrap().connection;
         let steps = [
             (1, "CREATE TABLE later(x);"),
             (2, "INSERT INTO later VALUES(7);"),

@@ -12,7 +12,7 @@ use super::Location;
 use super::engine::Engine;
 use super::list::id_from;
 use super::purge::make_husk;
-use super::rows::{Found, PURGED, find_no, insert_log, read_lines};
+use super::rows::{Found, PURGED, find, find_no, insert_log, read_lines};
 use crate::entry::{Body, Entry, Head};
 use crate::id::{Seq, SessionId};
 use crate::session::{Line, Summary};
@@ -153,7 +153,19 @@ fn remains(connection: &Connection) -> BTreeMap<i64, Remains> {
         if let Some(session) = sessions.get_mut(&no) {
             session.entries.insert(Seq(seq.cast_unsigned()), n);
         } else if let Some(session) = remains_of_opening(connection, n) {
-            // The row is gone, but the first entry says which session it opens.
+            // The row is gone, but the first entry says which session it opens. If it only has another
+            // number now, what else it knew is still good.
+            let known = sessions
+                .iter()
+                .find(|(_, known)| known.id == session.id)
+                .map(|(no, _)| *no);
+            let session = match known.and_then(|known| sessions.remove(&known)) {
+                Some(known) => Remains {
+                    entries: session.entries,
+                    ..known
+                },
+                None => session,
+            };
             sessions.insert(no, session);
         }
     }
@@ -167,10 +179,8 @@ fn remains_of_row(connection: &Connection, no: i64) -> Option<Remains> {
             select.query_row([no], |row| {
                 let base: Option<i64> = row.get(1)?;
                 let base_seq: Option<i64> = row.get(2)?;
-                let summary: Option<Summary> = row
-                    .get::<_, String>(4)
-                    .ok()
-                    .and_then(|json| serde_json::from_str(&json).ok());
+                let json = row.get_ref(4)?.as_bytes_or_null()?.unwrap_or_default();
+                let summary: Option<Summary> = serde_json::from_slice(json).ok();
                 let state: i64 = row.get(3)?;
                 Ok(Remains {
                     id: id_from(row.get(0)?),
@@ -270,6 +280,13 @@ impl Move<'_> {
             return Ok(());
         }
         let purged = session.state == PURGED;
+        if find(&self.fresh.connection, &self.fresh.say(), session.id)?.is_some() {
+            self.report.lost.push(format!(
+                "session {}: a second log of that name is left in the damaged store",
+                session.id
+            ));
+            return Ok(());
+        }
         let new_no = self.fresh.write(|transaction, say| {
             let (new_no, _) = insert_log(transaction, say, session.id, base, &salvaged.entries)?;
             if let Some(found) = find_no(transaction, say, new_no)?.filter(|_| purged) {
