@@ -48,12 +48,10 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if sound {
         return Ok(ExitCode::SUCCESS);
     }
+    let damaged = (report.damage.len() + report.faults.len()) as u64;
     Err(CommandError::new(
         ErrorKind::Invalid,
-        format!(
-            "{} things are damaged",
-            report.damage.len() + report.faults.len()
-        ),
+        format!("the store is damaged in {}", count(damaged, "place")),
     )
     .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
 }

@@ -232,12 +232,21 @@ impl Index {
             .map_err(say)
     }
 
-    /// Forgets everything.
+    /// Forgets everything. If even that cannot be done with the file, another takes its place.
     pub(super) fn clear(&mut self) -> StoreResult<()> {
-        let path = self.path.clone();
-        self.connection
-            .execute_batch("BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;")
-            .map_err(|error| trouble(&path, "cannot write the index", error))
+        let emptied = self.connection.execute_batch(
+            "BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;",
+        );
+        let Err(error) = emptied else {
+            return Ok(());
+        };
+        if !is_damage(&error) || self.path == Path::new(":memory:") {
+            return Err(self.trouble(error));
+        }
+        self.connection = Connection::open_in_memory().map_err(|error| self.trouble(error))?;
+        discard(&self.path);
+        *self = Index::open(Some(&self.path.clone()))?;
+        Ok(())
     }
 
     /// What is wrong with the index, if anything.
@@ -257,6 +266,22 @@ impl Index {
     fn trouble(&self, error: rusqlite::Error) -> StoreError {
         trouble(&self.path, "cannot read the index", error)
     }
+}
+
+/// Whether the file is at fault, not the moment: then it is made anew, for it is derived.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode as Code;
+    !matches!(
+        error.sqlite_error_code(),
+        Some(
+            Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::DiskFull
+                | Code::ReadOnly
+                | Code::SystemIoFailure
+                | Code::OutOfMemory
+        )
+    )
 }
 
 /// Removes an index file with what SQLite keeps beside it.

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::entry::{Body, Entry, EntryError, Head, Lost, Origin, Repaired, Unsealed, line_follows};
+use crate::entry::{
+    Body, Created, Entry, EntryError, Forked, Head, Lost, Origin, Repaired, Unsealed, line_follows,
+};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::session::Line;
 
@@ -54,11 +56,15 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         let read = lines.get(&seq).map(|line| decode_whole(&line.bytes));
         let entry = match read {
             Some(Ok(entry)) if entry.seq == seq => {
-                if before.is_some_and(|before| line_follows(entry.line(), &before).is_none()) {
-                    result.doubtful.push(seq);
-                }
+                let doubtful =
+                    before.is_some_and(|before| line_follows(entry.line(), &before).is_none());
                 before = Some(entry.hash);
-                reseal(&head, entry)
+                if doubtful {
+                    result.doubtful.push(seq);
+                    reseal(&head, with_its_name(entry, known.session, &head))
+                } else {
+                    reseal(&head, entry)
+                }
             }
             unreadable => {
                 result.lost.push(seq);
@@ -89,6 +95,29 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         ));
     }
     result
+}
+
+/// An altered opening may name another session; which one it opens is known.
+fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
+    let body = match entry.body.clone() {
+        Body::Created(created) if created.session != session => {
+            Body::Created(Created { session, ..created })
+        }
+        Body::Forked(forked) if forked.session != session => {
+            Body::Forked(Forked { session, ..forked })
+        }
+        _ => return entry,
+    };
+    let new = Unsealed {
+        id: entry.id,
+        at: entry.at,
+        body,
+        redacted: entry.redacted.clone(),
+    };
+    let sealed = Entry::seal(parent, vec![new])
+        .ok()
+        .and_then(|mut sealed| sealed.pop());
+    sealed.unwrap_or(entry)
 }
 
 /// An entry, also if a stray byte stands where its line should end.

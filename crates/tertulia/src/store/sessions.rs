@@ -6,19 +6,14 @@ use std::sync::Arc;
 
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use crate::entry::{
-    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Origin, Relation, Renamed, Tagged,
-    Touched, Undone, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Origin, Relation, Unsealed,
 };
-use crate::id::{EntryId, Reference, Seq, SessionId};
-use crate::query::{Filter, Lookup, Order, Page, Row, Trash};
+use crate::id::{Reference, Seq, SessionId};
+use crate::query::{Filter, Lookup, Page, Row};
 use crate::redact::{redact, redact_unfinished};
 use crate::session::{Log, Summary};
 use crate::stamp::Stamp;
 
-/// How often a change is tried again when others write to the same session.
-const TRIES: usize = 20;
-/// How many sessions are looked through for the pieces of one operation.
-const OPERATION_SPAN: usize = 500;
 /// How many lines are read at a time when reading backwards.
 const STRIDE: u64 = 200;
 
@@ -360,137 +355,6 @@ impl Sessions {
                 .retain(|entry| first.is_some_and(|first| entry.seq >= first));
         }
         Ok(log)
-    }
-
-    /// Gives a session a title.
-    pub async fn rename(
-        &self,
-        id: SessionId,
-        title: &str,
-        operation: EntryId,
-    ) -> StoreResult<Summary> {
-        self.change(id, |_| {
-            Some(Body::Renamed(Renamed {
-                title: title.to_owned(),
-                operation,
-            }))
-        })
-        .await
-    }
-
-    /// Changes a session's tags. Without effect, nothing is written.
-    pub async fn tag(
-        &self,
-        id: SessionId,
-        add: &[String],
-        remove: &[String],
-        operation: EntryId,
-    ) -> StoreResult<Summary> {
-        self.change(id, |summary| {
-            let add: Vec<String> = add
-                .iter()
-                .filter(|tag| !summary.tags.contains(tag))
-                .cloned()
-                .collect();
-            let remove: Vec<String> = remove
-                .iter()
-                .filter(|tag| summary.tags.contains(tag))
-                .cloned()
-                .collect();
-            (!add.is_empty() || !remove.is_empty()).then(|| {
-                Body::Tagged(Tagged {
-                    add,
-                    remove,
-                    operation,
-                })
-            })
-        })
-        .await
-    }
-
-    /// Puts a session into the trash.
-    pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
-        self.change(id, |summary| {
-            summary
-                .trashed_at
-                .is_none()
-                .then(|| Body::Trashed(Touched { operation }))
-        })
-        .await
-    }
-
-    /// Takes a session out of the trash.
-    pub async fn restore(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
-        self.change(id, |summary| {
-            summary
-                .trashed_at
-                .is_some()
-                .then(|| Body::Restored(Touched { operation }))
-        })
-        .await
-    }
-
-    /// Takes the last change back, on all the sessions that it touched: as they were changed, and as
-    /// they are now. Empty if there is nothing to take back.
-    pub async fn undo(&self) -> StoreResult<Vec<(Summary, Summary)>> {
-        let filter = Filter {
-            trash: Trash::With,
-            order: Order::Changed,
-            ..Filter::default()
-        };
-        let listing = self
-            .store
-            .list(&filter, &Page::first(OPERATION_SPAN))
-            .await?;
-        let operation_of = |row: &Row| row.summary.changes.last().map(|change| change.operation);
-        let Some(last) = listing.rows.first().and_then(operation_of) else {
-            return Ok(Vec::new());
-        };
-        let operation = self.stamp.entry_id();
-        let mut undone = Vec::new();
-        for row in listing
-            .rows
-            .iter()
-            .filter(|row| operation_of(row) == Some(last))
-        {
-            let now = self
-                .change(row.summary.id, |summary| {
-                    let change = summary
-                        .changes
-                        .last()
-                        .filter(|change| change.operation == last)?;
-                    Some(Body::Undone(Undone {
-                        change: change.seq,
-                        operation,
-                    }))
-                })
-                .await?;
-            undone.push((row.summary.clone(), now));
-        }
-        Ok(undone)
-    }
-
-    /// Appends what `decide` makes of the session as it is, again if somebody else was faster.
-    async fn change(
-        &self,
-        id: SessionId,
-        decide: impl Fn(&Summary) -> Option<Body>,
-    ) -> StoreResult<Summary> {
-        let mut tries = 0;
-        loop {
-            let mut summary = self.row(id).await?.summary;
-            let Some(body) = decide(&summary) else {
-                return Ok(summary);
-            };
-            match self.append(id, summary.head, vec![body]).await {
-                Err(StoreError::Conflict { .. }) if tries < TRIES => tries += 1,
-                Err(error) => return Err(error),
-                Ok(entries) => {
-                    entries.iter().for_each(|entry| summary.apply(entry));
-                    return Ok(summary);
-                }
-            }
-        }
     }
 }
 

@@ -175,7 +175,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line and its offset. Bytes that no line feed ends are no line.
+    /// The next line and its offset. What stands before the end without a line feed is a line whose line
+    /// feed is damaged: the end is set where acknowledged lines end.
     fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut searched = self.used;
         loop {
@@ -193,7 +194,9 @@ impl<'a> Lines<'a> {
             let to = self.end.min(self.at.saturating_add(self.step));
             let more = read_range(self.file, self.at, to)?;
             if more.is_empty() {
-                return Ok(None);
+                let rest = std::mem::take(&mut self.buffer);
+                let offset = self.at - rest.len() as u64;
+                return Ok((!rest.is_empty()).then_some((offset, rest)));
             }
             self.at += more.len() as u64;
             self.buffer.extend(more);
@@ -452,7 +455,7 @@ mod tests {
         assert_eq!(places(&named(&[1, 2, u64::MAX])), [1, 2, 3]);
         assert_eq!(places(&named(&[1, 1, 1])), [1, 2, 3]);
         assert_eq!(places(b"\n\n\n"), [1, 2, 3]);
-        assert_eq!(places(b"rubbish"), [] as [u64; 0]);
+        assert_eq!(places(b"rubbish"), [1]);
         assert_eq!(
             places(&[b"bad\n".to_vec(), named(&[12, 13])].concat()),
             [11, 12, 13]

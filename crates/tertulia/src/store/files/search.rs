@@ -47,6 +47,21 @@ impl FilesEngine {
     }
 
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let found = self.search_once(query, progress);
+        let damaged = found.is_err()
+            && self
+                .index
+                .as_ref()
+                .is_some_and(|index| index.fault().is_some());
+        if let Some(index) = self.index.as_mut().filter(|_| damaged) {
+            // The index is derived: a damaged one is made anew, not complained about.
+            index.clear()?;
+            return self.search_once(query, progress);
+        }
+        found
+    }
+
+    fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         self.refresh()?;
         let mut index = self.take_index()?;
         let found = match self.catch_up(&mut index, progress) {

@@ -28,6 +28,16 @@ struct Candidate {
 
 impl Engine {
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let found = self.search_once(query, progress);
+        if found.is_err() && self.index()?.fault().is_some() {
+            // The index is derived: a damaged one is made anew, not complained about.
+            self.index()?.clear()?;
+            return self.search_once(query, progress);
+        }
+        found
+    }
+
+    fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let (connection, index, say) = self.with_index()?;
         catch_up(connection, index, &say, progress)?;
         let expression = query.words.match_expression();
