@@ -162,6 +162,16 @@ impl Disk {
                     self.change(node, Change::Cut(call.number_from_end(0)));
                 }
             }
+            // Room without content: the file is longer, and what is new in it reads as zeros.
+            "fallocate" => {
+                if let Some(node) = self.handle(call)
+                    && let Content::File(content) = &self.nodes[node].now
+                {
+                    let end = call.number_from_end(1) + call.number_from_end(0);
+                    let size = content.len().max(end);
+                    self.change(node, Change::Cut(size));
+                }
+            }
             "mkdir" | "mkdirat" => {
                 if let Some((folder, name)) = self.locate(call, 0) {
                     let made = self.make(Content::Folder(BTreeMap::new()));

@@ -184,21 +184,13 @@ impl Index {
         Ok(true)
     }
 
-    /// Documents that match an expression, newest first, older than `before`.
-    pub(super) fn matching(
-        &self,
-        expression: &str,
-        before: Option<u64>,
-        limit: usize,
-    ) -> StoreResult<Vec<u64>> {
+    /// At most `limit` documents that match an expression, newest first.
+    pub(super) fn matching(&self, expression: &str, limit: usize) -> StoreResult<Vec<u64>> {
         let read = || {
             let mut select = self.connection.prepare_cached(
-                "SELECT rowid FROM words WHERE words MATCH ?1 AND rowid < ?2 ORDER BY rowid DESC LIMIT ?3",
+                "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2",
             )?;
-            let before = before.map_or(i64::MAX, u64::cast_signed);
-            let rows = select.query_map(params![expression, before, limit], |row| {
-                row.get::<_, i64>(0)
-            })?;
+            let rows = select.query_map(params![expression, limit], |row| row.get::<_, i64>(0))?;
             rows.map(|row| row.map(i64::cast_unsigned))
                 .collect::<rusqlite::Result<Vec<u64>>>()
         };

@@ -247,26 +247,12 @@ impl FilesEngine {
         let expression = query.words.match_expression();
         let mut hits = Hits::default();
         let mut met = Met::of(self.catalogue()?.numbered()?);
-        let mut before = None;
-        let mut seen = 0;
-        loop {
-            let documents = index.matching(&expression, before, 500)?;
-            let Some(last) = documents.last().copied() else {
-                break;
-            };
-            before = Some(last);
-            for document in &documents {
-                if seen == COUNTED {
-                    hits.more = true;
-                    break;
-                }
-                seen += 1;
-                let (no, seq) = (*document >> 32, Seq(*document & 0xffff_ffff));
-                self.judge(&mut hits, query, &mut met, no, seq)?;
-            }
-            if hits.more || documents.len() < 500 {
-                break;
-            }
+        let mut documents = index.matching(&expression, COUNTED + 1)?;
+        hits.more = documents.len() > COUNTED;
+        documents.truncate(COUNTED);
+        for document in documents {
+            let (no, seq) = (document >> 32, Seq(document & 0xffff_ffff));
+            self.judge(&mut hits, query, &mut met, no, seq)?;
         }
         hits.rank(query.limit);
         Ok(hits)

@@ -95,6 +95,7 @@ impl Engine {
             && let Some(path) = self.location.beside("lock")
         {
             self.queue = Some(place::lock_file(&path)?);
+            open::make_room(&self.location);
         }
         let say = Say(self.path.clone());
         if let Some(queue) = &self.queue {
@@ -244,6 +245,16 @@ impl Engine {
         Ok(draft.filter(|draft| draft.after == found.summary.head))
     }
 
+    /// What of the database's own log is used: the file has its full size from the start.
+    fn log_bytes(&self) -> u64 {
+        let pages = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+                row.get::<_, i64>(1)
+            });
+        u64::try_from(pages.unwrap_or(0)).unwrap_or(0) * u64::from(open::PAGE_SIZE + 24)
+    }
+
     pub(super) fn info(&mut self) -> StoreResult<Info> {
         let say = self.say();
         let count = |sql: &str| -> StoreResult<u64> {
@@ -261,9 +272,7 @@ impl Engine {
             trashed: count("SELECT coalesce(sum(trashed), 0) FROM tally")?,
             entries: count("SELECT count(*) FROM entry WHERE session > 0")?,
             bytes: match &self.location {
-                Location::File(path) => {
-                    Index::bytes(Some(path)) + file_size(self.location.beside("wal"))
-                }
+                Location::File(path) => Index::bytes(Some(path)) + self.log_bytes(),
                 Location::Memory => 0,
             },
             index_bytes: file_size(self.location.beside("search")),

@@ -19,13 +19,6 @@ const BATCH_BYTES: usize = 8_000_000;
 /// The whole database is one source to the index.
 const SOURCE: u64 = 0;
 
-/// An entry as the search meets it.
-struct Candidate {
-    session: i64,
-    seq: u64,
-    line: Vec<u8>,
-}
-
 impl Engine {
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
@@ -48,29 +41,11 @@ impl Engine {
             filter: &query.filter,
             known: HashMap::new(),
         };
-        let mut before = None;
-        let mut seen = 0;
-        loop {
-            let documents = index.matching(&expression, before, 500)?;
-            let Some(last) = documents.last().copied() else {
-                break;
-            };
-            before = Some(last);
-            for document in &documents {
-                if seen == COUNTED {
-                    hits.more = true;
-                    break;
-                }
-                seen += 1;
-                if let Some(candidate) =
-                    candidate(connection, *document).map_err(say.of("cannot search"))?
-                {
-                    judge(&mut hits, query, &mut owners, &candidate)?;
-                }
-            }
-            if hits.more || documents.len() < 500 {
-                break;
-            }
+        let mut documents = index.matching(&expression, COUNTED + 1)?;
+        hits.more = documents.len() > COUNTED;
+        documents.truncate(COUNTED);
+        for document in documents {
+            judge(&mut hits, query, &mut owners, document)?;
         }
         hits.rank(query.limit);
         Ok(hits)
@@ -81,18 +56,27 @@ fn judge(
     hits: &mut Hits,
     query: &SearchQuery,
     owners: &mut Owners<'_>,
-    candidate: &Candidate,
+    document: u64,
 ) -> StoreResult<()> {
-    let Some(owner) = owners.of(candidate.session, candidate.seq)? else {
+    let connection = owners.connection;
+    let say = owners.say;
+    let Some((session, seq)) = place_of(connection, document).map_err(say.of("cannot search"))?
+    else {
+        return Ok(());
+    };
+    let Some(owner) = owners.of(session, seq)? else {
         return Ok(());
     };
     let counted_only = hits.hits.len() >= RANKED;
     let picky = query.speaker.is_some() || query.role.is_some();
     if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
+        // Its words need not be read to count it.
         hits.total += 1;
         return Ok(());
     }
-    let Ok(entry) = Entry::decode(&candidate.line) else {
+    let line = line_of(connection, document).map_err(say.of("cannot search"))?;
+    // Gone since: purged by somebody else.
+    let Some(Ok(entry)) = line.map(|line| Entry::decode(&line)) else {
         return Ok(());
     };
     match owner {
@@ -103,19 +87,24 @@ fn judge(
     Ok(())
 }
 
-fn candidate(connection: &Connection, document: u64) -> rusqlite::Result<Option<Candidate>> {
+fn place_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<(i64, u64)>> {
     connection
-        .prepare_cached("SELECT session, seq, line FROM entry WHERE n = ?1 AND session > 0")?
+        .prepare_cached("SELECT session, seq FROM entry WHERE n = ?1 AND session > 0")?
         .query_row([document.cast_signed()], |row| {
-            Ok(Candidate {
-                session: row.get(0)?,
-                seq: row.get::<_, i64>(1)?.cast_unsigned(),
-                line: row
-                    .get_ref(2)?
-                    .as_bytes_or_null()?
-                    .unwrap_or_default()
-                    .to_vec(),
-            })
+            Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+        })
+        .optional()
+}
+
+fn line_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<Vec<u8>>> {
+    connection
+        .prepare_cached("SELECT line FROM entry WHERE n = ?1")?
+        .query_row([document.cast_signed()], |row| {
+            Ok(row
+                .get_ref(0)?
+                .as_bytes_or_null()?
+                .unwrap_or_default()
+                .to_vec())
         })
         .optional()
 }
