@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tertulia::entry::Kind;
 use tertulia::id::{Place, Reference, Seq};
 use tertulia::query::{Filter, Page, Row, Trash};
+use tertulia::session::Log;
 use tertulia::stamp::Stamp;
 use tertulia::store::files::FilesStore;
 use tertulia::store::sqlite::SqliteStore;
@@ -103,6 +104,15 @@ impl House {
             },
             ..Filter::default()
         })
+    }
+
+    /// Adds the answer that nobody finished to the end of a log, unless somebody is giving it now.
+    pub fn with_unfinished(&self, row: &Row, log: &mut Log) -> CommandResult<()> {
+        if !row.open {
+            log.entries
+                .extend(self.wait(self.sessions.unfinished(&row.summary))?);
+        }
+        Ok(())
     }
 
     /// The session that a text names, or an error that says what was looked for, where, and what is near.

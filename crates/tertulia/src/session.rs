@@ -402,6 +402,16 @@ impl Log {
             .filter_map(|entry| Some((entry, entry.message()?)))
     }
 
+    /// Leaves the last `count` messages, with what happened between and after them.
+    pub fn keep_last_messages(&mut self, count: usize) {
+        let surplus = self.messages().count().saturating_sub(count);
+        if surplus > 0 {
+            let first = self.messages().nth(surplus).map(|(entry, _)| entry.seq);
+            self.entries
+                .retain(|entry| first.is_some_and(|first| entry.seq >= first));
+        }
+    }
+
     fn note(&mut self, session: SessionId, seq: Seq, reason: &str) {
         self.damage.push(Damage {
             session,

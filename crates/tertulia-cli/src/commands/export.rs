@@ -52,7 +52,8 @@ enum Format {
 pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
     let row = house.find(&args.reference)?;
-    let log = house.wait(house.sessions.load(row.summary.id))?;
+    let mut log = house.wait(house.sessions.load(row.summary.id))?;
+    house.with_unfinished(&row, &mut log)?;
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));
     }

@@ -44,8 +44,14 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         (None, Some(count)) => house.wait(house.sessions.last_messages(&row.summary, count))?,
         (None, None) => house.wait(house.sessions.load(row.summary.id))?,
     };
-    if let Some(seq) = seq {
-        log.entries.retain(|entry| entry.seq == seq);
+    match seq {
+        Some(seq) => log.entries.retain(|entry| entry.seq == seq),
+        None => {
+            house.with_unfinished(&row, &mut log)?;
+            if let Some(count) = args.last {
+                log.keep_last_messages(count);
+            }
+        }
     }
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));

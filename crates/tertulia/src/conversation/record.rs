@@ -1,7 +1,7 @@
 //! The pen of a running talk: it knows where its log ends, steps aside into a fork when somebody else
 //! has written there, and holds in memory what cannot be saved until it can.
 
-use crate::entry::{Body, Entry, Head, Message, Relation};
+use crate::entry::{Body, Entry, Head, Relation};
 use crate::formats::jsonl;
 use crate::id::{Seq, SessionId};
 use crate::session::{SESSION_LIMIT, Summary};
@@ -243,22 +243,28 @@ impl Recorder {
 
     /// Reads back an answer that nobody finished and makes it an interrupted message.
     pub async fn recover_draft(&mut self) -> StoreResult<Option<Entry>> {
-        let Some(draft) = self.sessions.store().draft(self.id()).await? else {
+        let Some(summary) = self.summary() else {
             return Ok(None);
         };
-        let message = Message {
-            speaker: draft.speaker,
-            role: crate::entry::Role::Assistant,
-            content: draft.content,
-            thread: draft.thread,
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-            usage: None,
-            model: draft.model,
-            interrupted: true,
+        let (id, head) = (summary.id, summary.head);
+        let Some(entry) = self.sessions.unfinished(summary).await? else {
+            return Ok(None);
         };
-        let recorded = self.record(vec![Body::Message(message)]).await?;
-        Ok(recorded.entries.into_iter().next())
+        match self
+            .sessions
+            .store()
+            .append(id, head, std::slice::from_ref(&entry))
+            .await
+        {
+            Ok(_) => {
+                self.apply(std::slice::from_ref(&entry));
+                Ok(Some(entry))
+            }
+            // Somebody else did it, or it cannot be done now; the draft stays where it is.
+            Err(StoreError::Conflict { .. }) => Ok(None),
+            Err(error) if is_passing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Whether anything is held in memory because it could not be saved.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use crate::entry::{
-    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Origin, Relation, Unsealed,
+    Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, Origin, Relation, Role,
+    Unsealed,
 };
 use crate::id::{Reference, Seq, SessionId};
 use crate::query::{Filter, Lookup, Page, Row};
@@ -181,6 +182,34 @@ impl Sessions {
         self.store.keep_draft(id, &draft).await
     }
 
+    /// The answer that nobody finished, as the interrupted message that it becomes when the session is
+    /// resumed: the same entry whoever asks, before and after.
+    pub async fn unfinished(&self, summary: &Summary) -> StoreResult<Option<Entry>> {
+        let Some(draft) = self.store.draft(summary.id).await? else {
+            return Ok(None);
+        };
+        let message = Message {
+            speaker: draft.speaker,
+            role: Role::Assistant,
+            content: draft.content,
+            thread: draft.thread,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            usage: None,
+            model: draft.model,
+            interrupted: true,
+        };
+        let new = Unsealed {
+            id: draft.id,
+            at: draft.at,
+            body: Body::Message(message),
+            redacted: BTreeMap::new(),
+        };
+        let sealed = Entry::seal(&draft.after, vec![new])
+            .map_err(|error| StoreError::failed("cannot read a draft", error))?;
+        Ok(sealed.into_iter().next())
+    }
+
     /// Makes a fork, with its first own words if there are any.
     pub async fn fork(
         &self,
@@ -348,12 +377,7 @@ impl Sessions {
         let mut log = self
             .load_back(summary, |log| log.messages().count() >= count)
             .await?;
-        let surplus = log.messages().count().saturating_sub(count);
-        if surplus > 0 {
-            let first = log.messages().nth(surplus).map(|(entry, _)| entry.seq);
-            log.entries
-                .retain(|entry| first.is_some_and(|first| entry.seq >= first));
-        }
+        log.keep_last_messages(count);
         Ok(log)
     }
 }
