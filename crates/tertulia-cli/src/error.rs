@@ -18,6 +18,8 @@ use crate::ui::Ui;
 pub enum ErrorKind {
     /// It failed.
     Failed,
+    /// It failed because a disk is full.
+    NoSpace,
     /// It was asked for in a wrong way.
     Usage,
     /// There is no such session, team or agent.
@@ -39,6 +41,7 @@ impl ErrorKind {
     pub const fn name(self) -> &'static str {
         match self {
             ErrorKind::Failed => "failed",
+            ErrorKind::NoSpace => "no_space",
             ErrorKind::Usage => "usage",
             ErrorKind::NotFound => "not_found",
             ErrorKind::Ambiguous => "ambiguous",
@@ -52,7 +55,7 @@ impl ErrorKind {
     /// The exit code: the one table.
     pub const fn exit_code(self) -> u8 {
         match self {
-            ErrorKind::Failed => 1,
+            ErrorKind::Failed | ErrorKind::NoSpace => 1,
             ErrorKind::Usage => 2,
             ErrorKind::NotFound | ErrorKind::Ambiguous => 3,
             ErrorKind::Conflict => 4,
@@ -84,6 +87,11 @@ impl CommandError {
             source: None,
             hints: Vec::new(),
         }
+    }
+
+    /// What kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// The same with what to do about it.
@@ -164,7 +172,7 @@ impl From<StoreError> for CommandError {
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),
-            StoreError::Full { .. } => (ErrorKind::Failed, Some("make room, or choose another place with --store".to_owned())),
+            StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
             StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),
             StoreError::Failed { .. } => (ErrorKind::Failed, None),
         };

@@ -100,6 +100,13 @@ fn system(words: &[&str], at: &Path) {
 
 /// A world whose store lies on a small disk and already has a talk.
 fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
+    let (small, root, place) = bare_world(backend);
+    place.turn(&["echo from better days"]);
+    (small, root, place)
+}
+
+/// A small disk without a store.
+fn bare_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
     let (root, mut place) = world(backend);
     let disk = place.work.with_file_name("disk");
     let small = Small::mount(&disk);
@@ -107,7 +114,6 @@ fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
         Backend::Sqlite => format!("sqlite:{}/tertulia.db", disk.display()),
         Backend::Files => format!("files:{}/talks", disk.display()),
     });
-    place.turn(&["echo from better days"]);
     (small, root, place)
 }
 
@@ -231,6 +237,38 @@ fn files_on_a_full_disk_lose_no_resumed_talk() {
         "full::files_on_a_full_disk_lose_no_resumed_talk",
         &["-c"],
         0,
+    );
+}
+
+/// There is not even room for a store to be made.
+fn first_talk(backend: Backend, test: &str) {
+    if !may_mount(test) {
+        return;
+    }
+    let (small, _root, place) = bare_world(backend);
+    small.fill(0);
+    let ran = place.run(&["chat", "-p", "echo precious"]);
+    assert_told(&ran, "precious");
+    let file = rescued(&place, &ran);
+    small.make_room();
+    bring_back(&place, &file);
+    assert_eq!(said(&place, "echo precious"), 1);
+    place.assert_sound("with room again");
+}
+
+#[test]
+fn sqlite_on_a_full_disk_loses_no_first_talk() {
+    first_talk(
+        Backend::Sqlite,
+        "full::sqlite_on_a_full_disk_loses_no_first_talk",
+    );
+}
+
+#[test]
+fn files_on_a_full_disk_lose_no_first_talk() {
+    first_talk(
+        Backend::Files,
+        "full::files_on_a_full_disk_lose_no_first_talk",
     );
 }
 

@@ -27,7 +27,7 @@ enum Typed {
 
 pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&session, ui);
-    let hint = session.hint.clone();
+    let (hint, kept) = (session.hint.clone(), session.kept);
     let mut signals = Signals::listen()?;
     let mut talk = {
         let mut output = Output::new(OutputFormat::Text, ui);
@@ -63,7 +63,7 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             }
         }
     }
-    let left_unsaved = unsaved::offer(&talk, ui).await;
+    let left_unsaved = unsaved::offer(&talk, kept, ui).await;
     if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
         ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
     }

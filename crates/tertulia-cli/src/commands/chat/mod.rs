@@ -94,7 +94,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     let on_screen =
         !args.print && format == OutputFormat::Text && ui.has_keyboard() && ui.has_screen();
-    let house = house(&args, global, ui)?;
+    let (house, kept) = house(&args, global, ui)?;
     let chosen = agents::choose(&house.settings, args.agent.as_deref())?;
     let (target, extra_prompt) = target(&args, &house, ui)?;
     let mut prompt = args.prompt.clone();
@@ -106,7 +106,8 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
                 .hint("give a prompt, or write to standard input: echo hello | tertulia chat"),
         );
     }
-    let hint = (!args.ephemeral).then(|| format!("{} --resume", house.settings.program));
+    let hint = (!args.ephemeral && kept == Kept::InTheStore)
+        .then(|| format!("{} --resume", house.settings.program));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -123,6 +124,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         target,
         args,
         hint,
+        kept,
     };
     let result = if on_screen {
         runtime.block_on(lines::talk(session, words, ui))
@@ -142,6 +144,7 @@ struct Session {
     target: Target,
     args: ChatArgs,
     hint: Option<String>,
+    kept: Kept,
 }
 
 /// Which session the talk is in.
@@ -150,12 +153,12 @@ enum Target {
     Resume(Box<Row>),
 }
 
-fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<(House, Kept)> {
     // A talk of which nothing is kept needs no store, but resuming does.
     if args.ephemeral && !args.names_a_session() {
         let settings = open::settings(global, ui)?;
         let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
-        return Ok(House { settings, sessions });
+        return Ok((House { settings, sessions }, Kept::InTheStore));
     }
     if args.fork && !args.names_a_session() {
         return Err(
@@ -170,7 +173,27 @@ fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Hou
         )
         .hint("leave one of the two flags out"));
     }
-    open::house(global, ui)
+    let opened = open::house(global, ui);
+    match opened {
+        // Not even a store can be made: the talk goes on all the same, and becomes a file at its end.
+        Err(error) if error.kind() == ErrorKind::NoSpace && !args.names_a_session() => {
+            ui.warn(&format!(
+                "not saved: {error}. The talk goes on in memory and is offered as a file at its end"
+            ));
+            let settings = open::settings(global, ui)?;
+            let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
+            Ok((House { settings, sessions }, Kept::Nowhere))
+        }
+        opened => Ok((opened?, Kept::InTheStore)),
+    }
+}
+
+/// Where the words of a talk are when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    InTheStore,
+    /// In memory, because there is no room for a store.
+    Nowhere,
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
@@ -305,7 +328,7 @@ async fn one_turn(
     format: OutputFormat,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let hint = session.hint.clone();
+    let (hint, kept) = (session.hint.clone(), session.kept);
     let mut signals = signals::Signals::listen()?;
     let mut output = Output::new(format, ui);
     let mut talk = open_talk(session, &mut output).await?;
@@ -321,7 +344,7 @@ async fn one_turn(
         }
     };
     let refused = output.finish(talk.recorder().id(), &end);
-    let left_unsaved = unsaved::offer(&talk, ui).await;
+    let left_unsaved = unsaved::offer(&talk, kept, ui).await;
     if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
         ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
     }

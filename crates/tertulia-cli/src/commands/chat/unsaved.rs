@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use tertulia::conversation::run::Talk;
 
+use super::Kept;
 use crate::commands::export;
 use crate::ui::Ui;
 
 /// Writes what is held in memory to a file that `import` takes in. Whether there was anything.
-pub async fn offer(talk: &Talk, ui: &mut Ui) -> bool {
-    if !talk.recorder().has_unsaved() {
+pub async fn offer(talk: &Talk, kept: Kept, ui: &mut Ui) -> bool {
+    let homeless = kept == Kept::Nowhere && talk.recorder().summary().is_some();
+    if !talk.recorder().has_unsaved() && !homeless {
         return false;
     }
     let lines = match talk.recorder().unsaved_log().await {
