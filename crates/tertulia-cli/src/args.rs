@@ -28,14 +28,7 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error>
 /// `search parser -draft` and `tag @ -urgent` mean words, `search parser -n5 --all` means flags.
 fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some((command, at)) =
-        words
-            .iter()
-            .enumerate()
-            .skip(1)
-            .find_map(|(at, word)| match word.to_str() {
-                Some(command @ ("search" | "tag")) => Some((command.to_owned(), at)),
-                _ => None,
-            })
+        command_of(&words).filter(|(command, _)| ["search", "tag"].contains(&command.as_str()))
     else {
         return words;
     };
@@ -49,6 +42,20 @@ fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     words
+}
+
+/// The first word that is neither a flag nor a global flag's value, and where it stands.
+fn command_of(words: &[OsString]) -> Option<(String, usize)> {
+    let mut is_value = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let word = word.to_str()?;
+        if !std::mem::replace(&mut is_value, ["--store", "--data-dir"].contains(&word))
+            && !word.starts_with('-')
+        {
+            return Some((word.to_owned(), at));
+        }
+    }
+    None
 }
 
 fn is_a_word(command: &str, text: &str) -> bool {
@@ -239,5 +246,7 @@ mod tests {
         check("t search -- -draft", &[]);
         check("t tag @ +x -urgent -a --json -q", &["-urgent", "-a"]);
         check("t list -draft", &[]);
+        check("t chat --name tag -c", &[]);
+        check("t --store tag search -draft", &["-draft"]);
     }
 }

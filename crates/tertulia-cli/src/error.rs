@@ -139,11 +139,15 @@ pub fn from_clap(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     if wants_json && error.use_stderr() {
         let rendered = error.to_string();
-        let message = rendered
+        let lines = rendered
             .lines()
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches("error: ");
+            .map(str::trim)
+            .take_while(|line| !line.starts_with("Usage"));
+        let message = lines
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let message = message.trim_start_matches("error: ").to_owned();
         let mut ui = Ui::new(&crate::args::GlobalArgs {
             json: true,
             ..Default::default()

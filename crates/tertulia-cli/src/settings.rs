@@ -42,6 +42,8 @@ pub struct Settings {
     pub project: String,
     /// The program with the flags that chose the store, so that what is printed works from any folder.
     pub program: String,
+    /// Whether the project's file says where sessions live.
+    store_from_project: bool,
     /// What was odd in the settings files.
     pub warnings: Vec<String>,
 }
@@ -166,6 +168,7 @@ impl Settings {
             project: project::of(&cwd),
             cwd,
             program: "tertulia".to_owned(),
+            store_from_project: false,
             warnings: Vec::new(),
         };
         settings.read(&folders.config.join(FILE), Source::UserFile)?;
@@ -191,7 +194,7 @@ impl Settings {
                 quoted(&self.cwd.join(folder).display().to_string())
             ));
         }
-        if global.store.is_some() {
+        if global.store.is_some() || (self.store_from_project && env::text(env::STORE).is_none()) {
             flags.push_str(&format!(" --store {}", quoted(&self.store.to_string())));
         }
         flags
@@ -217,6 +220,7 @@ impl Settings {
                 base
             };
             self.store = StoreUrl::parse(&url, base)?;
+            self.store_from_project = source == Source::ProjectFile;
         }
         if let Some(redact) = reader.flag(&table, "redact")? {
             self.redact = redact;
@@ -226,7 +230,16 @@ impl Settings {
         }
         if let Some(retention) = reader.table(&table, "retention")? {
             self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
-            self.retention = reader.retention(retention)?;
+            let retention = reader.retention(retention)?;
+            if source == Source::ProjectFile {
+                // Sessions of all projects would follow what somebody wrote into one of them.
+                self.warnings.push(format!(
+                    "{}: [retention] counts only in your own settings",
+                    file.display()
+                ));
+            } else {
+                self.retention = retention;
+            }
         }
         for (name, value) in reader.table(&table, "agents")?.into_iter().flatten() {
             let Value::Table(agent) = value else {

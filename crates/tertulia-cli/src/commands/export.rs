@@ -121,9 +121,8 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
             .map_err(failed);
     }
     let mut name = file.as_os_str().to_owned();
-    name.push(".new");
+    name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
     let temporary = PathBuf::from(name);
-    let _ = std::fs::remove_file(&temporary);
     let mut made = OpenOptions::new()
         .write(true)
         .create_new(true)

@@ -1,10 +1,13 @@
+use std::collections::HashSet;
 use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
 use tertulia::formats::json;
-use tertulia::query::{Filter, Lookup, Page, Row, Trash};
+use tertulia::id::SessionId;
+use tertulia::query::{Filter, Lookup, Row, Trash};
 
+use super::prune::everything;
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::ago;
@@ -35,15 +38,13 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     let house = open::house(global, ui)?;
     let asked = house.find(&args.reference)?;
     let root = oldest(&house, asked.clone())?;
-    let family = branch(&house, root, 0)?;
+    let family = branch(&house, root, &mut HashSet::new())?;
     if ui.json {
         ui.document(&object(&family));
         return Ok(ExitCode::SUCCESS);
     }
     let mut lines = Vec::new();
-    draw(
-        &house, ui, &family, &asked, "", args.graph, true, &mut lines,
-    );
+    draw(&house, ui, &family, &asked, args.graph, true, &mut lines);
     for line in lines {
         ui.line(&line);
     }
@@ -70,20 +71,19 @@ fn oldest(house: &House, mut row: Row) -> CommandResult<Row> {
     Ok(row)
 }
 
-fn branch(house: &House, row: Row, depth: usize) -> CommandResult<Branch> {
+fn branch(house: &House, row: Row, seen: &mut HashSet<SessionId>) -> CommandResult<Branch> {
     let filter = Filter {
         parent: Some(row.summary.id),
         trash: Trash::With,
         ..Filter::default()
     };
     let mut forks = Vec::new();
-    if depth < 100 {
-        let mut rows = house
-            .wait(house.sessions.store().list(&filter, &Page::first(1000)))?
-            .rows;
+    // A family is a tree; data from elsewhere may claim otherwise.
+    if seen.insert(row.summary.id) {
+        let mut rows = everything(house, &filter)?;
         rows.sort_by_key(|row| row.summary.created_at);
         for fork in rows {
-            forks.push(branch(house, fork, depth + 1)?);
+            forks.push(branch(house, fork, seen)?);
         }
     }
     Ok(Branch { row, forks })
@@ -95,16 +95,11 @@ fn object(branch: &Branch) -> Value {
     json!(session)
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one step of a walk that carries where it is"
-)]
 fn draw(
     house: &House,
     ui: &Ui,
     branch: &Branch,
     asked: &Row,
-    indent: &str,
     graph: bool,
     is_root: bool,
     lines: &mut Vec<String>,
@@ -146,16 +141,7 @@ fn draw(
             (false, _) => ("  ", "  "),
         };
         let start = lines.len();
-        draw(
-            house,
-            ui,
-            fork,
-            asked,
-            &format!("{indent}{below}"),
-            graph,
-            false,
-            lines,
-        );
+        draw(house, ui, fork, asked, graph, false, lines);
         for (at, line) in lines.iter_mut().enumerate().skip(start) {
             let lead = if at == start { corner } else { below };
             *line = format!("{lead}{line}");

@@ -228,13 +228,21 @@ fn tell(house: &House, plan: &Plan, ui: &mut Ui) {
     }
 }
 
-/// Does it.
+/// Does it, to those that are still as they were when the plan was made.
 pub fn carry_out(house: &House, plan: &Plan) -> CommandResult<()> {
     let operation = house.sessions.stamp().entry_id();
-    for row in &plan.trash {
+    let unchanged = |row: &Row| {
+        let now = house.wait(house.sessions.row(row.summary.id));
+        now.is_ok_and(|now| {
+            !now.open
+                && now.summary.updated_at == row.summary.updated_at
+                && now.summary.trashed_at == row.summary.trashed_at
+        })
+    };
+    for row in plan.trash.iter().filter(|row| unchanged(row)) {
         house.wait(house.sessions.trash(row.summary.id, operation))?;
     }
-    for row in &plan.purge {
+    for row in plan.purge.iter().filter(|row| unchanged(row)) {
         house.wait(house.sessions.store().purge(row.summary.id))?;
     }
     Ok(())

@@ -62,6 +62,10 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
             return Ok(ExitCode::from(1));
         }
     }
+    let there = rows
+        .iter()
+        .filter(|row| row.summary.trashed_at.is_some())
+        .count();
     let operation = house.sessions.stamp().entry_id();
     for row in &mut rows {
         row.summary = house.wait(house.sessions.trash(row.summary.id, operation))?;
@@ -73,7 +77,11 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
             .collect();
         ui.document(&json!({ "sessions": sessions }));
     } else {
-        let count = rows.len();
+        let count = rows.len() - there;
+        if count == 0 {
+            ui.note("Already in the trash; nothing was changed.");
+            return Ok(ExitCode::SUCCESS);
+        }
         let what = if count == 1 {
             "session".to_owned()
         } else {

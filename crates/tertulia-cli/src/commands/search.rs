@@ -122,6 +122,9 @@ fn total(hits: &Hits) -> String {
     };
     let more = if hits.more { "more than " } else { "" };
     match hits.total {
+        0 if hits.more => format!(
+            "Nothing found among the newest matches; narrower words look further{elsewhere}."
+        ),
         0 => format!("Nothing found{elsewhere}."),
         total if total as usize > hits.hits.len() => {
             format!(

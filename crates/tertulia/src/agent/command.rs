@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Limits, ProcessError, Program, Utf8Stream};
 use super::{Agent, AgentError, AgentEvent, FailureKind, Patience, Question, Readiness};
-use crate::entry::MESSAGE_LIMIT;
 
 /// How a program is run as an agent.
 #[derive(Clone)]
@@ -80,8 +79,8 @@ impl Agent for Command {
         let limits = Limits {
             idle: Some(self.patience.idle),
             total: Some(self.patience.total),
-            // What is longer than a message is counted, not carried.
-            output: MESSAGE_LIMIT * 2,
+            // All of it is handed on; whoever keeps it cuts it and says how much is missing.
+            output: usize::MAX,
             ..Limits::default()
         };
         let prompt = prompt(self.system.as_deref(), question);

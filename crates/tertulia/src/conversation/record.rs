@@ -1,7 +1,7 @@
 //! The pen of a running talk: it knows where its log ends, steps aside into a fork when somebody else
 //! has written there, and holds in memory what cannot be saved until it can.
 
-use crate::entry::{Body, Entry, Head, Relation};
+use crate::entry::{Body, Entry, Head, Relation, SpeakerKind};
 use crate::formats::jsonl;
 use crate::id::{Seq, SessionId};
 use crate::session::{SESSION_LIMIT, Summary};
@@ -119,13 +119,16 @@ impl Recorder {
     /// Writes entries, with those that could not be written before. Only what must not be written at
     /// all is an error; what cannot be written now is held and tried again.
     pub async fn record(&mut self, bodies: Vec<Body>) -> StoreResult<Recorded> {
-        let mut pending = std::mem::take(&mut self.unsaved);
+        let held = self.unsaved.clone();
+        let answered = bodies.iter().any(|body| !is_human(body));
+        let mut pending = held.clone();
         pending.extend(bodies);
         if pending.is_empty() {
             return Ok(Recorded::default());
         }
         match self.write(pending.clone()).await {
             Ok((entries, left)) => {
+                self.unsaved.clear();
                 let near_limit = self.near_limit();
                 Ok(Recorded {
                     entries,
@@ -134,7 +137,8 @@ impl Recorder {
                     near_limit,
                 })
             }
-            Err(error) if is_passing(&error) => {
+            // Words that were heard are never dropped: only new ones of a human can be refused.
+            Err(error) if answered || is_passing(&error) => {
                 self.unsaved = pending;
                 Ok(Recorded {
                     trouble: Some(error),
@@ -184,7 +188,7 @@ impl Recorder {
         let mut entries = Vec::new();
         for line in &lines {
             match Entry::decode(&line.bytes) {
-                Ok(entry) if is_tidying(&entry.body) => entries.push(entry),
+                Ok(entry) if entry.body.is_tidying() => entries.push(entry),
                 _ => return Ok(false),
             }
         }
@@ -246,22 +250,14 @@ impl Recorder {
         let Some(summary) = self.summary() else {
             return Ok(None);
         };
-        let (id, head) = (summary.id, summary.head);
-        let Some(entry) = self.sessions.unfinished(summary).await? else {
-            return Ok(None);
-        };
-        match self
-            .sessions
-            .store()
-            .append(id, head, std::slice::from_ref(&entry))
-            .await
-        {
-            Ok(_) => {
+        let recovered = self.sessions.recover(&summary.clone()).await;
+        match recovered {
+            Ok(Some(entry)) => {
                 self.apply(std::slice::from_ref(&entry));
                 Ok(Some(entry))
             }
-            // Somebody else did it, or it cannot be done now; the draft stays where it is.
-            Err(StoreError::Conflict { .. }) => Ok(None),
+            Ok(None) => Ok(None),
+            // It cannot be done now; the draft stays where it is.
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(error),
         }
@@ -286,6 +282,7 @@ impl Recorder {
                 match read {
                     Ok(read) => lines.extend(
                         read.iter()
+                            .filter(|line| line.seq <= summary.head.seq)
                             .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
                     ),
                     // The store is gone; what is missing at its end can still be brought back to it.
@@ -307,22 +304,17 @@ impl Recorder {
 
 /// Whether waiting or making room may help: the words are fine, the place is not.
 fn is_passing(error: &StoreError) -> bool {
-    matches!(
+    !matches!(
         error,
-        StoreError::Full { .. }
-            | StoreError::ReadOnly { .. }
-            | StoreError::Locked { .. }
-            | StoreError::Failed { .. }
-            | StoreError::Damaged { .. }
-            | StoreError::NotFound(_)
+        StoreError::TooLarge { .. }
+            | StoreError::Refused(_)
+            | StoreError::Conflict { .. }
+            | StoreError::Exists(_)
     )
 }
 
-fn is_tidying(body: &Body) -> bool {
-    matches!(
-        body,
-        Body::Renamed(_) | Body::Tagged(_) | Body::Trashed(_) | Body::Restored(_) | Body::Undone(_)
-    )
+fn is_human(body: &Body) -> bool {
+    matches!(body, Body::Message(message) if message.speaker.kind == SpeakerKind::Human)
 }
 
 fn check_size(size: u64, entries: &[Entry]) -> StoreResult<()> {

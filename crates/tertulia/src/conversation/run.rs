@@ -86,6 +86,8 @@ pub struct Talk {
     agent: Arc<dyn Agent>,
     history: Vec<Utterance>,
     unsaved: bool,
+    /// Whether no other program is in the session that this talk continues.
+    alone: bool,
 }
 
 impl Talk {
@@ -99,6 +101,7 @@ impl Talk {
             agent,
             history: Vec::new(),
             unsaved: false,
+            alone: true,
         }
     }
 
@@ -124,6 +127,7 @@ impl Talk {
             door.show(TalkEvent::Durable(&entry));
         }
         let mut talk = Talk::begin(recorder, agent);
+        talk.alone = left.is_none();
         talk.read_back(door).await?;
         Ok(talk)
     }
@@ -149,7 +153,7 @@ impl Talk {
         if !log.damage.is_empty() {
             door.show(TalkEvent::Notice(Notice::Damaged(log.damage)));
         }
-        if summary.status == Status::Active {
+        if summary.status == Status::Active && self.alone {
             door.show(TalkEvent::Notice(Notice::Unanswered));
         }
         if let (Some(recorded), Some(now)) = (&summary.model, self.agent.model())

@@ -75,6 +75,18 @@ impl Body {
         }
     }
 
+    /// Whether it only tidies up: a title or a tag does not come between two speakers.
+    pub fn is_tidying(&self) -> bool {
+        matches!(
+            self,
+            Body::Renamed(_)
+                | Body::Tagged(_)
+                | Body::Trashed(_)
+                | Body::Restored(_)
+                | Body::Undone(_)
+        )
+    }
+
     /// Shows every piece of free text to `visit`, which may change it: so that nothing that people or
     /// agents wrote reaches the disk unseen.
     pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {

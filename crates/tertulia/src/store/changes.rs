@@ -8,7 +8,7 @@ use crate::session::Summary;
 
 /// How often a change is tried again when others write to the same session.
 const TRIES: usize = 20;
-/// How many sessions are looked through for the pieces of one operation.
+/// How many sessions are looked through at a time for the pieces of one operation.
 const OPERATION_SPAN: usize = 500;
 
 impl Sessions {
@@ -88,21 +88,32 @@ impl Sessions {
             order: Order::Changed,
             ..Filter::default()
         };
-        let listing = self
-            .store()
-            .list(&filter, &Page::first(OPERATION_SPAN))
-            .await?;
         let operation_of = |row: &Row| row.summary.changes.last().map(|change| change.operation);
-        let Some(last) = listing.rows.first().and_then(operation_of) else {
+        let mut page = Page::first(OPERATION_SPAN);
+        let mut last = None;
+        let mut touched = Vec::new();
+        // The pieces of one operation stand together; a page without any is past them.
+        loop {
+            let listing = self.store().list(&filter, &page).await?;
+            last = last.or_else(|| listing.rows.first().and_then(operation_of));
+            let before = touched.len();
+            touched.extend(
+                listing
+                    .rows
+                    .into_iter()
+                    .filter(|row| last.is_some() && operation_of(row) == last),
+            );
+            match listing.next {
+                Some(next) if touched.len() > before => page.cursor = Some(next),
+                _ => break,
+            }
+        }
+        let Some(last) = last else {
             return Ok(Vec::new());
         };
         let operation = self.stamp().entry_id();
         let mut undone = Vec::new();
-        for row in listing
-            .rows
-            .iter()
-            .filter(|row| operation_of(row) == Some(last))
-        {
+        for row in &touched {
             let now = self
                 .change(row.summary.id, |summary| {
                     let change = summary

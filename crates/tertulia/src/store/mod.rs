@@ -48,7 +48,8 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     async fn create(&self, new: &NewSession) -> StoreResult<Head>;
 
     /// Appends entries that continue from `after`: all or none, durable when it returns. If the log
-    /// does not end at `after` any more, [`StoreError::Conflict`]. Replaces the session's draft.
+    /// does not end at `after` any more, [`StoreError::Conflict`]. Words (not tidying up) replace the
+    /// session's draft.
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head>;
 
     /// At most `limit` lines after place `after`, shared beginning included, without reading others.
@@ -66,7 +67,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// Keeps a half-written answer in the one place that the finished one replaces.
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()>;
 
-    /// The half-written answer that nobody finished, if the log still ends where it began.
+    /// The half-written answer that nobody finished, if nobody has spoken since. Tidying up does not count.
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>>;
 
     /// Marks a session as open until the claim is dropped or the process ends, however it ends.
@@ -115,6 +116,25 @@ pub struct Draft {
     pub thread: Option<String>,
     /// The words so far.
     pub content: String,
+}
+
+impl Draft {
+    /// Whether it still waits to be finished, given the lines after the place that it answers.
+    fn still_waits(&self, lines: &[Line]) -> bool {
+        let mut head = self.after;
+        lines.iter().all(|line| match Entry::decode(&line.bytes) {
+            Ok(entry) if entry.body.is_tidying() && entry.follows(&head) => {
+                head = entry.head();
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Whether entries are words, which replace a half-written answer.
+fn has_words(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| !entry.body.is_tidying())
 }
 
 /// Whether a check may change anything.

@@ -120,6 +120,10 @@ impl Sessions {
     }
 
     fn unsealed(&self, mut body: Body) -> StoreResult<Unsealed> {
+        // Before secrets are replaced: that may make a text longer, and is no reason to refuse it.
+        if let Body::Message(message) = &body {
+            check_message(&message.content)?;
+        }
         let mut redacted = BTreeMap::new();
         if self.redaction == Redaction::On {
             body.for_each_text(&mut |text| {
@@ -131,9 +135,6 @@ impl Sessions {
                     *text = clean;
                 }
             });
-        }
-        if let Body::Message(message) = &body {
-            check_message(&message.content)?;
         }
         Ok(Unsealed {
             id: self.stamp.entry_id(),
@@ -205,9 +206,26 @@ impl Sessions {
             body: Body::Message(message),
             redacted: BTreeMap::new(),
         };
-        let sealed = Entry::seal(&draft.after, vec![new])
+        let sealed = Entry::seal(&summary.head, vec![new])
             .map_err(|error| StoreError::failed("cannot read a draft", error))?;
         Ok(sealed.into_iter().next())
+    }
+
+    /// Makes an answer that nobody finished an interrupted message. `None` if there is none, or if somebody
+    /// else has written since.
+    pub async fn recover(&self, summary: &Summary) -> StoreResult<Option<Entry>> {
+        let Some(entry) = self.unfinished(summary).await? else {
+            return Ok(None);
+        };
+        match self
+            .store
+            .append(summary.id, summary.head, std::slice::from_ref(&entry))
+            .await
+        {
+            Ok(_) => Ok(Some(entry)),
+            Err(StoreError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes a fork, with its first own words if there are any.
@@ -317,7 +335,10 @@ impl Sessions {
     }
 
     async fn latest(&self, back: usize, scope: &Filter) -> StoreResult<Option<Row>> {
-        let mut listing = self.store.list(scope, &Page::first(back + 1)).await?;
+        let mut listing = self
+            .store
+            .list(scope, &Page::first(back.saturating_add(1)))
+            .await?;
         Ok(if listing.rows.len() > back {
             listing.rows.pop()
         } else {

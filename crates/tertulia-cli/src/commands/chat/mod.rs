@@ -96,15 +96,22 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         !args.print && format == OutputFormat::Text && ui.has_keyboard() && ui.has_screen();
     let (house, kept) = house(&args, global, ui)?;
     let chosen = agents::choose(&house.settings, args.agent.as_deref())?;
-    let (target, extra_prompt) = target(&args, &house, ui)?;
-    let mut prompt = args.prompt.clone();
-    prompt.splice(0..0, extra_prompt);
-    let words = input::words(&prompt, ui)?;
+    let words = input::words(&args.prompt, ui)?;
+    let names_or_says = args
+        .resume
+        .as_ref()
+        .is_some_and(|value| value.as_ref().is_some_and(|value| value.contains(' ')));
+    // Before anything is forked or renamed.
+    if words.is_none() && !on_screen && !names_or_says {
+        return Err(nothing_to_say());
+    }
+    let (target, prompt) = target(&args, &house, ui)?;
+    let words = match (prompt, words) {
+        (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
+        (prompt, words) => prompt.or(words),
+    };
     if words.is_none() && !on_screen {
-        return Err(
-            CommandError::new(ErrorKind::Usage, "there is nothing to say")
-                .hint("give a prompt, or write to standard input: echo hello | tertulia chat"),
-        );
+        return Err(nothing_to_say());
     }
     let hint = (!args.ephemeral && kept == Kept::InTheStore)
         .then(|| format!("{} --resume", house.settings.program));
@@ -135,6 +142,11 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         retention::keep_house(&keeper, ui);
     }
     result
+}
+
+fn nothing_to_say() -> CommandError {
+    CommandError::new(ErrorKind::Usage, "there is nothing to say")
+        .hint("give a prompt, or write to standard input: echo hello | tertulia chat")
 }
 
 /// Everything that a talk begins with.
@@ -270,6 +282,14 @@ fn target(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<(Target,
 }
 
 fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
+    let mut row = row.clone();
+    // A half-written answer belongs to what is shared.
+    if !row.open
+        && let Some(entry) = house.wait(house.sessions.recover(&row.summary))?
+    {
+        row.summary.apply(&entry);
+        ui.note("an answer was cut off; what had arrived is kept as an interrupted message");
+    }
     let fork = Fork {
         id: house.sessions.stamp().session_id(),
         at: None,

@@ -21,12 +21,14 @@ pub fn keep_house(house: &House, ui: &mut Ui) {
     };
     let (trash, purge) = (plan.trash.len(), plan.purge.len());
     let announced = house.settings.data.join(ANNOUNCED);
-    if !announced.exists() {
-        ui.note(&format!(
+    let rules = format!("{:?}\n", house.settings.retention);
+    // Announced once, and again when the rules have changed.
+    if !std::fs::read_to_string(&announced).is_ok_and(|told| told == rules) {
+        ui.warn(&format!(
             "[retention] would move {trash} sessions to the trash and remove {purge} from it; from the next talk on it does. \
              `tertulia prune --dry-run` shows which."
         ));
-        if let Err(error) = export::write(&announced, b"", true) {
+        if let Err(error) = export::write(&announced, rules.as_bytes(), true) {
             ui.warn(&format!("[retention]: {error}"));
         }
         return;

@@ -44,6 +44,10 @@ impl Signals {
             _ = self.terminate.recv() => TERMINATE,
             _ = self.hang_up.recv() => HANG_UP,
         };
+        if self.caught.is_some() {
+            // Whoever asks twice does not want to wait for anything.
+            std::process::exit(i32::from(ErrorKind::Interrupted(number).exit_code()));
+        }
         self.caught = Some(number);
         self.cancel.cancel();
     }

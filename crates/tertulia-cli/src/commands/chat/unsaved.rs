@@ -24,17 +24,17 @@ pub async fn offer(talk: &Talk, kept: Kept, ui: &mut Ui) -> bool {
         }
     };
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let name = format!("tertulia-unsaved-{}.jsonl", talk.recorder().id().short());
-    if ui.is_interactive()
-        && !ui.confirm(&format!(
-            "This talk could not be saved. Write it to {name}?"
-        ))
-    {
-        return true;
-    }
+    let short = talk.recorder().id().short();
     for folder in [PathBuf::from("."), std::env::temp_dir()] {
-        let file = folder.join(&name);
-        if export::write(&file, content.as_bytes(), true).is_ok() {
+        // An earlier one is not replaced: it holds other words.
+        for number in 1..100 {
+            let file = folder.join(match number {
+                1 => format!("tertulia-unsaved-{short}.jsonl"),
+                _ => format!("tertulia-unsaved-{short}-{number}.jsonl"),
+            });
+            if file.exists() || export::write(&file, content.as_bytes(), false).is_err() {
+                continue;
+            }
             let shown = std::path::absolute(&file).unwrap_or(file);
             ui.warn(&format!(
                 "what could not be saved is in {0}; when there is room: tertulia import {0}",

@@ -13,7 +13,7 @@ use super::log::{self, Last, Tail};
 use super::names::with_suffix;
 use crate::entry::{Entry, Head};
 use crate::id::SessionId;
-use crate::store::{StoreError, StoreResult, place};
+use crate::store::{StoreError, StoreResult, has_words, place};
 
 /// So many logs stay open for appending.
 const KEPT_OPEN: usize = 16;
@@ -41,7 +41,9 @@ impl FilesEngine {
         // After an error nothing is known of the file's end.
         let head = appended?;
         self.keep_open(id, log);
-        let _ = fs::remove_file(self.draft_path(id));
+        if has_words(entries) {
+            let _ = fs::remove_file(self.draft_path(id));
+        }
         Ok(head)
     }
 

@@ -237,9 +237,12 @@ impl FilesEngine {
         let Ok(body) = fs::read(self.draft_path(id)) else {
             return Ok(None);
         };
-        let draft: Option<Draft> = serde_json::from_slice(&body).ok();
-        let head = self.head_of(&path)?;
-        Ok(draft.filter(|draft| Some(draft.after) == head))
+        let Some(draft) = serde_json::from_slice::<Draft>(&body).ok() else {
+            return Ok(None);
+        };
+        let lines = self.read(id, draft.after.seq, usize::MAX)?;
+        let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
+        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
     }
 }
 

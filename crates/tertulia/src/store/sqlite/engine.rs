@@ -13,7 +13,7 @@ use crate::id::{Seq, SessionId};
 use crate::session::Line;
 use crate::store::claims::Claims;
 use crate::store::index::Index;
-use crate::store::{Draft, Info, NewSession, StoreError, StoreResult, place};
+use crate::store::{Draft, Info, NewSession, StoreError, StoreResult, has_words, place};
 
 /// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -86,30 +86,53 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs a write as one transaction, when it is our turn.
-    pub(super) fn write<R>(
-        &mut self,
-        job: impl FnOnce(&Transaction<'_>, &Say) -> StoreResult<R>,
-    ) -> StoreResult<R> {
+    /// Waits until it is our turn to write, and makes sure that the file is still the one that is open.
+    fn queue_up(&mut self) -> StoreResult<()> {
         if self.queue.is_none()
             && let Some(path) = self.location.beside("lock")
         {
             self.queue = Some(place::lock_file(&path)?);
             open::make_room(&self.location);
         }
-        let say = Say(self.path.clone());
+        let Some(queue) = &self.queue else {
+            return Ok(());
+        };
+        queue
+            .lock()
+            .map_err(|error| place::trouble(&self.path, "cannot queue for", error))?;
+        if identity_of(&self.location) != self.identity
+            && let Err(error) = self.reopen()
+        {
+            self.leave_queue();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn leave_queue(&self) {
         if let Some(queue) = &self.queue {
-            queue
-                .lock()
-                .map_err(|error| place::trouble(&self.path, "cannot queue for", error))?;
+            let _ = queue.unlock();
         }
-        if identity_of(&self.location) != self.identity {
-            if let Some(queue) = &self.queue {
-                let _ = queue.unlock();
-            }
-            self.reopen()?;
-            return self.write(job);
-        }
+    }
+
+    /// Keeps all other writers out for as long as a job takes.
+    pub(super) fn alone<R>(
+        &mut self,
+        job: impl FnOnce(&mut Engine) -> StoreResult<R>,
+    ) -> StoreResult<R> {
+        self.queue_up()?;
+        let done = job(self);
+        self.leave_queue();
+        done
+    }
+
+    /// Runs a write as one transaction, when it is our turn.
+    pub(super) fn write<R>(
+        &mut self,
+        job: impl FnOnce(&Transaction<'_>, &Say) -> StoreResult<R>,
+    ) -> StoreResult<R> {
+        self.queue_up()?;
+        let say = Say(self.path.clone());
         let _turn = Turn(self.queue.as_ref());
         let transaction = self
             .connection
@@ -197,9 +220,11 @@ impl Engine {
                 }
                 insert_entries(transaction, found.no, entries)?;
                 update_session(transaction, found.no, &before, &summary)?;
-                transaction
-                    .prepare_cached("DELETE FROM draft WHERE session = ?1")?
-                    .execute([found.no])?;
+                if has_words(entries) {
+                    transaction
+                        .prepare_cached("DELETE FROM draft WHERE session = ?1")?
+                        .execute([found.no])?;
+                }
                 Ok(summary.head)
             };
             write().map_err(say.of("cannot append"))
@@ -242,7 +267,18 @@ impl Engine {
             .and_then(|mut select| select.query_row([found.no], |row| row.get(0)).optional())
             .map_err(say.of("cannot read a draft"))?;
         let draft: Option<Draft> = body.and_then(|body| serde_json::from_str(&body).ok());
-        Ok(draft.filter(|draft| draft.after == found.summary.head))
+        let Some(draft) = draft else { return Ok(None) };
+        let lines = read_lines(
+            &self.connection,
+            &say,
+            found.no,
+            found.base,
+            draft.after.seq,
+            Seq(u64::MAX),
+            usize::MAX,
+        )?;
+        let ends_here = !lines.is_empty() || draft.after == found.summary.head;
+        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
     }
 
     /// What of the database's own log is used: the file has its full size from the start.

@@ -17,7 +17,7 @@ use crate::entry::{Body, Entry, Head};
 use crate::id::{Seq, SessionId};
 use crate::session::{Line, Summary};
 use crate::store::salvage::{Known, in_words, salvage};
-use crate::store::{Progress, Report, StoreError, StoreResult, index, place};
+use crate::store::{Draft, Progress, Report, StoreError, StoreResult, index, place};
 
 /// What can be known of a session in a damaged database.
 struct Remains {
@@ -38,14 +38,16 @@ impl Engine {
         if report.is_clean() {
             return Ok(report);
         }
-        let structure = !structure_is_sound(&self.connection);
-        if report.damage.is_empty() && !structure {
+        let derived_only = report.damage.is_empty() && structure_is_sound(&self.connection);
+        if derived_only {
             let rebuilt = self.rebuild(progress)?;
             report.repaired.push(format!(
                 "the list rows of {} sessions and the search index were derived anew",
                 rebuilt.sessions
             ));
-            return Ok(report);
+            if self.check(progress)?.is_clean() {
+                return Ok(report);
+            }
         }
         let Location::File(path) = self.location.clone() else {
             return Err(StoreError::damaged(
@@ -53,7 +55,8 @@ impl Engine {
                 "it cannot be repaired",
             ));
         };
-        self.salvage_into_new(&path, now, progress, &mut report)?;
+        // Whoever writes meanwhile waits, and then writes to the repaired store.
+        self.alone(|engine| engine.salvage_into_new(&path, now, progress, &mut report))?;
         Ok(report)
     }
 
@@ -97,19 +100,35 @@ impl Engine {
     /// Puts the repaired file in the place of the damaged one. Writers that wait in the queue notice
     /// that the file is another and open it anew.
     fn swap(&mut self, path: &Path, repaired: &Path, kept: &Path) -> StoreResult<()> {
-        // Dropped first: a connection would look for its log under the old name.
-        self.close();
-        let rename = |from: &Path, to: &Path| {
-            fs::rename(from, to).map_err(|error| place::trouble(from, "cannot rename", error))
-        };
-        rename(path, kept)?;
-        for suffix in ["-wal", "-shm"] {
-            let (from, to) = (with_suffix(path, suffix), with_suffix(kept, suffix));
-            if from.exists() {
-                rename(&from, &to)?;
+        // What is still in the database's own log belongs to the old file, and must not be found by the new.
+        let log = with_suffix(path, "-wal");
+        let written_back =
+            self.connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                    row.get::<_, i64>(0)
+                });
+        match written_back {
+            Ok(0) => {}
+            Ok(_) => {
+                return Err(StoreError::Locked {
+                    place: path.to_owned(),
+                });
+            }
+            // Too damaged for that: then the log is kept beside the copy as it is.
+            Err(_) => {
+                let _ = fs::copy(&log, with_suffix(kept, "-wal"));
             }
         }
-        rename(repaired, path)?;
+        self.close();
+        let at = |what, error| place::trouble(path, what, error);
+        fs::hard_link(path, kept)
+            .or_else(|_| fs::copy(path, kept).map(|_| ()))
+            .map_err(|error| at("cannot keep a copy of", error))?;
+        for suffix in ["-wal", "-shm"] {
+            let _ = fs::remove_file(with_suffix(path, suffix));
+        }
+        // One step: there is never a moment without a store.
+        fs::rename(repaired, path).map_err(|error| at("cannot replace", error))?;
         remove_database(repaired);
         if let Some(search) = self.location.beside("search") {
             index::discard(&search);
@@ -295,6 +314,26 @@ impl Move<'_> {
             Ok(new_no)
         })?;
         self.moved.insert(no, Some(new_no));
+        self.draft(no, session.id)
+    }
+
+    /// A half-written answer is words too.
+    fn draft(&mut self, no: i64, id: SessionId) -> StoreResult<()> {
+        let body = self
+            .old
+            .query_row("SELECT body FROM draft WHERE session = ?1", [no], |row| {
+                row.get::<_, String>(0)
+            });
+        let Some(mut draft) = body
+            .ok()
+            .and_then(|body| serde_json::from_str::<Draft>(&body).ok())
+        else {
+            return Ok(());
+        };
+        if let Some(found) = find(&self.fresh.connection, &self.fresh.say(), id)? {
+            draft.after = found.summary.head;
+            self.fresh.keep_draft(id, &draft)?;
+        }
         Ok(())
     }
 

@@ -186,7 +186,8 @@ pub(super) fn catch_up(
         .map(i64::cast_unsigned)
         .map_err(say.of("cannot search"))?;
     let reached = index.reached(SOURCE)?;
-    if !is_ours(connection, reached).map_err(say.of("cannot search"))? {
+    // An index that is ahead followed a log that was put back from a copy since.
+    if reached.upto > newest || !is_ours(connection, reached).map_err(say.of("cannot search"))? {
         index.clear()?;
     } else if reached.upto >= newest {
         return Ok(());
