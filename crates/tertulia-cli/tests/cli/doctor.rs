@@ -234,3 +234,44 @@ fn a_damaged_session_is_not_copied_as_if_it_were_sound() {
         assert_eq!(listing["sessions"].as_array().unwrap().len(), 1);
     });
 }
+
+/// A row of the list that is gone is found again through the log.
+#[test]
+fn a_session_without_its_row_is_brought_back() {
+    let home = Home::new();
+    home.say("echo precious");
+    home.say("echo other");
+    let gone = home.show("@~1")["id"].as_str().unwrap().to_owned();
+    let short = gone.replace('-', "").to_uppercase();
+    let database = rusqlite::Connection::open(home.database()).unwrap();
+    database
+        .execute("DELETE FROM session WHERE hex(id) = ?1", [&short])
+        .unwrap();
+    drop(database);
+    home.run(&["doctor"]).code(5);
+    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor"]).ok();
+    assert_eq!(home.said(&gone), ["echo precious", "precious"]);
+}
+
+/// An index that followed a log which was put back from a copy since is made anew.
+#[test]
+fn search_follows_a_store_that_was_put_back() {
+    let home = Home::new();
+    home.say("echo alpha");
+    let copy = std::fs::read(home.database()).unwrap();
+    for word in ["beta", "gamma", "delta"] {
+        home.say(&format!("echo {word}"));
+    }
+    home.run(&["search", "delta"]).ok();
+    std::fs::write(home.database(), copy).unwrap();
+    home.say("echo zeppelin");
+    assert_eq!(
+        home.run(&["search", "zeppelin", "--json"]).ok().json()["total"],
+        2
+    );
+    assert_eq!(
+        home.run(&["search", "beta", "--json"]).ok().json()["total"],
+        0
+    );
+}

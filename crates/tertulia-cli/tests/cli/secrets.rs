@@ -141,3 +141,21 @@ fn a_password_in_the_address_of_a_repository_is_not_kept() {
         assert_eq!(holders(home, "hunter2pass"), Vec::<String>::new());
     });
 }
+
+/// Replacing secrets makes a text longer; that is no reason to lose it.
+#[test]
+fn a_long_answer_full_of_secrets_is_kept() {
+    both(|home| {
+        home.script_agent("leaky", "yes 'http://a:b@c.de/' | head -c 900000");
+        home.run(&["chat", "--agent", "leaky", "-p", "speak"]).ok();
+        let shown = home.show("@");
+        let answer = shown["entries"].as_array().unwrap().last().unwrap();
+        assert!(
+            answer["content"]
+                .as_str()
+                .unwrap()
+                .contains("[redacted:url-password]")
+        );
+        assert_eq!(answer["interrupted"], false);
+    });
+}

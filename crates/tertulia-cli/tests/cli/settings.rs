@@ -258,3 +258,42 @@ fn a_data_folder_needs_no_home() {
     let prepared = home.prepare(&["list", "--data-dir", &data]).env("HOME", "");
     prepared.run().ok();
 }
+
+/// Or a line in somebody's project would move everybody's sessions to the trash.
+#[test]
+fn a_project_may_not_say_what_is_kept() {
+    let home = Home::new();
+    home.say("echo one");
+    project_settings(
+        &home,
+        "[retention]\nmax_age = \"0s\"\nmin_age = \"0s\"\ntrash = \"0s\"\n",
+    );
+    for _ in 0..3 {
+        home.run(&["chat", "-p", "echo more"])
+            .ok()
+            .notes("[retention]");
+    }
+    let sessions = home.run(&["list", "--json"]).ok().json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn retention_is_announced_before_it_is_followed() {
+    let home = Home::new();
+    home.say("echo one");
+    home.settings("[retention]\nmax_count = 1\nmin_age = \"0s\"\n");
+    home.run(&["chat", "-q", "-p", "echo two"])
+        .ok()
+        .notes("would move 1");
+    let count = |home: &Home| {
+        home.run(&["list", "--json"]).ok().json()["sessions"]
+            .as_array()
+            .unwrap()
+            .len()
+    };
+    assert_eq!(count(&home), 2);
+    home.run(&["chat", "-p", "echo three"]).ok();
+    assert_eq!(count(&home), 1);
+    home.run(&["undo"]).ok();
+    assert_eq!(count(&home), 3);
+}

@@ -160,3 +160,31 @@ fn a_signal_in_text_mode_ends_the_line_and_says_how_to_resume() {
     output.notes("Resume: tertulia --resume");
     assert!(agents_of(&home).is_empty());
 }
+
+/// Tidying up is not speaking: it must not cost an answer that was on the screen.
+#[test]
+fn a_half_written_answer_survives_tidying_up_and_forking() {
+    both(|home| {
+        home.script_agent("slow", SLOW);
+        let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
+        let id = talk.until("session.started")["session_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        talk.speaking_for(Duration::from_millis(1500));
+        home.run(&["tag", &id, "+during"]).ok();
+        talk.speaking_for(Duration::from_millis(1500));
+        talk.kill();
+        sweep(home);
+        home.run(&["rename", &id, "after the crash"]).ok();
+        let unfinished = messages(&home.show(&id)).pop().unwrap();
+        assert_eq!(unfinished["interrupted"], true);
+        home.run(&["-r", &id, "--fork", "--agent", "demo", "-p", "echo on"])
+            .ok();
+        let said = messages(&home.show(&id));
+        assert_eq!(said.last().unwrap(), &unfinished, "the original has it");
+        let fork = messages(&home.show("@"));
+        assert_eq!(fork[1], unfinished, "and the fork shares it");
+        home.run(&["doctor"]).ok();
+    });
+}

@@ -279,3 +279,30 @@ fn the_exit_codes_are_those_of_the_table() {
     home.prepare(&["chat"]).stdin(b"\xff").run().code(5);
     home.run(&["chat", "-p", "fail"]).code(6);
 }
+
+#[test]
+fn nothing_to_say_forks_and_renames_nothing() {
+    let home = Home::new();
+    home.say("echo one");
+    let before = home.run(&["list", "--json"]).ok().stdout;
+    home.run(&["-c", "--fork", "--name", "X", "-p"]).code(2);
+    assert_eq!(home.run(&["list", "--json"]).ok().stdout, before);
+}
+
+#[test]
+fn a_title_that_is_a_command_is_a_title() {
+    let home = Home::new();
+    home.say("echo one");
+    home.run(&["chat", "--name", "tag", "-c", "-p", "echo go on"])
+        .ok();
+    let sessions = home.run(&["list", "--json"]).ok().json();
+    assert_eq!(sessions["sessions"].as_array().unwrap().len(), 1);
+    assert_eq!(sessions["sessions"][0]["title"], "tag");
+}
+
+#[test]
+fn a_number_beyond_all_sessions_is_not_found() {
+    let home = Home::new();
+    home.say("echo one");
+    home.run(&["show", "@~18446744073709551615"]).code(3);
+}

@@ -32,10 +32,22 @@ impl Session {
         self.log.last().map_or(Head::START, Entry::head)
     }
 
-    /// The draft, if it still answers the end of the log.
+    /// The draft, if nobody has spoken since the place that it answers.
     pub fn valid_draft(&self) -> Option<Draft> {
-        let head = self.head();
-        self.draft.clone().filter(|draft| draft.after == head)
+        let draft = self.draft.clone()?;
+        let since = match self
+            .log
+            .iter()
+            .position(|entry| entry.head() == draft.after)
+        {
+            Some(at) => &self.log[at + 1..],
+            None if draft.after == Head::START => &self.log[..],
+            None => return None,
+        };
+        since
+            .iter()
+            .all(|entry| entry.body.is_tidying())
+            .then_some(draft)
     }
 }
 

@@ -188,8 +188,10 @@ impl Play {
         if !session.alive {
             return absent(answer, session);
         }
+        if entries.iter().any(|entry| !entry.body.is_tidying()) {
+            session.draft = None;
+        }
         session.log.extend(entries);
-        session.draft = None;
         same("the head", &answered(answer)?, &session.head())
     }
 
