@@ -23,7 +23,7 @@ pub(super) const PAGE_SIZE: u32 = 1024;
 
 /// The log before the log is written back into the database every so many pages. Seldom enough to
 /// stay out of the way of a turn, often enough that opening after a crash stays quick.
-const CHECKPOINT_PAGES: u32 = 4000;
+const CHECKPOINT_PAGES: u32 = 8000;
 
 /// How long to wait for a program that does not queue with us.
 const PATIENCE: Duration = Duration::from_secs(10);
