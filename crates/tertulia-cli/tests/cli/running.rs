@@ -83,6 +83,12 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        let child = self.child.as_mut().unwrap();
+        child.try_wait().unwrap().is_some()
+    }
+
     /// Ends it without any warning.
     pub fn kill(mut self) {
         let mut child = self.child.take().unwrap();

@@ -188,3 +188,32 @@ fn a_half_written_answer_survives_tidying_up_and_forking() {
         home.run(&["doctor"]).ok();
     });
 }
+
+/// An agent that does not end is given five seconds; whoever asks twice need not wait for them.
+#[test]
+fn a_second_signal_ends_at_once_and_leaves_no_agent_behind() {
+    let home = Home::new();
+    home.script_agent("stubborn", STUBBORN);
+    let mut talk = Running::start(&home, &["--agent", "stubborn", "-p", "speak"]);
+    talk.until("text");
+    assert!(!agents_of(&home).is_empty());
+    let asked = std::time::Instant::now();
+    // Two that arrive together are one, so it is asked until it has heard the second.
+    until("the talk has ended", || {
+        if !talk.has_ended() {
+            talk.signal(Signal::INT);
+        }
+        talk.has_ended().then_some(())
+    });
+    talk.end().code(130);
+    assert!(
+        asked.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        asked.elapsed()
+    );
+    until("the agent's processes are gone", || {
+        agents_of(&home).is_empty().then_some(())
+    });
+    home.run(&["-c", "--agent", "demo", "-p", "echo on"]).ok();
+    home.run(&["doctor"]).ok();
+}

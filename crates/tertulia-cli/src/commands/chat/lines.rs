@@ -220,16 +220,7 @@ async fn turn(talk: &mut Talk, words: String, signals: &mut Signals, ui: &mut Ui
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui);
-    let end = {
-        let turn = talk.turn(words, &mut output, &cancel);
-        tokio::pin!(turn);
-        loop {
-            tokio::select! {
-                end = &mut turn => break end,
-                () = signals.next() => {}
-            }
-        }
-    };
+    let end = signals.during(talk.turn(words, &mut output, &cancel)).await;
     let refused = output.finish(talk.recorder().id(), &end);
     if let Some(refused) = refused {
         refused.report(ui);

@@ -353,16 +353,7 @@ async fn one_turn(
     let mut output = Output::new(format, ui);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
-    let end = {
-        let turn = talk.turn(words, &mut output, &cancel);
-        tokio::pin!(turn);
-        loop {
-            tokio::select! {
-                end = &mut turn => break end,
-                () = signals.next() => {}
-            }
-        }
-    };
+    let end = signals.during(talk.turn(words, &mut output, &cancel)).await;
     let refused = output.finish(talk.recorder().id(), &end);
     let left_unsaved = unsaved::offer(&talk, kept, ui).await;
     if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {

@@ -18,6 +18,7 @@ pub struct Signals {
     terminate: Signal,
     hang_up: Signal,
     caught: Option<u8>,
+    insists: bool,
 }
 
 impl Signals {
@@ -34,6 +35,7 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             hang_up: listen(SignalKind::hangup())?,
             caught: None,
+            insists: false,
         })
     }
 
@@ -44,12 +46,27 @@ impl Signals {
             _ = self.terminate.recv() => TERMINATE,
             _ = self.hang_up.recv() => HANG_UP,
         };
-        if self.caught.is_some() {
-            // Whoever asks twice does not want to wait for anything.
-            std::process::exit(i32::from(ErrorKind::Interrupted(number).exit_code()));
-        }
+        self.insists = self.caught.is_some();
         self.caught = Some(number);
         self.cancel.cancel();
+    }
+
+    /// Waits for a turn to end. Whoever asks twice does not want to wait for anything: then the turn is
+    /// dropped, which ends the agent, and the program is left; what was on screen is in the draft.
+    pub async fn during<T>(&mut self, turn: impl Future<Output = T>) -> T {
+        let code = {
+            tokio::pin!(turn);
+            loop {
+                tokio::select! {
+                    end = &mut turn => return end,
+                    () = self.next() => {}
+                }
+                if let Some(signal) = self.caught.filter(|_| self.insists) {
+                    break ErrorKind::Interrupted(signal).exit_code();
+                }
+            }
+        };
+        std::process::exit(i32::from(code))
     }
 
     /// The one that arrived, if any did.
