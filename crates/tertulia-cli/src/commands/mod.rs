@@ -65,9 +65,9 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
     }
 }
 
-/// A single word without a flag is more likely a command with a typing error than something to say.
+/// A bare word, alone or before others, is more likely a command with a typing error than something to say.
 fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
-    let [word] = chat.prompt.as_slice() else {
+    let Some(word) = chat.prompt.first() else {
         return Ok(());
     };
     if chat.print || chat.names_a_session() || word.contains(char::is_whitespace) {
@@ -84,7 +84,10 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
     {
         error = error.hint(format!("did you mean `tertulia {near}`?"));
     }
-    Err(error.hint(format!("to say it: tertulia chat {word}")))
+    Err(error.hint(format!(
+        "to say it: tertulia chat {}",
+        chat.prompt.join(" ")
+    )))
 }
 
 /// Whether one typing error (or two in a long word) turns one into the other.

@@ -306,3 +306,13 @@ fn a_number_beyond_all_sessions_is_not_found() {
     home.say("echo one");
     home.run(&["show", "@~18446744073709551615"]).code(3);
 }
+
+#[test]
+fn a_mistyped_command_with_words_starts_no_talk() {
+    let home = Home::new();
+    home.run(&["serch", "parser", "bug"])
+        .code(2)
+        .notes("tertulia search")
+        .notes("tertulia chat serch parser bug");
+    assert!(!home.database().exists());
+}
