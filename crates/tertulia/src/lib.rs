@@ -7,11 +7,13 @@
 //! ```
 //!
 //! Deciding is pure and lives in [`id`], [`entry`], [`session`], [`query`], [`words`], [`formats`],
-//! [`redact`] and [`conversation`]; doing (disk, processes) lives in [`agent`], [`store`] and
+//! [`redact`], [`approval`] and [`conversation`]; doing (disk, network, processes) lives in [`agent`],
+//! [`tool`], [`store`] and
 //! [`conversation::run`]. The library knows no terminal, no environment, no home directory and no
 //! clock: whoever embeds it passes these in as values.
 
 pub mod agent;
+pub mod approval;
 pub mod conversation;
 pub mod entry;
 pub mod formats;
@@ -23,4 +25,5 @@ pub mod query;
 pub mod session;
 pub mod stamp;
 pub mod store;
+pub mod tool;
 pub mod words;

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Limits, ProcessError, Program, Utf8Stream};
-use super::{Agent, AgentError, AgentEvent, FailureKind, Patience, Question, Readiness};
+use super::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
+    ToolSide,
+};
 
 /// How a program is run as an agent.
 #[derive(Clone)]
@@ -53,6 +55,10 @@ impl Agent for Command {
         self.model.as_deref()
     }
 
+    fn tools(&self) -> ToolSide {
+        ToolSide::Nobody
+    }
+
     async fn readiness(&self) -> Readiness {
         match &self.found {
             Some(path) => Readiness::Ready(Some(path.display().to_string())),
@@ -63,12 +69,11 @@ impl Agent for Command {
         }
     }
 
-    async fn answer(
-        &self,
-        question: &Question,
-        events: mpsc::Sender<AgentEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<(), AgentError> {
+    async fn models(&self) -> Result<Vec<String>, AgentError> {
+        Ok(self.model.iter().cloned().collect())
+    }
+
+    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
         let program = Program {
             command: self.command.clone(),
             args: self.args.clone(),
@@ -85,18 +90,17 @@ impl Agent for Command {
         };
         let prompt = prompt(self.system.as_deref(), question);
         let (chunks, received) = mpsc::channel(64);
-        let run = process::run(&program, prompt.as_bytes(), &limits, cancel, chunks);
-        let (finished, ()) = tokio::join!(run, hand_on(received, events));
+        let run = process::run(&program, prompt.as_bytes(), &limits, floor.cancel(), chunks);
+        let (finished, ()) = tokio::join!(run, hand_on(received, floor));
         match finished {
-            Ok(finished) if finished.status.success() => Ok(()),
-            Ok(finished) => Err(AgentError {
-                kind: FailureKind::Failed,
-                message: explain(
+            Ok(finished) if finished.status.success() => Ok(Outcome::Done),
+            Ok(finished) => Err(AgentError::new(
+                FailureKind::Failed,
+                explain(
                     &format!("{} ended with {}", self.command.display(), finished.status),
                     &finished.stderr_tail,
                 ),
-                hint: None,
-            }),
+            )),
             Err(error) => Err(self.sorted(error)),
         }
     }
@@ -153,21 +157,22 @@ impl Command {
             kind,
             message,
             hint,
+            retry_after: None,
         }
     }
 }
 
-async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, events: mpsc::Sender<AgentEvent>) {
+async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, floor: &Floor) {
     let mut decoder = Utf8Stream::default();
     while let Some(chunk) = received.recv().await {
         let text = decoder.push(&chunk);
-        if !text.is_empty() && events.send(AgentEvent::Text(text)).await.is_err() {
+        if !text.is_empty() && floor.say(AgentEvent::Text(text)).await.is_err() {
             return;
         }
     }
     let rest = decoder.finish();
     if !rest.is_empty() {
-        let _ = events.send(AgentEvent::Text(rest)).await;
+        let _ = floor.say(AgentEvent::Text(rest)).await;
     }
 }
 

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
-use super::{Agent, AgentError, AgentEvent, FailureKind, Question, Readiness};
+use super::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Question, Readiness, ToolSide,
+};
 use crate::entry::{Role, Usage};
 
 /// The model name that the demo reports.
@@ -40,33 +40,27 @@ impl Agent for Demo {
         Some(MODEL)
     }
 
+    fn tools(&self) -> ToolSide {
+        ToolSide::Ours
+    }
+
     async fn readiness(&self) -> Readiness {
         Readiness::Ready(Some("built in".into()))
     }
 
-    async fn answer(
-        &self,
-        question: &Question,
-        events: mpsc::Sender<AgentEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<(), AgentError> {
+    async fn models(&self) -> Result<Vec<String>, AgentError> {
+        Ok(vec![MODEL.to_owned()])
+    }
+
+    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
         let answer = reply(question)?;
         for word in answer.split_inclusive([' ', '\n']) {
-            if cancel.is_cancelled() {
-                return Err(AgentError::cancelled());
-            }
-            // Nobody listening means that nobody wants the rest.
-            if events
-                .send(AgentEvent::Text(word.to_owned()))
-                .await
-                .is_err()
-            {
-                return Err(AgentError::cancelled());
-            }
+            floor.check()?;
+            floor.say(AgentEvent::Text(word.to_owned())).await?;
             if !self.pace.is_zero() {
                 tokio::select! {
                     () = tokio::time::sleep(self.pace) => {}
-                    () = cancel.cancelled() => return Err(AgentError::cancelled()),
+                    () = floor.cancel().cancelled() => return Err(AgentError::cancelled()),
                 }
             }
         }
@@ -80,8 +74,8 @@ impl Agent for Demo {
             input,
             output: words(&answer),
         };
-        let _ = events.send(AgentEvent::Usage(usage)).await;
-        Ok(())
+        floor.say(AgentEvent::Usage(usage)).await?;
+        Ok(Outcome::Done)
     }
 }
 
@@ -103,11 +97,10 @@ fn reply(question: &Question) -> Result<String, AgentError> {
         return Ok(numbers.join(" "));
     }
     if lower == "fail" {
-        return Err(AgentError {
-            kind: FailureKind::Failed,
-            message: "the demo failed, as it was asked to".into(),
-            hint: Some("say anything else and it answers".into()),
-        });
+        return Err(
+            AgentError::new(FailureKind::Failed, "the demo failed, as it was asked to")
+                .hint("say anything else and it answers"),
+        );
     }
     if lower.contains("remember") || lower.contains("what did i say") {
         return Ok(memories(question));
@@ -170,20 +163,19 @@ mod tests {
         let messages = said
             .iter()
             .enumerate()
-            .map(|(at, content)| Utterance {
-                role: if at % 2 == 0 {
+            .map(|(at, content)| {
+                let role = if at % 2 == 0 {
                     Role::User
                 } else {
                     Role::Assistant
-                },
-                speaker: "x".into(),
-                content: (*content).to_owned(),
+                };
+                Utterance::plain(role, "x", *content)
             })
             .collect();
         Question {
             messages,
             total: said.len() as u64,
-            marker: String::new(),
+            ..Question::default()
         }
     }
 

@@ -3,15 +3,17 @@
 
 pub mod command;
 pub mod demo;
+mod floor;
 pub mod process;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
+use serde_json::Value;
 
-use crate::entry::{Role, Usage};
+use crate::approval::Approval;
+use crate::entry::{Role, ToolCall, Usage};
+pub use floor::{Floor, Listener, Permission};
 
 /// Something that answers.
 #[async_trait]
@@ -22,32 +24,62 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     /// The model that it uses, if it has one.
     fn model(&self) -> Option<&str>;
 
+    /// Who runs the tools that it uses.
+    fn tools(&self) -> ToolSide;
+
     /// Whether it could answer now, found out without asking it anything.
     async fn readiness(&self) -> Readiness;
 
-    /// Answers, streaming what it says. Returns when it is done, has failed, or was cancelled and
-    /// nothing of it is running any more.
-    async fn answer(
-        &self,
-        question: &Question,
-        events: mpsc::Sender<AgentEvent>,
-        cancel: &CancellationToken,
-    ) -> Result<(), AgentError>;
+    /// The models that it could use, where it can tell.
+    async fn models(&self) -> Result<Vec<String>, AgentError>;
+
+    /// Answers, streaming what it says. Returns when it is done, wants tools to be run, has failed,
+    /// or was cancelled and nothing of it is running any more.
+    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError>;
+}
+
+/// Who runs the tools that an agent uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolSide {
+    /// It asks for ours, and waits for what came out.
+    Ours,
+    /// It brings and runs its own, and tells what it does.
+    Its,
+    /// It uses none.
+    Nobody,
 }
 
 /// What an agent is asked: the talk so far, the last words last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Question {
-    /// The talk, oldest first. The last one is what is to be answered.
+    /// The talk, oldest first. The last one is what is to be answered. Every tool call in it is
+    /// followed by its result.
     pub messages: Vec<Utterance>,
     /// How many messages the whole talk has, where not all of them are given.
     pub total: u64,
     /// A name that no other question has: it marks the processes that belong to the answer.
     pub marker: String,
+    /// The tools that it may ask for.
+    pub tools: Vec<ToolSpec>,
+    /// What an agent that runs its own tools may do with them.
+    pub approval: Approval,
+    /// The session in which the agent itself remembers a part of this talk.
+    pub native: Option<NativeSession>,
+}
+
+/// An agent's own session, in its own store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeSession {
+    /// The id that the agent gave it.
+    pub id: String,
+    /// How many of [`Question::messages`] it has seen, counted from the oldest.
+    pub known: usize,
+    /// What its answers in this talk have cost so far, for those that only tell sums.
+    pub spent: Usage,
 }
 
 /// One message as an agent reads it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Utterance {
     /// In which role.
     pub role: Role,
@@ -55,6 +87,51 @@ pub struct Utterance {
     pub speaker: String,
     /// The words.
     pub content: String,
+    /// The tools that it calls.
+    pub calls: Vec<ToolCall>,
+    /// The call that it answers, in the role `tool`.
+    pub answers: Option<String>,
+    /// What the agent wants back together with its calls while the turn lasts. Never kept.
+    pub memo: Option<Value>,
+}
+
+impl Utterance {
+    /// A message that is nothing but words.
+    pub fn plain(role: Role, speaker: &str, content: impl Into<String>) -> Utterance {
+        Utterance {
+            role,
+            speaker: speaker.to_owned(),
+            content: content.into(),
+            calls: Vec::new(),
+            answers: None,
+            memo: None,
+        }
+    }
+}
+
+/// A tool as an agent is told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// How an answer ended that did not fail.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Everything is said.
+    Done,
+    /// These tools are to be run; then it goes on.
+    Calls {
+        /// The calls, in order.
+        calls: Vec<ToolCall>,
+        /// What it wants back with them, see [`Utterance::memo`].
+        memo: Option<Value>,
+    },
 }
 
 /// What happens while an agent answers.
@@ -64,8 +141,76 @@ pub enum AgentEvent {
     Text(String),
     /// More of what it thinks before it answers.
     Reasoning(String),
+    /// It began to use a tool of its own.
+    ToolStarted(ToolCall),
+    /// A tool of its own is done.
+    ToolCompleted {
+        /// Which call.
+        id: String,
+        /// What came out.
+        output: String,
+        /// Whether it did what it was asked to.
+        ok: bool,
+    },
+    /// What it means to do, the whole list each time.
+    Todos(Vec<Todo>),
     /// What the answer cost so far.
     Usage(Usage),
+    /// The id of its own session, so that it can be asked to remember.
+    Session(String),
+    /// It was refused or not reached, and is tried again.
+    Retrying(Retry),
+    /// Something that the person should know.
+    Remark(String),
+    /// Something that this version does not know, as it came.
+    Unknown(Value),
+}
+
+/// One thing that an agent means to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Todo {
+    /// What.
+    pub text: String,
+    /// How far it is.
+    pub state: TodoState,
+}
+
+/// How far a thing to do is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TodoState {
+    /// Not begun.
+    Pending,
+    /// Being done.
+    InProgress,
+    /// Done.
+    Completed,
+    /// Given up.
+    Cancelled,
+}
+
+impl TodoState {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TodoState::Pending => "pending",
+            TodoState::InProgress => "in_progress",
+            TodoState::Completed => "completed",
+            TodoState::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Another attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Which one, from 1.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub of: u32,
+    /// How long until then.
+    pub wait: Duration,
+    /// Why the last one failed.
+    pub reason: String,
 }
 
 /// Whether an agent could answer.
@@ -98,8 +243,18 @@ impl Default for Patience {
 /// What kind of failure: each is something that a person does differently about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// It is not there, or does not start.
+    /// It does not know who asks, or does not let them.
+    Auth,
+    /// Too much was asked of it for now.
+    RateLimit,
+    /// The talk is longer than it can read.
+    TooLong,
+    /// It is not there, does not start, or does not work at the moment.
     Unavailable,
+    /// It does not want to answer this.
+    Refused,
+    /// It answered something that cannot be understood.
+    Protocol,
     /// It took too long.
     Timeout,
     /// It ran and said that it failed.
@@ -112,7 +267,12 @@ impl FailureKind {
     /// Its name as it is written.
     pub const fn name(self) -> &'static str {
         match self {
+            FailureKind::Auth => "auth",
+            FailureKind::RateLimit => "rate_limit",
+            FailureKind::TooLong => "too_long",
             FailureKind::Unavailable => "unavailable",
+            FailureKind::Refused => "refused",
+            FailureKind::Protocol => "protocol",
             FailureKind::Timeout => "timeout",
             FailureKind::Failed => "failed",
             FailureKind::Cancelled => "cancelled",
@@ -130,15 +290,29 @@ pub struct AgentError {
     pub message: String,
     /// What to do about it, if that is known.
     pub hint: Option<String>,
+    /// When it may be tried again, where the agent said so.
+    pub retry_after: Option<Duration>,
 }
 
 impl AgentError {
+    /// A failure without a hint.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> AgentError {
+        AgentError {
+            kind,
+            message: message.into(),
+            hint: None,
+            retry_after: None,
+        }
+    }
+
+    /// The same with a hint.
+    pub fn hint(mut self, hint: impl Into<String>) -> AgentError {
+        self.hint = Some(hint.into());
+        self
+    }
+
     /// Somebody stopped it.
     pub fn cancelled() -> AgentError {
-        AgentError {
-            kind: FailureKind::Cancelled,
-            message: "the answer was stopped".into(),
-            hint: None,
-        }
+        AgentError::new(FailureKind::Cancelled, "the answer was stopped")
     }
 }

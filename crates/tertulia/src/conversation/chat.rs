@@ -154,11 +154,10 @@ impl Chat {
     fn close(&mut self, answer: Answer, result: Result<(), AgentError>) -> Vec<Effect> {
         let silent = answer.text.is_empty();
         let result = match result {
-            Ok(()) if silent => Err(AgentError {
-                kind: FailureKind::Failed,
-                message: format!("{} ended without an answer", self.agent.display_name),
-                hint: None,
-            }),
+            Ok(()) if silent => Err(AgentError::new(
+                FailureKind::Failed,
+                format!("{} ended without an answer", self.agent.display_name),
+            )),
             other => other,
         };
         let mut bodies = Vec::new();
@@ -235,7 +234,6 @@ pub fn human() -> Speaker {
 impl Answer {
     fn hear(&mut self, event: AgentEvent, at: Timestamp) {
         match event {
-            AgentEvent::Reasoning(_) => {}
             AgentEvent::Usage(usage) => self.usage = Some(usage),
             AgentEvent::Text(text) => {
                 self.unkept_since.get_or_insert(at);
@@ -250,6 +248,7 @@ impl Answer {
                 self.text.push_str(&text[..fits]);
                 self.cut += text.len() - fits;
             }
+            _ => {}
         }
     }
 }
@@ -366,11 +365,7 @@ mod tests {
 
     #[test]
     fn failure_and_cancel_keep_what_was_said() {
-        let failed = AgentError {
-            kind: FailureKind::Timeout,
-            message: "slow".into(),
-            hint: None,
-        };
+        let failed = AgentError::new(FailureKind::Timeout, "slow");
         let mut chat = asked();
         chat.step(text("half", 0));
         let effects = chat.step(Event::Ended(Err(failed.clone())));

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, Effect, Event, TurnEnd, human};
 use super::record::Recorder;
-use crate::agent::{Agent, AgentError, AgentEvent, Question, Utterance};
+use crate::agent::{Agent, AgentError, AgentEvent, Floor, Outcome, Question, Utterance};
 use crate::entry::{Body, Entry, Speaker, SpeakerKind};
 use crate::id::SessionId;
 use crate::session::{Damage, Status};
@@ -183,11 +182,11 @@ impl Talk {
         cancel: &CancellationToken,
     ) -> TurnEnd {
         // The agent of this turn gets the words as typed; the log gets them without secrets.
-        let asked = Utterance {
-            role: crate::entry::Role::User,
-            speaker: human().display_name,
-            content: words.clone(),
-        };
+        let asked = Utterance::plain(
+            crate::entry::Role::User,
+            &human().display_name,
+            words.clone(),
+        );
         let mut effects = VecDeque::from(self.chat.step(Event::Said(words)));
         while let Some(effect) = effects.pop_front() {
             match effect {
@@ -262,15 +261,19 @@ impl Talk {
     ) -> Vec<Effect> {
         let question = self.question(asked);
         let agent = self.agent.clone();
-        let (events, mut heard) = mpsc::channel(256);
-        let answer = agent.answer(&question, events, cancel);
+        let (floor, mut listener) = Floor::open(cancel);
+        let answer = async move {
+            let answer = agent.answer(&question, &floor).await;
+            drop(floor);
+            answer
+        };
         tokio::pin!(answer);
         let mut tick = tokio::time::interval(TICK);
-        let mut ended: Option<Result<(), AgentError>> = None;
+        let mut ended: Option<Result<Outcome, AgentError>> = None;
         loop {
             let event = tokio::select! {
                 biased;
-                event = heard.recv() => match event {
+                event = listener.events.recv() => match event {
                     Some(event) => {
                         door.show(TalkEvent::Heard(&event));
                         Event::Heard(event, self.recorder.sessions().stamp().now())
@@ -281,7 +284,7 @@ impl Talk {
                             Some(result) => result,
                             None => answer.as_mut().await,
                         };
-                        return self.chat.step(Event::Ended(result));
+                        return self.chat.step(Event::Ended(result.map(|_| ())));
                     }
                 },
                 result = answer.as_mut(), if ended.is_none() => {
@@ -320,6 +323,7 @@ impl Talk {
             total: total.max(messages.len() as u64),
             messages,
             marker,
+            ..Question::default()
         }
     }
 
@@ -344,9 +348,13 @@ impl Talk {
 
 fn utterance(message: &crate::entry::Message) -> Utterance {
     Utterance {
-        role: message.role,
-        speaker: message.speaker.display_name.clone(),
-        content: message.content.clone(),
+        calls: message.tool_calls.clone(),
+        answers: message.tool_call_id.clone(),
+        ..Utterance::plain(
+            message.role,
+            &message.speaker.display_name,
+            message.content.clone(),
+        )
     }
 }
 

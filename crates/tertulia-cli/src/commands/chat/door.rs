@@ -100,7 +100,7 @@ impl<'a> Output<'a> {
                 self.event(&json!({ "type": "reasoning", "text": text }));
             }
             (AgentEvent::Usage(usage), _) => self.usage = *usage,
-            (AgentEvent::Text(_) | AgentEvent::Reasoning(_), _) => {}
+            _ => {}
         }
     }
 

@@ -1,0 +1,93 @@
+//! What an agent that answers is given: where it speaks, whom it asks for leave, and how it hears
+//! that it shall stop.
+
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::{AgentError, AgentEvent};
+use crate::approval::{ToolRequest, Verdict};
+
+/// How many events may wait for the listener before the speaker has to.
+const ROOM: usize = 256;
+
+/// The floor, from the agent's side.
+#[derive(Clone, Debug)]
+pub struct Floor {
+    events: mpsc::Sender<AgentEvent>,
+    permissions: mpsc::Sender<Permission>,
+    cancel: CancellationToken,
+}
+
+/// The floor, from the listener's side.
+#[derive(Debug)]
+pub struct Listener {
+    /// What the agent says. It ends when the agent has let go of the floor.
+    pub events: mpsc::Receiver<AgentEvent>,
+    /// What the agent asks leave for.
+    pub permissions: mpsc::Receiver<Permission>,
+}
+
+/// A request for leave that waits for its answer. Dropped unanswered, it is a no.
+#[derive(Debug)]
+pub struct Permission {
+    /// What for.
+    pub request: ToolRequest,
+    answer: oneshot::Sender<Verdict>,
+}
+
+impl Permission {
+    /// Answers it.
+    pub fn settle(self, verdict: Verdict) {
+        // Nobody waits any more when the agent has ended meanwhile.
+        let _ = self.answer.send(verdict);
+    }
+}
+
+impl Floor {
+    /// A floor and its listener. The agent shall stop when `cancel` is cancelled.
+    pub fn open(cancel: &CancellationToken) -> (Floor, Listener) {
+        let (events, heard) = mpsc::channel(ROOM);
+        let (permissions, asked) = mpsc::channel(1);
+        let floor = Floor {
+            events,
+            permissions,
+            cancel: cancel.clone(),
+        };
+        let listener = Listener {
+            events: heard,
+            permissions: asked,
+        };
+        (floor, listener)
+    }
+
+    /// Says something. Nobody listening means that nobody wants the rest.
+    pub async fn say(&self, event: AgentEvent) -> Result<(), AgentError> {
+        self.events
+            .send(event)
+            .await
+            .map_err(|_| AgentError::cancelled())
+    }
+
+    /// Asks for leave to use a tool of its own.
+    pub async fn ask(&self, request: ToolRequest) -> Verdict {
+        let (answer, answered) = oneshot::channel();
+        let permission = Permission { request, answer };
+        if self.permissions.send(permission).await.is_err() {
+            return Verdict::No;
+        }
+        answered.await.unwrap_or(Verdict::No)
+    }
+
+    /// How it hears that it shall stop.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Whether it shall stop.
+    pub fn check(&self) -> Result<(), AgentError> {
+        if self.cancel.is_cancelled() {
+            return Err(AgentError::cancelled());
+        }
+        Ok(())
+    }
+}
