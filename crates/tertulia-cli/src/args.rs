@@ -7,6 +7,8 @@ use clap::{
     Args as ClapArgs, ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
 
+use tertulia::approval::Approval;
+
 use crate::commands;
 use crate::commands::chat::ChatArgs;
 
@@ -178,6 +180,30 @@ pub enum OutputFormat {
     Json,
     /// One JSON event per line as it happens
     StreamJson,
+}
+
+/// Which tools an agent may use unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ApproveMode {
+    /// What only looks runs at once, the rest is asked about
+    Ask,
+    /// What only looks runs at once, the rest is refused
+    Low,
+    /// Everything runs
+    All,
+    /// There are no tools
+    None,
+}
+
+impl From<ApproveMode> for Approval {
+    fn from(mode: ApproveMode) -> Approval {
+        match mode {
+            ApproveMode::Ask => Approval::Ask,
+            ApproveMode::Low => Approval::Low,
+            ApproveMode::All => Approval::All,
+            ApproveMode::None => Approval::None,
+        }
+    }
 }
 
 /// Which sessions, shared by the commands that list and search.

@@ -1,5 +1,8 @@
 //! Settings, resolved once into plain structs: flag > environment > project file > user file > default.
 
+mod agent;
+mod values;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +14,9 @@ use toml::{Table, Value};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
-use crate::{env, moment, project};
+use crate::{env, project};
+pub use agent::AgentSettings;
+use values::Reader;
 
 /// The settings file's name, in the user's folder and in a project's `.tertulia`.
 const FILE: &str = "config.toml";
@@ -101,51 +106,8 @@ pub enum StoreUrl {
     Memory,
 }
 
-/// One `[agents.NAME]`.
-#[derive(Clone, Debug)]
-pub struct AgentSettings {
-    /// How it is reached.
-    pub kind: String,
-    /// Its model.
-    pub model: Option<String>,
-    /// The program.
-    pub command: Option<PathBuf>,
-    /// The program's arguments.
-    pub args: Vec<String>,
-    /// What is added to the program's environment.
-    pub env: Vec<(String, String)>,
-    /// What precedes every prompt.
-    pub system: Option<String>,
-    /// How long an answer may take.
-    pub timeout: Option<Duration>,
-    /// How long it may be silent.
-    pub idle_timeout: Option<Duration>,
-    /// How long the demo rests after each word.
-    pub pace: Option<Duration>,
-    /// Who described it.
-    pub source: Source,
-}
-
 const TOP_KEYS: &[&str] = &["store", "redact", "agent", "agents", "retention"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
-const AGENT_KEYS: &[&str] = &[
-    "type",
-    "model",
-    "base_url",
-    "key_env",
-    "key_command",
-    "command",
-    "args",
-    "env",
-    "timeout",
-    "idle_timeout",
-    "retries",
-    "thinking",
-    "max_tokens",
-    "system",
-    "pace",
-];
-
 impl Settings {
     /// Reads flags, environment and files.
     pub fn resolve(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
@@ -247,9 +209,11 @@ impl Settings {
                     reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]")
                 );
             };
-            self.warn_unknown(file, &format!("agents.{name}."), agent, AGENT_KEYS);
-            self.agents
-                .insert(name.clone(), reader.agent(name, agent, source)?);
+            self.warn_unknown(file, &format!("agents.{name}."), agent, agent::KEYS);
+            self.agents.insert(
+                name.clone(),
+                AgentSettings::read(&reader, name, agent, source)?,
+            );
         }
         Ok(())
     }
@@ -349,128 +313,4 @@ fn quoted(text: &str) -> String {
 
 fn wrong(file: &Path, what: &str) -> CommandError {
     CommandError::new(ErrorKind::Usage, format!("{}: {what}", file.display()))
-}
-
-/// Reads values of the right type, and says which one is not.
-struct Reader<'a> {
-    file: &'a Path,
-}
-
-impl Reader<'_> {
-    fn expected(&self, key: &str, what: &str) -> CommandError {
-        wrong(self.file, &format!("'{key}' must be {what}"))
-    }
-
-    fn text(&self, table: &Table, key: &str) -> CommandResult<Option<String>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.expected(key, "a text in quotes")),
-        }
-    }
-
-    fn flag(&self, table: &Table, key: &str) -> CommandResult<Option<bool>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Boolean(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(self.expected(key, "true or false")),
-        }
-    }
-
-    fn table<'t>(&self, table: &'t Table, key: &str) -> CommandResult<Option<&'t Table>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Table(inner)) => Ok(Some(inner)),
-            Some(_) => Err(self.expected(key, "a table")),
-        }
-    }
-
-    fn texts(&self, table: &Table, key: &str) -> CommandResult<Vec<String>> {
-        match table.get(key) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(values)) => values
-                .iter()
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map(str::to_owned)
-                        .ok_or_else(|| self.expected(key, "a list of texts"))
-                })
-                .collect(),
-            Some(_) => Err(self.expected(key, "a list of texts")),
-        }
-    }
-
-    fn duration(
-        &self,
-        table: &Table,
-        key: &str,
-        unit: Duration,
-    ) -> CommandResult<Option<Duration>> {
-        let wrong = || self.expected(key, "a number, or a span such as \"30s\" or \"10m\"");
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Integer(number)) => {
-                let number = u32::try_from(*number).map_err(|_| wrong())?;
-                Ok(Some(unit * number))
-            }
-            Some(Value::String(text)) => {
-                let span = moment::span(text).map_err(|_| wrong())?;
-                Duration::try_from(span).map(Some).map_err(|_| wrong())
-            }
-            Some(_) => Err(wrong()),
-        }
-    }
-
-    fn retention(&self, table: &Table) -> CommandResult<Retention> {
-        let default = Retention::default();
-        let day = Duration::from_secs(86_400);
-        let span = |key: &str| -> CommandResult<Option<jiff::SignedDuration>> {
-            let wrong = || self.expected(key, "a span such as \"30d\"");
-            self.duration(table, key, day)?
-                .map(|duration| jiff::SignedDuration::try_from(duration).map_err(|_| wrong()))
-                .transpose()
-        };
-        let max_count = match table.get("max_count") {
-            None => None,
-            Some(Value::Integer(count)) => {
-                Some(usize::try_from(*count).map_err(|_| self.expected("max_count", "a number"))?)
-            }
-            Some(_) => return Err(self.expected("max_count", "a number")),
-        };
-        Ok(Retention {
-            max_age: span("max_age")?,
-            max_count,
-            min_age: span("min_age")?.unwrap_or(default.min_age),
-            trash: span("trash")?.unwrap_or(default.trash),
-        })
-    }
-
-    fn agent(&self, name: &str, table: &Table, source: Source) -> CommandResult<AgentSettings> {
-        let env = match self.table(table, "env")? {
-            None => Vec::new(),
-            Some(variables) => variables
-                .keys()
-                .map(|key| Ok((key.clone(), self.text(variables, key)?.unwrap_or_default())))
-                .collect::<CommandResult<_>>()?,
-        };
-        let command = self.text(table, "command")?.map(PathBuf::from);
-        let kind = match self.text(table, "type")? {
-            Some(kind) => kind,
-            None if command.is_some() => "command".to_owned(),
-            None => name.to_owned(),
-        };
-        Ok(AgentSettings {
-            kind,
-            model: self.text(table, "model")?,
-            command,
-            args: self.texts(table, "args")?,
-            env,
-            system: self.text(table, "system")?,
-            timeout: self.duration(table, "timeout", Duration::from_secs(1))?,
-            idle_timeout: self.duration(table, "idle_timeout", Duration::from_secs(1))?,
-            pace: self.duration(table, "pace", Duration::from_millis(1))?,
-            source,
-        })
-    }
 }

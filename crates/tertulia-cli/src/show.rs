@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use tertulia::conversation::run::Notice;
-use tertulia::entry::{Body, Entry, Message, SpeakerKind};
+use serde_json::{Value, json};
+use tertulia::agent::{AgentEvent, TodoState};
+use tertulia::approval::ToolRequest;
+use tertulia::conversation::door::Notice;
+use tertulia::entry::{Body, Entry, Message, SpeakerKind, ToolCall};
 use tertulia::session::Damage;
 
 use crate::moment::clock;
-use crate::ui::{AGENT, BOLD, DIM, HUMAN, Ui, harmless};
+use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
 
 /// A message as it stands in a transcript.
 pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> String {
@@ -78,6 +81,16 @@ pub fn entry_line(entry: &Entry) -> String {
             "{} failed ({}): {}",
             failed.agent, failed.kind, failed.message
         ),
+        Body::Linked(linked) => {
+            format!(
+                "{} remembers this in its session {}",
+                linked.agent, linked.native
+            )
+        }
+        Body::Compacted(compacted) => format!(
+            "summed up to entry {} by {}: {}",
+            compacted.upto, compacted.agent, compacted.summary
+        ),
         Body::Lost(lost) => format!("an entry is lost: {}", lost.reason),
         Body::Repaired(repaired) => {
             format!(
@@ -89,6 +102,112 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)
+}
+
+/// What an agent says or does as an event of a stream, if it has a place there.
+pub fn event_object(event: &AgentEvent) -> Option<Value> {
+    Some(match event {
+        AgentEvent::Text(text) => json!({ "type": "text", "text": text }),
+        AgentEvent::Reasoning(text) => json!({ "type": "reasoning", "text": text }),
+        AgentEvent::ToolStarted(call) => json!({
+            "type": "tool.started", "id": call.id, "name": call.name, "arguments": call.arguments,
+        }),
+        AgentEvent::ToolCompleted { id, output, ok } => json!({
+            "type": "tool.completed", "id": id, "ok": ok, "output": output,
+        }),
+        AgentEvent::Todos(todos) => {
+            let items: Vec<Value> = todos
+                .iter()
+                .map(|todo| json!({ "text": todo.text, "state": todo.state.name() }))
+                .collect();
+            json!({ "type": "todo_list", "items": items })
+        }
+        AgentEvent::Retrying(retry) => json!({
+            "type": "retry",
+            "attempt": retry.attempt,
+            "of": retry.of,
+            "wait_ms": u64::try_from(retry.wait.as_millis()).unwrap_or(u64::MAX),
+            "reason": retry.reason,
+        }),
+        AgentEvent::Remark(text) => json!({ "type": "remark", "text": text }),
+        AgentEvent::Unknown(value) => json!({ "type": "agent.event", "event": value }),
+        AgentEvent::Usage(_) | AgentEvent::Session(_) => return None,
+    })
+}
+
+/// What an agent does, in words.
+pub fn event_words(event: &AgentEvent) -> Option<String> {
+    Some(match event {
+        AgentEvent::ToolStarted(call) => format!("→ {}", call_line(call)),
+        AgentEvent::ToolCompleted { output, ok, .. } => {
+            let mark = if *ok { "✓" } else { "✗" };
+            let first = output.lines().find(|line| !line.trim().is_empty());
+            let more = output.lines().count().saturating_sub(1);
+            let more = if more > 0 {
+                format!(" (and {more} more lines)")
+            } else {
+                String::new()
+            };
+            format!("  {mark} {}{more}", fit(first.unwrap_or("nothing"), 100))
+        }
+        AgentEvent::Todos(todos) => {
+            let lines: Vec<String> = todos
+                .iter()
+                .map(|todo| {
+                    let mark = match todo.state {
+                        TodoState::Pending => "☐",
+                        TodoState::InProgress => "▸",
+                        TodoState::Completed => "☑",
+                        TodoState::Cancelled => "☒",
+                    };
+                    format!("{mark} {}", fit(&todo.text, 100))
+                })
+                .collect();
+            lines.join("\n")
+        }
+        AgentEvent::Retrying(retry) => format!(
+            "{}; trying again in {:.1} s ({} of {})",
+            retry.reason,
+            retry.wait.as_secs_f32(),
+            retry.attempt,
+            retry.of
+        ),
+        AgentEvent::Remark(text) => text.clone(),
+        AgentEvent::Session(id) => format!("its own session is {id}"),
+        AgentEvent::Unknown(value) => format!("unknown event: {}", fit(&value.to_string(), 200)),
+        AgentEvent::Text(_) | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => return None,
+    })
+}
+
+/// A call on one line: its name, and what it is given without the ceremony of JSON.
+fn call_line(call: &ToolCall) -> String {
+    let values: Vec<String> = match &call.arguments {
+        Value::Object(fields) => fields
+            .values()
+            .map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            })
+            .collect(),
+        Value::Null => Vec::new(),
+        other => vec![other.to_string()],
+    };
+    fit(&format!("{} {}", call.name, values.join(" ")), 120)
+}
+
+/// What a person is asked about.
+pub fn request(ui: &Ui, request: &ToolRequest) -> String {
+    let head = format!("{} ({} risk)", request.call.name, request.risk.name());
+    let mut text = ui.styled_words(BOLD, &harmless(&head));
+    for line in harmless(&request.preview).lines() {
+        let line = match line.as_bytes().first() {
+            Some(b'+') => ui.styled_words(ADDED, line),
+            Some(b'-') => ui.styled_words(REMOVED, line),
+            _ => line.to_owned(),
+        };
+        text.push_str(&format!("\n  {line}"));
+    }
+    text
 }
 
 /// What is damaged, one line each.
@@ -124,6 +243,22 @@ pub fn notice(notice: &Notice) -> (bool, String) {
         Notice::Unanswered => (
             false,
             "the last words were not answered: the program ended before".to_owned(),
+        ),
+        Notice::ClosedCalls(count) => (
+            false,
+            format!("{count} tool calls had not come back and are closed as interrupted"),
+        ),
+        Notice::Compacting { messages } => (
+            false,
+            format!("summing up the {messages} oldest messages, so that the rest fits"),
+        ),
+        Notice::Compacted => (
+            false,
+            "summed up; the log keeps everything that was said".to_owned(),
+        ),
+        Notice::NotCompacted(error) => (
+            true,
+            format!("the older part could not be summed up: {error}"),
         ),
         Notice::OtherModel { recorded, now } => (
             true,

@@ -22,6 +22,10 @@ pub const HUMAN: Style = AnsiColor::Cyan.on_default().bold();
 pub const AGENT: Style = AnsiColor::Green.on_default().bold();
 /// What was found.
 pub const FOUND: Style = AnsiColor::Yellow.on_default().bold();
+/// What a change adds.
+pub const ADDED: Style = AnsiColor::Green.on_default();
+/// What a change takes away.
+pub const REMOVED: Style = AnsiColor::Red.on_default();
 const WARNING: Style = AnsiColor::Yellow.on_default();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
@@ -181,10 +185,26 @@ impl Ui {
         }
     }
 
+    /// Words that a person has to answer, also under `--json`: silence would look like a hang.
+    pub fn ask(&mut self, text: &str) {
+        self.say(text);
+    }
+
+    /// The beginning of a line that the person ends.
+    pub fn prompt(&mut self, text: &str) {
+        let mut err = io::stderr().lock();
+        // There is nobody to ask if stderr is gone.
+        let _ = write!(err, "{text}").and_then(|()| err.flush());
+    }
+
+    /// Text in a style, for stderr.
+    pub fn styled_words(&self, style: Style, text: &str) -> String {
+        self.styled_err(style, text)
+    }
+
     /// Asks for a yes. Anything else is a no.
     pub fn confirm(&mut self, question: &str) -> bool {
-        let _ = write!(io::stderr().lock(), "{question} [y/N] ");
-        let _ = io::stderr().flush();
+        self.prompt(&format!("{question} [y/N] "));
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).is_ok()
             && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())

@@ -55,10 +55,7 @@ pub fn human(content: &str) -> Body {
 /// Something that an agent said, with what it cost.
 pub fn ai(name: &str, content: &str) -> Body {
     Body::Message(Message {
-        usage: Some(Usage {
-            input: 7,
-            output: 5,
-        }),
+        usage: Some(Usage::told(7, 5)),
         model: Some(format!("{name}-1")),
         ..message(name, SpeakerKind::Ai, Role::Assistant, content)
     })

@@ -19,8 +19,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Created, Failed, Forked, Kind, Lost, Message, Origin, Relation, Renamed, Repaired, Role,
-    Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Usage,
+    Body, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Message, Origin, Relation,
+    Renamed, Repaired, Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Usage,
 };
 
 use crate::id::{EntryId, Seq};

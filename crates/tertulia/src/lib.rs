@@ -25,5 +25,6 @@ pub mod query;
 pub mod session;
 pub mod stamp;
 pub mod store;
+pub mod tokens;
 pub mod tool;
 pub mod words;

@@ -57,6 +57,12 @@ pub struct Summary {
     /// The model of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The sessions in which agents themselves remember this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub natives: Vec<Native>,
+    /// The last entry that the newest summary for agents stands for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Seq>,
     /// What it continues, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -72,6 +78,17 @@ pub struct Summary {
     pub bytes: u64,
     /// The end of its log.
     pub head: Head,
+}
+
+/// An agent's own session, in its own store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Native {
+    /// The agent.
+    pub agent: String,
+    /// The id that it gave its session.
+    pub id: String,
+    /// What its answers have cost since.
+    pub spent: Usage,
 }
 
 /// The session that a fork continues.
@@ -148,6 +165,8 @@ impl Summary {
             tokens: Usage::default(),
             agents: Vec::new(),
             model: None,
+            natives: Vec::new(),
+            compacted: None,
             parent: None,
             status: Status::Paused,
             trashed_at: None,
@@ -187,6 +206,18 @@ impl Summary {
             Body::Failed(_) => {
                 self.status = Status::Paused;
                 self.updated_at = self.updated_at.max(entry.at);
+            }
+            Body::Linked(linked) => {
+                self.natives.retain(|native| native.agent != linked.agent);
+                self.natives.push(Native {
+                    agent: linked.agent.clone(),
+                    id: linked.native.clone(),
+                    spent: Usage::default(),
+                });
+            }
+            Body::Compacted(compacted) => {
+                self.compacted = Some(compacted.upto);
+                self.tokens = self.tokens.plus(compacted.usage.unwrap_or_default());
             }
             Body::Renamed(renamed) => {
                 let before = Before::Title(self.title.replace(renamed.title.clone()), self.titled);
@@ -243,6 +274,8 @@ impl Summary {
         // What was done to the original is the original's to take back, and its trash is not ours.
         self.changes.clear();
         self.trashed_at = None;
+        // Two talks in one session of an agent would each hear the other.
+        self.natives.clear();
     }
 
     fn hear(&mut self, at: Timestamp, message: &Message) {
@@ -252,13 +285,22 @@ impl Summary {
             self.title = title_from(&message.content);
         }
         if let Some(usage) = message.usage {
-            self.tokens.input += usage.input;
-            self.tokens.output += usage.output;
+            self.tokens = self.tokens.plus(usage);
+            for native in &mut self.natives {
+                if native.agent == message.speaker.name {
+                    native.spent = native.spent.plus(usage);
+                }
+            }
         }
         match message.speaker.kind {
             SpeakerKind::Human => self.status = Status::Active,
             SpeakerKind::Ai => {
-                self.status = Status::Paused;
+                // Whoever has called for tools is not done.
+                self.status = if message.tool_calls.is_empty() {
+                    Status::Paused
+                } else {
+                    Status::Active
+                };
                 if !self.agents.contains(&message.speaker.name) {
                     self.agents.push(message.speaker.name.clone());
                 }

@@ -30,7 +30,7 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let settings = open::settings(global, ui)?;
     let names = match &args.name {
         Some(name) => {
-            agents::named(&settings, name)?;
+            agents::named(&settings, name, None)?;
             vec![name.clone()]
         }
         None => agents::names(&settings),
@@ -39,7 +39,7 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let mut objects = Vec::new();
     for name in names {
         let kind = agents::kind(&settings, &name).to_owned();
-        let (model, readiness) = match agents::named(&settings, &name) {
+        let (model, readiness) = match agents::named(&settings, &name, None) {
             Ok(agent) => (
                 agent.model().map(str::to_owned),
                 pollster::block_on(agent.readiness()),

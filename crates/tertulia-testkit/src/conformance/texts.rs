@@ -120,10 +120,7 @@ pub fn every_field(store: &dyn Store) {
             arguments: json!({"z": 1.50, "a": [null, true, {"m": -0.0, "b": 1e300}]}),
         }],
         tool_call_id: Some("other".into()),
-        usage: Some(Usage {
-            input: u64::from(u32::MAX) + 1,
-            output: 0,
-        }),
+        usage: Some(Usage::told(u64::from(u32::MAX) + 1, 0)),
         model: Some("claude-9".into()),
         interrupted: true,
         ..message("x", SpeakerKind::Ai, Role::Assistant, "text")

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Question, Readiness, ToolSide,
 };
-use crate::entry::{Role, Usage};
+use crate::entry::{Role, ToolCall, Usage};
 
 /// The model name that the demo reports.
 const MODEL: &str = "demo-1";
@@ -53,6 +53,13 @@ impl Agent for Demo {
     }
 
     async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+        if let Some(call) = wanted_tool(question) {
+            floor
+                .say(AgentEvent::Text(format!("I use {}. ", call.name)))
+                .await?;
+            let calls = vec![call];
+            return Ok(Outcome::Calls { calls, memo: None });
+        }
         let answer = reply(question)?;
         for word in answer.split_inclusive([' ', '\n']) {
             floor.check()?;
@@ -70,21 +77,38 @@ impl Agent for Demo {
             .iter()
             .map(|message| words(&message.content))
             .sum();
-        let usage = Usage {
-            input,
-            output: words(&answer),
-        };
+        let usage = Usage::told(input, words(&answer));
         floor.say(AgentEvent::Usage(usage)).await?;
         Ok(Outcome::Done)
     }
 }
 
+/// `use shell {"command": "ls"}` asks for a tool, so that tools can be tried without a model.
+fn wanted_tool(question: &Question) -> Option<ToolCall> {
+    let last = question.messages.last()?;
+    let words = last.content.trim().strip_prefix("use ")?;
+    let (name, arguments) = words.split_once(' ').unwrap_or((words, "{}"));
+    let offered = question.tools.iter().any(|tool| tool.name == name);
+    if last.role != Role::User || !offered {
+        return None;
+    }
+    Some(ToolCall {
+        id: format!("demo-{}", question.total),
+        name: name.to_owned(),
+        arguments: serde_json::from_str(arguments).ok()?,
+    })
+}
+
 /// What the demo says: a pure function of the talk.
 fn reply(question: &Question) -> Result<String, AgentError> {
-    let said = question
-        .messages
-        .last()
-        .map_or("", |message| message.content.trim());
+    let last = question.messages.last();
+    if let Some(result) = last.filter(|message| message.role == Role::Tool) {
+        return Ok(format!("The tool said:\n\n{}", result.content));
+    }
+    let said = last.map_or("", |message| message.content.trim());
+    if said.starts_with("Summarise our conversation") {
+        return Ok(memories(question));
+    }
     let lower = said.to_lowercase();
     if let Some(text) = said.strip_prefix("echo ") {
         return Ok(text.to_owned());
@@ -109,7 +133,8 @@ fn reply(question: &Question) -> Result<String, AgentError> {
         return Ok(format!(
             "Hello! I am the demo agent: I live inside tertulia and need no key and no network.\n\n\
              Everything we say is on your disk before I answer. {}\n\n\
-             Try `count to 20`, `what did I say?`, or `echo` and some words. \
+             Try `count to 20`, `what did I say?`, `echo` and some words, or \
+             `use directory_list {{}}`. \
              `tertulia agents` shows who else could be here.",
             progress(question)
         ));
@@ -177,6 +202,28 @@ mod tests {
             total: said.len() as u64,
             ..Question::default()
         }
+    }
+
+    #[test]
+    fn tools_are_asked_for_and_their_results_told() {
+        let shell = super::super::ToolSpec {
+            name: "shell".into(),
+            description: String::new(),
+            parameters: serde_json::json!({}),
+        };
+        let mut asked = question(&[r#"use shell {"command": "ls"}"#]);
+        assert_eq!(wanted_tool(&asked), None);
+        asked.tools.push(shell);
+        let call = wanted_tool(&asked).unwrap();
+        assert_eq!(
+            (call.name.as_str(), call.arguments["command"].as_str()),
+            ("shell", Some("ls"))
+        );
+        asked
+            .messages
+            .push(Utterance::plain(Role::Tool, "shell", "a.txt"));
+        assert_eq!(wanted_tool(&asked), None);
+        assert_eq!(reply(&asked).unwrap(), "The tool said:\n\na.txt");
     }
 
     fn check(said: &[&str], expected: &str) {

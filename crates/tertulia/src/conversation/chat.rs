@@ -1,19 +1,34 @@
 //! One human and one agent, as a pure machine: an event comes in, effects go out as data.
 //!
 //! ```text
-//! Said → Save the words → Saved → Ask the agent → Heard … Heard → Ended → Save the answer → Saved → over
+//! Said → Save the words → Ask the agent → Heard … Heard → Ended → Save the answer → over
+//!                              ↑                            ↓ with calls
+//!                              └── Save each result ← Use ← Save the calls
 //! ```
 //!
-//! The order is the promise: words are durable before an agent sees them, an answer before anybody
-//! goes on.
+//! The order is the promise: words are durable before an agent sees them, a call before it is carried
+//! out, an answer before anybody goes on.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::agent::{AgentError, AgentEvent, FailureKind};
-use crate::entry::{Body, Failed, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, Usage};
+use crate::agent::{AgentError, AgentEvent, FailureKind, Outcome};
+use crate::entry::{
+    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall, Usage,
+};
 
 /// Text that has been on the screen for so long is kept, even if the answer is not finished.
 const KEEP_AFTER: SignedDuration = SignedDuration::from_millis(700);
+/// An agent that calls for tools so often in one turn is going round in circles.
+const ROUNDS: u32 = 200;
+/// What stands for a result that never came.
+pub const INTERRUPTED: &str = "[interrupted: the tool did not finish]";
+/// What stands for the result of a call that was not begun.
+const NOT_RUN: &str = "[interrupted: the tool was not run]";
 
 /// The machine.
 #[derive(Debug)]
@@ -21,7 +36,11 @@ pub struct Chat {
     human: Speaker,
     agent: Speaker,
     model: Option<String>,
+    /// The agent's own session, as the log has it.
+    native: Option<String>,
     phase: Phase,
+    /// How often the agent has called for tools in this turn.
+    rounds: u32,
 }
 
 #[derive(Debug)]
@@ -32,6 +51,10 @@ enum Phase {
     Hearing,
     /// The agent is answering.
     Answering(Answer),
+    /// Calls, or the result of one, are being saved; these are still to be carried out.
+    Calling(VecDeque<ToolCall>),
+    /// A call is being carried out; these follow.
+    Using(VecDeque<ToolCall>),
     /// The answer is being saved.
     Closing(TurnEnd),
 }
@@ -44,6 +67,10 @@ struct Answer {
     usage: Option<Usage>,
     /// Since when there is text that no draft holds.
     unkept_since: Option<Timestamp>,
+    /// Calls of the agent's own tools that have not come back.
+    open: Vec<ToolCall>,
+    /// Whether it has done anything but speak.
+    acted: bool,
 }
 
 /// What happens to a talk.
@@ -60,7 +87,16 @@ pub enum Event {
     /// Time has passed.
     Tick(Timestamp),
     /// The agent has ended.
-    Ended(Result<(), AgentError>),
+    Ended(Result<Outcome, AgentError>, Timestamp),
+    /// A tool that was to be used has been, or may not be: this is what the agent is told.
+    Used {
+        /// Which call.
+        call: ToolCall,
+        /// What came of it.
+        output: String,
+    },
+    /// Somebody stopped the tool.
+    Stopped(ToolCall),
 }
 
 /// What is to be done.
@@ -70,6 +106,8 @@ pub enum Effect {
     Save(Vec<Body>),
     /// Ask the agent.
     Ask,
+    /// Use a tool, if that is allowed.
+    Use(ToolCall),
     /// Keep the half-written answer.
     KeepDraft(String),
     /// The human has the floor again.
@@ -96,8 +134,15 @@ impl Chat {
             human,
             agent,
             model,
+            native: None,
             phase: Phase::Idle,
+            rounds: 0,
         }
+    }
+
+    /// Takes in the agent's own session, as the log has it.
+    pub fn link(&mut self, native: Option<String>) {
+        self.native = native;
     }
 
     /// The speaker that answers.
@@ -110,31 +155,90 @@ impl Chat {
         match (std::mem::replace(&mut self.phase, Phase::Idle), event) {
             (Phase::Idle, Event::Said(words)) => {
                 self.phase = Phase::Hearing;
-                vec![Effect::Save(vec![self.message(
-                    &self.human,
-                    Role::User,
-                    words,
-                )])]
+                self.rounds = 0;
+                let message = plain(&self.human, Role::User, words);
+                vec![Effect::Save(vec![Body::Message(message)])]
             }
-            (Phase::Hearing, Event::Saved) => {
-                self.phase = Phase::Answering(Answer::default());
-                vec![Effect::Ask]
-            }
-            (Phase::Hearing | Phase::Closing(_), Event::Refused) => {
+            (Phase::Hearing, Event::Saved) => self.ask(),
+            (Phase::Hearing | Phase::Closing(_) | Phase::Calling(_), Event::Refused) => {
                 vec![Effect::TurnOver(TurnEnd::Refused)]
             }
-            (Phase::Answering(mut answer), Event::Heard(heard, at)) => {
-                answer.hear(heard, at);
-                self.keep(answer, at)
-            }
+            (Phase::Answering(answer), Event::Heard(heard, at)) => self.hear(answer, heard, at),
             (Phase::Answering(answer), Event::Tick(at)) => self.keep(answer, at),
-            (Phase::Answering(answer), Event::Ended(result)) => self.close(answer, result),
+            (Phase::Answering(answer), Event::Ended(Ok(Outcome::Calls { calls, .. }), at))
+                if !calls.is_empty() =>
+            {
+                self.call(answer, calls, at)
+            }
+            (Phase::Answering(answer), Event::Ended(result, at)) => self.close(answer, result, at),
+            (Phase::Calling(mut calls), Event::Saved) => match calls.pop_front() {
+                None => self.ask(),
+                Some(call) => {
+                    self.phase = Phase::Using(calls);
+                    vec![Effect::Use(call)]
+                }
+            },
+            (Phase::Using(calls), Event::Used { call, output }) => {
+                self.phase = Phase::Calling(calls);
+                vec![Effect::Save(vec![result_of(&call, &output, false)])]
+            }
+            (Phase::Using(calls), Event::Stopped(call)) => {
+                self.phase = Phase::Closing(TurnEnd::Cancelled);
+                let mut results = vec![result_of(&call, INTERRUPTED, true)];
+                results.extend(calls.iter().map(|call| result_of(call, NOT_RUN, true)));
+                vec![Effect::Save(results)]
+            }
             (Phase::Closing(end), Event::Saved) => vec![Effect::TurnOver(end)],
             (phase, _) => {
                 self.phase = phase;
                 Vec::new()
             }
         }
+    }
+
+    fn ask(&mut self) -> Vec<Effect> {
+        self.phase = Phase::Answering(Answer {
+            acted: self.rounds > 0,
+            ..Answer::default()
+        });
+        vec![Effect::Ask]
+    }
+
+    fn hear(&mut self, mut answer: Answer, heard: AgentEvent, at: Timestamp) -> Vec<Effect> {
+        let bodies = match heard {
+            AgentEvent::ToolStarted(call) => {
+                answer.acted = true;
+                answer.open.push(call.clone());
+                let text = answer.take_text();
+                vec![self.spoken(text, vec![call], None, false)]
+            }
+            AgentEvent::ToolCompleted { id, output, .. } => {
+                let started = answer.open.iter().position(|call| call.id == id);
+                // The result of a call that nobody made cannot be put anywhere.
+                started.map_or(Vec::new(), |at| {
+                    vec![result_of(&answer.open.remove(at), &output, false)]
+                })
+            }
+            AgentEvent::Session(native) if self.native.as_ref() != Some(&native) => {
+                self.native = Some(native.clone());
+                let agent = self.agent.name.clone();
+                vec![Body::Linked(Linked { agent, native })]
+            }
+            AgentEvent::Usage(usage) => {
+                answer.usage = Some(usage);
+                Vec::new()
+            }
+            AgentEvent::Text(text) => {
+                answer.write(&text, at);
+                Vec::new()
+            }
+            _ => Vec::new(),
+        };
+        let mut effects = self.keep(answer, at);
+        if !bodies.is_empty() {
+            effects.push(Effect::Save(bodies));
+        }
+        effects
     }
 
     fn keep(&mut self, mut answer: Answer, now: Timestamp) -> Vec<Effect> {
@@ -151,40 +255,57 @@ impl Chat {
         effects
     }
 
-    fn close(&mut self, answer: Answer, result: Result<(), AgentError>) -> Vec<Effect> {
+    fn call(&mut self, mut answer: Answer, calls: Vec<ToolCall>, at: Timestamp) -> Vec<Effect> {
+        self.rounds += 1;
+        if self.rounds > ROUNDS {
+            let error = AgentError::new(
+                FailureKind::Failed,
+                format!(
+                    "{} called for tools {ROUNDS} times without an answer",
+                    self.agent.display_name
+                ),
+            );
+            return self.close(answer, Err(error), at);
+        }
+        let text = answer.take_text();
+        let message = self.spoken(text, calls.clone(), answer.usage, false);
+        self.phase = Phase::Calling(calls.into());
+        vec![Effect::Save(vec![message])]
+    }
+
+    fn close(
+        &mut self,
+        mut answer: Answer,
+        result: Result<Outcome, AgentError>,
+        at: Timestamp,
+    ) -> Vec<Effect> {
         let silent = answer.text.is_empty();
         let result = match result {
-            Ok(()) if silent => Err(AgentError::new(
+            Ok(_) if silent && !answer.acted => Err(AgentError::new(
                 FailureKind::Failed,
                 format!("{} ended without an answer", self.agent.display_name),
             )),
             other => other,
         };
-        let mut bodies = Vec::new();
-        if !silent {
-            let mut message = Message {
-                usage: answer.usage,
-                model: self.model.clone(),
-                interrupted: result.is_err(),
-                ..plain(&self.agent, Role::Assistant, answer.text)
-            };
-            if answer.cut > 0 {
-                message
-                    .content
-                    .push_str(&format!("\n[cut here: {} more bytes]", answer.cut));
-            }
-            bodies.push(Body::Message(message));
+        let mut bodies: Vec<Body> = answer
+            .open
+            .drain(..)
+            .map(|call| result_of(&call, INTERRUPTED, true))
+            .collect();
+        if !silent || result.is_ok() {
+            let text = answer.take_text();
+            bodies.push(self.spoken(text, Vec::new(), answer.usage, result.is_err()));
         }
         let end = match result {
-            Ok(()) => TurnEnd::Answered,
+            Ok(_) => TurnEnd::Answered,
             Err(error) if error.kind == FailureKind::Cancelled => {
                 if silent {
-                    bodies.push(self.failure(&error));
+                    bodies.push(self.failure(&error, at));
                 }
                 TurnEnd::Cancelled
             }
             Err(error) => {
-                bodies.push(self.failure(&error));
+                bodies.push(self.failure(&error, at));
                 TurnEnd::Failed(error)
             }
         };
@@ -192,18 +313,49 @@ impl Chat {
         vec![Effect::Save(bodies)]
     }
 
-    fn failure(&self, error: &AgentError) -> Body {
+    fn spoken(
+        &self,
+        content: String,
+        tool_calls: Vec<ToolCall>,
+        usage: Option<Usage>,
+        interrupted: bool,
+    ) -> Body {
+        Body::Message(Message {
+            tool_calls,
+            usage,
+            model: self.model.clone(),
+            interrupted,
+            ..plain(&self.agent, Role::Assistant, content)
+        })
+    }
+
+    fn failure(&self, error: &AgentError, at: Timestamp) -> Body {
+        let retry_at = error
+            .retry_after
+            .and_then(|wait| SignedDuration::try_from(wait).ok())
+            .and_then(|wait| at.checked_add(wait).ok());
         Body::Failed(Failed {
             agent: self.agent.name.clone(),
             kind: error.kind.name().to_owned(),
             message: error.message.clone(),
-            retry_at: None,
+            retry_at,
         })
     }
+}
 
-    fn message(&self, speaker: &Speaker, role: Role, content: String) -> Body {
-        Body::Message(plain(speaker, role, content))
+/// A tool's result as a message.
+pub fn result_of(call: &ToolCall, output: &str, interrupted: bool) -> Body {
+    let mut text = String::new();
+    let cut = append_within_limit(&mut text, output);
+    if cut > 0 {
+        text.push_str(&cut_mark(cut));
     }
+    let tool = Speaker::plain(&call.name, SpeakerKind::Tool);
+    Body::Message(Message {
+        tool_call_id: Some(call.id.clone()),
+        interrupted,
+        ..plain(&tool, Role::Tool, text)
+    })
 }
 
 /// A message without anything but words.
@@ -232,238 +384,40 @@ pub fn human() -> Speaker {
 }
 
 impl Answer {
-    fn hear(&mut self, event: AgentEvent, at: Timestamp) {
-        match event {
-            AgentEvent::Usage(usage) => self.usage = Some(usage),
-            AgentEvent::Text(text) => {
-                self.unkept_since.get_or_insert(at);
-                // Text has no NUL; some programs print one all the same.
-                let text = text.replace('\0', "\u{fffd}");
-                let room = (MESSAGE_LIMIT - 100).saturating_sub(self.text.len());
-                let fits = if self.cut > 0 {
-                    0
-                } else {
-                    floor_char_boundary(&text, room)
-                };
-                self.text.push_str(&text[..fits]);
-                self.cut += text.len() - fits;
-            }
-            _ => {}
+    fn write(&mut self, text: &str, at: Timestamp) {
+        self.unkept_since.get_or_insert(at);
+        if self.cut > 0 {
+            self.cut += text.len();
+        } else {
+            self.cut = append_within_limit(&mut self.text, text);
         }
+    }
+
+    /// What was said since the last message, with a mark where it was cut.
+    fn take_text(&mut self) -> String {
+        let mut text = std::mem::take(&mut self.text);
+        let cut = std::mem::take(&mut self.cut);
+        self.unkept_since = None;
+        if cut > 0 {
+            text.push_str(&cut_mark(cut));
+        }
+        text
     }
 }
 
-fn floor_char_boundary(text: &str, mut at: usize) -> usize {
-    at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
+fn cut_mark(bytes: usize) -> String {
+    format!("\n[cut here: {bytes} more bytes]")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn chat() -> Chat {
-        Chat::new(
-            human(),
-            Speaker::plain("demo", SpeakerKind::Ai),
-            Some("m".into()),
-        )
+/// Appends what a message has room for. How many bytes it had not.
+fn append_within_limit(text: &mut String, more: &str) -> usize {
+    // Text has no NUL; some programs print one all the same.
+    let more = more.replace('\0', "\u{fffd}");
+    let room = (MESSAGE_LIMIT - 100).saturating_sub(text.len());
+    let mut fits = room.min(more.len());
+    while !more.is_char_boundary(fits) {
+        fits -= 1;
     }
-
-    fn at(millis: i64) -> Timestamp {
-        Timestamp::from_millisecond(millis).unwrap()
-    }
-
-    fn text(words: &str, millis: i64) -> Event {
-        Event::Heard(AgentEvent::Text(words.into()), at(millis))
-    }
-
-    fn asked() -> Chat {
-        let mut chat = chat();
-        chat.step(Event::Said("hello".into()));
-        assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
-        chat
-    }
-
-    fn saved(effects: &[Effect]) -> Vec<&Body> {
-        effects
-            .iter()
-            .flat_map(|effect| match effect {
-                Effect::Save(bodies) => bodies.iter().collect(),
-                _ => Vec::new(),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn words_are_saved_before_the_agent_is_asked() {
-        let mut chat = chat();
-        let effects = chat.step(Event::Said("  hello\n".into()));
-        let [Body::Message(message)] = saved(&effects)[..] else {
-            panic!("{effects:?}")
-        };
-        assert_eq!(
-            (message.content.as_str(), message.role),
-            ("  hello\n", Role::User)
-        );
-        assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
-    }
-
-    #[test]
-    fn the_answer_is_saved_before_the_turn_is_over() {
-        let mut chat = asked();
-        assert_eq!(chat.step(text("good ", 0)), []);
-        assert_eq!(chat.step(text("day", 10)), []);
-        chat.step(Event::Heard(
-            AgentEvent::Usage(Usage {
-                input: 1,
-                output: 2,
-            }),
-            at(11),
-        ));
-        let effects = chat.step(Event::Ended(Ok(())));
-        let [Body::Message(message)] = saved(&effects)[..] else {
-            panic!("{effects:?}")
-        };
-        assert_eq!(message.content, "good day");
-        assert_eq!(
-            (message.interrupted, message.usage),
-            (
-                false,
-                Some(Usage {
-                    input: 1,
-                    output: 2
-                })
-            )
-        );
-        assert_eq!(
-            chat.step(Event::Saved),
-            [Effect::TurnOver(TurnEnd::Answered)]
-        );
-    }
-
-    #[test]
-    fn what_was_seen_for_a_while_is_kept() {
-        let mut chat = asked();
-        assert_eq!(chat.step(text("a", 0)), []);
-        assert_eq!(chat.step(Event::Tick(at(600))), []);
-        assert_eq!(
-            chat.step(Event::Tick(at(800))),
-            [Effect::KeepDraft("a".into())]
-        );
-        assert_eq!(chat.step(Event::Tick(at(9000))), []);
-        assert_eq!(chat.step(text("b", 9100)), []);
-        assert_eq!(
-            chat.step(text("c", 9900)),
-            [Effect::KeepDraft("abc".into())]
-        );
-    }
-
-    #[test]
-    fn failure_and_cancel_keep_what_was_said() {
-        let failed = AgentError::new(FailureKind::Timeout, "slow");
-        let mut chat = asked();
-        chat.step(text("half", 0));
-        let effects = chat.step(Event::Ended(Err(failed.clone())));
-        let [Body::Message(message), Body::Failed(failure)] = saved(&effects)[..] else {
-            panic!("{effects:?}")
-        };
-        assert!(message.interrupted);
-        assert_eq!(
-            (failure.kind.as_str(), failure.message.as_str()),
-            ("timeout", "slow")
-        );
-        assert_eq!(
-            chat.step(Event::Saved),
-            [Effect::TurnOver(TurnEnd::Failed(failed))]
-        );
-
-        let mut chat = asked();
-        chat.step(text("half", 0));
-        let effects = chat.step(Event::Ended(Err(AgentError::cancelled())));
-        assert!(matches!(saved(&effects)[..], [Body::Message(message)] if message.interrupted));
-        assert_eq!(
-            chat.step(Event::Saved),
-            [Effect::TurnOver(TurnEnd::Cancelled)]
-        );
-    }
-
-    #[test]
-    fn silence_is_a_failure() {
-        let mut chat = asked();
-        let effects = chat.step(Event::Ended(Ok(())));
-        assert!(matches!(saved(&effects)[..], [Body::Failed(_)]));
-        assert!(matches!(
-            chat.step(Event::Saved)[..],
-            [Effect::TurnOver(TurnEnd::Failed(_))]
-        ));
-    }
-
-    #[test]
-    fn a_longer_answer_is_cut_with_a_mark() {
-        let mut chat = asked();
-        chat.step(text(&"漢".repeat(400_000), 0));
-        chat.step(text("more", 1));
-        let effects = chat.step(Event::Ended(Ok(())));
-        let [Body::Message(message)] = saved(&effects)[..] else {
-            panic!()
-        };
-        assert!(message.content.len() <= MESSAGE_LIMIT);
-        assert!(
-            message.content.ends_with(" more bytes]"),
-            "{}",
-            &message.content[message.content.len() - 60..]
-        );
-    }
-
-    #[test]
-    fn a_refusal_gives_the_floor_back() {
-        let mut chat = chat();
-        chat.step(Event::Said("x".into()));
-        assert_eq!(
-            chat.step(Event::Refused),
-            [Effect::TurnOver(TurnEnd::Refused)]
-        );
-        assert_eq!(chat.step(Event::Said("y".into())).len(), 1);
-    }
-
-    fn events() -> impl Strategy<Value = Event> {
-        prop_oneof![
-            "[a-z]{0,3}".prop_map(Event::Said),
-            Just(Event::Saved),
-            Just(Event::Refused),
-            ("[a-z]{0,3}", 0i64..5000).prop_map(|(words, millis)| text(&words, millis)),
-            (0i64..5000).prop_map(|millis| Event::Tick(at(millis))),
-            Just(Event::Ended(Ok(()))),
-            Just(Event::Ended(Err(AgentError::cancelled()))),
-        ]
-    }
-
-    proptest! {
-        /// Whatever happens in whatever order, the machine never asks before it has saved, and the
-        /// human gets the floor back.
-        #[test]
-        fn never_wedged_and_never_hasty(events in prop::collection::vec(events(), 0..60)) {
-            let mut chat = chat();
-            let mut saving = false;
-            for event in events {
-                let was_saved = matches!(event, Event::Saved);
-                let effects = chat.step(event);
-                if effects.contains(&Effect::Ask) {
-                    prop_assert!(saving && was_saved);
-                }
-                saving = if effects.is_empty() { saving && !was_saved } else {
-                    effects.iter().any(|effect| matches!(effect, Effect::Save(_)))
-                };
-            }
-            chat.step(Event::Saved);
-            chat.step(Event::Ended(Ok(())));
-            chat.step(Event::Saved);
-            prop_assert!(matches!(chat.phase, Phase::Idle));
-        }
-    }
+    text.push_str(&more[..fits]);
+    more.len() - fits
 }

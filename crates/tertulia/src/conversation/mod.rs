@@ -4,9 +4,13 @@
 //! | part | what |
 //! |---|---|
 //! | [`chat`] | one human, one agent: what follows from what, as data |
+//! | [`context`] | what an agent is given of a talk: summary, as much as there is room for, calls with results |
+//! | [`door`] | what a talk shows, and whom it asks |
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
 
 pub mod chat;
+pub mod context;
+pub mod door;
 pub mod record;
 pub mod run;

@@ -29,6 +29,10 @@ pub enum Body {
     Undone(Undone),
     /// An agent failed to answer.
     Failed(Failed),
+    /// An agent remembers the talk in a session of its own.
+    Linked(Linked),
+    /// The older part was summed up for the agents; the log keeps all of it.
+    Compacted(Compacted),
     /// An entry stood here that could not be read any more.
     Lost(Lost),
     /// The log was repaired.
@@ -51,6 +55,8 @@ impl Body {
             "restored" => Body::Restored(serde_json::from_str(line)?),
             "undone" => Body::Undone(serde_json::from_str(line)?),
             "failed" => Body::Failed(serde_json::from_str(line)?),
+            "linked" => Body::Linked(serde_json::from_str(line)?),
+            "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
             "repaired" => Body::Repaired(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
@@ -69,6 +75,8 @@ impl Body {
             Body::Restored(_) => "restored",
             Body::Undone(_) => "undone",
             Body::Failed(_) => "failed",
+            Body::Linked(_) => "linked",
+            Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
             Body::Repaired(_) => "repaired",
             Body::Unknown(kind) => kind,
@@ -104,7 +112,9 @@ impl Body {
             Body::Renamed(renamed) => visit(&mut renamed.title),
             Body::Tagged(tagged) => tagged.add.iter_mut().for_each(visit),
             Body::Failed(failed) => visit(&mut failed.message),
-            Body::Trashed(_)
+            Body::Compacted(compacted) => visit(&mut compacted.summary),
+            Body::Linked(_)
+            | Body::Trashed(_)
             | Body::Restored(_)
             | Body::Undone(_)
             | Body::Lost(_)
@@ -133,6 +143,7 @@ impl Body {
                 text
             }
             Body::Failed(failed) => failed.message.clone(),
+            Body::Compacted(compacted) => compacted.summary.clone(),
             _ => String::new(),
         }
     }
@@ -383,6 +394,29 @@ pub struct Usage {
     pub input: u64,
     /// Tokens written.
     pub output: u64,
+    /// Whether they were counted here because the agent did not tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Tokens as an agent told them.
+    pub const fn told(input: u64, output: u64) -> Usage {
+        Usage {
+            input,
+            output,
+            estimated: false,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            estimated: self.estimated || other.estimated,
+        }
+    }
 }
 
 /// A new title.
@@ -435,6 +469,32 @@ pub struct Failed {
     /// When it may be tried again, where the agent said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+}
+
+/// An agent's own session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Linked {
+    /// The agent.
+    pub agent: String,
+    /// The id that it gave its session.
+    pub native: String,
+}
+
+/// What agents are told instead of the older part of a talk.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The last entry that the summary stands for.
+    pub upto: Seq,
+    /// The summary.
+    pub summary: String,
+    /// Who wrote it.
+    pub agent: String,
+    /// With which model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What writing it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// What stands in the place of an entry that a repair could not read.

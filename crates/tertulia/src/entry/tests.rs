@@ -113,7 +113,7 @@ fn bodies() -> impl Strategy<Value = Body> {
         (text, any::<bool>(), any::<Option<u64>>()).prop_map(|(content, interrupted, tokens)| {
             Body::Message(Message {
                 interrupted,
-                usage: tokens.map(|input| Usage { input, output: 1 }),
+                usage: tokens.map(|input| Usage::told(input, 1)),
                 tool_calls: vec![ToolCall {
                     id: "call".into(),
                     name: content.clone(),

@@ -62,10 +62,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         thread: None,
         tool_calls: vec![],
         tool_call_id: None,
-        usage: (kind == SpeakerKind::Ai).then_some(Usage {
-            input: 3,
-            output: 4,
-        }),
+        usage: (kind == SpeakerKind::Ai).then_some(Usage::told(3, 4)),
         model: (kind == SpeakerKind::Ai).then(|| "m1".to_owned()),
         interrupted: false,
     })
@@ -90,13 +87,7 @@ fn a_talk_has_title_counts_and_state() {
         said(SpeakerKind::Ai, "b"),
     ]);
     assert_eq!((answered.messages, answered.state()), (2, "paused"));
-    assert_eq!(
-        answered.tokens,
-        Usage {
-            input: 3,
-            output: 4
-        }
-    );
+    assert_eq!(answered.tokens, Usage::told(3, 4));
     assert_eq!(
         (answered.agents, answered.model),
         (vec!["demo".to_owned()], Some("m1".into()))

@@ -1,37 +1,55 @@
 //! How a talk is shown off a screen: as text, as one JSON document, as a stream of JSON events.
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use tertulia::agent::AgentEvent;
+use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::conversation::chat::TurnEnd;
-use tertulia::conversation::run::{Door, Notice, TalkEvent};
+use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::entry::{Entry, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
+use super::keyboard::Keyboard;
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
-use crate::ui::{Ui, harmless};
+use crate::ui::{DIM, Ui, harmless};
 
 /// The door.
 pub struct Output<'a> {
     format: OutputFormat,
     ui: &'a mut Ui,
+    /// Where the person answers, if there is one to be asked.
+    keyboard: Option<&'a mut Keyboard>,
     messages: Vec<Value>,
     usage: Usage,
     refused: Option<CommandError>,
-    at_line_start: bool,
+    line: LineState,
+}
+
+/// What stands on the line that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineState {
+    Empty,
+    Answer,
+    Reasoning,
 }
 
 impl<'a> Output<'a> {
-    pub fn new(format: OutputFormat, ui: &'a mut Ui) -> Output<'a> {
+    pub fn new(
+        format: OutputFormat,
+        ui: &'a mut Ui,
+        keyboard: Option<&'a mut Keyboard>,
+    ) -> Output<'a> {
         Output {
             format,
             ui,
+            keyboard,
             messages: Vec::new(),
             usage: Usage::default(),
             refused: None,
-            at_line_start: true,
+            line: LineState::Empty,
         }
     }
 
@@ -71,11 +89,11 @@ impl<'a> Output<'a> {
         self.refused.take()
     }
 
-    /// Ends a line of the answer that has no end yet, so that notes stand on lines of their own.
+    /// Ends a line that has no end yet, so that notes stand on lines of their own.
     fn break_line(&mut self) {
-        if self.format == OutputFormat::Text && !self.at_line_start {
+        if self.format == OutputFormat::Text && self.line != LineState::Empty {
             self.ui.data("\n");
-            self.at_line_start = true;
+            self.line = LineState::Empty;
         }
     }
 
@@ -86,28 +104,59 @@ impl<'a> Output<'a> {
     }
 
     fn heard(&mut self, event: &AgentEvent) {
+        if let Some(object) = show::event_object(event) {
+            self.event(&object);
+        }
         match (event, self.format) {
-            (AgentEvent::Text(text), OutputFormat::Text) => {
-                if !text.is_empty() {
-                    self.at_line_start = text.ends_with('\n');
+            (AgentEvent::Text(text), OutputFormat::Text) => self.write(text),
+            // Only whoever watches wants to see it think.
+            (AgentEvent::Reasoning(text), OutputFormat::Text) if self.ui.has_screen() => {
+                self.think(text);
+            }
+            (AgentEvent::Text(_) | AgentEvent::Reasoning(_), _) => {}
+            (event, format) => {
+                if let Some(words) = show::event_words(event) {
+                    self.break_line();
+                    match event {
+                        AgentEvent::Unknown(_) | AgentEvent::Session(_) => self.ui.detail(&words),
+                        AgentEvent::Remark(_) => self.ui.warn(&harmless(&words)),
+                        // A stream has said it already, and a document has it in its messages.
+                        _ if format == OutputFormat::Text => self.ui.note(&words),
+                        _ => {}
+                    }
                 }
-                self.ui.answer(text);
             }
-            (AgentEvent::Text(text), OutputFormat::StreamJson) => {
-                self.event(&json!({ "type": "text", "text": text }))
-            }
-            (AgentEvent::Reasoning(text), OutputFormat::StreamJson) => {
-                self.event(&json!({ "type": "reasoning", "text": text }));
-            }
-            (AgentEvent::Usage(usage), _) => self.usage = *usage,
-            _ => {}
         }
     }
 
-    fn durable(&mut self, entry: &Entry) {
-        if entry.message().is_none() {
-            return;
+    fn write(&mut self, text: &str) {
+        if self.line == LineState::Reasoning {
+            self.break_line();
         }
+        if !text.is_empty() {
+            self.line = if text.ends_with('\n') {
+                LineState::Empty
+            } else {
+                LineState::Answer
+            };
+        }
+        self.ui.answer(text);
+    }
+
+    fn think(&mut self, text: &str) {
+        if self.line == LineState::Answer {
+            self.break_line();
+        }
+        self.line = LineState::Reasoning;
+        let words = self.ui.styled(DIM, &harmless(text));
+        self.ui.data(&words);
+    }
+
+    fn durable(&mut self, entry: &Entry) {
+        let Some(message) = entry.message() else {
+            return;
+        };
+        self.usage = self.usage.plus(message.usage.unwrap_or_default());
         let message = json::entry(entry);
         self.event(&message);
         self.messages.push(message);
@@ -127,12 +176,39 @@ impl<'a> Output<'a> {
     }
 }
 
+#[async_trait]
 impl Door for Output<'_> {
     fn show(&mut self, event: TalkEvent<'_>) {
         match event {
             TalkEvent::Heard(event) => self.heard(event),
             TalkEvent::Durable(entry) => self.durable(entry),
             TalkEvent::Notice(notice) => self.notice(notice),
+        }
+    }
+
+    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
+        self.break_line();
+        let Some(keyboard) = self.keyboard.as_deref_mut() else {
+            return Verdict::No;
+        };
+        keyboard.put_aside();
+        self.ui.ask(&show::request(self.ui, request));
+        loop {
+            self.ui
+                .prompt("Allow it? [y]es, [n]o, [a]lways in this session: ");
+            let Some(line) = keyboard.fresh_line().await else {
+                return Verdict::No;
+            };
+            match String::from_utf8_lossy(&line)
+                .trim()
+                .to_lowercase()
+                .as_str()
+            {
+                "y" | "yes" => return Verdict::Yes,
+                "a" | "always" => return Verdict::Always,
+                "n" | "no" => return Verdict::No,
+                _ => {}
+            }
         }
     }
 }

@@ -1,14 +1,14 @@
 //! A talk on a terminal, line by line.
 
-use std::io::BufRead;
 use std::process::ExitCode;
 
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::run::Talk;
-use tokio::sync::mpsc;
 
 use super::door::Output;
-use super::{Session, Target, agent_failed, open_talk, signals::Signals, unsaved};
+use super::keyboard::Keyboard;
+use super::target::Target;
+use super::{Session, agent_failed, open_talk, signals::Signals, unsaved};
 use crate::args::OutputFormat;
 use crate::error::{CommandResult, ErrorKind};
 use crate::moment::ago;
@@ -30,10 +30,10 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
     let (hint, kept) = (session.hint.clone(), session.kept);
     let mut signals = Signals::listen()?;
     let mut talk = {
-        let mut output = Output::new(OutputFormat::Text, ui);
+        let mut output = Output::new(OutputFormat::Text, ui, None);
         open_talk(session, &mut output).await?
     };
-    let mut keyboard = keyboard();
+    let mut keyboard = Keyboard::default();
     let mut pending = first;
     loop {
         let words = match pending.take() {
@@ -56,7 +56,7 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
                 ));
             }
             _ => {
-                turn(&mut talk, words, &mut signals, ui).await;
+                turn(&mut talk, words, &mut signals, &mut keyboard, ui).await;
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
@@ -138,24 +138,6 @@ fn is_command(words: &str) -> bool {
         .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()))
 }
 
-/// Reads lines on a thread of its own: nothing can take a read from a terminal back, so it must not
-/// hold up the end of the program.
-fn keyboard() -> mpsc::Receiver<Vec<u8>> {
-    let (lines, typed) = mpsc::channel(16);
-    std::thread::spawn(move || {
-        let mut stdin = std::io::stdin().lock();
-        loop {
-            let mut line = Vec::new();
-            match stdin.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => break,
-                Ok(_) if lines.blocking_send(line).is_err() => break,
-                Ok(_) => {}
-            }
-        }
-    });
-    typed
-}
-
 /// A line as text, without its end.
 fn text_of(line: Vec<u8>) -> Result<String, usize> {
     let mut text = String::from_utf8(line).map_err(|error| error.utf8_error().valid_up_to())?;
@@ -163,11 +145,7 @@ fn text_of(line: Vec<u8>) -> Result<String, usize> {
     Ok(text)
 }
 
-async fn next_words(
-    keyboard: &mut mpsc::Receiver<Vec<u8>>,
-    signals: &mut Signals,
-    ui: &mut Ui,
-) -> Typed {
+async fn next_words(keyboard: &mut Keyboard, signals: &mut Signals, ui: &mut Ui) -> Typed {
     let mut words = String::new();
     loop {
         let prompt = if words.is_empty() {
@@ -177,7 +155,7 @@ async fn next_words(
         };
         ui.data(&prompt);
         let line = tokio::select! {
-            line = keyboard.recv() => line,
+            line = keyboard.line() => line,
             () = signals.next() => {
                 ui.data("\n");
                 return Typed::Signal;
@@ -211,7 +189,13 @@ async fn next_words(
     }
 }
 
-async fn turn(talk: &mut Talk, words: String, signals: &mut Signals, ui: &mut Ui) {
+async fn turn(
+    talk: &mut Talk,
+    words: String,
+    signals: &mut Signals,
+    keyboard: &mut Keyboard,
+    ui: &mut Ui,
+) {
     if let Err(error) = tertulia::store::check_message(&words) {
         crate::error::CommandError::from(error).report(ui);
         return;
@@ -219,7 +203,7 @@ async fn turn(talk: &mut Talk, words: String, signals: &mut Signals, ui: &mut Ui
     let name = ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
     ui.data(&name);
     let cancel = signals.cancel.clone();
-    let mut output = Output::new(OutputFormat::Text, ui);
+    let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
     let end = signals.during(talk.turn(words, &mut output, &cancel)).await;
     let refused = output.finish(talk.recorder().id(), &end);
     if let Some(refused) = refused {

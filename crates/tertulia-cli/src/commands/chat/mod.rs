@@ -1,31 +1,33 @@
 //! `chat`, and the program without a command: which session, which agent, then the talk.
 
 mod door;
+mod keyboard;
 mod lines;
 mod retention;
 mod signals;
+mod target;
 mod unsaved;
 
 use std::process::ExitCode;
 
 use clap::Args;
+use tertulia::approval::{Approval, Rules};
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::record::{OnConflict, Recorder};
-use tertulia::conversation::run::Talk;
-use tertulia::entry::{Kind, Relation};
+use tertulia::conversation::run::{Talk, Terms};
 use tertulia::id::SessionId;
-use tertulia::query::{Filter, Row};
-use tertulia::store::{Fork, Start};
+use tertulia::tool::{ToolLimits, Toolbox};
 
-use super::rename;
 use crate::agents::{self, Chosen};
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
 use crate::ui::Ui;
 use crate::{env, input};
 use door::Output;
+use keyboard::Keyboard;
+use target::Target;
 
 /// Talk to an assistant
 ///
@@ -77,6 +79,13 @@ pub struct ChatArgs {
     /// Who answers
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
+    /// With which model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// Which tools an agent may use: what only looks runs at once, the rest is asked about (ask) or
+    /// refused (low); all runs everything, none offers none [default: ask on a terminal, low elsewhere]
+    #[arg(long, value_enum, value_name = "MODE")]
+    approve: Option<ApproveMode>,
 }
 
 impl ChatArgs {
@@ -95,7 +104,14 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     let on_screen =
         !args.print && format == OutputFormat::Text && ui.has_keyboard() && ui.has_screen();
     let (house, kept) = house(&args, global, ui)?;
-    let chosen = agents::choose(&house.settings, args.agent.as_deref())?;
+    let asked = agents::Asked {
+        name: args.agent.as_deref(),
+        model: args.model.as_deref(),
+    };
+    // Who is asked for and not there is told before anything else is done.
+    if args.agent.is_some() {
+        agents::choose(&house.settings, &asked, None)?;
+    }
     let words = input::words(&args.prompt, ui)?;
     let names_or_says = args
         .resume
@@ -105,8 +121,21 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     if words.is_none() && !on_screen && !names_or_says {
         return Err(nothing_to_say());
     }
-    let (target, prompt) = target(&args, &house, ui)?;
-    let words = match (prompt, words) {
+    let found = target::find(&args, &house, ui)?;
+    let recorded = found
+        .row
+        .as_ref()
+        .and_then(|row| row.summary.agents.last().cloned());
+    let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
+    if let Some(recorded) = recorded.filter(|name| !agents::is_known(&house.settings, name)) {
+        ui.warn(&format!(
+            "the agent '{recorded}' of this session is not described here any more; {} answers now",
+            chosen.agent.name()
+        ));
+    }
+    let terms = terms(&args, &house, &chosen, ui);
+    let target = target::open(&args, found.row, &house, ui)?;
+    let words = match (found.prompt, words) {
         (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
         (prompt, words) => prompt.or(words),
     };
@@ -128,6 +157,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     let session = Session {
         house,
         chosen,
+        terms,
         target,
         args,
         hint,
@@ -153,16 +183,11 @@ fn nothing_to_say() -> CommandError {
 struct Session {
     house: House,
     chosen: Chosen,
+    terms: Terms,
     target: Target,
     args: ChatArgs,
     hint: Option<String>,
     kept: Kept,
-}
-
-/// Which session the talk is in.
-enum Target {
-    New(Start),
-    Resume(Box<Row>),
 }
 
 fn house(args: &ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<(House, Kept)> {
@@ -208,112 +233,30 @@ enum Kept {
     Nowhere,
 }
 
-/// Finds the session, and the prompt where the flag's value was meant as one.
-fn target(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<(Target, Option<String>)> {
-    let chats = Filter {
-        kind: Some(Kind::Chat),
-        ..house.here()
+/// What the talk is led by: the tools, and which of them may be used unasked.
+fn terms(args: &ChatArgs, house: &House, chosen: &Chosen, ui: &mut Ui) -> Terms {
+    let mode = match args.approve {
+        Some(mode) => mode.into(),
+        None if ui.is_interactive() => Approval::Ask,
+        None => Approval::Low,
     };
-    let title = args.name.as_deref().map(rename::title).transpose()?;
-    let mut extra_prompt = None;
-    let found = if args.go_on {
-        let newest = house.wait(
-            house
-                .sessions
-                .store()
-                .list(&chats, &tertulia::query::Page::first(1)),
-        )?;
-        let row = newest.rows.into_iter().next().ok_or_else(|| {
-            CommandError::new(
-                ErrorKind::NotFound,
-                format!(
-                    "there is no earlier talk in this project ({})",
-                    house.settings.project
-                ),
-            )
-            .hint("leave -c out to begin one, or name one of another project: tertulia list --all")
-        })?;
-        Some(row)
-    } else if let Some(reference) = args.session.as_deref().or(args
-        .resume
-        .as_ref()
-        .map(|value| value.as_deref().unwrap_or("@")))
-    {
-        match house.look_up(reference, &chats)? {
-            Some(row) => Some(row),
-            None if args.session.is_none() && reference.contains(' ') => {
-                ui.note(&format!("no session is called '{reference}': it is taken as the prompt for the newest one"));
-                extra_prompt = Some(reference.to_owned());
-                Some(house.find_in("@", &chats)?)
-            }
-            None => return Err(house.not_found(reference)),
+    let tools = Toolbox::new(
+        house.settings.cwd.clone(),
+        ToolLimits::default(),
+        agents::key_variables(&house.settings),
+    );
+    let tools = match tools {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            ui.warn(&format!("there are no tools in this talk: {error}"));
+            None
         }
-    } else {
-        None
     };
-    let Some(row) = found else {
-        let start = Start {
-            id: args
-                .session_id
-                .unwrap_or_else(|| house.sessions.stamp().session_id()),
-            kind: Kind::Chat,
-            title,
-            team: None,
-            project: Some(house.settings.project.clone()),
-            cwd: Some(house.settings.cwd.display().to_string()),
-        };
-        if args.session_id.is_some() && house.wait(house.sessions.row(start.id)).is_ok() {
-            return Err(tertulia::store::StoreError::Exists(start.id).into());
-        }
-        return Ok((Target::New(start), None));
-    };
-    if row.summary.trashed_at.is_some() {
-        ui.warn(&format!(
-            "session {} is in the trash; `tertulia restore {0}` takes it out",
-            row.summary.id.short()
-        ));
+    Terms {
+        rules: Rules::new(mode),
+        tools,
+        compact_at: chosen.compact_at,
     }
-    let row = if args.fork {
-        forked(house, &row, title, ui)?
-    } else {
-        retitled(house, row, title)?
-    };
-    Ok((Target::Resume(Box::new(row)), extra_prompt))
-}
-
-fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
-    let mut row = row.clone();
-    // A half-written answer belongs to what is shared.
-    if !row.open
-        && let Some(entry) = house.wait(house.sessions.recover(&row.summary))?
-    {
-        row.summary.apply(&entry);
-        ui.note("an answer was cut off; what had arrived is kept as an interrupted message");
-    }
-    let fork = Fork {
-        id: house.sessions.stamp().session_id(),
-        at: None,
-        title,
-        relation: Relation::Fork,
-    };
-    let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
-    ui.note(&format!(
-        "Going on in {}, a fork of {}",
-        summary.id.short(),
-        row.summary.id.short()
-    ));
-    Ok(Row {
-        summary,
-        open: false,
-    })
-}
-
-fn retitled(house: &House, mut row: Row, title: Option<String>) -> CommandResult<Row> {
-    if let Some(title) = title {
-        let operation = house.sessions.stamp().entry_id();
-        row.summary = house.wait(house.sessions.rename(row.summary.id, &title, operation))?;
-    }
-    Ok(row)
 }
 
 /// Begins or resumes the talk.
@@ -330,12 +273,13 @@ async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<T
             Talk::begin(
                 Recorder::begin(sessions, start, on_conflict),
                 session.chosen.agent,
+                session.terms,
             )
         }
         Target::Resume(row) => {
             let (recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
             output.started(recorder.id());
-            Talk::resume(recorder, left, session.chosen.agent, output).await?
+            Talk::resume(recorder, left, session.chosen.agent, session.terms, output).await?
         }
     };
     Ok(talk)
@@ -350,7 +294,9 @@ async fn one_turn(
 ) -> CommandResult<ExitCode> {
     let (hint, kept) = (session.hint.clone(), session.kept);
     let mut signals = signals::Signals::listen()?;
-    let mut output = Output::new(format, ui);
+    let mut keyboard = Keyboard::default();
+    let answers = ui.is_interactive().then_some(&mut keyboard);
+    let mut output = Output::new(format, ui, answers);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
     let end = signals.during(talk.turn(words, &mut output, &cancel)).await;

@@ -1,0 +1,181 @@
+//! One `[agents.NAME]`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::{Table, Value};
+
+use super::Source;
+use super::values::Reader;
+use crate::error::CommandResult;
+
+/// The settings of an agent.
+pub const KEYS: &[&str] = &[
+    "type",
+    "model",
+    "base_url",
+    "key_env",
+    "key_command",
+    "command",
+    "args",
+    "env",
+    "timeout",
+    "idle_timeout",
+    "retries",
+    "thinking",
+    "max_tokens",
+    "compact_at",
+    "system",
+    "pace",
+];
+
+/// How an agent is reached, and what it is told.
+#[derive(Clone)]
+pub struct AgentSettings {
+    /// How it is reached.
+    pub kind: String,
+    /// Its model.
+    pub model: Option<String>,
+    /// Where its provider is.
+    pub base_url: Option<String>,
+    /// The variable that has its key.
+    pub key_env: Option<String>,
+    /// The program, with its arguments, that prints its key.
+    pub key_command: Option<Vec<String>>,
+    /// The program.
+    pub command: Option<PathBuf>,
+    /// The program's arguments.
+    pub args: Vec<String>,
+    /// What is added to the program's environment.
+    pub env: Vec<(String, String)>,
+    /// What precedes every prompt.
+    pub system: Option<String>,
+    /// How long an answer may take.
+    pub timeout: Option<Duration>,
+    /// How long it may be silent.
+    pub idle_timeout: Option<Duration>,
+    /// How often it is tried again.
+    pub retries: Option<u32>,
+    /// Whether and how long it thinks before it answers, as it was written.
+    pub thinking: Option<String>,
+    /// The longest answer, in tokens.
+    pub max_tokens: Option<u32>,
+    /// From how many tokens on the older part of a talk is summed up.
+    pub compact_at: Option<u64>,
+    /// How long the demo rests after each word.
+    pub pace: Option<Duration>,
+    /// Who described it.
+    pub source: Source,
+}
+
+// The environment may hold keys: it is never shown.
+impl std::fmt::Debug for AgentSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentSettings")
+            .field("kind", &self.kind)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AgentSettings {
+    /// Nothing but a type: what an agent is that no file describes.
+    pub fn plain(kind: &str) -> AgentSettings {
+        AgentSettings {
+            kind: kind.to_owned(),
+            model: None,
+            base_url: None,
+            key_env: None,
+            key_command: None,
+            command: None,
+            args: Vec::new(),
+            env: Vec::new(),
+            system: None,
+            timeout: None,
+            idle_timeout: None,
+            retries: None,
+            thinking: None,
+            max_tokens: None,
+            compact_at: None,
+            pace: None,
+            source: Source::UserFile,
+        }
+    }
+
+    /// Reads a table.
+    pub fn read(
+        reader: &Reader<'_>,
+        name: &str,
+        table: &Table,
+        source: Source,
+    ) -> CommandResult<AgentSettings> {
+        let env = match reader.table(table, "env")? {
+            None => Vec::new(),
+            Some(variables) => variables
+                .keys()
+                .map(|key| {
+                    let value = reader.text(variables, key)?;
+                    Ok((key.clone(), value.unwrap_or_default()))
+                })
+                .collect::<CommandResult<_>>()?,
+        };
+        let command = reader.text(table, "command")?.map(PathBuf::from);
+        let kind = match reader.text(table, "type")? {
+            Some(kind) => kind,
+            None if command.is_some() => "command".to_owned(),
+            None => name.to_owned(),
+        };
+        let small = |key: &str| -> CommandResult<Option<u32>> {
+            let too_large = |_| reader.expected(key, "a smaller number");
+            reader
+                .number(table, key)?
+                .map(|number| u32::try_from(number).map_err(too_large))
+                .transpose()
+        };
+        Ok(AgentSettings {
+            kind,
+            model: reader.text(table, "model")?,
+            base_url: reader.text(table, "base_url")?,
+            key_env: reader.text(table, "key_env")?,
+            key_command: key_command(reader, table)?,
+            command,
+            args: reader.texts(table, "args")?,
+            env,
+            system: reader.text(table, "system")?,
+            timeout: reader.duration(table, "timeout", Duration::from_secs(1))?,
+            idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1))?,
+            retries: small("retries")?,
+            thinking: thinking(reader, table)?,
+            max_tokens: small("max_tokens")?,
+            compact_at: reader.number(table, "compact_at")?,
+            pace: reader.duration(table, "pace", Duration::from_millis(1))?,
+            source,
+        })
+    }
+}
+
+/// A list of words is a program and its arguments; a text is a line for the shell.
+fn key_command(reader: &Reader<'_>, table: &Table) -> CommandResult<Option<Vec<String>>> {
+    match table.get("key_command") {
+        Some(Value::Array(words)) if !words.is_empty() => {
+            reader.texts(table, "key_command").map(Some)
+        }
+        Some(Value::Array(_)) => Err(reader.expected("key_command", "a program")),
+        _ => Ok(reader
+            .text(table, "key_command")?
+            .map(|line| ["sh", "-c", line.as_str()].map(str::to_owned).to_vec())),
+    }
+}
+
+fn thinking(reader: &Reader<'_>, table: &Table) -> CommandResult<Option<String>> {
+    match table.get("thinking") {
+        None => Ok(None),
+        Some(Value::Boolean(flag)) => Ok(Some(flag.to_string())),
+        Some(Value::Integer(tokens)) if *tokens > 0 => Ok(Some(tokens.to_string())),
+        Some(Value::String(effort)) => Ok(Some(effort.clone())),
+        Some(_) => Err(reader.expected(
+            "thinking",
+            "true, false, \"low\", \"medium\", \"high\" or a number of tokens",
+        )),
+    }
+}

@@ -1,0 +1,85 @@
+//! What a talk shows, and whom it asks: the side of a talk that every door has.
+
+use std::collections::BTreeMap;
+
+use async_trait::async_trait;
+
+use crate::agent::{AgentError, AgentEvent};
+use crate::approval::{ToolRequest, Verdict};
+use crate::entry::Entry;
+use crate::id::SessionId;
+use crate::session::Damage;
+use crate::store::StoreError;
+
+/// Something that shows a talk: a terminal, a stream of JSON, a screen.
+#[async_trait]
+pub trait Door: Send {
+    /// Shows what happened.
+    fn show(&mut self, event: TalkEvent<'_>);
+
+    /// Asks the person whether a tool may be used. Only what is to be asked about gets here.
+    async fn approve(&mut self, request: &ToolRequest) -> Verdict;
+}
+
+/// What a door shows of a talk.
+#[derive(Debug)]
+pub enum TalkEvent<'a> {
+    /// The agent said or did something, or a tool was used for it.
+    Heard(&'a AgentEvent),
+    /// An entry is durable now.
+    Durable(&'a Entry),
+    /// Something that the human should know.
+    Notice(Notice),
+}
+
+/// Something that the human should know.
+#[derive(Debug)]
+pub enum Notice {
+    /// Another program writes to the session: the talk goes on in a fork.
+    SteppedAside {
+        /// The session that was left.
+        from: SessionId,
+        /// The fork.
+        to: SessionId,
+    },
+    /// A half-written answer was read back.
+    Recovered {
+        /// Who was speaking.
+        speaker: String,
+    },
+    /// Nobody answered the last words: the program ended before.
+    Unanswered,
+    /// Tools had been called for and never came back: so many calls were closed.
+    ClosedCalls(usize),
+    /// The session's answers came from another model.
+    OtherModel {
+        /// The model of the last answer.
+        recorded: String,
+        /// The model that answers now.
+        now: String,
+    },
+    /// The older part is being summed up.
+    Compacting {
+        /// How many messages.
+        messages: usize,
+    },
+    /// The older part was summed up.
+    Compacted,
+    /// The older part could not be summed up; the talk goes on as it was.
+    NotCompacted(AgentError),
+    /// Nothing can be saved; the talk goes on in memory.
+    Unsaved(StoreError),
+    /// What could not be saved is saved now.
+    SavedAgain,
+    /// Secrets were replaced, so many of each kind.
+    Redacted(BTreeMap<String, u32>),
+    /// The log nears its limit.
+    NearLimit {
+        /// Its size.
+        bytes: u64,
+    },
+    /// The words may not be in the log.
+    Refused(StoreError),
+    /// Some entries cannot be read.
+    Damaged(Vec<Damage>),
+}

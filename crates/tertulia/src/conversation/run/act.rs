@@ -1,0 +1,92 @@
+//! Using a tool for an agent: by the rules, or after asking the person.
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Door, Talk, TalkEvent};
+use crate::agent::AgentEvent;
+use crate::approval::{Approval, Ruling, ToolRequest, Verdict};
+use crate::conversation::chat::{Effect, Event};
+use crate::entry::ToolCall;
+use crate::tool::ToolOutput;
+
+impl Talk {
+    /// Uses a tool, if that is allowed. The agent is told what came of it either way.
+    pub(super) async fn act(
+        &mut self,
+        call: ToolCall,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Vec<Effect> {
+        door.show(TalkEvent::Heard(&AgentEvent::ToolStarted(call.clone())));
+        let output = match self.use_tool(&call, door, cancel).await {
+            Some(output) if !cancel.is_cancelled() => output,
+            _ => return self.chat.step(Event::Stopped(call)),
+        };
+        door.show(TalkEvent::Heard(&AgentEvent::ToolCompleted {
+            id: call.id.clone(),
+            output: output.text.clone(),
+            ok: output.ok,
+        }));
+        let output = output.text;
+        self.chat.step(Event::Used { call, output })
+    }
+
+    /// What the agent is told; nothing if somebody stopped it.
+    async fn use_tool(
+        &mut self,
+        call: &ToolCall,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Option<ToolOutput> {
+        let Some(tools) = self.terms.tools.clone() else {
+            return Some(refusal("there are no tools in this conversation"));
+        };
+        let request = match tools.request(call) {
+            Ok(request) => request,
+            Err(output) => return Some(output),
+        };
+        match self.settle(&request, door, cancel).await {
+            _ if cancel.is_cancelled() => None,
+            Verdict::No if self.terms.rules.mode() == Approval::Ask => Some(refusal(
+                "the user does not want this tool to be used now; do not try again, ask what to do instead",
+            )),
+            Verdict::No => Some(refusal(&format!(
+                "this tool is not allowed here: only tools that look and change nothing are (approval mode '{}')",
+                self.terms.rules.mode().name()
+            ))),
+            Verdict::Yes | Verdict::Always => {
+                let marker = self.marker();
+                Some(tools.run(call, &marker, cancel).await)
+            }
+        }
+    }
+
+    /// Whether a tool may be used: by the rules, or because the person says so.
+    pub(super) async fn settle(
+        &mut self,
+        request: &ToolRequest,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Verdict {
+        match self.terms.rules.ruling(request) {
+            Ruling::Run => Verdict::Yes,
+            Ruling::Refuse => Verdict::No,
+            Ruling::Ask => {
+                let verdict = tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => Verdict::No,
+                    verdict = door.approve(request) => verdict,
+                };
+                self.terms.rules.settle(request, verdict);
+                verdict
+            }
+        }
+    }
+}
+
+fn refusal(why: &str) -> ToolOutput {
+    ToolOutput {
+        text: format!("[not run: {why}]"),
+        ok: false,
+    }
+}

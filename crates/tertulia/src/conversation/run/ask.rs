@@ -1,0 +1,217 @@
+//! Asking the agent: what it is given, and hearing it out.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{CONTEXT_BYTES, Door, Notice, Talk, TalkEvent};
+use crate::agent::{
+    AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
+    Utterance,
+};
+use crate::approval::Approval;
+use crate::conversation::chat::{Effect, Event};
+use crate::conversation::context::context;
+use crate::entry::{Role, Usage};
+use crate::tokens;
+
+/// How often a running answer is looked at for text that is worth keeping.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What was heard of an answer, as far as asking is concerned.
+#[derive(Default)]
+struct Heard {
+    text: String,
+    usage: bool,
+    anything: bool,
+}
+
+impl Talk {
+    /// Asks the agent. If it says that the talk is too long, once more with the older part summed up.
+    pub(super) async fn ask(
+        &mut self,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Vec<Effect> {
+        self.compact_if_due(door, cancel).await;
+        let question = self.question();
+        let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
+        let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
+        if too_long && !heard.anything && self.compact(door, cancel).await {
+            let question = self.question();
+            (result, heard) = self.hear_out(question, door, cancel).await;
+        }
+        if result.is_ok() && !heard.usage && self.agent.tools() == ToolSide::Ours {
+            self.estimate(&heard, door).await;
+        }
+        let memo = match &mut result {
+            Ok(Outcome::Calls { memo, .. }) => memo.take(),
+            _ => None,
+        };
+        let now = self.recorder.sessions().stamp().now();
+        let mut effects = self.chat.step(Event::Ended(result, now));
+        if memo.is_some()
+            && let Some(Effect::Save(bodies)) = effects.first()
+        {
+            // Saved here and not by the caller, so that what goes back with the calls finds them.
+            let bodies = bodies.clone();
+            let followed = self.save(bodies, door).await;
+            effects.splice(..1, followed);
+            if let Some(calls) = self.turn.iter_mut().rfind(|words| !words.calls.is_empty()) {
+                calls.memo = memo;
+            }
+        }
+        effects
+    }
+
+    async fn hear_out(
+        &mut self,
+        question: Question,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> (Result<Outcome, AgentError>, Heard) {
+        let agent = self.agent.clone();
+        let (floor, mut listener) = Floor::open(cancel);
+        // The floor goes with the answer: when both are gone, everything has been heard.
+        let answer = async move {
+            let answer = agent.answer(&question, &floor).await;
+            drop(floor);
+            answer
+        };
+        tokio::pin!(answer);
+        let mut tick = tokio::time::interval(TICK);
+        let mut ended: Option<Result<Outcome, AgentError>> = None;
+        let mut heard = Heard::default();
+        loop {
+            let event = tokio::select! {
+                biased;
+                event = listener.events.recv() => match event {
+                    Some(event) => {
+                        door.show(TalkEvent::Heard(&event));
+                        heard.note(&event);
+                        Event::Heard(event, self.recorder.sessions().stamp().now())
+                    }
+                    None => {
+                        let result = match ended.take() {
+                            Some(result) => result,
+                            None => answer.as_mut().await,
+                        };
+                        return (result, heard);
+                    }
+                },
+                Some(permission) = listener.permissions.recv() => {
+                    let verdict = self.settle(&permission.request, door, cancel).await;
+                    permission.settle(verdict);
+                    continue;
+                }
+                result = answer.as_mut(), if ended.is_none() => {
+                    ended = Some(result);
+                    continue;
+                }
+                _ = tick.tick() => Event::Tick(self.recorder.sessions().stamp().now()),
+            };
+            for effect in self.chat.step(event) {
+                match effect {
+                    Effect::KeepDraft(content) => self.keep_draft(content).await,
+                    // Nothing follows from it but that it is saved: the agent is still speaking.
+                    Effect::Save(bodies) => drop(self.save(bodies, door).await),
+                    Effect::Ask | Effect::Use(_) | Effect::TurnOver(_) => {}
+                }
+            }
+        }
+    }
+
+    fn question(&self) -> Question {
+        let past = &self.past[..self.turn_start.min(self.past.len())];
+        let messages = context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES);
+        let tools = match (&self.terms.tools, self.agent.tools()) {
+            (Some(tools), ToolSide::Ours) if self.terms.rules.mode() != Approval::None => {
+                tools.specs()
+            }
+            _ => Vec::new(),
+        };
+        let total = self
+            .recorder
+            .summary()
+            .map_or(0, |summary| summary.messages);
+        Question {
+            total: total.max(messages.len() as u64),
+            native: self.native(&messages),
+            messages,
+            marker: self.marker(),
+            tools,
+            approval: self.terms.rules.mode(),
+        }
+    }
+
+    /// A name that nothing else has.
+    pub(super) fn marker(&self) -> String {
+        self.recorder.sessions().stamp().entry_id().to_string()
+    }
+
+    /// The agent's own session, and how much of what it is given it knows from there.
+    fn native(&self, messages: &[Utterance]) -> Option<NativeSession> {
+        let name = self.agent.name();
+        let summary = self.recorder.summary()?;
+        let native = summary.natives.iter().find(|native| native.agent == name)?;
+        let last = messages
+            .iter()
+            .rposition(|words| words.role == Role::Assistant && words.speaker == name);
+        let known = last.map_or(0, |last| {
+            let results = messages[last + 1..]
+                .iter()
+                .take_while(|words| words.role == Role::Tool);
+            last + 1 + results.count()
+        });
+        Some(NativeSession {
+            id: native.id.clone(),
+            known,
+            spent: native.spent,
+        })
+    }
+
+    /// Counts the tokens of an answer whose provider did not.
+    async fn estimate(&mut self, heard: &Heard, door: &mut dyn Door) {
+        let asked = self.question().messages;
+        let said = heard.text.clone();
+        let counted = tokio::task::spawn_blocking(move || Usage {
+            input: asked.iter().map(tokens_of).sum(),
+            output: tokens::count(&said),
+            estimated: true,
+        });
+        let Ok(usage) = counted.await else { return };
+        let event = AgentEvent::Usage(usage);
+        door.show(TalkEvent::Heard(&event));
+        let now = self.recorder.sessions().stamp().now();
+        self.chat.step(Event::Heard(event, now));
+    }
+}
+
+/// The tokens of a message.
+pub(super) fn tokens_of(words: &Utterance) -> u64 {
+    let calls: u64 = words
+        .calls
+        .iter()
+        .map(|call| tokens::count(&call.arguments.to_string()))
+        .sum();
+    tokens::count(&words.content) + calls
+}
+
+impl Heard {
+    fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Text(text) => {
+                self.anything = true;
+                self.text.push_str(text);
+            }
+            AgentEvent::Usage(_) => self.usage = true,
+            AgentEvent::Reasoning(_) | AgentEvent::ToolStarted(_) => self.anything = true,
+            _ => {}
+        }
+    }
+}
+
+/// A notice, shown.
+pub(super) fn tell(door: &mut dyn Door, notice: Notice) {
+    door.show(TalkEvent::Notice(notice));
+}

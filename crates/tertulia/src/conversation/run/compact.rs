@@ -1,0 +1,129 @@
+//! Summing up the older part of a talk for its agent. The log keeps all of it.
+
+use tokio_util::sync::CancellationToken;
+
+use super::ask::{tell, tokens_of};
+use super::{CONTEXT_BYTES, Door, Notice, Talk};
+use crate::agent::{AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance};
+use crate::approval::Approval;
+use crate::conversation::chat::human;
+use crate::conversation::context::{SUMMARISE, Said, context, older, summary, weight};
+use crate::entry::{Body, Compacted, Role, Usage};
+
+/// Without a threshold this much of the newest stays as it is, in tokens.
+const KEEP: u64 = 8_000;
+
+impl Talk {
+    /// Sums up the older part if the agent would be given more tokens than it should.
+    pub(super) async fn compact_if_due(&mut self, door: &mut dyn Door, cancel: &CancellationToken) {
+        let Some(threshold) = self.terms.compact_at else {
+            return;
+        };
+        // An agent with a memory of its own takes care of it.
+        if self.agent.tools() == ToolSide::Its || self.weight() <= threshold {
+            return;
+        }
+        let given: Vec<Utterance> = self.given().cloned().collect();
+        let counted = tokio::task::spawn_blocking(move || given.iter().map(tokens_of).sum::<u64>());
+        if counted.await.is_ok_and(|tokens| tokens > threshold) {
+            self.compact(door, cancel).await;
+        }
+    }
+
+    fn given(&self) -> impl Iterator<Item = &Utterance> {
+        let past = &self.past[..self.turn_start.min(self.past.len())];
+        let past = past.iter().map(|said| &said.words);
+        self.summary.iter().chain(past).chain(&self.turn)
+    }
+
+    /// What the agent would be given, in bytes: it has no more tokens than that.
+    fn weight(&self) -> u64 {
+        self.given().map(|words| weight(words) as u64).sum()
+    }
+
+    /// Sums up the older part now. Whether there was one, and it is.
+    pub async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> bool {
+        let end = self.turn_start.min(self.past.len());
+        let keep = self
+            .terms
+            .compact_at
+            .map_or(KEEP, |threshold| threshold / 4);
+        let past = self.past[..end].to_vec();
+        let cut = tokio::task::spawn_blocking(move || older(&past, keep, tokens_of)).await;
+        let Some((cut, upto)) = cut
+            .ok()
+            .and_then(|cut| Some((cut, self.past[..cut].last()?.seq?)))
+        else {
+            return false;
+        };
+        tell(door, Notice::Compacting { messages: cut });
+        let (words, usage) = match self.sum_up(cut, cancel).await {
+            Ok(summed) => summed,
+            Err(error) => {
+                tell(door, Notice::NotCompacted(error));
+                return false;
+            }
+        };
+        let entry = Body::Compacted(Compacted {
+            upto,
+            summary: words.clone(),
+            agent: self.agent.name().to_owned(),
+            model: self.agent.model().map(str::to_owned),
+            usage,
+        });
+        match self.recorder.record(vec![entry]).await {
+            Err(error) => tell(door, Notice::Refused(error)),
+            Ok(recorded) => {
+                self.show_recorded(&recorded, door);
+                if let Some(error) = recorded.trouble {
+                    self.unsaved = true;
+                    tell(door, Notice::Unsaved(error));
+                }
+            }
+        }
+        self.summary = Some(summary(&words));
+        self.past.drain(..cut);
+        self.turn_start -= cut;
+        tell(door, Notice::Compacted);
+        true
+    }
+
+    /// Has the agent sum up the oldest `cut` messages.
+    async fn sum_up(
+        &self,
+        cut: usize,
+        cancel: &CancellationToken,
+    ) -> Result<(String, Option<Usage>), AgentError> {
+        let asked = Utterance::plain(Role::User, &human().display_name, SUMMARISE);
+        let past: &[Said] = &self.past[..cut];
+        let messages = context(self.summary.as_ref(), past, &[asked], CONTEXT_BYTES);
+        let question = Question {
+            total: messages.len() as u64,
+            messages,
+            marker: self.marker(),
+            approval: Approval::None,
+            ..Question::default()
+        };
+        let (floor, mut listener) = Floor::open(cancel);
+        let agent = self.agent.clone();
+        let answer = async move { agent.answer(&question, &floor).await };
+        let listen = async {
+            let (mut words, mut usage) = (String::new(), None);
+            while let Some(event) = listener.events.recv().await {
+                match event {
+                    AgentEvent::Text(text) => words.push_str(&text),
+                    AgentEvent::Usage(told) => usage = Some(told),
+                    _ => {}
+                }
+            }
+            (words, usage)
+        };
+        let (result, (words, usage)) = tokio::join!(answer, listen);
+        result?;
+        if words.trim().is_empty() {
+            let error = AgentError::new(FailureKind::Failed, "the agent gave no summary");
+            return Err(error);
+        }
+        Ok((words, usage))
+    }
+}

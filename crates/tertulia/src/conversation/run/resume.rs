@@ -1,0 +1,126 @@
+//! Going on with a talk: what was said is read back, and what a crash left open is closed.
+
+use std::sync::Arc;
+
+use super::ask::tell;
+use super::{CONTEXT_BYTES, Door, Notice, Talk, TalkEvent, Terms, said_in};
+use crate::agent::Agent;
+use crate::conversation::chat::{INTERRUPTED, result_of};
+use crate::conversation::context::{dangling, summary};
+use crate::conversation::record::Recorder;
+use crate::entry::Body;
+use crate::id::SessionId;
+use crate::session::{Log, Status, Summary};
+use crate::store::StoreResult;
+
+impl Talk {
+    /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
+    pub async fn resume(
+        mut recorder: Recorder,
+        left: Option<SessionId>,
+        agent: Arc<dyn Agent>,
+        terms: Terms,
+        door: &mut dyn Door,
+    ) -> StoreResult<Talk> {
+        if let Some(from) = left {
+            let to = recorder.id();
+            tell(door, Notice::SteppedAside { from, to });
+        } else if let Some(entry) = recorder.recover_draft().await? {
+            let speaker = entry
+                .message()
+                .map(|message| message.speaker.display_name.clone());
+            let speaker = speaker.unwrap_or_default();
+            tell(door, Notice::Recovered { speaker });
+            door.show(TalkEvent::Durable(&entry));
+        }
+        let mut talk = Talk::begin(recorder, agent, terms);
+        talk.alone = left.is_none();
+        talk.read_back(door).await?;
+        Ok(talk)
+    }
+
+    async fn read_back(&mut self, door: &mut dyn Door) -> StoreResult<()> {
+        let Some(summary) = self.recorder.summary().cloned() else {
+            return Ok(());
+        };
+        let name = self.agent.name();
+        let native = summary.natives.iter().find(|native| native.agent == name);
+        self.chat.link(native.map(|native| native.id.clone()));
+        let log = self
+            .recorder
+            .sessions()
+            .load_back(&summary, |log| is_enough(&summary, log))
+            .await?;
+        self.take_in(&log);
+        if !log.damage.is_empty() {
+            tell(door, Notice::Damaged(log.damage));
+        }
+        if summary.status == Status::Active && self.alone {
+            tell(door, Notice::Unanswered);
+        }
+        self.close_calls(door).await?;
+        if let (Some(recorded), Some(now)) = (&summary.model, self.agent.model())
+            && recorded != now
+        {
+            let (recorded, now) = (recorded.clone(), now.to_owned());
+            tell(door, Notice::OtherModel { recorded, now });
+        }
+        Ok(())
+    }
+
+    /// Remembers what agents are given: the newest summary, and what was said after what it covers.
+    fn take_in(&mut self, log: &Log) {
+        let newest = log
+            .entries
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.body {
+                Body::Compacted(compacted) => Some(compacted),
+                _ => None,
+            });
+        self.summary = newest.map(|compacted| summary(&compacted.summary));
+        let covered = newest.map(|compacted| compacted.upto);
+        self.past = log
+            .entries
+            .iter()
+            .filter(|entry| covered.is_none_or(|covered| entry.seq > covered))
+            .filter_map(said_in)
+            .collect();
+        self.turn_start = self.past.len();
+    }
+
+    /// Closes calls whose results never came, in the log too.
+    async fn close_calls(&mut self, door: &mut dyn Door) -> StoreResult<()> {
+        let open = dangling(&self.past);
+        if open.is_empty() {
+            return Ok(());
+        }
+        let results = open.iter().map(|call| result_of(call, INTERRUPTED, true));
+        let recorded = self.recorder.record(results.collect()).await?;
+        tell(door, Notice::ClosedCalls(open.len()));
+        self.show_recorded(&recorded, door);
+        match recorded.trouble {
+            // Nothing is lost: whoever resumes next closes them.
+            Some(error) => tell(door, Notice::Unsaved(error)),
+            None => self.remember(&recorded.entries, open.len()),
+        }
+        self.turn_start = self.past.len();
+        Ok(())
+    }
+}
+
+/// Whether everything is read that an agent could be given.
+fn is_enough(summary: &Summary, log: &Log) -> bool {
+    let first = log.entries.first().map(|entry| entry.seq);
+    if summary
+        .compacted
+        .is_some_and(|upto| first.is_some_and(|first| first <= upto))
+    {
+        return true;
+    }
+    let size: usize = log
+        .messages()
+        .map(|(_, message)| message.content.len())
+        .sum();
+    size > CONTEXT_BYTES
+}
