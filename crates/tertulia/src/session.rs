@@ -406,9 +406,8 @@ impl Log {
         let mut expected = after.next();
         let mut parent = before;
         for line in lines {
-            while expected < line.seq {
-                log.note(session, expected, "it is missing");
-                expected = expected.next();
+            if expected < line.seq {
+                log.note_missing(session, expected, line.seq);
                 parent = None;
             }
             match Entry::decode(&line.bytes) {
@@ -451,6 +450,18 @@ impl Log {
             let first = self.messages().nth(surplus).map(|(entry, _)| entry.seq);
             self.entries
                 .retain(|entry| first.is_some_and(|first| entry.seq >= first));
+        }
+    }
+
+    /// One note for each, unless a damaged number makes them more than anybody could read.
+    pub(crate) fn note_missing(&mut self, session: SessionId, first: Seq, upto: Seq) {
+        let count = upto.0 - first.0;
+        if count > 1000 {
+            let reason = format!("it and the {} after it are missing", count - 1);
+            return self.note(session, first, &reason);
+        }
+        for seq in first.0..upto.0 {
+            self.note(session, Seq(seq), "it is missing");
         }
     }
 

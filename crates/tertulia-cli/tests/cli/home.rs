@@ -225,6 +225,8 @@ impl Prepared<'_> {
             .env("HOME", self.home.path())
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("TZ", "UTC")
+            // Or the tests would talk to whatever this machine has: a key, an Ollama, a program.
+            .env("TERTULIA_AGENT", "demo")
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }

@@ -36,6 +36,9 @@ pub(super) struct Known {
     pub(super) now: Timestamp,
 }
 
+/// More entries than this are not lost in one place: then it is the number that is wrong.
+const GREATEST_GAP: u64 = 100_000;
+
 /// Salvages a log. Without damage, and on an unchanged base, its entries are just as they were.
 pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     let mut result = Salvaged {
@@ -45,12 +48,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     };
     let mut head = known.parent;
     let mut before = Some(known.parent_was.hash);
-    let last = lines
-        .keys()
-        .next_back()
-        .copied()
-        .unwrap_or(known.parent.seq)
-        .max(known.last);
+    let last = believable_last(known, lines);
     while head.seq < last {
         let seq = head.seq.next();
         let read = lines.get(&seq).map(|line| decode_whole(&line.bytes));
@@ -82,6 +80,9 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         head = entry.head();
         result.entries.push(entry);
     }
+    result
+        .lost
+        .extend(lines.keys().copied().filter(|seq| *seq > last));
     if !(result.lost.is_empty() && result.doubtful.is_empty()) {
         let repaired = Repaired {
             lost: result.lost.clone(),
@@ -95,6 +96,22 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
         ));
     }
     result
+}
+
+/// The last place that there can have been. A damaged number may name any place at all, and a log with
+/// a mark for each entry before it would fill the disk.
+fn believable_last(known: &Known, lines: &BTreeMap<Seq, Line>) -> Seq {
+    let mut places: Vec<Seq> = lines.keys().copied().collect();
+    places.push(known.last);
+    places.sort_unstable();
+    places.into_iter().fold(known.parent.seq, |last, place| {
+        let gap = place.0.saturating_sub(last.0);
+        if gap <= GREATEST_GAP {
+            last.max(place)
+        } else {
+            last
+        }
+    })
 }
 
 /// An altered opening may name another session; which one it opens is known.
@@ -190,4 +207,42 @@ pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
         ));
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_cannot_be_is_not_believed() {
+        let known = |last| Known {
+            session: SessionId::new(Uuid::from_u128(1)),
+            parent: Head::START,
+            parent_was: Head::START,
+            last: Seq(last),
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let lines = |places: &[u64]| -> BTreeMap<Seq, Line> {
+            let line = |seq| {
+                (
+                    Seq(seq),
+                    Line {
+                        seq: Seq(seq),
+                        bytes: b"?".to_vec(),
+                    },
+                )
+            };
+            places.iter().copied().map(line).collect()
+        };
+        let check = |last, places: &[u64], expected| {
+            let found = believable_last(&known(last), &lines(places));
+            assert_eq!(found, Seq(expected), "{last} {places:?}");
+        };
+        check(3, &[1, 2, 3], 3);
+        check(5, &[1, 2, 3], 5);
+        check(u64::MAX, &[1, 2, 3], 3);
+        check(3, &[1, 2, 3, 1 << 40], 3);
+        let salvaged = salvage(&known(u64::MAX), &lines(&[1, 1 << 40]));
+        assert_eq!(salvaged.lost, [Seq(1), Seq(1 << 40)]);
+    }
 }

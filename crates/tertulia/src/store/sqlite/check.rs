@@ -188,19 +188,14 @@ fn stored_row(connection: &Connection, no: i64) -> Option<Result<Summary, serde_
 fn missing_at_the_end(stored: &Summary, log: &mut Log, id: SessionId) {
     let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
     let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);
-    let mut seq = last.max(noted).max(
+    let seq = last.max(noted).max(
         stored
             .parent
             .as_ref()
             .map_or(Seq::START, |parent| parent.seq),
     );
-    while seq < stored.head.seq {
-        seq = seq.next();
-        log.damage.push(crate::session::Damage {
-            session: id,
-            seq,
-            reason: "it is missing".into(),
-        });
+    if seq < stored.head.seq {
+        log.note_missing(id, seq.next(), stored.head.seq.next());
     }
 }
 
