@@ -3,8 +3,10 @@
 
 pub mod command;
 pub mod demo;
+mod failure;
 mod floor;
 pub mod process;
+mod prompt;
 
 use std::time::Duration;
 
