@@ -7,6 +7,7 @@ mod failure;
 mod floor;
 pub mod process;
 mod prompt;
+pub mod vendor;
 
 use std::time::Duration;
 
