@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tokio::sync::mpsc;
 
-use super::process::{self, Limits, ProcessError, Program, Utf8Stream};
+use super::process::{self, Limits, Program, Utf8Stream};
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide,
+    ToolSide, failure, prompt,
 };
 
 /// How a program is run as an agent.
@@ -88,7 +88,7 @@ impl Agent for Command {
             output: usize::MAX,
             ..Limits::default()
         };
-        let prompt = prompt(self.system.as_deref(), question);
+        let prompt = prompt::talk(self.system.as_deref(), &question.messages);
         let (chunks, received) = mpsc::channel(64);
         let run = process::run(&program, prompt.as_bytes(), &limits, floor.cancel(), chunks);
         let (finished, ()) = tokio::join!(run, hand_on(received, floor));
@@ -96,68 +96,12 @@ impl Agent for Command {
             Ok(finished) if finished.status.success() => Ok(Outcome::Done),
             Ok(finished) => Err(AgentError::new(
                 FailureKind::Failed,
-                explain(
+                failure::explain(
                     &format!("{} ended with {}", self.command.display(), finished.status),
                     &finished.stderr_tail,
                 ),
             )),
-            Err(error) => Err(self.sorted(error)),
-        }
-    }
-}
-
-impl Command {
-    fn sorted(&self, error: ProcessError) -> AgentError {
-        let command = self.command.display();
-        let (kind, message, hint) = match error {
-            ProcessError::Cancelled => return AgentError::cancelled(),
-            ProcessError::NotFound { .. } => (
-                FailureKind::Unavailable,
-                format!("the program {command} was not found"),
-                Some(format!(
-                    "install it, or set `command` in [agents.{}]",
-                    self.name
-                )),
-            ),
-            ProcessError::Idle { limit, stderr_tail } => (
-                FailureKind::Timeout,
-                explain(
-                    &format!(
-                        "{command} said nothing for {} s and was ended",
-                        limit.as_secs_f32()
-                    ),
-                    &stderr_tail,
-                ),
-                Some(format!(
-                    "`idle_timeout` in [agents.{}] sets how long it may be silent",
-                    self.name
-                )),
-            ),
-            ProcessError::Timeout { limit, stderr_tail } => (
-                FailureKind::Timeout,
-                explain(
-                    &format!(
-                        "{command} was not done after {} s and was ended",
-                        limit.as_secs_f32()
-                    ),
-                    &stderr_tail,
-                ),
-                Some(format!(
-                    "`timeout` in [agents.{}] sets how long it may take",
-                    self.name
-                )),
-            ),
-            other => (
-                FailureKind::Unavailable,
-                format!("{command} cannot be run: {other}"),
-                None,
-            ),
-        };
-        AgentError {
-            kind,
-            message,
-            hint,
-            retry_after: None,
+            Err(error) => Err(failure::of_process(error, &self.command, &self.name)),
         }
     }
 }
@@ -173,28 +117,5 @@ async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, floor: &Floor) {
     let rest = decoder.finish();
     if !rest.is_empty() {
         let _ = floor.say(AgentEvent::Text(rest)).await;
-    }
-}
-
-/// The first words alone; later ones with the talk before them, so that a program that remembers
-/// nothing can follow.
-fn prompt(system: Option<&str>, question: &Question) -> String {
-    let mut parts = Vec::new();
-    parts.extend(system.map(str::to_owned));
-    if let Some((last, earlier)) = question.messages.split_last() {
-        parts.extend(
-            earlier
-                .iter()
-                .map(|message| format!("{}: {}", message.speaker, message.content)),
-        );
-        parts.push(last.content.clone());
-    }
-    parts.join("\n\n")
-}
-
-fn explain(what: &str, stderr: &str) -> String {
-    match stderr.trim() {
-        "" => what.to_owned(),
-        words => format!("{what}: {words}"),
     }
 }

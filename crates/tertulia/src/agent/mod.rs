@@ -4,8 +4,11 @@
 pub mod api;
 pub mod command;
 pub mod demo;
+mod failure;
 mod floor;
 pub mod process;
+mod prompt;
+pub mod vendor;
 
 use std::time::Duration;
 

@@ -1,0 +1,202 @@
+//! The vendors' own programs as agents: run without a terminal once per turn, their JSON events read.
+//! They bring their own tools and their own sessions; the id of a session is told, so that the next
+//! turn goes on with it.
+
+mod claude;
+mod codex;
+mod gemini;
+mod launch;
+mod lines;
+mod opencode;
+mod reading;
+mod turn;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
+    ToolSide,
+};
+pub use reading::{Ending, Exit, Reader};
+use turn::Turn;
+
+/// How long a program may stay after its last event: some linger for seconds.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Whose program it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// Claude Code, of Anthropic.
+    Claude,
+    /// Codex CLI, of OpenAI.
+    Codex,
+    /// Gemini CLI, of Google.
+    GeminiCli,
+    /// OpenCode.
+    OpenCode,
+}
+
+impl Vendor {
+    /// All of them.
+    pub const ALL: [Vendor; 4] = [
+        Vendor::Claude,
+        Vendor::Codex,
+        Vendor::GeminiCli,
+        Vendor::OpenCode,
+    ];
+
+    /// Its name as it is written in the settings.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Vendor::Claude => "claude",
+            Vendor::Codex => "codex",
+            Vendor::GeminiCli => "gemini-cli",
+            Vendor::OpenCode => "opencode",
+        }
+    }
+
+    /// The vendor of that name.
+    pub fn parse(name: &str) -> Option<Vendor> {
+        Vendor::ALL.into_iter().find(|vendor| vendor.name() == name)
+    }
+
+    /// What its program is called.
+    pub const fn program(self) -> &'static str {
+        match self {
+            Vendor::Claude => "claude",
+            Vendor::Codex => "codex",
+            Vendor::GeminiCli => "gemini",
+            Vendor::OpenCode => "opencode",
+        }
+    }
+
+    /// The command that installs it.
+    pub const fn install(self) -> &'static str {
+        match self {
+            Vendor::Claude => "npm install -g @anthropic-ai/claude-code",
+            Vendor::Codex => "npm install -g @openai/codex",
+            Vendor::GeminiCli => "npm install -g @google/gemini-cli",
+            Vendor::OpenCode => "npm install -g opencode-ai",
+        }
+    }
+
+    /// How one logs in.
+    const fn login(self) -> &'static str {
+        match self {
+            Vendor::Claude => "run `claude` and log in there, or set ANTHROPIC_API_KEY",
+            Vendor::Codex => "run `codex login`, or set the key that its settings name",
+            Vendor::GeminiCli => "run `gemini` and log in there, or set GEMINI_API_KEY",
+            Vendor::OpenCode => "run `opencode auth login`",
+        }
+    }
+}
+
+/// How a vendor's program is run as an agent.
+#[derive(Clone)]
+pub struct VendorProgram {
+    /// The name under which it speaks.
+    pub name: String,
+    /// Whose program it is, and so how it is spoken to.
+    pub vendor: Vendor,
+    /// The model, if the settings name one.
+    pub model: Option<String>,
+    /// The program: a path, or a name on the search path.
+    pub command: PathBuf,
+    /// Arguments added to those of the turn.
+    pub args: Vec<String>,
+    /// What is added to its environment.
+    pub env: Vec<(String, String)>,
+    /// The folder in which it runs.
+    pub work_dir: Option<PathBuf>,
+    /// What precedes every talk.
+    pub system: Option<String>,
+    /// How long it may take.
+    pub patience: Patience,
+    /// How often it may try again what was refused or not reached, where it can be told.
+    pub retries: u32,
+    /// Where the program was found, if it was.
+    pub found: Option<PathBuf>,
+}
+
+// The environment may hold keys: it is never shown.
+impl std::fmt::Debug for VendorProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("VendorProgram")
+            .field("name", &self.name)
+            .field("vendor", &self.vendor)
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Agent for VendorProgram {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    fn tools(&self) -> ToolSide {
+        ToolSide::Its
+    }
+
+    async fn readiness(&self) -> Readiness {
+        if self.found.is_none() {
+            return Readiness::NotReady(format!(
+                "the program {} was not found; {} installs it",
+                self.command.display(),
+                self.vendor.install()
+            ));
+        }
+        match self.version().await {
+            Ok(version) => Readiness::Ready(version),
+            Err(error) => Readiness::NotReady(error.message),
+        }
+    }
+
+    async fn models(&self) -> Result<Vec<String>, AgentError> {
+        Ok(self.model.iter().cloned().collect())
+    }
+
+    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+        let native = question.native.as_ref();
+        if let Some(native) = native.filter(|native| launch::is_session_id(&native.id)) {
+            match self.turn(question, Some(native), floor).await? {
+                Turn::Done => return Ok(Outcome::Done),
+                Turn::Lost => {
+                    let remark = format!(
+                        "{} no longer has its session {}: it is given the whole talk again",
+                        self.name, native.id
+                    );
+                    floor.say(AgentEvent::Remark(remark)).await?;
+                }
+            }
+        }
+        match self.turn(question, None, floor).await? {
+            Turn::Done => Ok(Outcome::Done),
+            Turn::Lost => Err(AgentError::new(
+                FailureKind::Failed,
+                format!("{} misses a session that it was not asked for", self.name),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back() {
+        for vendor in Vendor::ALL {
+            assert_eq!(Vendor::parse(vendor.name()), Some(vendor));
+        }
+        assert_eq!(Vendor::parse("gemini"), None);
+    }
+}

@@ -1,0 +1,314 @@
+//! Running a vendor's program for one turn: its output is read as it comes, and its last event ends
+//! the turn, not its exit.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::launch::{Launch, launch};
+use super::lines::{LONGEST, Lines, TooLong};
+use super::reading::{Ending, Exit, Reader};
+use super::{Vendor, VendorProgram};
+use crate::agent::process::{self, Finished, Limits, ProcessError, Program};
+use crate::agent::{AgentError, FailureKind, Floor, NativeSession, Question, failure};
+
+/// How long it may take to tell its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(5);
+/// What is written to standard error although nothing is wrong.
+const NOISE: &[&str] = &[
+    "Reading additional input from stdin",
+    "Reading prompt from stdin",
+    "Warning: Basic terminal detected",
+    "Warning: 256-color support not detected",
+    "Ripgrep is not available",
+    "YOLO mode is enabled",
+    "WARNING: proceeding, even though we could not",
+];
+
+/// How one turn came to its end, if it did not fail.
+pub(super) enum Turn {
+    /// Everything is said.
+    Done,
+    /// The session to go on with is gone, and nothing was said.
+    Lost,
+}
+
+impl VendorProgram {
+    /// Runs it once, going on with `native` if that is given.
+    pub(super) async fn turn(
+        &self,
+        question: &Question,
+        native: Option<&NativeSession>,
+        floor: &Floor,
+    ) -> Result<Turn, AgentError> {
+        let Launch { args, env, stdin } = launch(self, question, native);
+        let program = Program {
+            command: self.command.clone(),
+            args,
+            env,
+            work_dir: self.work_dir.clone(),
+            marker: question.marker.clone(),
+        };
+        let limits = Limits {
+            idle: Some(self.patience.idle),
+            total: Some(self.patience.total),
+            output: usize::MAX,
+            ..Limits::default()
+        };
+        // Ours to cancel when the last event has come; cancelled with the floor's.
+        let stop = floor.cancel().child_token();
+        let spent = native.map(|native| native.spent).unwrap_or_default();
+        let mut reader = Reader::new(self.vendor, spent);
+        let (chunks, received) = mpsc::channel(64);
+        let (finished, heard) = tokio::join!(
+            process::run(&program, stdin.as_bytes(), &limits, &stop, chunks),
+            listen(received, &mut reader, floor, &stop)
+        );
+        heard.map_err(|error| match error.kind {
+            FailureKind::Cancelled => error,
+            _ => self.advised(error),
+        })?;
+        self.judged(reader, finished, native.is_some())
+    }
+
+    /// The last event counts, whatever came after it; without one, the process tells.
+    fn judged(
+        &self,
+        reader: Reader,
+        finished: Result<Finished, ProcessError>,
+        resumed: bool,
+    ) -> Result<Turn, AgentError> {
+        let (exit, status) = match finished {
+            Ok(finished) => {
+                let exit = Exit {
+                    code: finished.status.code(),
+                    stderr: without_noise(&finished.stderr_tail),
+                };
+                (Some(exit), finished.status.to_string())
+            }
+            Err(_) if reader.over().is_some() => (None, String::new()),
+            Err(error) => return Err(self.of_process(error)),
+        };
+        let spoke = reader.spoke();
+        match reader.finish(exit.as_ref()) {
+            Ending::Done => Ok(Turn::Done),
+            Ending::Lost if resumed && !spoke => Ok(Turn::Lost),
+            Ending::Failed(error) => Err(self.advised(error)),
+            Ending::Lost | Ending::Unfinished => {
+                Err(self.advised(unfinished(&exit.unwrap_or_default(), &status)))
+            }
+        }
+    }
+
+    /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
+    pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
+        let program = Program {
+            command: self.command.clone(),
+            args: vec!["--version".into()],
+            env: self.env.clone(),
+            work_dir: None,
+            marker: String::new(),
+        };
+        let limits = Limits {
+            total: Some(VERSION_LIMIT),
+            ..Limits::default()
+        };
+        let (chunks, mut received) = mpsc::channel(16);
+        let cancel = CancellationToken::new();
+        let collect = async {
+            let mut all = Vec::new();
+            while let Some(chunk) = received.recv().await {
+                all.extend(chunk);
+            }
+            all
+        };
+        let (finished, printed) = tokio::join!(
+            process::run(&program, b"", &limits, &cancel, chunks),
+            collect
+        );
+        match finished {
+            Ok(finished) if finished.status.success() => {
+                Ok(version_in(&String::from_utf8_lossy(&printed)))
+            }
+            Ok(finished) => Err(AgentError::new(
+                FailureKind::Unavailable,
+                failure::one_line(&failure::explain(
+                    &format!(
+                        "`{} --version` ended with {}",
+                        self.command.display(),
+                        finished.status
+                    ),
+                    &without_noise(&finished.stderr_tail),
+                )),
+            )),
+            Err(ProcessError::Timeout { .. }) => Ok(None),
+            Err(error) => Err(self.of_process(error)),
+        }
+    }
+
+    fn of_process(&self, error: ProcessError) -> AgentError {
+        let missing = matches!(error, ProcessError::NotFound { .. });
+        let error = match error {
+            ProcessError::Idle { limit, stderr_tail } => ProcessError::Idle {
+                limit,
+                stderr_tail: without_noise(&stderr_tail),
+            },
+            ProcessError::Timeout { limit, stderr_tail } => ProcessError::Timeout {
+                limit,
+                stderr_tail: without_noise(&stderr_tail),
+            },
+            other => other,
+        };
+        let mut error = failure::of_process(error, &self.command, &self.name);
+        if missing {
+            error.hint = Some(format!(
+                "`{}` installs it; or set `command` in [agents.{}]",
+                self.vendor.install(),
+                self.name
+            ));
+        }
+        error.message = failure::one_line(&self.without_keys(&error.message));
+        error
+    }
+
+    /// The error with who it is about, and what to do about it.
+    fn advised(&self, mut error: AgentError) -> AgentError {
+        let message = format!("{}: {}", self.name, error.message);
+        error.message = failure::one_line(&self.without_keys(&message));
+        error.hint = error.hint.or_else(|| advice(self.vendor, error.kind));
+        error
+    }
+
+    /// A provider may repeat the key that it does not take.
+    fn without_keys(&self, text: &str) -> String {
+        let secret = |name: &str| {
+            let name = name.to_uppercase();
+            ["KEY", "TOKEN", "SECRET", "PASSWORD"]
+                .iter()
+                .any(|word| name.contains(word))
+        };
+        self.env
+            .iter()
+            .filter(|(name, value)| secret(name) && value.len() >= 8)
+            .fold(text.to_owned(), |text, (name, value)| {
+                text.replace(value, &format!("[{name}]"))
+            })
+    }
+}
+
+fn advice(vendor: Vendor, kind: FailureKind) -> Option<String> {
+    let words = match kind {
+        FailureKind::Auth => vendor.login(),
+        FailureKind::RateLimit => "wait a little, or take another model or agent",
+        FailureKind::TooLong => "begin a new talk, or take a model that reads more",
+        FailureKind::Unavailable => "try again in a moment, or take another agent",
+        _ => return None,
+    };
+    Some(words.to_owned())
+}
+
+fn unfinished(exit: &Exit, status: &str) -> AgentError {
+    let what = format!("it ended without a final event ({status})");
+    let kind = match exit.code {
+        Some(0) => FailureKind::Protocol,
+        _ => failure::of_words(&exit.stderr).unwrap_or(FailureKind::Failed),
+    };
+    AgentError::new(kind, failure::explain(&what, &exit.stderr))
+}
+
+fn without_noise(stderr: &str) -> String {
+    let lines: Vec<&str> = stderr
+        .lines()
+        .filter(|line| !NOISE.iter().any(|noise| line.starts_with(noise)))
+        .collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// The first word that looks like a version.
+fn version_in(text: &str) -> Option<String> {
+    text.split_whitespace()
+        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
+        .map(str::to_owned)
+}
+
+/// Hands on what is read until the program has nothing more to say, or stays after its last event
+/// for too long; then it is ended.
+async fn listen(
+    mut received: mpsc::Receiver<Vec<u8>>,
+    reader: &mut Reader,
+    floor: &Floor,
+    stop: &CancellationToken,
+) -> Result<(), AgentError> {
+    let mut lines = Lines::default();
+    let mut leave = None;
+    loop {
+        let chunk = tokio::select! {
+            // First, so that a program that goes on talking is ended too.
+            biased;
+            () = reached(leave) => {
+                stop.cancel();
+                return Ok(());
+            }
+            chunk = received.recv() => chunk,
+        };
+        let Some(chunk) = chunk else {
+            return hand_on(&[lines.finish()], reader, floor).await;
+        };
+        let done = match lines.push(&chunk) {
+            Ok(lines) => hand_on(&lines, reader, floor).await,
+            Err(TooLong) => Err(AgentError::new(
+                FailureKind::Protocol,
+                format!("it printed a line of more than {LONGEST} bytes"),
+            )),
+        };
+        if done.is_err() {
+            stop.cancel();
+            return done;
+        }
+        leave = reader
+            .over()
+            .map(|linger| leave.unwrap_or_else(|| Instant::now() + linger));
+    }
+}
+
+async fn hand_on(lines: &[String], reader: &mut Reader, floor: &Floor) -> Result<(), AgentError> {
+    for line in lines {
+        for event in reader.line(line) {
+            floor.say(event).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_as_they_are_told() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(version_in(text).as_deref(), Some(expected));
+        };
+        check("2.1.325 (Claude Code)\n", "2.1.325");
+        check("codex-cli 0.166.0\n", "0.166.0");
+        check("0.61.0\n", "0.61.0");
+        assert_eq!(version_in("who knows"), None);
+    }
+
+    #[test]
+    fn noise_explains_nothing() {
+        let stderr =
+            "Reading additional input from stdin...\nError: no\nYOLO mode is enabled. Yes.\n";
+        assert_eq!(without_noise(stderr), "Error: no");
+    }
+}

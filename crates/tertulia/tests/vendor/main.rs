@@ -1,0 +1,11 @@
+//! The vendors' programs: what they were seen to print, and programs that print it again.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot read or run should stop"
+)]
+
+mod recorded;
+mod running;
+mod stage;
