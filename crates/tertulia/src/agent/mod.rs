@@ -1,6 +1,7 @@
 //! Who answers. One trait, one file per way to reach an agent, one set of events that all of them
 //! stream and all doors show.
 
+pub mod acp;
 pub mod command;
 pub mod demo;
 mod floor;
