@@ -245,5 +245,4 @@ fn todos(entries: &Value) -> Vec<Todo> {
 }
 
 #[cfg(test)]
-#[path = "updates_tests.rs"]
 mod tests;
