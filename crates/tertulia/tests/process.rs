@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tertulia::agent::process::{
-    Finished, Limits, MARKER_VAR, ProcessError, Program, STDERR_TAIL, Utf8Stream, run,
+    Finished, Input, Limits, MARKER_VAR, ProcessError, Program, STDERR_TAIL, Utf8Stream, run,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -138,6 +138,27 @@ async fn environment_and_directory() {
     let place = dir.path().canonicalize().unwrap();
     let expected = format!("{}\nana {}\n", place.display(), program.marker);
     assert_eq!(String::from_utf8(out).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn stdin_stays_open_until_the_last_chunk() {
+    let program = sh("while read -r line; do echo \"got $line\"; done; echo end");
+    let (input, chunks) = mpsc::channel(1);
+    let (sender, mut output) = mpsc::channel(8);
+    let (limits, cancel) = (limits(), CancellationToken::new());
+    let running = run(&program, Input::Chunks(chunks), &limits, &cancel, sender);
+    let talk = async {
+        for (part, answer) in [("a\n", "got a\n"), ("b\n", "got b\n")] {
+            input.send(Vec::new()).await.unwrap();
+            input.send(part.into()).await.unwrap();
+            assert_eq!(output.recv().await.unwrap(), answer.as_bytes());
+        }
+        drop(input);
+        collect(output).await
+    };
+    let (done, rest) = tokio::join!(running, talk);
+    assert!(done.unwrap().status.success());
+    assert_eq!(rest, b"end\n");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! stream and all doors show.
 
 pub mod api;
+pub mod acp;
 pub mod command;
 pub mod demo;
 mod failure;

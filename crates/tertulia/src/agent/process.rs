@@ -1,4 +1,4 @@
-//! Runs one program for one turn: its stdin is fed, its stdout streamed, and the whole tree of
+//! Runs one program, for one turn or for a whole talk: its stdin is fed, its stdout streamed, and the whole tree of
 //! processes it started is ended with it, however the turn ends.
 
 use std::collections::VecDeque;
@@ -15,9 +15,12 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+mod input;
 mod tree;
 mod utf8;
 
+use input::Feed;
+pub use input::Input;
 use tree::Tree;
 pub use utf8::Utf8Stream;
 
@@ -142,7 +145,7 @@ pub enum ProcessError {
 /// the program wait). Returns when its whole tree is gone; dropping the future kills it at once.
 pub async fn run(
     program: &Program,
-    stdin: &[u8],
+    stdin: impl Into<Input<'_>>,
     limits: &Limits,
     cancel: &CancellationToken,
     on_stdout: mpsc::Sender<Vec<u8>>,
@@ -153,7 +156,7 @@ pub async fn run(
     let mut child = spawn(program)?;
     // Declared after `child`, so dropped before it: the pid is not reaped under its feet.
     let mut tree = Tree::of(&child, &program.marker);
-    let mut pipes = Pipes::new(&mut child, stdin, limits.output, on_stdout);
+    let mut pipes = Pipes::new(&mut child, stdin.into(), limits.output, on_stdout);
     let outcome = drive(&mut child, &mut pipes, &mut tree, limits, cancel).await;
     end(&mut child, &mut pipes, &mut tree, limits.grace).await;
     tree.disarm();
@@ -300,7 +303,7 @@ async fn expired(limit: Option<(Duration, Instant)>) -> Duration {
 
 /// Our ends of the program's three pipes.
 struct Pipes<'a> {
-    input: &'a [u8],
+    feed: Feed<'a>,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -318,10 +321,11 @@ struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    fn new(child: &mut Child, input: &'a [u8], room: usize, sink: mpsc::Sender<Vec<u8>>) -> Self {
+    fn new(child: &mut Child, input: Input<'a>, room: usize, sink: mpsc::Sender<Vec<u8>>) -> Self {
+        let feed = Feed::new(input);
         Self {
-            input,
-            stdin: child.stdin.take().filter(|_| !input.is_empty()),
+            stdin: child.stdin.take().filter(|_| !feed.ended()),
+            feed,
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
             sink: Some(sink),
@@ -357,10 +361,14 @@ impl<'a> Pipes<'a> {
     /// One write or read, whichever can be done first; may be dropped at any time without loss.
     async fn step(&mut self) -> io::Result<()> {
         tokio::select! {
-            written = write(&mut self.stdin, self.input) => match written {
-                Ok(n) if n > 0 && n < self.input.len() => self.input = &self.input[n..],
-                // All written; or the program did not care to read all, which is its right.
-                Ok(_) => self.stdin = None,
+            written = write(&mut self.stdin, &mut self.feed) => match written {
+                Ok(n) => {
+                    self.feed.advance(n);
+                    if n == 0 || self.feed.ended() {
+                        self.stdin = None;
+                    }
+                }
+                // The program did not care to read all, which is its right.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
                 Err(e) => return Err(e),
             },
@@ -408,9 +416,9 @@ impl<'a> Pipes<'a> {
     }
 }
 
-async fn write(pipe: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+async fn write(pipe: &mut Option<ChildStdin>, feed: &mut Feed<'_>) -> io::Result<usize> {
     match pipe {
-        Some(pipe) => pipe.write(bytes).await,
+        Some(pipe) => pipe.write(feed.next().await).await,
         None => pending().await,
     }
 }

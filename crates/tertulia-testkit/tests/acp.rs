@@ -1,0 +1,595 @@
+//! Agents of the Agent Client Protocol, as real processes: one that does what the prompt says, and
+//! shells around it that misbehave. They are here because only here Cargo builds that agent for them.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot start an agent should stop"
+)]
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use tertulia::agent::acp::{Acp, Connection};
+use tertulia::agent::process::MARKER_VAR;
+use tertulia::agent::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Patience, Question,
+    Readiness, TodoState, Utterance,
+};
+use tertulia::approval::{Approval, Risk, ToolRequest, Verdict};
+use tertulia::entry::{Role, Usage};
+use tokio_util::sync::CancellationToken;
+
+const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
+
+/// A folder for the agent's sessions, and the name that marks its processes.
+struct Stage {
+    folder: tempfile::TempDir,
+    marker: String,
+    asked: AtomicU32,
+}
+
+impl Stage {
+    fn set() -> Stage {
+        let folder = tempfile::tempdir().unwrap();
+        let marker = format!("acp-{}", folder.path().display());
+        Stage {
+            folder,
+            marker,
+            asked: AtomicU32::new(0),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn agent(&self, words: &[&str]) -> Acp {
+        let mut args = vec![self.path().display().to_string()];
+        args.extend(words.iter().map(|word| (*word).to_owned()));
+        self.program(AGENT, args)
+    }
+
+    /// The agent behind a shell script, in which it is `"$@"`.
+    fn behind(&self, script: &str) -> Acp {
+        let args = ["-c", script, "sh", AGENT].map(str::to_owned);
+        let folder = self.path().display().to_string();
+        self.program("sh", args.into_iter().chain([folder]).collect())
+    }
+
+    fn program(&self, command: &str, args: Vec<String>) -> Acp {
+        Acp {
+            name: "fake".into(),
+            model: None,
+            command: command.into(),
+            args,
+            env: vec![("FAKE_KEY".into(), "secret".into())],
+            work_dir: self.path().to_owned(),
+            system: None,
+            patience: Patience {
+                total: Duration::from_secs(60),
+                idle: Duration::from_secs(60),
+            },
+            found: Some(command.into()),
+            connection: Connection::default(),
+        }
+    }
+
+    fn question(&self, words: &[&str]) -> Question {
+        let said = words
+            .iter()
+            .map(|words| Utterance::plain(Role::User, "You", *words));
+        Question {
+            messages: said.collect(),
+            // No two questions have the same.
+            marker: format!(
+                "{}#{}",
+                self.marker,
+                self.asked.fetch_add(1, Ordering::Relaxed)
+            ),
+            ..Question::default()
+        }
+    }
+
+    fn noted(&self, file: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path().join(file)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn starts(&self) -> usize {
+        self.noted("starts").len()
+    }
+
+    /// The processes that belong to the agent.
+    fn left(&self) -> Vec<i32> {
+        let wanted = format!("{MARKER_VAR}={}#", self.marker).into_bytes();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid: &i32| {
+                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+                environ
+                    .split(|byte| *byte == 0)
+                    .any(|part| part.starts_with(&wanted))
+            })
+            .collect()
+    }
+
+    async fn all_gone(&self) {
+        until("all processes gone", || self.left().is_empty()).await;
+    }
+}
+
+fn native(id: &str, known: usize) -> Option<NativeSession> {
+    Some(NativeSession {
+        id: id.to_owned(),
+        known,
+        spent: Usage::default(),
+    })
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// What came of one question.
+struct Heard {
+    ended: Result<Outcome, AgentError>,
+    events: Vec<AgentEvent>,
+    asked: Vec<ToolRequest>,
+}
+
+impl Heard {
+    fn text(&self) -> String {
+        let texts = self.events.iter().filter_map(|event| match event {
+            AgentEvent::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    fn session(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| match event {
+            AgentEvent::Session(id) => Some(id.as_str()),
+            _ => None,
+        })
+    }
+
+    fn remarks(&self) -> Vec<&str> {
+        let remarks = self.events.iter().filter_map(|event| match event {
+            AgentEvent::Remark(text) => Some(text.as_str()),
+            _ => None,
+        });
+        remarks.collect()
+    }
+
+    fn failure(&self) -> &AgentError {
+        self.ended.as_ref().unwrap_err()
+    }
+}
+
+/// Asks, answers requests for leave with `verdict` (or never), and cancels when `cancel_when` says so.
+async fn ask_with(
+    agent: &Acp,
+    question: &Question,
+    verdict: Option<Verdict>,
+    mut cancel_when: impl FnMut(&AgentEvent, usize) -> bool,
+) -> Heard {
+    let cancel = CancellationToken::new();
+    let (floor, mut listener) = Floor::open(&cancel);
+    let answer = async {
+        let ended = agent.answer(question, &floor).await;
+        drop(floor);
+        ended
+    };
+    let listen = async {
+        let (mut events, mut asked, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            tokio::select! {
+                biased;
+                Some(permission) = listener.permissions.recv() => {
+                    asked.push(permission.request.clone());
+                    match verdict {
+                        Some(verdict) => permission.settle(verdict),
+                        None => unanswered.push(permission),
+                    }
+                    if cancel_when(&AgentEvent::Remark(String::new()), asked.len()) {
+                        cancel.cancel();
+                    }
+                }
+                event = listener.events.recv() => match event {
+                    Some(event) => {
+                        if cancel_when(&event, asked.len()) {
+                            cancel.cancel();
+                        }
+                        events.push(event);
+                    }
+                    None => return (events, asked),
+                },
+            }
+        }
+    };
+    let answered = async { tokio::join!(answer, listen) };
+    let (ended, (events, asked)) = tokio::time::timeout(Duration::from_secs(50), answered)
+        .await
+        .unwrap();
+    Heard {
+        ended,
+        events,
+        asked,
+    }
+}
+
+async fn ask(agent: &Acp, question: &Question) -> Heard {
+    ask_with(agent, question, None, |_, _| false).await
+}
+
+#[tokio::test]
+async fn two_turns_are_one_process_and_one_session() {
+    let stage = Stage::set();
+    let agent = stage.agent(&["chatty"]);
+    let first = ask(&agent, &stage.question(&["say hello"])).await;
+    assert_eq!(first.ended, Ok(Outcome::Done), "{:?}", first.events);
+    assert_eq!(first.text(), "say hello");
+    assert!(first.events.contains(&AgentEvent::Usage(Usage {
+        input: 4,
+        output: 3
+    })));
+    let id = first.session().unwrap().to_owned();
+
+    let mut question = stage.question(&["say hello", "say hello", "recall"]);
+    question.native = native(&id, 2);
+    let second = ask(&agent, &question).await;
+    assert_eq!(second.text(), "\"say hello\"\n\"recall\"\n");
+    assert_eq!((second.session(), stage.starts()), (None, 1));
+    assert_eq!(stage.left().len(), 1);
+    drop(agent);
+    stage.all_gone().await;
+}
+
+#[tokio::test]
+async fn the_agent_is_told_what_it_has_not_seen_and_its_system_once() {
+    let stage = Stage::set();
+    let mut agent = stage.agent(&[]);
+    agent.system = Some("Be brief.".into());
+    let first = ask(&agent, &stage.question(&["say one", "recall"])).await;
+    let told = "\"Be brief.\\n\\nYou: say one\\n\\nrecall\"\n";
+    assert_eq!(first.text(), told);
+    let mut question = stage.question(&["say one", "recall", "aside", "recall"]);
+    question.native = native(first.session().unwrap(), 2);
+    let second = ask(&agent, &question).await;
+    assert_eq!(second.text(), format!("{told}\"You: aside\\n\\nrecall\"\n"));
+}
+
+async fn goes_on(words: &[&str], method: &str) {
+    let stage = Stage::set();
+    let first = ask(&stage.agent(words), &stage.question(&["say hello"])).await;
+    let mut question = stage.question(&["say hello", "say hello", "recall"]);
+    question.native = native(first.session().unwrap(), 2);
+    let later = ask(&stage.agent(words), &question).await;
+    // Nothing of the history that was replayed is heard as an answer.
+    assert_eq!(later.ended, Ok(Outcome::Done), "{words:?}");
+    assert_eq!(later.text(), "\"say hello\"\n\"recall\"\n", "{words:?}");
+    assert_eq!(later.session(), None);
+    assert_eq!(later.remarks(), Vec::<&str>::new());
+    assert_eq!(stage.starts(), 2);
+    assert!(stage.noted("heard").contains(&method.to_owned()));
+    stage.all_gone().await;
+}
+
+#[tokio::test]
+async fn a_new_process_goes_on_by_loading() {
+    goes_on(&["load"], "session/load").await;
+}
+
+#[tokio::test]
+async fn history_that_comes_late_is_not_an_answer() {
+    goes_on(&["load", "late"], "session/load").await;
+}
+
+#[tokio::test]
+async fn resuming_is_preferred() {
+    goes_on(&["load", "resume"], "session/resume").await;
+}
+
+#[tokio::test]
+async fn a_lost_session_is_told_the_whole_talk() {
+    for words in [&["load"] as &[&str], &["resume"], &[]] {
+        let stage = Stage::set();
+        let mut question = stage.question(&["say one", "two", "recall"]);
+        question.native = native("gone", 2);
+        let heard = ask(&stage.agent(words), &question).await;
+        assert_eq!(heard.ended, Ok(Outcome::Done));
+        assert_eq!(heard.text(), "\"You: say one\\n\\nYou: two\\n\\nrecall\"\n");
+        assert!(heard.session().is_some_and(|id| id != "gone"));
+        assert!(heard.remarks()[0].contains("no longer has"), "{words:?}");
+    }
+}
+
+#[tokio::test]
+async fn leave_is_asked_and_the_option_chosen_by_its_kind() {
+    for (verdict, chosen, ok) in [
+        (Verdict::Yes, "no", true),
+        (Verdict::Always, "cancel", true),
+        (Verdict::No, "yes", false),
+    ] {
+        let stage = Stage::set();
+        let agent = stage.agent(&[]);
+        let mut question = stage.question(&["tool execute"]);
+        question.approval = Approval::Ask;
+        let heard = ask_with(&agent, &question, Some(verdict), |_, _| false).await;
+        assert_eq!(heard.ended, Ok(Outcome::Done));
+        let [request] = &heard.asked[..] else {
+            panic!("{:?}", heard.asked)
+        };
+        assert_eq!(
+            (request.risk, request.preview.as_str()),
+            (Risk::High, "do execute")
+        );
+        let completed = AgentEvent::ToolCompleted {
+            id: "call-1".into(),
+            output: chosen.into(),
+            ok,
+        };
+        assert!(heard.events.contains(&completed), "{:?}", heard.events);
+        let started = heard
+            .events
+            .iter()
+            .filter(|event| matches!(event, AgentEvent::ToolStarted(_)));
+        assert_eq!(started.count(), 1);
+        assert_eq!(
+            stage.noted("heard"),
+            ["mode default".to_owned(), format!("leave {chosen}")]
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_mode_settles_what_nobody_is_asked_about() {
+    for (approval, kind, chosen) in [
+        (Approval::Ask, "read", "no"),
+        (Approval::Low, "search", "no"),
+        (Approval::Low, "edit", "yes"),
+        (Approval::All, "delete", "no"),
+        (Approval::None, "read", "yes"),
+    ] {
+        let stage = Stage::set();
+        let mut question = stage.question(&[&format!("tool {kind}")]);
+        question.approval = approval;
+        let heard = ask(&stage.agent(&[]), &question).await;
+        assert!(heard.asked.is_empty());
+        let leave = stage.noted("heard").pop().unwrap();
+        assert_eq!(leave, format!("leave {chosen}"), "{approval:?} {kind}");
+    }
+}
+
+#[tokio::test]
+async fn stopped_while_it_speaks_it_can_be_asked_again() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let first = ask_with(&agent, &stage.question(&["hang"]), None, |event, _| {
+        matches!(event, AgentEvent::Text(_))
+    })
+    .await;
+    assert_eq!(first.failure().kind, FailureKind::Cancelled);
+    assert_eq!(first.text(), "thinking");
+    let mut question = stage.question(&["hang", "say on"]);
+    question.native = native(first.session().unwrap(), 1);
+    let second = ask(&agent, &question).await;
+    assert_eq!((second.text().as_str(), stage.starts()), ("say on", 1));
+}
+
+#[tokio::test]
+async fn stopped_while_it_asks_its_request_is_answered() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let mut question = stage.question(&["tool execute"]);
+    question.approval = Approval::Ask;
+    let heard = ask_with(&agent, &question, None, |_, asked| asked > 0).await;
+    assert_eq!(heard.failure().kind, FailureKind::Cancelled);
+    let noted = stage.noted("heard");
+    assert!(noted.contains(&"session/cancel".to_owned()), "{noted:?}");
+    assert!(noted.contains(&"leave cancelled".to_owned()), "{noted:?}");
+    assert_eq!(stage.left().len(), 1);
+}
+
+#[tokio::test]
+async fn one_that_does_not_stop_is_ended_with_its_children() {
+    let stage = Stage::set();
+    let agent = stage.behind("trap '' TERM; \"$@\"; sleep 1000");
+    let heard = ask_with(&agent, &stage.question(&["deaf"]), None, |event, _| {
+        matches!(event, AgentEvent::Text(_))
+    })
+    .await;
+    assert_eq!(heard.failure().kind, FailureKind::Cancelled);
+    assert_eq!(heard.text(), "deaf with a child: true");
+    assert_eq!(stage.left(), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn silence_has_a_limit_but_not_the_persons() {
+    let stage = Stage::set();
+    let mut agent = stage.agent(&[]);
+    agent.patience.idle = Duration::from_millis(700);
+    let heard = ask(&agent, &stage.question(&["hang"])).await;
+    let failure = heard.failure();
+    assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
+    assert!(
+        failure.message.contains("said nothing for 0.7 s"),
+        "{failure}"
+    );
+    assert_eq!(stage.left(), Vec::<i32>::new());
+
+    let mut question = stage.question(&["tool execute"]);
+    question.approval = Approval::Ask;
+    let cancel = CancellationToken::new();
+    let (floor, mut listener) = Floor::open(&cancel);
+    let answer = agent.answer(&question, &floor);
+    let person = async {
+        let permission = listener.permissions.recv().await.unwrap();
+        // Longer than an agent may be silent.
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+        permission.settle(Verdict::Yes);
+    };
+    let (ended, ()) = tokio::join!(answer, person);
+    assert_eq!(ended, Ok(Outcome::Done));
+}
+
+#[tokio::test]
+async fn an_answer_has_a_limit() {
+    let stage = Stage::set();
+    let mut agent = stage.agent(&[]);
+    agent.patience.total = Duration::from_millis(900);
+    let heard = ask(&agent, &stage.question(&["hang"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Timeout);
+    assert!(heard.failure().message.contains("not done after 0.9 s"));
+    assert_eq!(stage.left(), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn one_that_ends_in_the_middle_says_why_and_is_started_again() {
+    let stage = Stage::set();
+    let agent = stage.agent(&["load"]);
+    let heard = ask(&agent, &stage.question(&["exit 3"])).await;
+    assert_eq!(heard.text(), "half an ans");
+    let failure = heard.failure();
+    assert_eq!(failure.kind, FailureKind::Protocol);
+    assert!(failure.message.contains("exit status: 3"), "{failure}");
+    assert!(failure.message.contains("the engine fell out"), "{failure}");
+    let mut question = stage.question(&["exit 3", "say back"]);
+    question.native = native(heard.session().unwrap(), 1);
+    let again = ask(&agent, &question).await;
+    assert_eq!((again.text().as_str(), stage.starts()), ("say back", 2));
+}
+
+#[tokio::test]
+async fn one_that_speaks_something_else_is_ended() {
+    let stage = Stage::set();
+    let heard = ask(&stage.agent(&[]), &stage.question(&["rubbish"])).await;
+    let failure = heard.failure();
+    assert_eq!(failure.kind, FailureKind::Protocol);
+    assert!(
+        failure.message.contains("<html>not json</html>"),
+        "{failure}"
+    );
+    assert_eq!(stage.left(), Vec::<i32>::new());
+
+    let other = stage.program("echo", vec!["usage: no".into()]);
+    let heard = ask(&other, &stage.question(&["x"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Protocol);
+    assert!(
+        heard.failure().message.contains("usage: no"),
+        "{}",
+        heard.failure()
+    );
+
+    let answer = r#"{"jsonrpc":"2.0","id":'"$id"',"result":{"protocolVersion":9}}"#;
+    let script = format!(
+        "read -r line; id=$(printf %s \"$line\" | sed 's/.*\"id\":\\([^,}}]*\\).*/\\1/'); \
+         printf '%s\\n' '{answer}'; cat"
+    );
+    let newer = stage.behind(&script);
+    let heard = ask(&newer, &stage.question(&["x"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Protocol);
+    assert!(
+        heard
+            .failure()
+            .message
+            .contains("does not keep to version 1"),
+        "{}",
+        heard.failure()
+    );
+    assert_eq!(stage.left(), Vec::<i32>::new());
+}
+
+#[tokio::test]
+async fn errors_and_refusals_leave_it_usable() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let first = ask(
+        &agent,
+        &stage.question(&["error -32603 API Error: 429 slow down"]),
+    )
+    .await;
+    assert_eq!(first.failure().kind, FailureKind::RateLimit);
+    let session = native(first.session().unwrap(), 0);
+    let follow = |words| Question {
+        native: session.clone(),
+        ..stage.question(&[words])
+    };
+    let refused = ask(&agent, &follow("refusal")).await;
+    assert_eq!(refused.failure().kind, FailureKind::Refused);
+    let cut = ask(&agent, &follow("max_tokens")).await;
+    assert_eq!((&cut.ended, cut.remarks().len()), (&Ok(Outcome::Done), 1));
+    let plan = ask(&agent, &follow("plan")).await;
+    let AgentEvent::Todos(todos) = &plan.events[0] else {
+        panic!("{:?}", plan.events)
+    };
+    assert_eq!((todos.len(), todos[1].state), (2, TodoState::InProgress));
+    let big = ask(&agent, &follow("big")).await;
+    assert_eq!(big.text().lines().count(), 2000);
+    assert!(big.text().starts_with("0 xxx") && big.text().contains("\n1999 xxx"));
+    assert_eq!(stage.starts(), 1);
+}
+
+#[tokio::test]
+async fn a_login_that_is_missing_is_named() {
+    let stage = Stage::set();
+    let heard = ask(&stage.agent(&["locked"]), &stage.question(&["x"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Auth);
+    let hint = heard.failure().hint.clone().unwrap();
+    assert_eq!(hint, "the agent offers: Fake key (set FAKE_KEY)");
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_offered_is_remarked_on() {
+    let stage = Stage::set();
+    let mut agent = stage.agent(&[]);
+    agent.model = Some("grand".into());
+    let heard = ask(&agent, &stage.question(&["say yes"])).await;
+    assert_eq!(heard.text(), "say yes");
+    assert!(heard.remarks()[0].contains("does not offer the model grand"));
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_unavailable_and_keys_are_not_shown() {
+    let stage = Stage::set();
+    let mut agent = stage.program("no-such-agent-anywhere", Vec::new());
+    agent.found = None;
+    assert!(matches!(agent.readiness().await, Readiness::NotReady(_)));
+    let heard = ask(&agent, &stage.question(&["x"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Unavailable);
+    assert!(heard.failure().message.contains("was not found"));
+    assert!(!format!("{agent:?}").contains("secret"));
+}
+
+#[test]
+fn nothing_is_left_when_the_runtime_goes_in_the_middle() {
+    let stage = Stage::set();
+    let agent = stage.behind("trap '' TERM; \"$@\"; sleep 1000");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let (floor, mut listener) = Floor::open(&CancellationToken::new());
+        let question = stage.question(&["deaf"]);
+        let answer = agent.answer(&question, &floor);
+        let child = async {
+            while let Some(event) = listener.events.recv().await {
+                if matches!(event, AgentEvent::Text(_)) {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            ended = answer => panic!("{ended:?}"),
+            () = child => {}
+        }
+        assert_eq!(stage.left().len(), 3);
+    });
+    drop(runtime);
+    assert_eq!(stage.left(), Vec::<i32>::new());
+}
