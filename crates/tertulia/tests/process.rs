@@ -30,6 +30,7 @@ fn sh(script: &str) -> Program {
         command: "sh".into(),
         args: vec!["-c".into(), script.into()],
         env: Vec::new(),
+        without: Vec::new(),
         work_dir: None,
         marker: format!("test-{}", unique()),
     }

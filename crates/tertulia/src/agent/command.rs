@@ -78,6 +78,7 @@ impl Agent for Command {
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),
+            without: Vec::new(),
             work_dir: self.work_dir.clone(),
             marker: question.marker.clone(),
         };

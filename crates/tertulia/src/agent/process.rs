@@ -48,6 +48,8 @@ pub struct Program {
     pub args: Vec<String>,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// Where it runs; the current directory if none.
     pub work_dir: Option<PathBuf>,
     /// Unique for this run (a uuid, say): it tells the run's processes from all others.
@@ -177,9 +179,11 @@ pub async fn run(
 
 fn spawn(program: &Program) -> Result<Child, ProcessError> {
     let mut command = Command::new(&program.command);
-    command
-        .args(&program.args)
-        .envs(program.env.iter().map(|(k, v)| (k, v)));
+    command.args(&program.args);
+    for name in &program.without {
+        command.env_remove(name);
+    }
+    command.envs(program.env.iter().map(|(k, v)| (k, v)));
     command
         .env(MARKER_VAR, &program.marker)
         .process_group(0)

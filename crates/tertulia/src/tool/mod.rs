@@ -1,14 +1,34 @@
 //! The tools of agents that bring none of their own: what they are called, how risky each is, what
 //! it would do, and doing it, confined to one folder.
 
-use std::path::PathBuf;
+mod arguments;
+mod change;
+mod confine;
+mod cut;
+mod edit;
+mod folder;
+mod lines;
+mod preview;
+mod read;
+mod replace;
+mod search;
+mod shell;
+mod walk;
+
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::ToolSpec;
-use crate::approval::ToolRequest;
+use crate::approval::{Risk, ToolRequest};
 use crate::entry::ToolCall;
+use arguments::Arguments;
+use change::{FileDelete, FileEdit, FileWrite};
+use read::{DirectoryList, FileRead};
+use search::{Glob, Grep};
+use shell::Shell;
+use walk::Watch;
 
 /// The tools of one talk.
 #[derive(Clone, Debug)]
@@ -79,16 +99,29 @@ impl Toolbox {
 
     /// What an agent is told about them.
     pub fn specs(&self) -> Vec<ToolSpec> {
-        Vec::new()
+        let mut specs = Vec::new();
+        specs.extend(read::specs());
+        specs.extend(search::specs());
+        specs.extend(change::specs());
+        specs.push(shell::spec(&self.limits));
+        specs
     }
 
     /// What a person is asked about a call: its risk, and what it would do. A call that cannot be
     /// run (no such tool, wrong arguments, a path outside the folder) is an output for the agent.
+    /// It reads the file that would be changed, at most some megabytes of it.
     pub fn request(&self, call: &ToolCall) -> Result<ToolRequest, ToolOutput> {
-        Err(ToolOutput {
-            text: format!("there is no tool '{}'", call.name),
-            ok: false,
-        })
+        let described = Task::parse(call, &self.work_dir)
+            .and_then(|task| Ok((task.risk(), task.preview()?, task.key(&call.name))));
+        match described {
+            Ok((risk, preview, key)) => Ok(ToolRequest {
+                call: call.clone(),
+                risk,
+                preview,
+                key,
+            }),
+            Err(why) => Err(self.output(Err(why))),
+        }
     }
 
     /// Does it. `marker` tells the processes of this call from all others. Returns when nothing of it
@@ -99,10 +132,114 @@ impl Toolbox {
         marker: &str,
         cancel: &CancellationToken,
     ) -> ToolOutput {
-        let _ = (marker, cancel, &self.work_dir, &self.limits, &self.hidden);
-        ToolOutput {
-            text: format!("there is no tool '{}'", call.name),
-            ok: false,
+        let watch = Watch::start(cancel, self.limits.time);
+        let (call, work_dir, output) = (call.clone(), self.work_dir.clone(), self.limits.output);
+        // Files block, and whoever waits for them must not keep others waiting.
+        let done = tokio::task::spawn_blocking(move || {
+            if watch.check().is_err() {
+                return Err("stopped".to_owned());
+            }
+            Task::parse(&call, &work_dir)?.run(&watch, output)
+        });
+        match done.await {
+            Ok(Ok(Ran::Said(text))) => self.output(Ok(text)),
+            Ok(Ok(Ran::Command(shell))) => {
+                let (dir, limits) = (&self.work_dir, &self.limits);
+                shell.run(dir, limits, &self.hidden, marker, cancel).await
+            }
+            Ok(Err(why)) => self.output(Err(why)),
+            Err(error) => self.output(Err(format!("the tool failed: {error}"))),
         }
+    }
+
+    fn output(&self, done: Result<String, String>) -> ToolOutput {
+        let ok = done.is_ok();
+        let (Ok(text) | Err(text)) = done;
+        ToolOutput {
+            text: cut::within(text, self.limits.output),
+            ok,
+        }
+    }
+}
+
+/// What comes of a task that is run where blocking is allowed.
+enum Ran {
+    /// It is done.
+    Said(String),
+    /// It is a command, which is run elsewhere.
+    Command(Shell),
+}
+
+/// A call whose arguments are right and whose path is inside the folder.
+#[derive(Debug)]
+enum Task {
+    FileRead(FileRead),
+    DirectoryList(DirectoryList),
+    Glob(Glob),
+    Grep(Grep),
+    FileWrite(FileWrite),
+    FileEdit(FileEdit),
+    FileDelete(FileDelete),
+    Shell(Shell),
+}
+
+impl Task {
+    fn parse(call: &ToolCall, root: &Path) -> Result<Task, String> {
+        let given = Arguments::of(&call.arguments)?;
+        Ok(match call.name.as_str() {
+            "file_read" => Task::FileRead(FileRead::parse(&given, root)?),
+            "directory_list" => Task::DirectoryList(DirectoryList::parse(&given, root)?),
+            "glob" => Task::Glob(Glob::parse(&given, root)?),
+            "grep" => Task::Grep(Grep::parse(&given, root)?),
+            "file_write" => Task::FileWrite(FileWrite::parse(&given, root)?),
+            "file_edit" => Task::FileEdit(FileEdit::parse(&given, root)?),
+            "file_delete" => Task::FileDelete(FileDelete::parse(&given, root)?),
+            "shell" => Task::Shell(Shell::parse(&given)?),
+            name => return Err(format!("there is no tool '{name}'")),
+        })
+    }
+
+    fn risk(&self) -> Risk {
+        match self {
+            Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
+            Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
+            Task::FileDelete(_) | Task::Shell(_) => Risk::High,
+        }
+    }
+
+    /// What "always" allows: any change that can be seen, but only this deletion or command.
+    fn key(&self, name: &str) -> String {
+        match self {
+            Task::FileDelete(task) => task.key(),
+            Task::Shell(task) => task.key(),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn preview(&self) -> Result<String, String> {
+        match self {
+            Task::FileRead(task) => Ok(task.preview()),
+            Task::DirectoryList(task) => Ok(task.preview()),
+            Task::Glob(task) => Ok(task.preview()),
+            Task::Grep(task) => Ok(task.preview()),
+            Task::FileWrite(task) => task.preview(),
+            Task::FileEdit(task) => task.preview(),
+            Task::FileDelete(task) => task.preview(),
+            Task::Shell(task) => Ok(task.preview()),
+        }
+    }
+
+    fn run(self, watch: &Watch, output: usize) -> Result<Ran, String> {
+        let said = match self {
+            Task::FileRead(task) => task.run(watch, output),
+            Task::DirectoryList(task) => task.run(watch),
+            Task::Glob(task) => task.run(watch),
+            Task::Grep(task) => task.run(watch, output),
+            Task::FileWrite(task) => task.run(),
+            Task::FileEdit(task) => task.run(),
+            Task::FileDelete(task) => task.run(),
+            Task::Shell(task) => return Ok(Ran::Command(task)),
+        };
+        said.map(Ran::Said)
     }
 }

@@ -1,0 +1,86 @@
+//! The arguments of a call, read one by one, so that what is wrong is named.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The arguments of a call. Those that a tool does not know are never looked at.
+pub(super) struct Arguments<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> Arguments<'a> {
+    /// Takes an object; nothing at all is an object without fields.
+    pub(super) fn of(value: &'a Value) -> Result<Arguments<'a>, String> {
+        match value {
+            Value::Object(fields) => Ok(Arguments(Some(fields))),
+            Value::Null => Ok(Arguments(None)),
+            _ => Err("the arguments are wrong: they must be one JSON object".to_owned()),
+        }
+    }
+
+    /// An argument that must be there.
+    pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
+        self.optional(name)?
+            .ok_or_else(|| format!("the argument `{name}` is missing"))
+    }
+
+    /// An argument that may be absent, or null, which is the same.
+    pub(super) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
+        match self.0.and_then(|fields| fields.get(name)) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => T::deserialize(value)
+                .map(Some)
+                .map_err(|error| format!("the argument `{name}` is wrong: {error}")),
+        }
+    }
+
+    /// A number that counts from 1.
+    pub(super) fn count(&self, name: &str) -> Result<Option<u64>, String> {
+        match self.optional(name)? {
+            Some(0) => Err(format!(
+                "the argument `{name}` is wrong: it must be at least 1"
+            )),
+            other => Ok(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let value = json!({"path": 3, "limit": "ten", "offset": 0, "more": [1]});
+        let arguments = Arguments::of(&value).unwrap();
+        let check = |error: String, words: &[&str]| {
+            for word in words {
+                assert!(error.contains(word), "{error}");
+            }
+        };
+        check(
+            arguments.required::<String>("path").unwrap_err(),
+            &["`path`", "string"],
+        );
+        check(
+            arguments.count("limit").unwrap_err(),
+            &["`limit`", "\"ten\""],
+        );
+        check(
+            arguments.count("offset").unwrap_err(),
+            &["`offset`", "at least 1"],
+        );
+        check(
+            arguments.required::<String>("pattern").unwrap_err(),
+            &["`pattern`", "missing"],
+        );
+        assert!(Arguments::of(&json!("path")).is_err());
+    }
+
+    #[test]
+    fn absent_and_null_are_the_same() {
+        for value in [json!({"path": null}), json!({}), json!(null)] {
+            let arguments = Arguments::of(&value).unwrap();
+            assert_eq!(arguments.optional::<String>("path"), Ok(None));
+        }
+    }
+}

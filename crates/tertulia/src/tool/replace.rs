@@ -1,0 +1,88 @@
+//! Putting a file in its place as a whole: whoever looks sees the old one or the new one.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{PermissionsExt, fchown};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::Stat;
+
+use super::confine::Place;
+use super::folder::{Folder, regular};
+
+/// How many names for the temporary file are tried.
+const MOST_NAMES: u32 = 100;
+
+/// Makes `content` what the file at `place` holds, making the folders that are missing. With `read`,
+/// only if the file is still the one that was read.
+pub(super) fn replace(place: &Place, content: &[u8], read: Option<&Stat>) -> io::Result<()> {
+    let (folder, name) = place.parent_made()?;
+    let old = match folder.stat(name) {
+        Ok(stat) => Some(stat),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if let Some(old) = &old {
+        regular(old)?;
+        // Renaming would replace even a file that its owner wants nobody to write.
+        folder.writable(name)?;
+    }
+    let (mut file, temporary) = temporary_file(&folder, old.is_some())?;
+    let written = fill(&mut file, content, old.as_ref())
+        .and_then(|()| still(&folder, name, read))
+        .and_then(|()| folder.rename(&temporary, name));
+    if let Err(error) = written {
+        // Nothing is left behind; that it could not be removed would hide the real reason.
+        let _ = folder.remove(&temporary);
+        return Err(error);
+    }
+    folder.sync()
+}
+
+/// A new file beside the one that it will replace. Nobody else may read it until it has the rights
+/// of that one.
+fn temporary_file(folder: &Folder, replaces: bool) -> io::Result<(File, OsString)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let mode = if replaces { 0o600 } else { 0o666 };
+    for _ in 0..MOST_NAMES {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = OsString::from(format!(".tertulia-{}-{number}.tmp", std::process::id()));
+        match folder.create(&name, mode) {
+            Ok(file) => return Ok((file, name)),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::Error::other(
+        "there is no name left for a temporary file",
+    ))
+}
+
+fn fill(file: &mut File, content: &[u8], old: Option<&Stat>) -> io::Result<()> {
+    file.write_all(content)?;
+    if let Some(old) = old {
+        // Only an administrator can give a file away; others own what they replace.
+        let _ = fchown(&*file, Some(old.st_uid), Some(old.st_gid));
+        file.set_permissions(Permissions::from_mode(old.st_mode & 0o7777))?;
+    }
+    file.sync_all()
+}
+
+/// Errs if the file is another one, or another text, than was read.
+fn still(folder: &Folder, name: &OsStr, read: Option<&Stat>) -> io::Result<()> {
+    let Some(read) = read else { return Ok(()) };
+    let mark = |stat: &Stat| {
+        (
+            (stat.st_dev, stat.st_ino, stat.st_size),
+            (stat.st_mtime, stat.st_mtime_nsec),
+            (stat.st_ctime, stat.st_ctime_nsec),
+        )
+    };
+    match folder.stat(name) {
+        Ok(now) if mark(&now) == mark(read) => Ok(()),
+        _ => Err(io::Error::other(
+            "somebody else changed it meanwhile: read it again",
+        )),
+    }
+}

@@ -1,0 +1,220 @@
+//! Going through a folder and all below it: through no link, past what git ignores, and no longer
+//! than it is wanted.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::FileType;
+use tokio_util::sync::CancellationToken;
+
+use super::confine::Place;
+use super::folder::Folder;
+
+/// The longest that anything but a command takes.
+const LONGEST: Duration = Duration::from_secs(20);
+/// Folders further down are not looked into: each on the way is held open.
+const DEEPEST: usize = 100;
+/// Most names of one folder that are looked at.
+const MOST_NAMES: usize = 100_000;
+/// Most bytes of a `.gitignore` that are obeyed.
+const MOST_RULES: u64 = 1 << 20;
+
+/// Why a search ended before everything was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Halt {
+    /// Somebody stopped it.
+    Cancelled,
+    /// It took too long.
+    OutOfTime,
+    /// Enough was found.
+    Enough,
+}
+
+/// Says when to stop.
+#[derive(Clone, Debug)]
+pub(super) struct Watch {
+    cancel: CancellationToken,
+    limit: Duration,
+    end: Option<Instant>,
+}
+
+impl Watch {
+    /// From now on, for at most `limit`.
+    pub(super) fn start(cancel: &CancellationToken, limit: Duration) -> Watch {
+        let limit = limit.min(LONGEST);
+        Watch {
+            cancel: cancel.clone(),
+            limit,
+            end: Instant::now().checked_add(limit),
+        }
+    }
+
+    /// Whether to go on.
+    pub(super) fn check(&self) -> Result<(), Halt> {
+        if self.cancel.is_cancelled() {
+            return Err(Halt::Cancelled);
+        }
+        match self.end {
+            Some(end) if Instant::now() >= end => Err(Halt::OutOfTime),
+            _ => Ok(()),
+        }
+    }
+
+    /// What an agent is told about a search that took too long.
+    pub(super) fn overdue(&self) -> String {
+        format!(
+            "[stopped after {} s: not everything was looked at; narrow the search]",
+            self.limit.as_secs_f32()
+        )
+    }
+}
+
+/// Something that was come across.
+pub(super) struct Found<'a> {
+    /// The folder that it is in.
+    pub(super) folder: &'a Folder,
+    /// Its name there.
+    pub(super) name: &'a OsStr,
+    /// Its path from the work folder on.
+    pub(super) inside: &'a Path,
+    /// What it is.
+    pub(super) kind: FileType,
+}
+
+/// Shows everything below `place`, each folder by name, `levels` deep. Whether something was left
+/// out because there was too much of it.
+pub(super) fn walk(
+    place: &Place,
+    levels: usize,
+    watch: &Watch,
+    visit: &mut dyn FnMut(&Found<'_>) -> Result<(), Halt>,
+) -> Result<Result<bool, Halt>, String> {
+    let folder = place
+        .folder()
+        .map_err(|error| format!("cannot open the folder {}: {error}", place.shown()))?;
+    let mut walker = Walker {
+        root: place.root(),
+        rules: rules_above(place),
+        levels: levels.min(DEEPEST),
+        left_out: false,
+        watch,
+        visit,
+    };
+    let done = walker.descend(&folder, place.inside(), 1);
+    Ok(done.map(|()| walker.left_out))
+}
+
+/// As deep as it goes.
+pub(super) const ALL_LEVELS: usize = DEEPEST;
+
+struct Walker<'a> {
+    root: &'a Path,
+    /// What the folders on the way down ignore, the outermost first.
+    rules: Vec<Gitignore>,
+    levels: usize,
+    left_out: bool,
+    watch: &'a Watch,
+    visit: &'a mut dyn FnMut(&Found<'_>) -> Result<(), Halt>,
+}
+
+impl Walker<'_> {
+    fn descend(&mut self, folder: &Folder, inside: &Path, level: usize) -> Result<(), Halt> {
+        self.rules.push(rules_of(folder, &self.root.join(inside)));
+        let done = self.look_through(folder, inside, level);
+        self.rules.pop();
+        done
+    }
+
+    fn look_through(&mut self, folder: &Folder, inside: &Path, level: usize) -> Result<(), Halt> {
+        for (name, kind) in self.sorted_names(folder)? {
+            self.watch.check()?;
+            let inside = inside.join(&name);
+            if name == ".git" || self.is_ignored(&inside, kind) {
+                continue;
+            }
+            (self.visit)(&Found {
+                folder,
+                name: &name,
+                inside: &inside,
+                kind,
+            })?;
+            if kind != FileType::Directory {
+                continue;
+            }
+            if level == DEEPEST {
+                self.left_out = true;
+            } else if level < self.levels {
+                // A folder that may not be read is passed by.
+                if let Ok(below) = folder.step(&name) {
+                    self.descend(&below, &inside, level + 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn sorted_names(&mut self, folder: &Folder) -> Result<Vec<(OsString, FileType)>, Halt> {
+        let mut names = Vec::new();
+        for entry in folder.names().into_iter().flatten() {
+            if names.len() == MOST_NAMES {
+                self.left_out = true;
+                break;
+            }
+            self.watch.check()?;
+            names.push(entry);
+        }
+        names.sort_by(|(a, _), (b, _)| a.cmp(b));
+        Ok(names)
+    }
+
+    fn is_ignored(&self, inside: &Path, kind: FileType) -> bool {
+        let path = self.root.join(inside);
+        // The innermost rule that says anything decides.
+        self.rules
+            .iter()
+            .rev()
+            .map(|rules| rules.matched(&path, kind == FileType::Directory))
+            .find(|found| !found.is_none())
+            .is_some_and(|found| matches!(found, Match::Ignore(_)))
+    }
+}
+
+/// The rules of the folders between the work folder and `place`.
+fn rules_above(place: &Place) -> Vec<Gitignore> {
+    let mut rules = Vec::new();
+    let mut path = PathBuf::from(place.root());
+    let mut folder = Folder::open(&path).ok();
+    for name in place.inside() {
+        let Some(here) = folder else { break };
+        rules.push(rules_of(&here, &path));
+        path.push(name);
+        folder = here.step(name).ok();
+    }
+    rules
+}
+
+/// What the `.gitignore` of a folder says. It is opened like any other file, because a pipe or a
+/// link to a device of this name must do no harm.
+fn rules_of(folder: &Folder, path: &Path) -> Gitignore {
+    let mut text = Vec::new();
+    if let Ok(opened) = folder.file(OsStr::new(".gitignore")) {
+        // What could be read of it counts.
+        let _ = opened.file.take(MOST_RULES).read_to_end(&mut text);
+    }
+    if text.is_empty() {
+        return Gitignore::empty();
+    }
+    let mut builder = GitignoreBuilder::new(path);
+    for line in String::from_utf8_lossy(&text)
+        .trim_start_matches('\u{feff}')
+        .lines()
+    {
+        // A line that is no rule ignores nothing, as with git.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
