@@ -9,6 +9,7 @@
 //! | [`ask`] | questions to a store without the `await` |
 //! | [`conformance`] | what every backend does, one test per promise |
 //! | [`model`] | random histories, played on a backend and on plain vectors |
+//! | [`provider`] | a fake of the LLM HTTP APIs, well behaved or failing as a prompt says |
 
 #![allow(
     clippy::unwrap_used,
@@ -23,4 +24,5 @@ pub mod conformance;
 pub mod logs;
 pub mod model;
 pub mod place;
+pub mod provider;
 pub mod scratch;
