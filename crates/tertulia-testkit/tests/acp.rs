@@ -237,6 +237,7 @@ async fn two_turns_are_one_process_and_one_session() {
     assert_eq!(first.ended, Ok(Outcome::Done), "{:?}", first.events);
     assert_eq!(first.text(), "say hello");
     assert!(first.events.contains(&AgentEvent::Usage(Usage {
+        estimated: false,
         input: 4,
         output: 3
     })));

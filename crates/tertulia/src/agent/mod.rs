@@ -1,8 +1,8 @@
 //! Who answers. One trait, one file per way to reach an agent, one set of events that all of them
 //! stream and all doors show.
 
-pub mod api;
 pub mod acp;
+pub mod api;
 pub mod command;
 pub mod demo;
 mod failure;

@@ -50,6 +50,7 @@ async fn the_next_turn_goes_on_with_the_session() {
         if vendor == Vendor::Codex {
             // It tells what the thread has cost: 13311 and 8 tokens.
             let usage = Usage {
+                estimated: false,
                 input: 9311,
                 output: 3,
             };
@@ -91,6 +92,7 @@ async fn a_lost_session_is_made_up_for() {
         // The fresh session costs nothing but this turn.
         if vendor == Vendor::Codex {
             let usage = Usage {
+                estimated: false,
                 input: 4933,
                 output: 9,
             };

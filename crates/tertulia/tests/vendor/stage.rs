@@ -107,6 +107,7 @@ pub fn question(native: Option<&str>) -> Question {
             id: id.to_owned(),
             known: 2,
             spent: Usage {
+                estimated: false,
                 input: 4000,
                 output: 5,
             },

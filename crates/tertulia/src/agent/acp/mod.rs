@@ -128,6 +128,7 @@ impl Agent for Acp {
 impl Acp {
     async fn start(&self, marker: &str) -> Result<Live, AgentError> {
         let program = Program {
+            without: Vec::new(),
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),

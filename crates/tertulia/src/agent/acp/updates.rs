@@ -222,7 +222,7 @@ pub(super) fn usage(told: &Value) -> Option<Usage> {
             let all = count(value, "totalTokens").unwrap_or(0);
             let apart = all >= read + cached + output;
             let input = if apart { read + cached } else { read };
-            return (input + output > 0).then_some(Usage { input, output });
+            return (input + output > 0).then_some(Usage::told(input, output));
         }
     }
     None

@@ -129,6 +129,7 @@ impl Keyring {
             return Ok(Some(secret.clone()));
         }
         let program = Program {
+            without: Vec::new(),
             command: command.clone(),
             args: args.clone(),
             env: Vec::new(),

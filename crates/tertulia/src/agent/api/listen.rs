@@ -183,6 +183,7 @@ fn usage(end: &StreamEnd) -> Option<Usage> {
     let usage = end.captured_usage.as_ref()?;
     let count = |tokens: Option<i32>| u64::try_from(tokens.unwrap_or(0)).unwrap_or(0);
     let used = Usage {
+        estimated: false,
         input: count(usage.prompt_tokens),
         output: count(usage.completion_tokens),
     };
@@ -210,6 +211,7 @@ mod tests {
     #[test]
     fn the_limit_is_named_where_it_is_known() {
         let used = Some(Usage {
+            estimated: false,
             input: 1,
             output: 64,
         });

@@ -166,6 +166,7 @@ impl Claude {
             events.extend(self.paragraphs.whole(text));
         }
         let usage = Usage {
+            estimated: false,
             input: number(&result, "/usage/input_tokens")
                 + number(&result, "/usage/cache_creation_input_tokens")
                 + number(&result, "/usage/cache_read_input_tokens"),
@@ -269,6 +270,7 @@ mod tests {
             "usage": {"input_tokens": 1, "cache_creation_input_tokens": 20,
                       "cache_read_input_tokens": 300, "output_tokens": 4}}));
         let usage = Usage {
+            estimated: false,
             input: 321,
             output: 4,
         };

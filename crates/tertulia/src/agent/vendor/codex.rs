@@ -134,6 +134,7 @@ impl Codex {
         );
         // A sum below what was spent was begun anew.
         Usage {
+            estimated: false,
             input: input.checked_sub(self.spent.input).unwrap_or(input),
             output: output.checked_sub(self.spent.output).unwrap_or(output),
         }
@@ -214,11 +215,13 @@ mod tests {
     fn costs_are_those_of_the_turn() {
         let check = |spent: (u64, u64), expected: (u64, u64)| {
             let mut codex = Codex::new(Usage {
+                estimated: false,
                 input: spent.0,
                 output: spent.1,
             });
             let done = json!({"type": "turn.completed", "usage": {"input_tokens": 13311, "output_tokens": 8}});
             let usage = Usage {
+                estimated: false,
                 input: expected.0,
                 output: expected.1,
             };

@@ -104,6 +104,7 @@ impl Gemini {
 
     fn result(&mut self, result: Value) -> Vec<AgentEvent> {
         let usage = Usage {
+            estimated: false,
             input: number(&result, "/stats/input_tokens"),
             output: number(&result, "/stats/output_tokens"),
         };

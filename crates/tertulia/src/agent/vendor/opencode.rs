@@ -156,6 +156,7 @@ mod tests {
         let mut opencode = OpenCode::default();
         opencode.event(step("tool-calls"));
         let usage = Usage {
+            estimated: false,
             input: 22002,
             output: 220,
         };

@@ -46,6 +46,7 @@ impl VendorProgram {
     ) -> Result<Turn, AgentError> {
         let Launch { args, env, stdin } = launch(self, question, native);
         let program = Program {
+            without: Vec::new(),
             command: self.command.clone(),
             args,
             env,
@@ -106,6 +107,7 @@ impl VendorProgram {
     /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
     pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
         let program = Program {
+            without: Vec::new(),
             command: self.command.clone(),
             args: vec!["--version".into()],
             env: self.env.clone(),

@@ -100,6 +100,7 @@ fn claude_fills_in_its_call_before_it_counts() {
     assert_eq!(
         spent(&events),
         Some(Usage {
+            estimated: false,
             input: 7781,
             output: 16
         })
@@ -119,6 +120,7 @@ fn codex_shows_its_terminal() {
     assert_eq!(
         spent(&events),
         Some(Usage {
+            estimated: false,
             input: 15204,
             output: 53
         })
@@ -143,6 +145,7 @@ fn gemini_announces_a_call_by_asking_for_it() {
     assert_eq!(
         spent(&events),
         Some(Usage {
+            estimated: false,
             input: 18528,
             output: 37
         })
@@ -161,6 +164,7 @@ fn opencode_tells_the_whole_call_when_it_runs() {
     assert_eq!(
         spent(&events),
         Some(Usage {
+            estimated: false,
             input: 2404,
             output: 3
         })
@@ -236,6 +240,7 @@ fn a_cache_that_is_counted_apart_was_read_too() {
     assert_eq!(
         usage(&told(116)),
         Some(Usage {
+            estimated: false,
             input: 111,
             output: 5
         })
@@ -243,6 +248,7 @@ fn a_cache_that_is_counted_apart_was_read_too() {
     assert_eq!(
         usage(&told(15)),
         Some(Usage {
+            estimated: false,
             input: 10,
             output: 5
         })
