@@ -1,21 +1,28 @@
-//! Agents as the settings describe them.
+//! Agents as the settings describe them, and which of them is to answer.
+
+mod build;
+mod discover;
 
 use std::sync::Arc;
 
-use tertulia::agent::command::Command;
-use tertulia::agent::demo::Demo;
-use tertulia::agent::{Agent, Patience};
+use tertulia::agent::Agent;
+use tertulia::agent::api::Provider;
+use tertulia::agent::vendor::Vendor;
 
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 
 /// The agent that needs nothing.
-const DEMO: &str = "demo";
-/// The types that this program can reach.
-const TYPES: &[&str] = &["demo", "command"];
+pub const DEMO: &str = "demo";
+/// Any program.
+const COMMAND: &str = "command";
+/// Any program of the Agent Client Protocol.
+const ACP: &str = "acp";
 /// From so many tokens on the older part of a talk is summed up, unless the settings say otherwise.
 const COMPACT_AT: u64 = 100_000;
+/// The same for Ollama, which forgets in silence what is beyond its usual 4096 tokens.
+const COMPACT_OLLAMA_AT: u64 = 3_000;
 
 /// What was asked for on the command line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,21 +35,32 @@ pub struct Asked<'a> {
 pub struct Chosen {
     pub agent: Arc<dyn Agent>,
     pub reason: String,
+    /// Whether nobody asked for it, in any way.
+    pub unasked: bool,
     /// From how many tokens on the older part of a talk is summed up for it.
     pub compact_at: Option<u64>,
 }
 
+/// A name, who chose it, and why.
+struct Pick {
+    name: String,
+    source: Source,
+    reason: String,
+    unasked: bool,
+}
+
 /// The agent that is to answer: the one asked for, the one that answered before, the one set, or the
-/// built-in one.
+/// first that is ready.
 pub fn choose(
     settings: &Settings,
     asked: &Asked<'_>,
     recorded: Option<&str>,
 ) -> CommandResult<Chosen> {
-    let (name, source, reason) = pick(settings, asked, recorded);
-    let described = described(settings, &name);
+    let pick = pick(settings, asked, recorded);
+    let name = &pick.name;
+    let described = described(settings, name);
     let from_project = described.source == Source::ProjectFile;
-    if source != Source::Person && from_project && described.kind != DEMO {
+    if pick.source != Source::Person && from_project && described.kind != DEMO {
         // Or unpacking somebody's project and starting a talk in it would run their program, or send
         // one's words to their server.
         return Err(CommandError::new(
@@ -51,60 +69,60 @@ pub fn choose(
         )
         .hint(format!("look at it, then run with --agent {name}, or set {}={name}", env::AGENT)));
     }
+    let usual = match described.kind.as_str() {
+        "ollama" => COMPACT_OLLAMA_AT,
+        _ => COMPACT_AT,
+    };
     Ok(Chosen {
-        agent: named(settings, &name, asked.model)?,
-        reason,
-        compact_at: described.compact_at.or(Some(COMPACT_AT)),
+        agent: named(settings, name, asked.model)?,
+        reason: pick.reason,
+        unasked: pick.unasked,
+        compact_at: Some(described.compact_at.unwrap_or(usual)),
     })
 }
 
-/// The name, who chose it, and why.
-fn pick(
-    settings: &Settings,
-    asked: &Asked<'_>,
-    recorded: Option<&str>,
-) -> (String, Source, String) {
+fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick {
+    let picked = |name: &str, source, reason: &str| Pick {
+        name: name.to_owned(),
+        source,
+        reason: reason.to_owned(),
+        unasked: false,
+    };
     if let Some(name) = asked.name {
-        return (name.to_owned(), Source::Person, "asked for".to_owned());
+        return picked(name, Source::Person, "asked for");
     }
     if let Some((name, Source::Person)) = &settings.agent {
-        return (name.clone(), Source::Person, "asked for".to_owned());
+        return picked(name, Source::Person, "asked for");
     }
     if let Some(name) = recorded.filter(|name| is_known(settings, name)) {
-        return (name.to_owned(), Source::UserFile, "as before".to_owned());
+        return picked(name, Source::UserFile, "as before");
     }
     match &settings.agent {
-        Some((name, source)) => (name.clone(), *source, "from the settings".to_owned()),
-        None => (
-            DEMO.to_owned(),
-            Source::UserFile,
-            "the built-in one: no other is set".to_owned(),
-        ),
+        Some((name, source)) => picked(name, *source, "from the settings"),
+        None => {
+            let (name, reason) = discover::first_ready(settings);
+            Pick {
+                unasked: true,
+                ..picked(&name, Source::UserFile, &reason)
+            }
+        }
     }
 }
 
-/// The variables that hold keys: no command that an agent runs inherits them.
-pub fn key_variables(settings: &Settings) -> Vec<String> {
-    settings
-        .agents
-        .values()
-        .filter_map(|agent| agent.key_env.clone())
-        .collect()
-}
-
-fn described(settings: &Settings, name: &str) -> AgentSettings {
-    settings
-        .agents
-        .get(name)
-        .cloned()
-        .unwrap_or_else(|| AgentSettings::plain(name))
-}
-
-/// All the names that can be asked for.
+/// All the names that can be asked for: what needs no description first, in the order in which one is
+/// taken unasked, then what the settings describe.
 pub fn names(settings: &Settings) -> Vec<String> {
-    let mut names: Vec<String> = settings.agents.keys().cloned().collect();
-    if !settings.agents.contains_key(DEMO) {
-        names.insert(0, DEMO.to_owned());
+    let mut names: Vec<String> = Provider::ALL
+        .map(Provider::name)
+        .into_iter()
+        .chain(Vendor::ALL.map(Vendor::name))
+        .chain([DEMO])
+        .map(str::to_owned)
+        .collect();
+    for name in settings.agents.keys() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
     }
     names
 }
@@ -115,11 +133,8 @@ pub fn is_known(settings: &Settings, name: &str) -> bool {
 }
 
 /// The type of a named agent.
-pub fn kind<'a>(settings: &'a Settings, name: &str) -> &'a str {
-    settings
-        .agents
-        .get(name)
-        .map_or(DEMO, |agent| agent.kind.as_str())
+pub fn kind(settings: &Settings, name: &str) -> String {
+    described(settings, name).kind
 }
 
 /// The agent of this name, with this model if one is asked for.
@@ -142,45 +157,22 @@ pub fn named(
     if let Some(model) = model {
         described.model = Some(model.to_owned());
     }
-    let described = &described;
-    match described.kind.as_str() {
-        "demo" => Ok(Arc::new(Demo::new(
-            name,
-            described.pace.unwrap_or(settings.demo_pace),
-        ))),
-        "command" => program(settings, name, described),
-        other => Err(CommandError::new(
-            ErrorKind::Usage,
-            format!("agent '{name}' has the type '{other}', which this version does not know"),
-        )
-        .hint(format!("known types: {}", TYPES.join(", ")))),
-    }
+    build::agent(settings, name, &described)
 }
 
-fn program(
-    settings: &Settings,
-    name: &str,
-    described: &AgentSettings,
-) -> CommandResult<Arc<dyn Agent>> {
-    let Some(command) = described.command.clone() else {
-        return Err(
-            CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
-                .hint(format!("set `command` in [agents.{name}]")),
-        );
-    };
-    let default = Patience::default();
-    Ok(Arc::new(Command {
-        name: name.to_owned(),
-        model: described.model.clone(),
-        found: env::program(&command),
-        command,
-        args: described.args.clone(),
-        env: described.env.clone(),
-        work_dir: Some(settings.cwd.clone()),
-        system: described.system.clone(),
-        patience: Patience {
-            total: described.timeout.unwrap_or(default.total),
-            idle: described.idle_timeout.unwrap_or(default.idle),
-        },
-    }))
+/// The variables that hold keys: no command that an agent runs inherits them.
+pub fn key_variables(settings: &Settings) -> Vec<String> {
+    let usual = Provider::ALL
+        .into_iter()
+        .flat_map(|provider| provider.key_variables().iter().copied());
+    let named = settings
+        .agents
+        .values()
+        .filter_map(|agent| agent.key_env.as_deref());
+    usual.chain(named).map(str::to_owned).collect()
+}
+
+fn described(settings: &Settings, name: &str) -> AgentSettings {
+    let described = settings.agents.get(name).cloned();
+    described.unwrap_or_else(|| AgentSettings::plain(name))
 }

@@ -1,66 +1,126 @@
 use std::process::ExitCode;
+use std::time::Instant;
 
-use clap::Args;
-use serde_json::json;
-use tertulia::agent::Readiness;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tertulia::agent::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Question, Readiness, Utterance,
+};
+use tertulia::approval::Approval;
+use tertulia::entry::{Role, Usage};
+use tokio_util::sync::CancellationToken;
 
 use crate::agents;
 use crate::args::GlobalArgs;
-use crate::error::CommandResult;
+use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
-use crate::ui::Ui;
+use crate::settings::Settings;
+use crate::ui::{Ui, fit};
+
+/// What `agents check` says.
+const TINY: &str = "Answer with the one word: ready";
 
 /// Show which agents could answer, and why not
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    tertulia agents\n  \
-    tertulia agents demo --json\n\n\
-    Agents are described in the settings file, for example any program:\n\n  \
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    tertulia agents                     who is ready, and why the others are not\n  \
+    tertulia agents claude --json\n  \
+    tertulia agents check anthropic     sends one tiny prompt (it costs a few tokens)\n  \
+    tertulia agents models ollama       the models that it could use\n\n\
+    Agents are described in the settings file, for example a server of one's own, and any program:\n\n  \
+    [agents.local]\n  \
+    type = \"openai\"\n  \
+    base_url = \"http://127.0.0.1:8080/v1\"\n  \
+    model = \"qwen3\"\n\n  \
     [agents.upper]\n  \
     type = \"command\"\n  \
     command = \"tr\"\n  \
-    args = [\"a-z\", \"A-Z\"]")]
+    args = [\"a-z\", \"A-Z\"]"
+)]
 pub struct AgentsArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Only this one
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Send one tiny prompt and show what comes back
+    Check(NameArgs),
+    /// List the models that an agent could use
+    Models(NameArgs),
+}
+
+#[derive(Debug, Args)]
+struct NameArgs {
+    /// The agent
+    name: String,
+    /// With this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
 pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
-    let names = match &args.name {
-        Some(name) => {
-            agents::named(&settings, name, None)?;
-            vec![name.clone()]
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "agents cannot be asked").because(error)
+        })?;
+    match &args.action {
+        None => runtime.block_on(list(&settings, args.name.as_deref(), ui)),
+        Some(Action::Check(check)) => {
+            let agent = agents::named(&settings, &check.name, check.model.as_deref())?;
+            runtime.block_on(check_one(agent.as_ref(), ui))
         }
-        None => agents::names(&settings),
+        Some(Action::Models(models)) => {
+            let agent = agents::named(&settings, &models.name, models.model.as_deref())?;
+            let models = runtime.block_on(agent.models()).map_err(failed)?;
+            if ui.json {
+                ui.document(&json!({ "agent": agent.name(), "models": models }));
+            } else {
+                models.iter().for_each(|model| ui.line(model));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+/// One line of the list.
+struct Line {
+    name: String,
+    kind: String,
+    model: Option<String>,
+    readiness: Readiness,
+}
+
+async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let names = match only {
+        Some(name) => {
+            agents::named(settings, name, None)?;
+            vec![name.to_owned()]
+        }
+        None => agents::names(settings),
     };
+    let asked = names.into_iter().map(|name| look_at(settings, name));
     let mut rows = Vec::new();
     let mut objects = Vec::new();
-    for name in names {
-        let kind = agents::kind(&settings, &name).to_owned();
-        let (model, readiness) = match agents::named(&settings, &name, None) {
-            Ok(agent) => (
-                agent.model().map(str::to_owned),
-                pollster::block_on(agent.readiness()),
-            ),
-            Err(error) => (None, Readiness::NotReady(error.to_string())),
-        };
-        let (ready, remark) = match readiness {
+    for line in futures::future::join_all(asked).await {
+        let (ready, remark) = match line.readiness {
             Readiness::Ready(remark) => (true, remark.unwrap_or_default()),
             Readiness::NotReady(reason) => (false, reason),
         };
-        objects.push(
-            json!({ "name": name, "type": kind, "model": model, "ready": ready, "reason": remark }),
-        );
+        objects.push(json!({
+            "name": line.name, "type": line.kind, "model": line.model, "ready": ready, "reason": remark,
+        }));
         let state = if ready { "ready" } else { "not ready" };
-        rows.push(vec![
-            name,
-            kind,
-            model.unwrap_or_default(),
-            state.to_owned(),
-            remark,
-        ]);
+        let model = line.model.unwrap_or_default();
+        rows.push(vec![line.name, line.kind, model, state.to_owned(), remark]);
     }
     if ui.json {
         ui.document(&json!({ "agents": objects }));
@@ -68,4 +128,92 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ui.table(&["NAME", "TYPE", "MODEL", "STATE", ""], &rows);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn look_at(settings: &Settings, name: String) -> Line {
+    let kind = agents::kind(settings, &name);
+    let (model, readiness) = match agents::named(settings, &name, None) {
+        Ok(agent) => (agent.model().map(str::to_owned), agent.readiness().await),
+        Err(error) => (None, Readiness::NotReady(error.to_string())),
+    };
+    Line {
+        name,
+        kind,
+        model,
+        readiness,
+    }
+}
+
+/// Sends one tiny prompt. Nothing of it is kept.
+async fn check_one(agent: &dyn Agent, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let begun = Instant::now();
+    let question = Question {
+        messages: vec![Utterance::plain(Role::User, "You", TINY)],
+        total: 1,
+        marker: uuid::Uuid::new_v4().to_string(),
+        approval: Approval::None,
+        ..Question::default()
+    };
+    let cancel = CancellationToken::new();
+    let (floor, mut listener) = Floor::open(&cancel);
+    let answer = async move { agent.answer(&question, &floor).await };
+    let listen = async {
+        let (mut words, mut usage) = (String::new(), None);
+        while let Some(event) = listener.events.recv().await {
+            match event {
+                AgentEvent::Text(text) => words.push_str(&text),
+                AgentEvent::Usage(told) => usage = Some(told),
+                other => {
+                    if let Some(note) = crate::show::event_words(&other) {
+                        ui.note(&note);
+                    }
+                }
+            }
+        }
+        (words, usage)
+    };
+    let (result, (words, usage)) = tokio::join!(answer, listen);
+    result.map_err(failed)?;
+    if words.trim().is_empty() {
+        let silent = AgentError::new(FailureKind::Failed, "it ended without an answer");
+        return Err(failed(silent));
+    }
+    report(agent, &words, usage, begun, ui);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(agent: &dyn Agent, words: &str, usage: Option<Usage>, begun: Instant, ui: &mut Ui) {
+    let seconds = begun.elapsed().as_secs_f64();
+    if ui.json {
+        let usage = usage.map_or(
+            Value::Null,
+            |usage| json!({ "input": usage.input, "output": usage.output }),
+        );
+        ui.document(&json!({
+            "agent": agent.name(),
+            "model": agent.model(),
+            "ok": true,
+            "answer": words,
+            "seconds": (seconds * 1000.0).round() / 1000.0,
+            "usage": usage,
+        }));
+        return;
+    }
+    let model = agent.model().map(|model| format!(" ({model})"));
+    let tokens = usage.map(|usage| format!(", {} tokens", usage.input + usage.output));
+    ui.line(&format!(
+        "{}{} answers after {seconds:.1} s{}: {}",
+        agent.name(),
+        model.unwrap_or_default(),
+        tokens.unwrap_or_default(),
+        fit(words.trim(), 60)
+    ));
+}
+
+fn failed(error: AgentError) -> CommandError {
+    let failed = CommandError::new(ErrorKind::Agent, error.message);
+    match error.hint {
+        Some(hint) => failed.hint(hint),
+        None => failed,
+    }
 }

@@ -75,16 +75,8 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
 }
 
 fn greet(session: &Session, ui: &mut Ui) {
-    let agent = &session.chosen.agent;
-    let model = agent
-        .model()
-        .map(|model| format!(" ({model})"))
-        .unwrap_or_default();
-    ui.note(&format!(
-        "Talking to {}{model}, {}. Choose another with --agent. /help for help.",
-        agent.name(),
-        session.chosen.reason
-    ));
+    ui.note(&super::introduction(&session.chosen));
+    ui.note("/help for help.");
     match &session.target {
         Target::Resume(row) => {
             let summary = &row.summary;

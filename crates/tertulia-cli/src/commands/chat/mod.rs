@@ -285,6 +285,18 @@ async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<T
     Ok(talk)
 }
 
+/// Who answers and why, and how to choose another.
+fn introduction(chosen: &Chosen) -> String {
+    let agent = &chosen.agent;
+    let model = agent.model().map(|model| format!(" ({model})"));
+    format!(
+        "Talking to {}{}: {}. Choose another with --agent; `tertulia agents` shows who is ready.",
+        agent.name(),
+        model.unwrap_or_default(),
+        chosen.reason
+    )
+}
+
 /// One question, one answer.
 async fn one_turn(
     session: Session,
@@ -293,6 +305,9 @@ async fn one_turn(
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let (hint, kept) = (session.hint.clone(), session.kept);
+    if session.chosen.unasked {
+        ui.note(&introduction(&session.chosen));
+    }
     let mut signals = signals::Signals::listen()?;
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);

@@ -1,0 +1,190 @@
+//! From the settings of an agent to the agent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tertulia::agent::acp::{Acp, Connection};
+use tertulia::agent::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
+use tertulia::agent::command::Command;
+use tertulia::agent::demo::Demo;
+use tertulia::agent::vendor::{Vendor, VendorProgram};
+use tertulia::agent::{Agent, Patience};
+
+use super::{ACP, COMMAND, DEMO};
+use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::{AgentSettings, Settings};
+
+/// The agent that these settings describe.
+pub fn agent(
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> CommandResult<Arc<dyn Agent>> {
+    let kind = described.kind.as_str();
+    if let Some(provider) = Provider::parse(kind) {
+        return Ok(Arc::new(provided(provider, name, described)?));
+    }
+    if let Some(vendor) = Vendor::parse(kind) {
+        return Ok(Arc::new(program_of(vendor, settings, name, described)));
+    }
+    Ok(match kind {
+        DEMO => {
+            let pace = described.pace.unwrap_or(settings.demo_pace);
+            Arc::new(Demo::new(name, pace))
+        }
+        COMMAND => Arc::new(command(settings, name, described)?),
+        ACP => Arc::new(acp(settings, name, described)?),
+        other => {
+            return Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("agent '{name}' has the type '{other}', which this version does not know"),
+            )
+            .hint(format!("known types: {}", types().join(", "))));
+        }
+    })
+}
+
+/// The types that can be reached.
+fn types() -> Vec<&'static str> {
+    let mut types = vec![DEMO];
+    types.extend(Provider::ALL.map(Provider::name));
+    types.extend(Vendor::ALL.map(Vendor::name));
+    types.extend([ACP, COMMAND]);
+    types
+}
+
+fn provided(provider: Provider, name: &str, described: &AgentSettings) -> CommandResult<Api> {
+    let base_url = described
+        .base_url
+        .clone()
+        .or_else(|| env::text(provider.url_variable()));
+    let key = key(provider, described, base_url.as_deref());
+    let thinking = match &described.thinking {
+        None => None,
+        Some(words) => Some(Thinking::parse(words).ok_or_else(|| {
+            CommandError::new(
+                ErrorKind::Usage,
+                format!("agents.{name}.thinking is '{words}'"),
+            )
+            .hint("write true, false, \"low\", \"medium\", \"high\" or a number of tokens")
+        })?),
+    };
+    let mut api = Api::new(name, provider, key);
+    api.model.clone_from(&described.model);
+    api.base_url = base_url;
+    api.system.clone_from(&described.system);
+    api.thinking = thinking;
+    api.max_tokens = described.max_tokens;
+    api.retries = described.retries.unwrap_or(RETRIES);
+    api.patience = patience(described);
+    Ok(api)
+}
+
+fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) -> Key {
+    if let Some((command, args)) = described
+        .key_command
+        .as_deref()
+        .and_then(<[_]>::split_first)
+    {
+        return Key::Command {
+            command: PathBuf::from(command),
+            args: args.to_vec(),
+        };
+    }
+    let variables: Vec<&str> = match &described.key_env {
+        Some(variable) => vec![variable],
+        None => provider.key_variables().to_vec(),
+    };
+    for variable in &variables {
+        if let Some(key) = env::text(variable) {
+            return Key::Value {
+                secret: Secret::new(&key),
+                variable: (*variable).to_owned(),
+            };
+        }
+    }
+    match variables.first() {
+        // A server of one's own asks for none, unless the settings say where it is.
+        Some(_) if base_url.is_some() && described.key_env.is_none() => Key::NotNeeded,
+        Some(variable) => Key::Missing {
+            variable: (*variable).to_owned(),
+        },
+        None => Key::NotNeeded,
+    }
+}
+
+fn program_of(
+    vendor: Vendor,
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> VendorProgram {
+    let command = described
+        .command
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(vendor.program()));
+    VendorProgram {
+        name: name.to_owned(),
+        vendor,
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        work_dir: Some(settings.cwd.clone()),
+        system: described.system.clone(),
+        patience: patience(described),
+        retries: described.retries.unwrap_or(RETRIES),
+    }
+}
+
+fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Acp> {
+    let command = command_of(name, described)?;
+    Ok(Acp {
+        name: name.to_owned(),
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        work_dir: settings.cwd.clone(),
+        system: described.system.clone(),
+        patience: patience(described),
+        connection: Connection::default(),
+    })
+}
+
+fn command(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Command> {
+    let command = command_of(name, described)?;
+    Ok(Command {
+        name: name.to_owned(),
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        work_dir: Some(settings.cwd.clone()),
+        system: described.system.clone(),
+        patience: patience(described),
+    })
+}
+
+fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
+    described
+        .command
+        .as_deref()
+        .map(Path::to_owned)
+        .ok_or_else(|| {
+            CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
+                .hint(format!("set `command` in [agents.{name}]"))
+        })
+}
+
+fn patience(described: &AgentSettings) -> Patience {
+    let usual = Patience::default();
+    Patience {
+        total: described.timeout.unwrap_or(usual.total),
+        idle: described.idle_timeout.unwrap_or(usual.idle),
+    }
+}
