@@ -206,6 +206,9 @@ fn system(event: Value) -> Vec<AgentEvent> {
             words(&event, "/tool_name"),
             words(&event, "/message")
         )))],
+        "compact_boundary" => vec![AgentEvent::Remark(
+            "claude shortened what it remembers of the talk".to_owned(),
+        )],
         "status" | "thinking_tokens" => Vec::new(),
         _ => vec![AgentEvent::Unknown(event)],
     }

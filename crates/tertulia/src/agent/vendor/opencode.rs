@@ -104,13 +104,16 @@ fn tool(part: &Value) -> Vec<AgentEvent> {
     if name == TODO_TOOL {
         return vec![todos(list(part, "/state/input/todos"))];
     }
-    let ok = words(part, "/state/status") == "completed";
-    let key = if ok { "/state/output" } else { "/state/error" };
+    // A call that no tool takes is told as one of the tool `invalid`, and as done.
+    let ok = words(part, "/state/status") == "completed" && name != "invalid";
     vec![
         started(id, name, part.pointer("/state/input")),
         AgentEvent::ToolCompleted {
             id: id.to_owned(),
-            output: content(part.pointer(key)),
+            output: content(
+                part.pointer("/state/output")
+                    .or(part.pointer("/state/error")),
+            ),
             ok,
         },
     ]
