@@ -63,8 +63,13 @@ pub fn entry_line(entry: &Entry) -> String {
             } else {
                 ""
             };
+            let calls: String = message
+                .tool_calls
+                .iter()
+                .map(|call| format!(" → {}", call_line(call)))
+                .collect();
             format!(
-                "{}{mark}: {}",
+                "{}{mark}: {}{calls}",
                 message.speaker.display_name, message.content
             )
         }

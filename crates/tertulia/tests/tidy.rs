@@ -192,6 +192,7 @@ fn the_architecture_names_every_room() {
         "tertulia/src/agent",
         "tertulia/src/conversation",
         "tertulia/src/formats",
+        "tertulia/src/tool",
         "tertulia-cli/src",
         "tertulia-testkit/src",
     ] {

@@ -71,6 +71,8 @@ struct Answer {
     open: Vec<ToolCall>,
     /// Whether it has done anything but speak.
     acted: bool,
+    /// Whether a part of it is a message of its own already.
+    parted: bool,
 }
 
 /// What happens to a talk.
@@ -209,6 +211,7 @@ impl Chat {
             AgentEvent::ToolStarted(call) => {
                 answer.acted = true;
                 answer.open.push(call.clone());
+                answer.parted = true;
                 let text = answer.take_text();
                 vec![self.spoken(text, vec![call], None, false)]
             }
@@ -385,6 +388,15 @@ pub fn human() -> Speaker {
 
 impl Answer {
     fn write(&mut self, text: &str, at: Timestamp) {
+        // What sets a part apart from the one before it is no part of the message that it begins.
+        let text = if self.parted && self.text.is_empty() {
+            text.trim_start_matches('\n')
+        } else {
+            text
+        };
+        if text.is_empty() {
+            return;
+        }
         self.unkept_since.get_or_insert(at);
         if self.cut > 0 {
             self.cut += text.len();

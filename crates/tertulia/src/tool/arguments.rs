@@ -32,14 +32,19 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A number that counts from 1.
-    pub(super) fn count(&self, name: &str) -> Result<Option<u64>, String> {
-        match self.optional(name)? {
-            Some(0) => Err(format!(
-                "the argument `{name}` is wrong: it must be at least 1"
-            )),
-            other => Ok(other),
+    /// A whole number of at least `least`. Some models write every number with a point.
+    pub(super) fn whole(&self, name: &str, least: u64) -> Result<Option<u64>, String> {
+        let Some(number) = self.optional::<f64>(name)? else {
+            return Ok(None);
+        };
+        // As an integer it is exact, or larger than anything that could be meant.
+        let whole = number as u64;
+        if number < 0.0 || number.fract() != 0.0 || whole < least {
+            return Err(format!(
+                "the argument `{name}` is wrong: it must be a whole number of at least {least}"
+            ));
         }
+        Ok(Some(whole))
     }
 }
 
@@ -62,11 +67,11 @@ mod tests {
             &["`path`", "string"],
         );
         check(
-            arguments.count("limit").unwrap_err(),
+            arguments.whole("limit", 1).unwrap_err(),
             &["`limit`", "\"ten\""],
         );
         check(
-            arguments.count("offset").unwrap_err(),
+            arguments.whole("offset", 1).unwrap_err(),
             &["`offset`", "at least 1"],
         );
         check(
@@ -74,6 +79,17 @@ mod tests {
             &["`pattern`", "missing"],
         );
         assert!(Arguments::of(&json!("path")).is_err());
+    }
+
+    #[test]
+    fn numbers_are_whole() {
+        let value = json!({"a": 3, "b": 3.0, "c": 3.5, "d": -1, "e": 1e300});
+        let arguments = Arguments::of(&value).unwrap();
+        assert_eq!(arguments.whole("a", 1), Ok(Some(3)));
+        assert_eq!(arguments.whole("b", 1), Ok(Some(3)));
+        assert_eq!(arguments.whole("e", 1), Ok(Some(u64::MAX)));
+        assert!(arguments.whole("c", 1).is_err());
+        assert!(arguments.whole("d", 0).is_err());
     }
 
     #[test]

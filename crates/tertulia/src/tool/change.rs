@@ -159,6 +159,7 @@ impl FileDelete {
         let path: String = arguments.required("path")?;
         let place = Place::resolve(root, &path)?;
         if place.by_link {
+            let path = preview::one_line(&path);
             // What it leads to is not what was named, and what was named is no file.
             return Err(format!(
                 "'{path}' is a link: only regular files are deleted"
@@ -207,6 +208,7 @@ fn place_to_change(arguments: &Arguments<'_>, root: &Path) -> Result<Place, Stri
     let path: String = arguments.required("path")?;
     let place = Place::resolve(root, &path)?;
     if place.dangling {
+        let path = preview::one_line(&path);
         return Err(format!(
             "a link in '{path}' leads to nothing: it cannot be written through"
         ));

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::folder::{Folder, OpenFile};
+use super::preview::one_line;
 
 /// Longer chains of links are circles.
 const MOST_LINKS: usize = 40;
@@ -126,7 +127,7 @@ impl Place {
 pub(super) fn shown(inside: &Path) -> String {
     match inside.as_os_str().is_empty() {
         true => ".".to_owned(),
-        false => super::preview::one_line(&inside.to_string_lossy()),
+        false => one_line(&inside.to_string_lossy()),
     }
 }
 
@@ -138,7 +139,7 @@ enum Trouble {
 
 impl Trouble {
     fn told(self, asked: &str, root: &Path) -> String {
-        let root = root.display();
+        let (asked, root) = (one_line(asked), root.display());
         match self {
             Trouble::Outside => format!(
                 "'{asked}' is outside the work folder {root}, links followed: it cannot be used; \

@@ -94,10 +94,9 @@ impl Folder {
     }
 
     /// Makes a new file in it for writing; an error if there is one.
-    pub(super) fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+    pub(super) fn create(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_bits_truncate(mode);
         Ok(rustix::fs::openat(&self.0, name, flags, mode)?.into())
     }
 

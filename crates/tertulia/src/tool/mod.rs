@@ -132,15 +132,14 @@ impl Toolbox {
         marker: &str,
         cancel: &CancellationToken,
     ) -> ToolOutput {
+        if cancel.is_cancelled() {
+            return self.output(Err("stopped".to_owned()));
+        }
         let watch = Watch::start(cancel, self.limits.time);
         let (call, work_dir, output) = (call.clone(), self.work_dir.clone(), self.limits.output);
         // Files block, and whoever waits for them must not keep others waiting.
-        let done = tokio::task::spawn_blocking(move || {
-            if watch.check().is_err() {
-                return Err("stopped".to_owned());
-            }
-            Task::parse(&call, &work_dir)?.run(&watch, output)
-        });
+        let done =
+            tokio::task::spawn_blocking(move || Task::parse(&call, &work_dir)?.run(&watch, output));
         match done.await {
             Ok(Ok(Ran::Said(text))) => self.output(Ok(text)),
             Ok(Ok(Ran::Command(shell))) => {

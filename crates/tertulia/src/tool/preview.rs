@@ -187,6 +187,23 @@ mod tests {
     }
 
     #[test]
+    fn a_diff_is_not_waited_for_long() {
+        let text = |seed: u64| -> String {
+            (0..200_000_u64)
+                .map(|n| format!("{}\n", (n * seed) % 65_537))
+                .collect()
+        };
+        let (old, new) = (text(7919), text(104_729));
+        let began = std::time::Instant::now();
+        assert!(diff("a", Some(&old), &new).len() < MOST_BYTES + 64);
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+
+    #[test]
     fn a_removal_shows_what_goes() {
         let text: String = (1..=20).map(|n| format!("{n}\n")).collect();
         let shown = removal("a", 51, Some(&text));

@@ -66,8 +66,8 @@ impl FileRead {
     pub(super) fn parse(arguments: &Arguments<'_>, root: &Path) -> Result<FileRead, String> {
         Ok(FileRead {
             place: Place::resolve(root, &arguments.required::<String>("path")?)?,
-            offset: arguments.count("offset")?.unwrap_or(1),
-            limit: arguments.count("limit")?,
+            offset: arguments.whole("offset", 1)?.unwrap_or(1),
+            limit: arguments.whole("limit", 1)?,
         })
     }
 
@@ -128,8 +128,10 @@ struct Page {
     bytes: Vec<u8>,
     /// Where the last whole line in `bytes` ends.
     whole: usize,
-    /// How many lines were passed by.
+    /// How many lines were passed by, without one that the file ends in the middle of.
     before: u64,
+    /// Whether such a one was begun.
+    mid_line: bool,
     /// How many whole lines there are, the last one possibly without its line end.
     lines: u64,
     end: PageEnd,
@@ -166,6 +168,7 @@ fn page(
         let used = part.len();
         if page.before + 1 < wanted.offset {
             page.before += u64::from(line_end.is_some());
+            page.mid_line = line_end.is_none();
         } else if page.lines == wanted.limit {
             page.end = PageEnd::Limit;
             break;
@@ -206,7 +209,8 @@ impl Page {
         match self.end {
             _ if size == 0 && text.is_empty() => text.push_str("[the file is empty]"),
             PageEnd::File if text.is_empty() => {
-                return Err(format!("{name} has only {} lines", self.before));
+                let lines = self.before + u64::from(self.mid_line);
+                return Err(format!("{name} has only {lines} lines"));
             }
             PageEnd::File => {}
             PageEnd::Limit => {
@@ -354,6 +358,8 @@ mod tests {
     fn what_cannot_be_read_says_why() {
         let error = read(b"one\n", 7, 1, 100).unwrap_err();
         assert_eq!(error, "f has only 1 lines");
+        let error = read(b"one\ntwo", 3, 1, 100).unwrap_err();
+        assert_eq!(error, "f has only 2 lines");
         let error = read(b"caf\xe9\n", 1, 1, 100).unwrap_err();
         assert!(error.contains("not UTF-8"), "{error}");
     }

@@ -1,12 +1,12 @@
 //! Putting a file in its place as a whole: whoever looks sees the old one or the new one.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{PermissionsExt, fchown};
+use std::os::unix::fs::fchown;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::Stat;
+use rustix::fs::{Mode, Stat};
 
 use super::confine::Place;
 use super::folder::{Folder, regular};
@@ -44,7 +44,7 @@ pub(super) fn replace(place: &Place, content: &[u8], read: Option<&Stat>) -> io:
 /// of that one.
 fn temporary_file(folder: &Folder, replaces: bool) -> io::Result<(File, OsString)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mode = if replaces { 0o600 } else { 0o666 };
+    let mode = Mode::from_raw_mode(if replaces { 0o600 } else { 0o666 });
     for _ in 0..MOST_NAMES {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = OsString::from(format!(".tertulia-{}-{number}.tmp", std::process::id()));
@@ -64,7 +64,7 @@ fn fill(file: &mut File, content: &[u8], old: Option<&Stat>) -> io::Result<()> {
     if let Some(old) = old {
         // Only an administrator can give a file away; others own what they replace.
         let _ = fchown(&*file, Some(old.st_uid), Some(old.st_gid));
-        file.set_permissions(Permissions::from_mode(old.st_mode & 0o7777))?;
+        rustix::fs::fchmod(&*file, Mode::from_raw_mode(old.st_mode))?;
     }
     file.sync_all()
 }
@@ -84,5 +84,30 @@ fn still(folder: &Folder, name: &OsStr, read: Option<&Stat>) -> io::Result<()> {
         _ => Err(io::Error::other(
             "somebody else changed it meanwhile: read it again",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let path = root.join("a");
+        fs::write(&path, "one").unwrap();
+        let place = Place::resolve(&root, "a").unwrap();
+        let read = || place.file().unwrap().stat;
+        replace(&place, b"two", Some(&read())).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        let before = read();
+        fs::write(&path, "somebody else").unwrap();
+        let error = replace(&place, b"three", Some(&before)).unwrap_err();
+        assert!(error.to_string().contains("meanwhile"), "{error}");
+        fs::remove_file(&path).unwrap();
+        replace(&place, b"three", Some(&before)).unwrap_err();
+        assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "nothing is left");
     }
 }

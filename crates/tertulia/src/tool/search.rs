@@ -1,6 +1,7 @@
 //! `glob` and `grep`: finding files by name and lines by what they say.
 
 use std::cmp::Reverse;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -205,13 +206,13 @@ impl Grep {
             Some(glob) => Some(Names::parse("glob", &glob, &place)?),
             None => None,
         };
-        let context: Option<u64> = arguments.optional("context")?;
+        let context = arguments.whole("context", 0)?.unwrap_or(0);
         Ok(Grep {
             pattern,
             regex,
             place,
             names,
-            context: context.unwrap_or(0).min(MOST_CONTEXT) as usize,
+            context: context.min(MOST_CONTEXT) as usize,
         })
     }
 
@@ -282,7 +283,9 @@ impl Grep {
             *too_large += 1;
             return Ok(());
         }
-        search(opened.file, &shown(inside), &self.regex, watch, hits)
+        // No more than was there when it was looked at: it may be growing.
+        let file = opened.file.take(MOST_BYTES);
+        search(file, &shown(inside), &self.regex, watch, hits)
     }
 }
 

@@ -68,7 +68,9 @@ impl Shell {
         }
         Ok(Shell {
             command,
-            time: arguments.count("timeout_seconds")?.map(Duration::from_secs),
+            time: arguments
+                .whole("timeout_seconds", 1)?
+                .map(Duration::from_secs),
         })
     }
 

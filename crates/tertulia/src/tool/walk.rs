@@ -183,9 +183,10 @@ impl Walker<'_> {
     }
 }
 
-/// The rules of the folders between the work folder and `place`.
+/// The rules of the folders above `place`: up to the work folder, and on to the top of the
+/// repository that it is a part of. Of the latter nothing but these rules is read.
 fn rules_above(place: &Place) -> Vec<Gitignore> {
-    let mut rules = Vec::new();
+    let mut rules = rules_of_repository(place.root());
     let mut path = PathBuf::from(place.root());
     let mut folder = Folder::open(&path).ok();
     for name in place.inside() {
@@ -195,6 +196,21 @@ fn rules_above(place: &Place) -> Vec<Gitignore> {
         folder = here.step(name).ok();
     }
     rules
+}
+
+fn rules_of_repository(root: &Path) -> Vec<Gitignore> {
+    let Some(depth) = root
+        .ancestors()
+        .position(|folder| folder.join(".git").exists())
+    else {
+        return Vec::new();
+    };
+    let mut above: Vec<&Path> = root.ancestors().skip(1).take(depth).collect();
+    above.reverse();
+    above
+        .into_iter()
+        .filter_map(|path| Some(rules_of(&Folder::open(path).ok()?, path)))
+        .collect()
 }
 
 /// What the `.gitignore` of a folder says. It is opened like any other file, because a pipe or a
@@ -217,4 +233,72 @@ fn rules_of(folder: &Folder, path: &Path) -> Gitignore {
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn seen(
+        root: &Path,
+        watch: &Watch,
+        visit: &mut dyn FnMut(usize) -> Result<(), Halt>,
+    ) -> (Vec<String>, Result<bool, Halt>) {
+        let place = Place::resolve(root, ".").unwrap();
+        let mut names = Vec::new();
+        let done = walk(&place, ALL_LEVELS, watch, &mut |found| {
+            names.push(found.inside.to_str().unwrap().to_owned());
+            visit(names.len())
+        });
+        (names, done.unwrap())
+    }
+
+    #[test]
+    fn it_ends_when_it_is_no_longer_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["a", "b", "c", "d"] {
+            fs::write(root.join(name), "").unwrap();
+        }
+        let cancel = CancellationToken::new();
+        let watch = Watch::start(&cancel, LONGEST);
+        let enough = |count| match count {
+            3 => Err(Halt::Enough),
+            _ => Ok(()),
+        };
+        let (names, done) = seen(&root, &watch, &mut { enough });
+        assert_eq!((names.len(), done), (3, Err(Halt::Enough)));
+        let (names, done) = seen(&root, &watch, &mut |count| {
+            if count == 2 {
+                cancel.cancel();
+            }
+            Ok(())
+        });
+        assert_eq!((names.len(), done), (2, Err(Halt::Cancelled)));
+        let over = Watch::start(&CancellationToken::new(), Duration::ZERO);
+        let (names, done) = seen(&root, &over, &mut |_| Ok(()));
+        assert_eq!((names.len(), done), (0, Err(Halt::OutOfTime)));
+    }
+
+    #[test]
+    fn the_rules_of_the_repository_above_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("part/work/sub")).unwrap();
+        fs::write(top.join(".gitignore"), "*.log\n/part/work/made\n").unwrap();
+        fs::write(top.join("part/.gitignore"), "!kept.log\n").unwrap();
+        for name in ["a.log", "kept.log", "made", "sub/b.log", "sub/c"] {
+            fs::write(top.join("part/work").join(name), "").unwrap();
+        }
+        let watch = Watch::start(&CancellationToken::new(), LONGEST);
+        let names = || seen(&top.join("part/work"), &watch, &mut |_| Ok(())).0;
+        assert_eq!(
+            names().len(),
+            6,
+            "outside a repository they are not looked for"
+        );
+        fs::create_dir(top.join(".git")).unwrap();
+        assert_eq!(names(), ["kept.log", "sub", "sub/c"]);
+    }
 }

@@ -14,9 +14,11 @@ use crate::error::{CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
-const HELP: &str = "/help   this\n/info   which session this is\n/exit   leave (also /quit, Ctrl+D)\n\
+const HELP: &str = "/help     this\n/info     which session this is\n\
+    /compact  sum up the older part for the agent; the log keeps everything\n\
+    /exit     leave (also /quit, Ctrl+D)\n\
     A line that ends in \\ goes on in the next. Ctrl+C stops an answer, and leaves when nobody is answering.";
-const COMMANDS: &[&str] = &["/help", "/info", "/exit", "/quit"];
+const COMMANDS: &[&str] = &["/help", "/info", "/compact", "/exit", "/quit"];
 
 /// What the keyboard gave.
 enum Typed {
@@ -49,6 +51,12 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/exit" | "/quit" => break,
             "/help" => ui.note(HELP),
             "/info" => info(&talk, ui),
+            "/compact" => {
+                compact(&mut talk, &mut signals, ui).await;
+                if signals.caught().is_some() && !signals.forgive_interrupt() {
+                    break;
+                }
+            }
             unknown if is_command(unknown) => {
                 ui.warn(&format!(
                     "there is no command {unknown}; there are {}",
@@ -178,6 +186,15 @@ async fn next_words(keyboard: &mut Keyboard, signals: &mut Signals, ui: &mut Ui)
                 },
             },
         }
+    }
+}
+
+async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) {
+    let cancel = signals.cancel.clone();
+    let mut output = Output::new(OutputFormat::Text, ui, None);
+    let summed_up = signals.during(talk.compact(&mut output, &cancel)).await;
+    if !summed_up {
+        ui.note("nothing was summed up: what was said fits as it is");
     }
 }
 

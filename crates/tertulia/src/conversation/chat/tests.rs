@@ -270,7 +270,7 @@ fn an_agents_own_tools_are_messages_too() {
     };
     assert!(hear(&mut chat, AgentEvent::Todos(vec![todo])).is_empty());
     hear(&mut chat, AgentEvent::ToolStarted(call("2")));
-    chat.step(text("half", 3));
+    chat.step(text("\n\nhalf", 3));
     let effects = chat.step(Event::Ended(Err(AgentError::cancelled()), at(9)));
     let expected = [
         format!("tool =2 ! {INTERRUPTED:?}"),
