@@ -231,9 +231,9 @@ mod tests {
     fn world() -> World {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
-        let root = base.join("work");
+        let root = base.join("desk");
         fs::create_dir_all(root.join("a/b")).unwrap();
-        fs::create_dir(base.join("work-not")).unwrap();
+        fs::create_dir(base.join("desk-not")).unwrap();
         fs::create_dir(base.join("out")).unwrap();
         fs::write(base.join("out/secret"), "s").unwrap();
         fs::write(root.join("a/file"), "f").unwrap();
@@ -262,7 +262,7 @@ mod tests {
         // The parent of where the link leads, not of the link.
         check("deep/../file", "a/file");
         check("new/../other", "other");
-        check("../work/a", "a");
+        check("../desk/a", "a");
         let whole = world.root.join("a/file");
         check(whole.to_str().unwrap(), "a/file");
     }
@@ -273,7 +273,7 @@ mod tests {
         for asked in [
             "..",
             "../out/secret",
-            "../work-not/x",
+            "../desk-not/x",
             "a/../../out/secret",
             "away",
             "away/secret",

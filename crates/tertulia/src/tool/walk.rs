@@ -285,14 +285,14 @@ mod tests {
     fn the_rules_of_the_repository_above_count() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
-        fs::create_dir_all(top.join("part/work/sub")).unwrap();
-        fs::write(top.join(".gitignore"), "*.log\n/part/work/made\n").unwrap();
+        fs::create_dir_all(top.join("part/desk/sub")).unwrap();
+        fs::write(top.join(".gitignore"), "*.log\n/part/desk/made\n").unwrap();
         fs::write(top.join("part/.gitignore"), "!kept.log\n").unwrap();
         for name in ["a.log", "kept.log", "made", "sub/b.log", "sub/c"] {
-            fs::write(top.join("part/work").join(name), "").unwrap();
+            fs::write(top.join("part/desk").join(name), "").unwrap();
         }
         let watch = Watch::start(&CancellationToken::new(), LONGEST);
-        let names = || seen(&top.join("part/work"), &watch, &mut |_| Ok(())).0;
+        let names = || seen(&top.join("part/desk"), &watch, &mut |_| Ok(())).0;
         assert_eq!(
             names().len(),
             6,
