@@ -70,6 +70,13 @@ pub struct Api {
     pub first_wait: Duration,
     /// How long it may take.
     pub patience: Patience,
+    /// What it has found out while it was used.
+    pub live: Live,
+}
+
+/// What an agent has found out while it was used: its connection, its key, its model.
+#[derive(Default)]
+pub struct Live {
     wire: OnceLock<Wire>,
     keyring: Keyring,
     found: OnceLock<String>,
@@ -103,9 +110,7 @@ impl Api {
             retries: RETRIES,
             first_wait: FIRST_WAIT,
             patience: Patience::default(),
-            wire: OnceLock::new(),
-            keyring: Keyring::default(),
-            found: OnceLock::new(),
+            live: Live::default(),
         }
     }
 
@@ -114,11 +119,11 @@ impl Api {
     }
 
     fn wire(&self) -> Result<&Wire, Trouble> {
-        if let Some(wire) = self.wire.get() {
+        if let Some(wire) = self.live.wire.get() {
             return Ok(wire);
         }
         let wire = Wire::new(self.provider, self.root())?;
-        Ok(self.wire.get_or_init(|| wire))
+        Ok(self.live.wire.get_or_init(|| wire))
     }
 
     async fn secret(
@@ -126,7 +131,7 @@ impl Api {
         marker: &str,
         cancel: &CancellationToken,
     ) -> Result<Option<Secret>, AgentError> {
-        let keyring = &self.keyring;
+        let keyring = &self.live.keyring;
         keyring.get(&self.key, &self.name, marker, cancel).await
     }
 
@@ -154,7 +159,7 @@ impl Api {
         }
         let mut models = self.list(secret).await?.into_iter();
         let first = models.next().ok_or(Trouble::NoModel)?;
-        Ok(self.found.get_or_init(|| first))
+        Ok(self.live.found.get_or_init(|| first))
     }
 
     /// Tries until it is answered or there is no point in trying again.
@@ -253,7 +258,7 @@ impl Agent for Api {
 
     fn model(&self) -> Option<&str> {
         let named = self.model.as_deref().or(self.provider.default_model());
-        named.or_else(|| self.found.get().map(String::as_str))
+        named.or_else(|| self.live.found.get().map(String::as_str))
     }
 
     fn tools(&self) -> ToolSide {
@@ -297,7 +302,7 @@ impl Agent for Api {
             .as_ref()
             .is_err_and(|error| error.kind == FailureKind::Auth)
         {
-            self.keyring.forget().await;
+            self.live.keyring.forget().await;
         }
         answer
     }

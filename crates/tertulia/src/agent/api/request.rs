@@ -129,9 +129,9 @@ impl Draft {
                 fn_arguments: object(&call.fn_arguments),
                 ..call
             }),
-            // Anthropic refuses words that are none.
             part => part,
         });
+        // Anthropic refuses words that are none.
         let parts =
             parts.filter(|part| part.as_text().is_none_or(|words| !words.trim().is_empty()));
         MessageContent::from_parts(parts.collect::<Vec<_>>())

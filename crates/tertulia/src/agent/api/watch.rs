@@ -26,7 +26,7 @@ pub(super) struct Watch {
     pub error: Option<Value>,
     /// The provider said why it does not answer.
     pub refusal: String,
-    /// What the frame was that genai takes for an error, although it only has numbers in it.
+    /// The last frame holds nothing but numbers, which genai takes for an error (Gemini).
     pub only_numbers: bool,
     /// An event came without its name, and genai has thrown it away.
     pub nameless: bool,
