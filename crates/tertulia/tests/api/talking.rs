@@ -26,6 +26,7 @@ fn each_provider_is_heard_to_the_last_character() {
         assert_eq!(answer.result, Ok(Outcome::Done), "{provider:?}");
         assert_eq!(answer.text(), TEXT.concat(), "{provider:?}");
         let usage = Usage {
+            estimated: false,
             input: 11,
             output: 7,
         };
