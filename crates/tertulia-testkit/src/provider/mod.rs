@@ -14,6 +14,7 @@
 //! | `[[stop:max_tokens]]` | the answer ends at the limit of tokens |
 //! | `[[delay:MS]]` | it waits so long before each token |
 //! | `[[fail:KIND:after=N:times=N:retry_after=S]]` | it fails; see [`Kind`] |
+//! | `[[fail:none]]` | it does not fail, whatever stands before: clients put questions that nobody answered into one |
 //!
 //! `after` is how many tokens come first (two where nothing is said), `times` how many requests with this
 //! text fail before one succeeds, `retry_after` the header of that name.

@@ -130,8 +130,8 @@ fn stream(
         }
         _ => {}
     }
-    line.end()?;
-    Ok(Next::Listen)
+    // Everything is said: a client that knows the end of a message need not wait for the end of the line.
+    Ok(line.end().map_or(Next::HangUp, |()| Next::Listen))
 }
 
 fn send(line: &mut Line, frames: &[Frame], delay: Option<Duration>) -> io::Result<()> {

@@ -120,6 +120,7 @@ impl Script {
             ("usage", "none") => self.no_usage = true,
             ("stop", "max_tokens") => self.max_tokens = true,
             ("delay", time) => self.delay = Some(Duration::from_millis(number(word, time)?)),
+            ("fail", "none") => self.failure = None,
             ("fail", how) => self.failure = Some(failure(how)?),
             _ => return Err(unreadable(word, value)),
         }
@@ -251,6 +252,8 @@ mod tests {
             }
         );
         assert_eq!(read("[[fail:drop:after=20]]").after, Some(20));
+        let spent = Script::read("[[fail:500]]\n\n[[fail:none]]").unwrap();
+        assert_eq!(spent.failure, None);
     }
 
     #[test]

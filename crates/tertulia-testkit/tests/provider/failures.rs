@@ -104,7 +104,17 @@ fn an_answer_breaks_where_it_was_told_to() {
             "{nothing:?}"
         );
     }
-    assert_eq!(provider.client_gone(), 0, "it was the fake that hung up");
+}
+
+#[test]
+fn its_own_hanging_up_is_not_the_clients() {
+    let provider = FakeProvider::start();
+    for api in Api::ALL {
+        say(&provider, api, "[[fail:drop0]]");
+        say(&provider, api, "[[fail:drop]]");
+        say(&provider, api, "hello").whole();
+    }
+    assert_eq!(provider.client_gone(), 0);
 }
 
 #[test]

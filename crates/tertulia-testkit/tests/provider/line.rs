@@ -67,11 +67,9 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn nothing_listens_any_more_when_it_is_dropped() {
+fn idle_connections_end_with_it() {
     let provider = FakeProvider::start();
     let quiet = connect(&provider);
-    let url = provider.base_url(Api::Ollama);
     drop(provider);
-    assert_eq!(rest(quiet), "", "idle connections end, too");
-    assert!(TcpStream::connect(url.strip_prefix("http://").unwrap()).is_err());
+    assert_eq!(rest(quiet), "");
 }

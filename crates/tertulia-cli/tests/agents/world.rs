@@ -1,0 +1,130 @@
+//! A home with one agent, and the provider that it asks.
+
+use serde_json::Value;
+use tertulia_testkit::provider::{Api, FakeProvider, Request};
+
+use crate::home::{Backend, Home, Output, messages};
+
+/// The key of the agent. No pattern of secrets knows it: only the agent itself can keep it to itself.
+pub const KEY: &str = "lantern-meadow-4417-harbour";
+
+/// How often the agent tries again.
+const RETRIES: usize = 2;
+
+/// How many requests it takes to give up.
+pub const ATTEMPTS: usize = RETRIES + 1;
+
+/// Makes a test of each of the functions for each of the APIs, so that a failure names its API.
+macro_rules! for_each_api {
+    ($($check:ident),* $(,)?) => {
+        crate::world::for_each_api!(@api anthropic, Anthropic, [$($check),*]);
+        crate::world::for_each_api!(@api openai, OpenAi, [$($check),*]);
+        crate::world::for_each_api!(@api gemini, Gemini, [$($check),*]);
+        crate::world::for_each_api!(@api ollama, Ollama, [$($check),*]);
+    };
+    (@api $room:ident, $api:ident, [$($check:ident),*]) => {
+        mod $room {
+            $(
+                #[test]
+                fn $check() {
+                    super::$check(tertulia_testkit::provider::Api::$api);
+                }
+            )*
+        }
+    };
+}
+pub(crate) use for_each_api;
+
+/// A home whose settings describe the agent `a`.
+pub struct World {
+    pub home: Home,
+    pub provider: FakeProvider,
+}
+
+impl World {
+    pub fn new(api: Api) -> World {
+        World::with(api, Backend::Sqlite, "")
+    }
+
+    /// With more lines in the settings of the agent.
+    pub fn with(api: Api, backend: Backend, more: &str) -> World {
+        let provider = FakeProvider::start();
+        let home = Home::with(backend);
+        let key = match api {
+            Api::Ollama => "",
+            _ => "key_env = \"TEST_KEY\"\n",
+        };
+        home.settings(&format!(
+            "[agents.a]\ntype = \"{}\"\nbase_url = \"{}\"\n{key}model = \"m\"\nretries = {RETRIES}\n{more}",
+            api.name(),
+            provider.base_url(api),
+        ));
+        World { home, provider }
+    }
+
+    /// Runs a command line with the key in the environment.
+    pub fn run(&self, args: &[&str]) -> Output {
+        self.home.prepare(args).env("TEST_KEY", KEY).run()
+    }
+
+    /// One turn in a new session, the answer as text.
+    pub fn ask(&self, words: &str) -> Output {
+        self.run(&["chat", "--agent", "a", "-p", words])
+    }
+
+    /// One turn in a new session, which must be answered: the document of the run.
+    #[track_caller]
+    pub fn answered(&self, words: &str) -> Value {
+        let args = [
+            "chat",
+            "-p",
+            words,
+            "--agent",
+            "a",
+            "--output-format",
+            "json",
+        ];
+        self.run(&args).ok().json()
+    }
+
+    /// The requests for an answer, without those that look something up.
+    pub fn questions(&self) -> Vec<Request> {
+        let requests = self.provider.requests().into_iter();
+        requests
+            .filter(|request| request.method == "POST")
+            .collect()
+    }
+
+    /// The messages of the newest session.
+    pub fn messages(&self) -> Vec<Value> {
+        messages(&self.home.show("@"))
+    }
+
+    /// The failure with which the newest session ends.
+    #[track_caller]
+    pub fn failure(&self) -> Value {
+        let session = self.home.show("@");
+        let last = session["entries"].as_array().unwrap().last().unwrap();
+        assert_eq!(last["type"], "failed", "{session:#}");
+        assert_eq!(last["agent"], "a");
+        last.clone()
+    }
+
+    /// The newest session ends with an answer that was cut off after these words, and with why.
+    #[track_caller]
+    pub fn cut_off_after(&self, words: &str) -> Value {
+        let messages = self.messages();
+        let [_, answer] = &messages[..] else {
+            panic!("not a question and an answer: {messages:#?}");
+        };
+        assert_eq!(answer["content"], words);
+        assert_eq!(answer["interrupted"], true);
+        self.failure()
+    }
+}
+
+/// The answer to `[[words:N]]`.
+pub fn numbered(count: usize) -> String {
+    let words: Vec<String> = (1..=count).map(|n| format!("word{n}")).collect();
+    words.join(" ")
+}
