@@ -11,6 +11,7 @@ mod open;
 mod project;
 mod settings;
 mod show;
+mod signals;
 mod ui;
 
 use std::process::ExitCode;

@@ -15,6 +15,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::settings::Settings;
+use crate::signals::Signals;
 use crate::ui::{Ui, fit};
 
 /// What `agents check` says.
@@ -76,7 +77,13 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         None => runtime.block_on(list(&settings, args.name.as_deref(), ui)),
         Some(Action::Check(check)) => {
             let agent = agents::named(&settings, &check.name, check.model.as_deref())?;
-            runtime.block_on(check_one(agent.as_ref(), ui))
+            let mut signals = {
+                let _inside = runtime.enter();
+                Signals::listen()?
+            };
+            let cancel = signals.cancel.clone();
+            let checked = check_one(agent.as_ref(), &cancel, ui);
+            runtime.block_on(signals.during(checked))?
         }
         Some(Action::Models(models)) => {
             let agent = agents::named(&settings, &models.name, models.model.as_deref())?;
@@ -145,7 +152,11 @@ async fn look_at(settings: &Settings, name: String) -> Line {
 }
 
 /// Sends one tiny prompt. Nothing of it is kept.
-async fn check_one(agent: &dyn Agent, ui: &mut Ui) -> CommandResult<ExitCode> {
+async fn check_one(
+    agent: &dyn Agent,
+    cancel: &CancellationToken,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
     let begun = Instant::now();
     let question = Question {
         messages: vec![Utterance::plain(Role::User, "You", TINY)],
@@ -154,8 +165,7 @@ async fn check_one(agent: &dyn Agent, ui: &mut Ui) -> CommandResult<ExitCode> {
         approval: Approval::None,
         ..Question::default()
     };
-    let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
+    let (floor, mut listener) = Floor::open(cancel);
     let answer = async move { agent.answer(&question, &floor).await };
     let listen = async {
         let (mut words, mut usage) = (String::new(), None);
@@ -211,7 +221,11 @@ fn report(agent: &dyn Agent, words: &str, usage: Option<Usage>, begun: Instant, 
 }
 
 fn failed(error: AgentError) -> CommandError {
-    let failed = CommandError::new(ErrorKind::Agent, error.message);
+    let kind = match error.kind {
+        FailureKind::Cancelled => ErrorKind::Interrupted(2),
+        _ => ErrorKind::Agent,
+    };
+    let failed = CommandError::new(kind, error.message);
     match error.hint {
         Some(hint) => failed.hint(hint),
         None => failed,

@@ -74,6 +74,11 @@ pub(super) struct FileWrite {
 }
 
 impl FileWrite {
+    /// What it would change, as seen from the folder.
+    pub(super) fn path(&self) -> &Path {
+        self.place.inside()
+    }
+
     pub(super) fn parse(arguments: &Arguments<'_>, root: &Path) -> Result<FileWrite, String> {
         Ok(FileWrite {
             place: place_to_change(arguments, root)?,
@@ -114,6 +119,11 @@ pub(super) struct FileEdit {
 }
 
 impl FileEdit {
+    /// What it would change, as seen from the folder.
+    pub(super) fn path(&self) -> &Path {
+        self.place.inside()
+    }
+
     pub(super) fn parse(arguments: &Arguments<'_>, root: &Path) -> Result<FileEdit, String> {
         Ok(FileEdit {
             place: place_to_change(arguments, root)?,

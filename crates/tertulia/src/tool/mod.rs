@@ -201,14 +201,33 @@ impl Task {
     fn risk(&self) -> Risk {
         match self {
             Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
+            // What is written there is run: by git, or by the next talk.
+            Task::FileWrite(_) | Task::FileEdit(_) if self.steers_programs() => Risk::High,
             Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
             Task::FileDelete(_) | Task::Shell(_) => Risk::High,
         }
     }
 
+    /// Whether it would change what git or this program goes by.
+    fn steers_programs(&self) -> bool {
+        let path = match self {
+            Task::FileWrite(task) => task.path(),
+            Task::FileEdit(task) => task.path(),
+            _ => return false,
+        };
+        path.components()
+            .any(|part| [".git", ".tertulia"].iter().any(|name| part.as_os_str() == *name))
+    }
+
     /// What "always" allows: any change that can be seen, but only this deletion or command.
     fn key(&self, name: &str) -> String {
         match self {
+            Task::FileWrite(task) if self.steers_programs() => {
+                format!("{name} {}", task.path().display())
+            }
+            Task::FileEdit(task) if self.steers_programs() => {
+                format!("{name} {}", task.path().display())
+            }
             Task::FileDelete(task) => task.key(),
             Task::Shell(task) => task.key(),
             _ => name.to_owned(),

@@ -8,10 +8,11 @@ use tertulia::conversation::run::Talk;
 use super::door::Output;
 use super::keyboard::Keyboard;
 use super::target::Target;
-use super::{Session, agent_failed, open_talk, signals::Signals, unsaved};
+use super::{Session, agent_failed, open_talk, unsaved};
 use crate::args::OutputFormat;
 use crate::error::{CommandResult, ErrorKind};
 use crate::moment::ago;
+use crate::signals::Signals;
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -52,7 +53,7 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/help" => ui.note(HELP),
             "/info" => info(&talk, ui),
             "/compact" => {
-                compact(&mut talk, &mut signals, ui).await;
+                compact(&mut talk, &mut signals, ui).await?;
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
@@ -64,7 +65,7 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
                 ));
             }
             _ => {
-                turn(&mut talk, words, &mut signals, &mut keyboard, ui).await;
+                turn(&mut talk, words, &mut signals, &mut keyboard, ui).await?;
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
@@ -189,13 +190,14 @@ async fn next_words(keyboard: &mut Keyboard, signals: &mut Signals, ui: &mut Ui)
     }
 }
 
-async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) {
+async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> CommandResult<()> {
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
-    let summed_up = signals.during(talk.compact(&mut output, &cancel)).await;
+    let summed_up = signals.during(talk.compact(&mut output, &cancel)).await?;
     if !summed_up {
         ui.note("nothing was summed up: what was said fits as it is");
     }
+    Ok(())
 }
 
 async fn turn(
@@ -204,16 +206,16 @@ async fn turn(
     signals: &mut Signals,
     keyboard: &mut Keyboard,
     ui: &mut Ui,
-) {
+) -> CommandResult<()> {
     if let Err(error) = tertulia::store::check_message(&words) {
         crate::error::CommandError::from(error).report(ui);
-        return;
+        return Ok(());
     }
     let name = ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
-    let end = signals.during(talk.turn(words, &mut output, &cancel)).await;
+    let end = signals.during(talk.turn(words, &mut output, &cancel)).await?;
     let refused = output.finish(talk.recorder().id(), &end);
     if let Some(refused) = refused {
         refused.report(ui);
@@ -225,4 +227,5 @@ async fn turn(
         TurnEnd::Cancelled => ui.note("(stopped)"),
         TurnEnd::Answered | TurnEnd::Refused => {}
     }
+    Ok(())
 }

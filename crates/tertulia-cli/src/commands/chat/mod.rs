@@ -4,11 +4,11 @@ mod door;
 mod keyboard;
 mod lines;
 mod retention;
-mod signals;
 mod target;
 mod unsaved;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
 use tertulia::approval::{Approval, Rules};
@@ -23,11 +23,15 @@ use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
+use crate::signals::Signals;
 use crate::ui::Ui;
 use crate::{env, input};
 use door::Output;
 use keyboard::Keyboard;
 use target::Target;
+
+/// How long what runs beside a talk may take to end with it.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Talk to an assistant
 ///
@@ -168,6 +172,8 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     } else {
         runtime.block_on(one_turn(session, words.unwrap_or_default(), format, ui))
     };
+    // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
     if let Some(keeper) = keeper {
         retention::keep_house(&keeper, ui);
     }
@@ -308,13 +314,13 @@ async fn one_turn(
     if session.chosen.unasked {
         ui.note(&introduction(&session.chosen));
     }
-    let mut signals = signals::Signals::listen()?;
+    let mut signals = Signals::listen()?;
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
     let mut output = Output::new(format, ui, answers);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
-    let end = signals.during(talk.turn(words, &mut output, &cancel)).await;
+    let end = signals.during(talk.turn(words, &mut output, &cancel)).await?;
     let refused = output.finish(talk.recorder().id(), &end);
     let left_unsaved = unsaved::offer(&talk, kept, ui).await;
     if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {

@@ -41,9 +41,13 @@ impl Talk {
         let Some(tools) = self.terms.tools.clone() else {
             return Some(refusal("there are no tools in this conversation"));
         };
-        let request = match tools.request(call) {
-            Ok(request) => request,
-            Err(output) => return Some(output),
+        // It reads what would be changed, and whoever waits for a disk must still hear a signal.
+        let (looked_at, looker) = (call.clone(), tools.clone());
+        let looked = tokio::task::spawn_blocking(move || looker.request(&looked_at)).await;
+        let request = match looked {
+            Ok(Ok(request)) => request,
+            Ok(Err(output)) => return Some(output),
+            Err(error) => return Some(refusal(&error.to_string())),
         };
         match self.settle(&request, door, cancel).await {
             _ if cancel.is_cancelled() => None,

@@ -52,21 +52,21 @@ impl Signals {
     }
 
     /// Waits for a turn to end. Whoever asks twice does not want to wait for anything: then the turn is
-    /// dropped, which ends the agent, and the program is left; what was on screen is in the draft.
-    pub async fn during<T>(&mut self, turn: impl Future<Output = T>) -> T {
-        let code = {
-            tokio::pin!(turn);
-            loop {
-                tokio::select! {
-                    end = &mut turn => return end,
-                    () = self.next() => {}
-                }
-                if let Some(signal) = self.caught.filter(|_| self.insists) {
-                    break ErrorKind::Interrupted(signal).exit_code();
-                }
+    /// dropped, which ends the agent, and the program is to be left; what was on screen is in the draft.
+    pub async fn during<T>(&mut self, turn: impl Future<Output = T>) -> CommandResult<T> {
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                end = &mut turn => return Ok(end),
+                () = self.next() => {}
             }
-        };
-        std::process::exit(i32::from(code))
+            if let Some(signal) = self.caught.filter(|_| self.insists) {
+                return Err(CommandError::new(
+                    ErrorKind::Interrupted(signal),
+                    "left in the middle of an answer",
+                ));
+            }
+        }
     }
 
     /// The one that arrived, if any did.
