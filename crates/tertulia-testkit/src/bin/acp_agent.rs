@@ -238,27 +238,7 @@ impl Fake {
                 self.told_to_stop().await;
                 "cancelled"
             }
-            "deaf" => {
-                let spawned = Command::new("setsid")
-                    .args(["sleep", "1000"])
-                    .stdin(Pipe::null())
-                    .stdout(Pipe::null())
-                    .stderr(Pipe::null())
-                    .spawn();
-                say(&format!("deaf with a child: {}", spawned.is_ok()))?;
-                future::pending().await
-            }
-            "exit" => {
-                let _ = std::io::stderr().write_all(b"the engine fell out\n");
-                say("half an ans")?;
-                // What was said goes out before the end does.
-                flushed(&client, id).await;
-                process::exit(rest.parse().unwrap_or(1))
-            }
-            "rubbish" => {
-                shout(&"<html>not json</html>\n".repeat(100));
-                future::pending().await
-            }
+            "deaf" | "exit" | "flood" | "rubbish" => misbehave(verb, rest, id, &client).await?,
             "error" => {
                 let (code, message) = rest.split_once(' ').unwrap_or(("0", rest));
                 let code: i32 = code.parse().unwrap_or(0);
@@ -276,10 +256,9 @@ impl Fake {
                 "end_turn"
             }
         };
-        let usage = json!({ "totalTokens": 7, "inputTokens": 4, "outputTokens": 3 });
-        let mut answer = json!({ "stopReason": reason });
-        answer["_meta"] = json!({ "quota": { "token_count": { "input_tokens": usage["inputTokens"], "output_tokens": 3 } } });
-        respond(responder, answer)
+        let count = json!({ "input_tokens": 4, "output_tokens": 3 });
+        let quota = json!({ "quota": { "token_count": count } });
+        respond(responder, json!({ "stopReason": reason, "_meta": quota }))
     }
 
     /// Asks leave with ids that say the opposite of what they mean, and tells which was chosen.
@@ -326,6 +305,44 @@ impl Fake {
 fn update(client: &ConnectionTo<Client>, session: &str, update: Value) -> Result<()> {
     let params = json!({ "sessionId": session, "update": update });
     client.send_notification(UntypedMessage::new("session/update", params)?)
+}
+
+/// Does what no agent should. Returns only when it cannot.
+async fn misbehave(
+    how: &str,
+    rest: &str,
+    id: &str,
+    client: &ConnectionTo<Client>,
+) -> Result<&'static str> {
+    let chunk = |words: &str| {
+        let content = json!({ "type": "text", "text": words });
+        json!({ "sessionUpdate": "agent_message_chunk", "content": content })
+    };
+    match how {
+        "deaf" => {
+            let mut child = Command::new("setsid");
+            child.args(["sleep", "1000"]).stdin(Pipe::null());
+            let spawned = child.stdout(Pipe::null()).stderr(Pipe::null()).spawn();
+            let words = format!("deaf with a child: {}", spawned.is_ok());
+            update(client, id, chunk(&words))?;
+        }
+        "exit" => {
+            let _ = std::io::stderr().write_all(b"the engine fell out\n");
+            update(client, id, chunk("half an ans"))?;
+            // What was said goes out before the end does.
+            flushed(client, id).await;
+            process::exit(rest.parse().unwrap_or(1))
+        }
+        "flood" => {
+            let params = json!({ "sessionId": id, "update": chunk(&"x".repeat(500)) });
+            let line = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+            loop {
+                shout(&format!("{line}\n"));
+            }
+        }
+        _ => shout(&"<html>not json</html>\n".repeat(100)),
+    }
+    future::pending().await
 }
 
 /// Returns when all that was sent before has arrived: the other side has answered something since.
