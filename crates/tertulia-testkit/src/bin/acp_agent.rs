@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio as Pipe};
 use std::sync::Arc;
-use std::{env, fs, future, process};
+use std::time::Duration;
+use std::{env, fs, future, process, thread};
 
 use agent_client_protocol::v1::schema::{
     CancelNotification, InitializeRequest, LoadSessionRequest, NewSessionRequest, PromptRequest,
@@ -22,7 +23,7 @@ use agent_client_protocol::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 struct Fake {
     folder: PathBuf,
@@ -176,20 +177,21 @@ impl Fake {
         let Ok(said) = fs::read_to_string(self.session(id)) else {
             return responder.respond_with_error(Error::internal_error());
         };
-        let replay = |chunk: &str, words: &str| {
-            let content = json!({ "type": "text", "text": words });
-            update(
-                client,
-                id,
-                json!({ "sessionUpdate": chunk, "content": content }),
-            )
-        };
-        replay("user_message_chunk", &said)?;
+        replay(client, id, "user_message_chunk", &said)?;
         if self.is("late") {
             respond(responder, json!({}))?;
-            return replay("agent_message_chunk", "old words, replayed late");
+            let (id, late) = (id.to_owned(), client.clone());
+            return client.spawn(async move {
+                soon().await;
+                replay(
+                    &late,
+                    &id,
+                    "agent_message_chunk",
+                    "old words, replayed late",
+                )
+            });
         }
-        replay("agent_message_chunk", "old words")?;
+        replay(client, id, "agent_message_chunk", "old words")?;
         respond(responder, json!({}))
     }
 
@@ -209,6 +211,11 @@ impl Fake {
         let id = request["sessionId"].as_str().unwrap_or_default();
         let words = request["prompt"][0]["text"].as_str().unwrap_or_default();
         self.note(&format!("{id}.session"), &format!("{words:?}"));
+        if self.is("late") {
+            // Slower than its own history, so that one could be taken for the other.
+            soon().await;
+            soon().await;
+        }
         let order = words.lines().last().unwrap_or_default();
         let (verb, rest) = order.split_once(' ').unwrap_or((order, ""));
         let say = |words: &str| {
@@ -305,6 +312,25 @@ impl Fake {
 fn update(client: &ConnectionTo<Client>, session: &str, update: Value) -> Result<()> {
     let params = json!({ "sessionId": session, "update": update });
     client.send_notification(UntypedMessage::new("session/update", params)?)
+}
+
+fn replay(client: &ConnectionTo<Client>, id: &str, chunk: &str, words: &str) -> Result<()> {
+    let content = json!({ "type": "text", "text": words });
+    update(
+        client,
+        id,
+        json!({ "sessionUpdate": chunk, "content": content }),
+    )
+}
+
+/// A moment in which the other side could go on.
+async fn soon() {
+    let (wake, woken) = oneshot::channel();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        wake.send(())
+    });
+    let _ = woken.await;
 }
 
 /// Does what no agent should. Returns only when it cannot.
