@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio as Pipe};
 use std::sync::Arc;
-use std::{env, fs, future, process};
+use std::time::Duration;
+use std::{env, fs, future, process, thread};
 
 use agent_client_protocol::v1::schema::{
     CancelNotification, InitializeRequest, LoadSessionRequest, NewSessionRequest, PromptRequest,
@@ -22,7 +23,7 @@ use agent_client_protocol::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 struct Fake {
     folder: PathBuf,
@@ -176,20 +177,21 @@ impl Fake {
         let Ok(said) = fs::read_to_string(self.session(id)) else {
             return responder.respond_with_error(Error::internal_error());
         };
-        let replay = |chunk: &str, words: &str| {
-            let content = json!({ "type": "text", "text": words });
-            update(
-                client,
-                id,
-                json!({ "sessionUpdate": chunk, "content": content }),
-            )
-        };
-        replay("user_message_chunk", &said)?;
+        replay(client, id, "user_message_chunk", &said)?;
         if self.is("late") {
             respond(responder, json!({}))?;
-            return replay("agent_message_chunk", "old words, replayed late");
+            let (id, late) = (id.to_owned(), client.clone());
+            return client.spawn(async move {
+                soon().await;
+                replay(
+                    &late,
+                    &id,
+                    "agent_message_chunk",
+                    "old words, replayed late",
+                )
+            });
         }
-        replay("agent_message_chunk", "old words")?;
+        replay(client, id, "agent_message_chunk", "old words")?;
         respond(responder, json!({}))
     }
 
@@ -209,6 +211,11 @@ impl Fake {
         let id = request["sessionId"].as_str().unwrap_or_default();
         let words = request["prompt"][0]["text"].as_str().unwrap_or_default();
         self.note(&format!("{id}.session"), &format!("{words:?}"));
+        if self.is("late") {
+            // Slower than its own history, so that one could be taken for the other.
+            soon().await;
+            soon().await;
+        }
         let order = words.lines().last().unwrap_or_default();
         let (verb, rest) = order.split_once(' ').unwrap_or((order, ""));
         let say = |words: &str| {
@@ -238,27 +245,7 @@ impl Fake {
                 self.told_to_stop().await;
                 "cancelled"
             }
-            "deaf" => {
-                let spawned = Command::new("setsid")
-                    .args(["sleep", "1000"])
-                    .stdin(Pipe::null())
-                    .stdout(Pipe::null())
-                    .stderr(Pipe::null())
-                    .spawn();
-                say(&format!("deaf with a child: {}", spawned.is_ok()))?;
-                future::pending().await
-            }
-            "exit" => {
-                let _ = std::io::stderr().write_all(b"the engine fell out\n");
-                say("half an ans")?;
-                // What was said goes out before the end does.
-                flushed(&client, id).await;
-                process::exit(rest.parse().unwrap_or(1))
-            }
-            "rubbish" => {
-                shout(&"<html>not json</html>\n".repeat(100));
-                future::pending().await
-            }
+            "deaf" | "exit" | "flood" | "rubbish" => misbehave(verb, rest, id, &client).await?,
             "error" => {
                 let (code, message) = rest.split_once(' ').unwrap_or(("0", rest));
                 let code: i32 = code.parse().unwrap_or(0);
@@ -276,10 +263,9 @@ impl Fake {
                 "end_turn"
             }
         };
-        let usage = json!({ "totalTokens": 7, "inputTokens": 4, "outputTokens": 3 });
-        let mut answer = json!({ "stopReason": reason });
-        answer["_meta"] = json!({ "quota": { "token_count": { "input_tokens": usage["inputTokens"], "output_tokens": 3 } } });
-        respond(responder, answer)
+        let count = json!({ "input_tokens": 4, "output_tokens": 3 });
+        let quota = json!({ "quota": { "token_count": count } });
+        respond(responder, json!({ "stopReason": reason, "_meta": quota }))
     }
 
     /// Asks leave with ids that say the opposite of what they mean, and tells which was chosen.
@@ -326,6 +312,63 @@ impl Fake {
 fn update(client: &ConnectionTo<Client>, session: &str, update: Value) -> Result<()> {
     let params = json!({ "sessionId": session, "update": update });
     client.send_notification(UntypedMessage::new("session/update", params)?)
+}
+
+fn replay(client: &ConnectionTo<Client>, id: &str, chunk: &str, words: &str) -> Result<()> {
+    let content = json!({ "type": "text", "text": words });
+    update(
+        client,
+        id,
+        json!({ "sessionUpdate": chunk, "content": content }),
+    )
+}
+
+/// A moment in which the other side could go on.
+async fn soon() {
+    let (wake, woken) = oneshot::channel();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        wake.send(())
+    });
+    let _ = woken.await;
+}
+
+/// Does what no agent should. Returns only when it cannot.
+async fn misbehave(
+    how: &str,
+    rest: &str,
+    id: &str,
+    client: &ConnectionTo<Client>,
+) -> Result<&'static str> {
+    let chunk = |words: &str| {
+        let content = json!({ "type": "text", "text": words });
+        json!({ "sessionUpdate": "agent_message_chunk", "content": content })
+    };
+    match how {
+        "deaf" => {
+            let mut child = Command::new("setsid");
+            child.args(["sleep", "1000"]).stdin(Pipe::null());
+            let spawned = child.stdout(Pipe::null()).stderr(Pipe::null()).spawn();
+            let words = format!("deaf with a child: {}", spawned.is_ok());
+            update(client, id, chunk(&words))?;
+        }
+        "exit" => {
+            let _ = std::io::stderr().write_all(b"the engine fell out\n");
+            update(client, id, chunk("half an ans"))?;
+            // What was said goes out before the end does.
+            flushed(client, id).await;
+            process::exit(rest.parse().unwrap_or(1))
+        }
+        "flood" => {
+            let params = json!({ "sessionId": id, "update": chunk(&"x".repeat(500)) });
+            let line = json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+            loop {
+                shout(&format!("{line}\n"));
+            }
+        }
+        _ => shout(&"<html>not json</html>\n".repeat(100)),
+    }
+    future::pending().await
 }
 
 /// Returns when all that was sent before has arrived: the other side has answered something since.

@@ -7,7 +7,7 @@ use agent_client_protocol as protocol;
 use protocol::v1::{ConnectionTo, Responder};
 use protocol::{UntypedMessage, is_connection_terminated, is_incoming_transport_closed};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -27,7 +27,7 @@ pub(super) enum Incoming {
     /// News of its session.
     Update(Value),
     /// It asks leave to use a tool.
-    Permission(Value, Responder<Value>),
+    Permission(Value, Box<Responder<Value>>),
 }
 
 /// Why a request has no answer.
@@ -45,6 +45,8 @@ struct Shared {
     heard: watch::Sender<Instant>,
     noise: Mutex<Noise>,
     listener: Mutex<Option<mpsc::Sender<Incoming>>>,
+    /// How much news may be on its way to the listener.
+    room: Arc<Semaphore>,
 }
 
 /// A running agent. Dropped, it is asked to end and then ended, with all that it started.
@@ -73,6 +75,7 @@ impl Live {
             heard: watch::Sender::new(Instant::now()),
             noise: Mutex::new(Noise::default()),
             listener: Mutex::new(None),
+            room: Arc::new(Semaphore::new(ROOM)),
         });
         let (closing, kill) = (CancellationToken::new(), CancellationToken::new());
         let (connected, connection) = oneshot::channel();
@@ -220,7 +223,7 @@ async fn talk(
     connected: oneshot::Sender<ConnectionTo<protocol::Agent>>,
 ) -> Result<(), protocol::Error> {
     let (news, asked) = (shared.clone(), shared.clone());
-    let messages = wire::messages(output, move |sieve| {
+    let messages = wire::messages(output, shared.room.clone(), move |sieve| {
         shared.heard.send_replace(Instant::now());
         lock(&shared.noise).clone_from(sieve.noise());
     });
@@ -232,6 +235,7 @@ async fn talk(
             async move |message: UntypedMessage, _| {
                 if message.method == "session/update" {
                     news.hand_on(Incoming::Update(message.params)).await;
+                    news.room.add_permits(1);
                 }
                 Ok(())
             },
@@ -244,7 +248,7 @@ async fn talk(
                     return responder.respond_with_error(unknown);
                 }
                 asked
-                    .hand_on(Incoming::Permission(message.params, responder))
+                    .hand_on(Incoming::Permission(message.params, Box::new(responder)))
                     .await;
                 Ok(())
             },

@@ -24,8 +24,11 @@ const STOP: Duration = Duration::from_secs(5);
 struct Leave {
     request: ToolRequest,
     options: Value,
-    responder: Responder<Value>,
+    responder: Box<Responder<Value>>,
 }
+
+/// What a person will answer.
+type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 struct Turn<'a> {
     live: &'a Live,
@@ -34,7 +37,7 @@ struct Turn<'a> {
     rules: Rules,
     updates: Updates,
     /// The one that the person is asked about, and those that come after it.
-    asked: Option<(Leave, Pin<Box<dyn Future<Output = Verdict> + Send>>)>,
+    asked: Option<(Leave, Answer)>,
     waiting: VecDeque<Leave>,
     refused: bool,
     /// Until when the agent has time to stop, once it was told to.
@@ -73,15 +76,16 @@ pub(super) async fn prompt(
         let (asking, stop_by, since) = (turn.asked.is_some(), turn.stop_by, turn.since);
         let stopping = stop_by.is_some();
         tokio::select! {
+            // Limits first: an agent that never stops talking must not outrun them.
             biased;
             () = watch.floor.cancel().cancelled(), if !stopping => turn.stop(),
-            Some(item) = incoming.recv() => turn.take(item).await,
-            verdict = turn.verdict(), if asking => turn.settle(verdict),
-            told = &mut reply => break told,
             () = until(stop_by) => return Err(End::Lost(Lost::Cancelled)),
             () = watch.total(), if !stopping => {
                 return Err(End::Lost(Lost::Total(watch.patience.total)));
             }
+            verdict = turn.verdict(), if asking => turn.settle(verdict),
+            Some(item) = incoming.recv() => turn.take(item).await,
+            told = &mut reply => break told,
             () = live.silent(since, watch.patience.idle), if !asking && !stopping => {
                 return Err(End::Lost(Lost::Idle(watch.patience.idle)));
             }
@@ -135,7 +139,7 @@ impl Turn<'_> {
                 Some(verdict) => self.answer(leave, verdict),
                 None => {
                     let (floor, request) = (self.watch.floor.clone(), leave.request.clone());
-                    let asking = Box::pin(async move { floor.ask(request).await });
+                    let asking: Answer = Box::pin(async move { floor.ask(request).await });
                     self.asked = Some((leave, asking));
                 }
             }
@@ -217,7 +221,7 @@ impl Turn<'_> {
     }
 }
 
-fn respond(responder: Responder<Value>, answer: Value) {
+fn respond(responder: Box<Responder<Value>>, answer: Value) {
     // An agent that is gone shows in the prompt that waits for it.
     let _ = responder.respond(answer);
 }

@@ -1,10 +1,11 @@
 //! The line between an agent's pipes and the protocol: bytes become lines, lines become bytes.
 
 use std::io;
+use std::sync::Arc;
 
-use futures::{Sink, Stream, sink, stream};
-use serde::de::IgnoredAny;
-use tokio::sync::mpsc;
+use futures::{Sink, Stream, StreamExt, sink, stream};
+use serde::Deserialize;
+use tokio::sync::{Semaphore, mpsc};
 
 /// Longest message that is read.
 const LINE_LIMIT: usize = 32 << 20;
@@ -21,6 +22,20 @@ pub(super) struct Sieve {
     noise: Noise,
 }
 
+/// One message of the agent, as it came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    text: String,
+    /// Whether it is news of a session. Nothing else can come in masses.
+    news: bool,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    method: Option<String>,
+}
+
 /// What a program wrote that is no message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noise {
@@ -32,7 +47,7 @@ pub(super) struct Noise {
 
 impl Sieve {
     /// The messages that this chunk completes. An error if the program does not speak the protocol.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<Vec<String>, NotTheProtocol> {
+    pub(super) fn push(&mut self, chunk: &[u8]) -> Result<Vec<Message>, NotTheProtocol> {
         let mut messages = Vec::new();
         let mut parts = chunk.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
@@ -63,14 +78,17 @@ impl Sieve {
         NotTheProtocol
     }
 
-    fn message(&mut self, line: &[u8]) -> Result<Option<String>, NotTheProtocol> {
+    fn message(&mut self, line: &[u8]) -> Result<Option<Message>, NotTheProtocol> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim();
         if text.is_empty() {
             return Ok(None);
         }
-        if text.starts_with('{') && serde_json::from_str::<IgnoredAny>(text).is_ok() {
-            return Ok(Some(text.to_owned()));
+        if let Ok(head) = serde_json::from_str::<Head>(text) {
+            return Ok(Some(Message {
+                text: text.to_owned(),
+                news: head.method.as_deref() == Some("session/update"),
+            }));
         }
         self.lines += 1;
         if self.lines > NOISE_LIMIT {
@@ -86,24 +104,36 @@ impl Sieve {
 #[error("this is not the Agent Client Protocol")]
 pub(super) struct NotTheProtocol;
 
-/// The agent's messages. `heard` is told whenever bytes have come, with what fell through the sieve.
+/// The agent's messages. `heard` is told whenever bytes have come, with what fell through the sieve. Each
+/// piece of news takes a permit of `room`, which whoever has dealt with it gives back: so an agent that
+/// talks faster than anybody listens has to wait, and does not fill the memory.
 pub(super) fn messages(
     output: mpsc::Receiver<Vec<u8>>,
+    room: Arc<Semaphore>,
     heard: impl Fn(&Sieve) + Send + 'static,
 ) -> impl Stream<Item = io::Result<String>> + Send {
-    let lines = stream::unfold(
+    let chunks = stream::unfold(
         (output, Sieve::default(), heard),
         async |(mut output, mut sieve, heard)| {
             let chunk = output.recv().await?;
-            let lines: Vec<io::Result<String>> = match sieve.push(&chunk) {
-                Ok(lines) => lines.into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(io::Error::other(error))],
+            let messages: Vec<Result<Message, NotTheProtocol>> = match sieve.push(&chunk) {
+                Ok(messages) => messages.into_iter().map(Ok).collect(),
+                Err(error) => vec![Err(error)],
             };
             heard(&sieve);
-            Some((stream::iter(lines), (output, sieve, heard)))
+            Some((stream::iter(messages), (output, sieve, heard)))
         },
     );
-    futures::StreamExt::flatten(lines)
+    chunks.flatten().then(move |message| {
+        let room = room.clone();
+        async move {
+            let message = message.map_err(io::Error::other)?;
+            if message.news {
+                room.acquire().await.map_err(io::Error::other)?.forget();
+            }
+            Ok(message.text)
+        }
+    })
 }
 
 /// Where messages to the agent go. Dropping it closes the agent's standard input. What an agent does not
@@ -121,23 +151,43 @@ pub(super) fn lines_to(
 mod tests {
     use super::*;
 
+    fn texts(messages: Result<Vec<Message>, NotTheProtocol>) -> Vec<String> {
+        let messages = messages.unwrap().into_iter();
+        messages.map(|message| message.text).collect()
+    }
+
+    #[tokio::test]
+    async fn one_that_talks_faster_than_anybody_listens_has_to_wait() {
+        let (bytes, output) = mpsc::channel(8);
+        let news = "{\"method\":\"session/update\"}\n".repeat(3);
+        bytes.send(news.into_bytes()).await.unwrap();
+        bytes.send(b"{\"id\":1}\n".to_vec()).await.unwrap();
+        let room = Arc::new(Semaphore::new(2));
+        let mut messages = Box::pin(messages(output, room.clone(), |_| {}));
+        assert!(messages.next().await.is_some() && messages.next().await.is_some());
+        assert!(futures::poll!(messages.next()).is_pending());
+        room.add_permits(1);
+        assert!(messages.next().await.is_some());
+        assert_eq!(messages.next().await.unwrap().unwrap(), "{\"id\":1}");
+    }
+
     #[test]
     fn messages_are_cut_wherever_the_chunks_end() {
         let mut sieve = Sieve::default();
         let whole = "{\"a\":\"ż\"}\r\n\n{\"b\":2}\n{\"c\"".as_bytes();
         let mut found = Vec::new();
         for byte in whole.chunks(1) {
-            found.extend(sieve.push(byte).unwrap());
+            found.extend(texts(sieve.push(byte)));
         }
         assert_eq!(found, ["{\"a\":\"ż\"}", "{\"b\":2}"]);
-        assert_eq!(sieve.push(b":3}\n").unwrap(), ["{\"c\":3}"]);
+        assert_eq!(texts(sieve.push(b":3}\n")), ["{\"c\":3}"]);
         assert_eq!(*sieve.noise(), Noise::default());
     }
 
     #[test]
     fn a_little_noise_falls_through_and_much_of_it_is_not_the_protocol() {
         let mut sieve = Sieve::default();
-        assert_eq!(sieve.push(b"Welcome!\n{\"a\":1}\n").unwrap(), ["{\"a\":1}"]);
+        assert_eq!(texts(sieve.push(b"Welcome!\n{\"a\":1}\n")), ["{\"a\":1}"]);
         assert_eq!(sieve.noise().last.as_deref(), Some("Welcome!"));
         assert!(!sieve.noise().too_much);
         let flood = "{ not json\n".repeat(NOISE_LIMIT);

@@ -4,230 +4,21 @@
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "a test that cannot start an agent should stop"
 )]
 
-use std::fs;
-use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+mod stage;
 
-use tertulia::agent::acp::{Acp, Connection};
-use tertulia::agent::process::MARKER_VAR;
+use std::time::Duration;
+
+use stage::{Stage, ask, ask_with, native, until};
 use tertulia::agent::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Patience, Question,
-    Readiness, TodoState, Utterance,
+    Agent, AgentEvent, FailureKind, Floor, Listener, Outcome, Question, Readiness, TodoState,
 };
-use tertulia::approval::{Approval, Risk, ToolRequest, Verdict};
-use tertulia::entry::{Role, Usage};
+use tertulia::approval::{Approval, Risk, Verdict};
+use tertulia::entry::Usage;
 use tokio_util::sync::CancellationToken;
-
-const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
-
-/// A folder for the agent's sessions, and the name that marks its processes.
-struct Stage {
-    folder: tempfile::TempDir,
-    marker: String,
-    asked: AtomicU32,
-}
-
-impl Stage {
-    fn set() -> Stage {
-        let folder = tempfile::tempdir().unwrap();
-        let marker = format!("acp-{}", folder.path().display());
-        Stage {
-            folder,
-            marker,
-            asked: AtomicU32::new(0),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
-    fn agent(&self, words: &[&str]) -> Acp {
-        let mut args = vec![self.path().display().to_string()];
-        args.extend(words.iter().map(|word| (*word).to_owned()));
-        self.program(AGENT, args)
-    }
-
-    /// The agent behind a shell script, in which it is `"$@"`.
-    fn behind(&self, script: &str) -> Acp {
-        let args = ["-c", script, "sh", AGENT].map(str::to_owned);
-        let folder = self.path().display().to_string();
-        self.program("sh", args.into_iter().chain([folder]).collect())
-    }
-
-    fn program(&self, command: &str, args: Vec<String>) -> Acp {
-        Acp {
-            name: "fake".into(),
-            model: None,
-            command: command.into(),
-            args,
-            env: vec![("FAKE_KEY".into(), "secret".into())],
-            work_dir: self.path().to_owned(),
-            system: None,
-            patience: Patience {
-                total: Duration::from_secs(60),
-                idle: Duration::from_secs(60),
-            },
-            found: Some(command.into()),
-            connection: Connection::default(),
-        }
-    }
-
-    fn question(&self, words: &[&str]) -> Question {
-        let said = words
-            .iter()
-            .map(|words| Utterance::plain(Role::User, "You", *words));
-        Question {
-            messages: said.collect(),
-            // No two questions have the same.
-            marker: format!(
-                "{}#{}",
-                self.marker,
-                self.asked.fetch_add(1, Ordering::Relaxed)
-            ),
-            ..Question::default()
-        }
-    }
-
-    fn noted(&self, file: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.path().join(file)).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
-    }
-
-    fn starts(&self) -> usize {
-        self.noted("starts").len()
-    }
-
-    /// The processes that belong to the agent.
-    fn left(&self) -> Vec<i32> {
-        let wanted = format!("{MARKER_VAR}={}#", self.marker).into_bytes();
-        let pids = fs::read_dir("/proc").unwrap().flatten();
-        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|pid: &i32| {
-                let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-                environ
-                    .split(|byte| *byte == 0)
-                    .any(|part| part.starts_with(&wanted))
-            })
-            .collect()
-    }
-
-    async fn all_gone(&self) {
-        until("all processes gone", || self.left().is_empty()).await;
-    }
-}
-
-fn native(id: &str, known: usize) -> Option<NativeSession> {
-    Some(NativeSession {
-        id: id.to_owned(),
-        known,
-        spent: Usage::default(),
-    })
-}
-
-async fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// What came of one question.
-struct Heard {
-    ended: Result<Outcome, AgentError>,
-    events: Vec<AgentEvent>,
-    asked: Vec<ToolRequest>,
-}
-
-impl Heard {
-    fn text(&self) -> String {
-        let texts = self.events.iter().filter_map(|event| match event {
-            AgentEvent::Text(text) => Some(text.as_str()),
-            _ => None,
-        });
-        texts.collect()
-    }
-
-    fn session(&self) -> Option<&str> {
-        self.events.iter().find_map(|event| match event {
-            AgentEvent::Session(id) => Some(id.as_str()),
-            _ => None,
-        })
-    }
-
-    fn remarks(&self) -> Vec<&str> {
-        let remarks = self.events.iter().filter_map(|event| match event {
-            AgentEvent::Remark(text) => Some(text.as_str()),
-            _ => None,
-        });
-        remarks.collect()
-    }
-
-    fn failure(&self) -> &AgentError {
-        self.ended.as_ref().unwrap_err()
-    }
-}
-
-/// Asks, answers requests for leave with `verdict` (or never), and cancels when `cancel_when` says so.
-async fn ask_with(
-    agent: &Acp,
-    question: &Question,
-    verdict: Option<Verdict>,
-    mut cancel_when: impl FnMut(&AgentEvent, usize) -> bool,
-) -> Heard {
-    let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
-    let answer = async {
-        let ended = agent.answer(question, &floor).await;
-        drop(floor);
-        ended
-    };
-    let listen = async {
-        let (mut events, mut asked, mut unanswered) = (Vec::new(), Vec::new(), Vec::new());
-        loop {
-            tokio::select! {
-                biased;
-                Some(permission) = listener.permissions.recv() => {
-                    asked.push(permission.request.clone());
-                    match verdict {
-                        Some(verdict) => permission.settle(verdict),
-                        None => unanswered.push(permission),
-                    }
-                    if cancel_when(&AgentEvent::Remark(String::new()), asked.len()) {
-                        cancel.cancel();
-                    }
-                }
-                event = listener.events.recv() => match event {
-                    Some(event) => {
-                        if cancel_when(&event, asked.len()) {
-                            cancel.cancel();
-                        }
-                        events.push(event);
-                    }
-                    None => return (events, asked),
-                },
-            }
-        }
-    };
-    let answered = async { tokio::join!(answer, listen) };
-    let (ended, (events, asked)) = tokio::time::timeout(Duration::from_secs(50), answered)
-        .await
-        .unwrap();
-    Heard {
-        ended,
-        events,
-        asked,
-    }
-}
-
-async fn ask(agent: &Acp, question: &Question) -> Heard {
-    ask_with(agent, question, None, |_, _| false).await
-}
 
 #[tokio::test]
 async fn two_turns_are_one_process_and_one_session() {
@@ -426,6 +217,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     );
     assert_eq!(stage.left(), Vec::<i32>::new());
 
+    agent.patience.idle = Duration::from_secs(2);
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
     let cancel = CancellationToken::new();
@@ -434,7 +226,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let person = async {
         let permission = listener.permissions.recv().await.unwrap();
         // Longer than an agent may be silent.
-        tokio::time::sleep(Duration::from_millis(1100)).await;
+        tokio::time::sleep(Duration::from_millis(2400)).await;
         permission.settle(Verdict::Yes);
     };
     let (ended, ()) = tokio::join!(answer, person);
@@ -449,6 +241,8 @@ async fn an_answer_has_a_limit() {
     let heard = ask(&agent, &stage.question(&["hang"])).await;
     assert_eq!(heard.failure().kind, FailureKind::Timeout);
     assert!(heard.failure().message.contains("not done after 0.9 s"));
+    let heard = ask(&agent, &stage.question(&["flood"])).await;
+    assert_eq!(heard.failure().kind, FailureKind::Timeout);
     assert_eq!(stage.left(), Vec::<i32>::new());
 }
 
@@ -569,27 +363,42 @@ async fn what_is_not_there_is_unavailable_and_keys_are_not_shown() {
     assert!(!format!("{agent:?}").contains("secret"));
 }
 
+/// Returns when the agent has begun to speak.
+async fn begun(listener: &mut Listener) {
+    while let Some(event) = listener.events.recv().await {
+        if matches!(event, AgentEvent::Text(_)) {
+            return;
+        }
+    }
+    panic!("it never spoke");
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_waits_for_any_more_ends_the_process() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let (floor, mut listener) = Floor::open(&CancellationToken::new());
+    let question = stage.question(&["hang"]);
+    tokio::select! {
+        ended = agent.answer(&question, &floor) => panic!("{ended:?}"),
+        () = begun(&mut listener) => {}
+    }
+    stage.all_gone().await;
+    let again = ask(&agent, &stage.question(&["say again"])).await;
+    assert_eq!((again.text().as_str(), stage.starts()), ("say again", 2));
+}
+
 #[test]
 fn nothing_is_left_when_the_runtime_goes_in_the_middle() {
     let stage = Stage::set();
     let agent = stage.behind("trap '' TERM; \"$@\"; sleep 1000");
+    let question = stage.question(&["deaf"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let (floor, mut listener) = Floor::open(&CancellationToken::new());
-        let question = stage.question(&["deaf"]);
-        let answer = agent.answer(&question, &floor);
-        let child = async {
-            while let Some(event) = listener.events.recv().await {
-                if matches!(event, AgentEvent::Text(_)) {
-                    return;
-                }
-            }
-        };
-        tokio::select! {
-            ended = answer => panic!("{ended:?}"),
-            () = child => {}
-        }
-        assert_eq!(stage.left().len(), 3);
+        tokio::spawn(async move { agent.answer(&question, &floor).await });
+        begun(&mut listener).await;
+        until("shell, agent and child", || stage.left().len() == 3).await;
     });
     drop(runtime);
     assert_eq!(stage.left(), Vec::<i32>::new());
