@@ -215,8 +215,11 @@ impl Task {
             Task::FileEdit(task) => task.path(),
             _ => return false,
         };
-        path.components()
-            .any(|part| [".git", ".tertulia"].iter().any(|name| part.as_os_str() == *name))
+        path.components().any(|part| {
+            [".git", ".tertulia"]
+                .iter()
+                .any(|name| part.as_os_str() == *name)
+        })
     }
 
     /// What "always" allows: any change that can be seen, but only this deletion or command.

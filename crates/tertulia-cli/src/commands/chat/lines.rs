@@ -215,7 +215,9 @@ async fn turn(
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
-    let end = signals.during(talk.turn(words, &mut output, &cancel)).await?;
+    let end = signals
+        .during(talk.turn(words, &mut output, &cancel))
+        .await?;
     let refused = output.finish(talk.recorder().id(), &end);
     if let Some(refused) = refused {
         refused.report(ui);

@@ -320,7 +320,9 @@ async fn one_turn(
     let mut output = Output::new(format, ui, answers);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
-    let end = signals.during(talk.turn(words, &mut output, &cancel)).await?;
+    let end = signals
+        .during(talk.turn(words, &mut output, &cancel))
+        .await?;
     let refused = output.finish(talk.recorder().id(), &end);
     let left_unsaved = unsaved::offer(&talk, kept, ui).await;
     if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
