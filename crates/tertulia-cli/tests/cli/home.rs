@@ -45,7 +45,9 @@ impl Home {
     pub fn with(backend: Backend) -> Home {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("project")).unwrap();
-        Home { dir, backend }
+        let home = Home { dir, backend };
+        home.settings("");
+        home
     }
 
     pub fn backend(&self) -> Backend {
@@ -86,8 +88,18 @@ impl Home {
         }
     }
 
-    /// The user's settings.
+    /// The user's settings. Unless they choose an agent it is the demo, or the tests would talk to
+    /// whatever this machine has: an Ollama, a program.
     pub fn settings(&self, toml: &str) {
+        if toml.lines().any(|line| line.starts_with("agent = ")) {
+            self.settings_as_they_are(toml);
+        } else {
+            self.settings_as_they_are(&format!("agent = \"demo\"\n{toml}"));
+        }
+    }
+
+    /// The user's settings and nothing else.
+    pub fn settings_as_they_are(&self, toml: &str) {
         let folder = self.folder(".config/tertulia");
         fs::write(folder.join("config.toml"), toml).unwrap();
     }
@@ -225,8 +237,6 @@ impl Prepared<'_> {
             .env("HOME", self.home.path())
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("TZ", "UTC")
-            // Or the tests would talk to whatever this machine has: a key, an Ollama, a program.
-            .env("TERTULIA_AGENT", "demo")
             .envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
