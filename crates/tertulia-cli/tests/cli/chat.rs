@@ -383,7 +383,10 @@ fn a_failed_agent_is_an_entry_and_the_talk_goes_on() {
 fn an_ephemeral_talk_leaves_no_file() {
     for flag in ["--ephemeral", "--no-auto-save"] {
         let home = Home::new();
-        let output = home.run(&["chat", flag, "-p", "echo gone"]).ok();
+        std::fs::remove_dir_all(home.path().join(".config")).unwrap();
+        let output = home
+            .run(&["chat", flag, "--agent", "demo", "-p", "echo gone"])
+            .ok();
         assert_eq!(output.stdout, "gone\n");
         output.lacks("Resume:");
         assert_eq!(files_below(home.path()), Vec::<std::path::PathBuf>::new());

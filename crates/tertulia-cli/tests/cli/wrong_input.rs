@@ -96,7 +96,11 @@ fn a_path_is_no_id() {
                 );
             }
         }
-        let store = [home.path().join(".local"), home.files_folder()];
+        let store = [
+            home.path().join(".local"),
+            home.path().join(".config"),
+            home.files_folder(),
+        ];
         let outside = files_below(home.path())
             .into_iter()
             .filter(|path| !store.iter().any(|folder| path.starts_with(folder)));

@@ -104,6 +104,8 @@ impl Place {
         command
             .env_clear()
             .env("HOME", &self.home)
+            // Or it would talk to whatever this machine has: an Ollama, a program.
+            .env("TERTULIA_AGENT", "demo")
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("TMPDIR", &self.work)
             .current_dir(&self.work)
