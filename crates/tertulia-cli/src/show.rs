@@ -136,7 +136,7 @@ pub fn event_object(event: &AgentEvent) -> Option<Value> {
         }),
         AgentEvent::Remark(text) => json!({ "type": "remark", "text": text }),
         AgentEvent::Unknown(value) => json!({ "type": "agent.event", "event": value }),
-        AgentEvent::Usage(_) | AgentEvent::Session(_) => return None,
+        AgentEvent::Usage(_) | AgentEvent::Session(_) | AgentEvent::Model(_) => return None,
     })
 }
 
@@ -146,7 +146,9 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
         AgentEvent::ToolStarted(call) => format!("→ {}", call_line(call)),
         AgentEvent::ToolCompleted { output, ok, .. } => {
             let mark = if *ok { "✓" } else { "✗" };
-            let first = output.lines().find(|line| !line.trim().is_empty());
+            let says_something =
+                |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("```");
+            let first = output.lines().find(says_something);
             let more = output.lines().count().saturating_sub(1);
             let more = if more > 0 {
                 format!(" (and {more} more lines)")
@@ -179,6 +181,7 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
         ),
         AgentEvent::Remark(text) => text.clone(),
         AgentEvent::Session(id) => format!("its own session is {id}"),
+        AgentEvent::Model(model) => format!("its model is {model}"),
         AgentEvent::Unknown(value) => format!("unknown event: {}", fit(&value.to_string(), 200)),
         AgentEvent::Text(_) | AgentEvent::Reasoning(_) | AgentEvent::Usage(_) => return None,
     })

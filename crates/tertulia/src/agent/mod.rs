@@ -163,6 +163,8 @@ pub enum AgentEvent {
     Usage(Usage),
     /// The id of its own session, so that it can be asked to remember.
     Session(String),
+    /// The model that answers, where it was not known before.
+    Model(String),
     /// It was refused or not reached, and is tried again.
     Retrying(Retry),
     /// Something that the person should know.

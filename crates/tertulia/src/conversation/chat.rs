@@ -147,6 +147,11 @@ impl Chat {
         self.native = native;
     }
 
+    /// Takes in which model answers, where that was not known from the start.
+    pub fn answered_by(&mut self, model: &str) {
+        self.model = Some(model.to_owned());
+    }
+
     /// The speaker that answers.
     pub fn agent(&self) -> &Speaker {
         &self.agent
@@ -229,6 +234,10 @@ impl Chat {
             }
             AgentEvent::Usage(usage) => {
                 answer.usage = Some(usage);
+                Vec::new()
+            }
+            AgentEvent::Model(model) => {
+                self.model = Some(model);
                 Vec::new()
             }
             AgentEvent::Text(text) => {

@@ -118,7 +118,9 @@ impl<'a> Output<'a> {
                 if let Some(words) = show::event_words(event) {
                     self.break_line();
                     match event {
-                        AgentEvent::Unknown(_) | AgentEvent::Session(_) => self.ui.detail(&words),
+                        AgentEvent::Unknown(_) | AgentEvent::Session(_) | AgentEvent::Model(_) => {
+                            self.ui.detail(&words);
+                        }
                         AgentEvent::Remark(_) => self.ui.warn(&harmless(&words)),
                         // A stream has said it already, and a document has it in its messages.
                         _ if format == OutputFormat::Text => self.ui.note(&words),

@@ -84,8 +84,8 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
 }
 
 fn greet(session: &Session, ui: &mut Ui) {
-    ui.note(&super::introduction(&session.chosen));
-    ui.note("/help for help.");
+    let introduction = super::introduction(&session.chosen);
+    ui.note(&format!("{introduction} /help for help."));
     match &session.target {
         Target::Resume(row) => {
             let summary = &row.summary;

@@ -187,7 +187,10 @@ fn is_of_another(event: &Value) -> bool {
 
 fn system(event: Value) -> Vec<AgentEvent> {
     match words(&event, "/subtype") {
-        "init" => vec![AgentEvent::Session(words(&event, "/session_id").to_owned())],
+        "init" => vec![
+            AgentEvent::Session(words(&event, "/session_id").to_owned()),
+            AgentEvent::Model(words(&event, "/model").to_owned()),
+        ],
         "api_retry" => {
             let small = |pointer| u32::try_from(number(&event, pointer)).unwrap_or(u32::MAX);
             let status = match number(&event, "/error_status") {

@@ -31,7 +31,10 @@ pub(super) struct Gemini {
 impl Dialect for Gemini {
     fn event(&mut self, event: Value) -> Vec<AgentEvent> {
         match words(&event, "/type") {
-            "init" => vec![AgentEvent::Session(words(&event, "/session_id").to_owned())],
+            "init" => vec![
+                AgentEvent::Session(words(&event, "/session_id").to_owned()),
+                AgentEvent::Model(words(&event, "/model").to_owned()),
+            ],
             "message" if words(&event, "/role") == "assistant" => {
                 self.paragraphs.text(words(&event, "/content"))
             }

@@ -44,6 +44,9 @@ impl Talk {
         if result.is_ok() && !heard.usage && self.agent.tools() == ToolSide::Ours {
             self.estimate(&heard, door).await;
         }
+        if let Some(model) = self.agent.model() {
+            self.chat.answered_by(model);
+        }
         let memo = match &mut result {
             Ok(Outcome::Calls { memo, .. }) => memo.take(),
             _ => None,
@@ -89,6 +92,9 @@ impl Talk {
                     Some(event) => {
                         door.show(TalkEvent::Heard(&event));
                         heard.note(&event);
+                        if let AgentEvent::Model(now) = &event {
+                            self.compare_model(now, door);
+                        }
                         Event::Heard(event, self.recorder.sessions().stamp().now())
                     }
                     None => {
@@ -118,6 +124,17 @@ impl Talk {
                     Effect::Ask | Effect::Use(_) | Effect::TurnOver(_) => {}
                 }
             }
+        }
+    }
+
+    /// Says that another model answers than before, where that is known only now.
+    fn compare_model(&self, now: &str, door: &mut dyn Door) {
+        let summary = self.recorder.summary();
+        if let Some(recorded) = summary.and_then(|summary| summary.model.clone())
+            && recorded != now
+        {
+            let now = now.to_owned();
+            tell(door, Notice::OtherModel { recorded, now });
         }
     }
 
