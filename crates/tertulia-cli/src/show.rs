@@ -32,8 +32,11 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
         "{name}  {}\n",
         ui.styled(DIM, &format!("{} · {when}", entry.seq))
     );
-    text.push_str(harmless(&message.content).trim_end_matches('\n'));
-    text.push('\n');
+    // Whoever only calls a tool says nothing.
+    if !(message.content.is_empty() && !message.tool_calls.is_empty()) {
+        text.push_str(harmless(&message.content).trim_end_matches('\n'));
+        text.push('\n');
+    }
     for call in &message.tool_calls {
         text.push_str(&ui.styled(
             DIM,
@@ -251,6 +254,10 @@ pub fn notice(notice: &Notice) -> (bool, String) {
         Notice::Unanswered => (
             false,
             "the last words were not answered: the program ended before".to_owned(),
+        ),
+        Notice::ClosedCalls(1) => (
+            false,
+            "a tool call had not come back and is closed as interrupted".to_owned(),
         ),
         Notice::ClosedCalls(count) => (
             false,

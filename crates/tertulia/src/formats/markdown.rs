@@ -1,6 +1,6 @@
 //! A session for people to read and to put elsewhere.
 
-use crate::entry::{Body, Entry, Message};
+use crate::entry::{Body, Entry, Message, Role};
 use crate::session::{Log, Summary};
 
 /// The whole transcript.
@@ -58,9 +58,16 @@ fn spoken(entry: &Entry, message: &Message) -> String {
         one_line(&message.speaker.display_name),
         entry.at
     );
-    text.push_str(&message.content);
-    if !message.content.ends_with('\n') {
-        text.push('\n');
+    if message.role == Role::Tool {
+        // What a tool printed is not written for this page.
+        let fence = fence_for(&message.content);
+        let output = message.content.trim_end_matches('\n');
+        text.push_str(&format!("{fence}\n{output}\n{fence}\n"));
+    } else if !message.content.is_empty() {
+        text.push_str(&message.content);
+        if !message.content.ends_with('\n') {
+            text.push('\n');
+        }
     }
     for call in &message.tool_calls {
         let arguments = serde_json::to_string_pretty(&call.arguments).unwrap_or_default();

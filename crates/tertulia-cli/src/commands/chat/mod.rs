@@ -242,6 +242,10 @@ enum Kept {
 /// What the talk is led by: the tools, and which of them may be used unasked.
 fn terms(args: &ChatArgs, house: &House, chosen: &Chosen, ui: &mut Ui) -> Terms {
     let mode = match args.approve {
+        Some(ApproveMode::Ask) if !ui.is_interactive() => {
+            ui.warn("there is nobody to ask here: what is not of low risk is refused");
+            Approval::Low
+        }
         Some(mode) => mode.into(),
         None if ui.is_interactive() => Approval::Ask,
         None => Approval::Low,
