@@ -33,7 +33,7 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
         ui.styled(DIM, &format!("{} · {when}", entry.seq))
     );
     // Whoever only calls a tool says nothing.
-    if !(message.content.is_empty() && !message.tool_calls.is_empty()) {
+    if !message.content.is_empty() || message.tool_calls.is_empty() {
         text.push_str(harmless(&message.content).trim_end_matches('\n'));
         text.push('\n');
     }
