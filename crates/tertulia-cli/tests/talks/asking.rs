@@ -142,7 +142,7 @@ fn the_end_of_the_input_means_no() {
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let world = World::with(Api::OpenAi, Backend::Sqlite, "");
     // The first words of a talk, and later ones: nobody has read a line before the first.
-    let words = r#"[[delay:400]] [[tool:shell {"command":"echo a >> made"}]]"#;
+    let words = r#"[[delay:300]] [[tool:shell {"command":"echo a >> made"}]] [[say:told]]"#;
     let args = ["--no-color", "--agent", "a", words];
     let mut terminal = Terminal::open(&world.home, &args, &[("TEST_KEY", KEY)]);
     for turn in 1..=2 {
