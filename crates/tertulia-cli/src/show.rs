@@ -261,7 +261,10 @@ pub fn notice(notice: &Notice) -> (bool, String) {
         ),
         Notice::ClosedCalls(count) => (
             false,
-            format!("{count} tool calls had not come back and are closed as interrupted"),
+            match count {
+                1 => "a tool call had not come back and is closed as interrupted".to_owned(),
+                _ => format!("{count} tool calls had not come back and are closed as interrupted"),
+            },
         ),
         Notice::Compacting { messages } => (
             false,

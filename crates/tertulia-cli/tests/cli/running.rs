@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::home::{Home, Output, finish, until};
+use crate::home::{Home, Output, Prepared, finish, until};
 
 /// Says a line every 200 ms for longer than any test waits.
 pub const SLOW: &str =
@@ -29,8 +29,12 @@ impl Running {
     pub fn start(home: &Home, args: &[&str]) -> Running {
         let mut all = vec!["chat", "--output-format", "stream-json"];
         all.extend(args);
-        let mut child = home
-            .prepare(&all)
+        Running::of(&home.prepare(&all))
+    }
+
+    /// Starts a command line that was prepared with it.
+    pub fn of(prepared: &Prepared<'_>) -> Running {
+        let mut child = prepared
             .command()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -57,6 +57,9 @@ impl Agent for Demo {
             floor
                 .say(AgentEvent::Text(format!("I use {}. ", call.name)))
                 .await?;
+            let spoken = words(&call.arguments.to_string()) + 3;
+            let usage = Usage::told(input(question), spoken);
+            floor.say(AgentEvent::Usage(usage)).await?;
             let calls = vec![call];
             return Ok(Outcome::Calls { calls, memo: None });
         }
@@ -71,16 +74,23 @@ impl Agent for Demo {
                 }
             }
         }
-        let words = |text: &str| text.split_whitespace().count() as u64;
-        let input = question
-            .messages
-            .iter()
-            .map(|message| words(&message.content))
-            .sum();
-        let usage = Usage::told(input, words(&answer));
+        let usage = Usage::told(input(question), words(&answer));
         floor.say(AgentEvent::Usage(usage)).await?;
         Ok(Outcome::Done)
     }
+}
+
+/// Its tokens are words.
+fn words(text: &str) -> u64 {
+    text.split_whitespace().count() as u64
+}
+
+fn input(question: &Question) -> u64 {
+    question
+        .messages
+        .iter()
+        .map(|message| words(&message.content))
+        .sum()
 }
 
 /// `use shell {"command": "ls"}` asks for a tool, so that tools can be tried without a model.

@@ -20,6 +20,7 @@ use crate::store::Draft;
 use crate::tool::Toolbox;
 
 pub use super::door::{Door, Notice, TalkEvent};
+pub use compact::Compaction;
 
 /// How much of the talk an agent is given at most, in bytes, cut at whole messages.
 const CONTEXT_BYTES: usize = 768 * 1024;
@@ -100,7 +101,12 @@ impl Talk {
                 Effect::Ask => effects.extend(self.ask(door, cancel).await),
                 Effect::Use(call) => effects.extend(self.act(call, door, cancel).await),
                 Effect::KeepDraft(content) => self.keep_draft(content).await,
-                Effect::TurnOver(end) => return end,
+                Effect::TurnOver(end) => {
+                    // Nothing of it is more recent than the rest any more.
+                    self.turn_start = self.past.len();
+                    self.turn.clear();
+                    return end;
+                }
             }
         }
         TurnEnd::Refused

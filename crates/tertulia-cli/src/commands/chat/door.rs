@@ -193,8 +193,8 @@ impl Door for Output<'_> {
         let Some(keyboard) = self.keyboard.as_deref_mut() else {
             return Verdict::No;
         };
-        keyboard.put_aside();
         self.ui.ask(&show::request(self.ui, request));
+        keyboard.put_aside();
         loop {
             self.ui
                 .prompt("Allow it? [y]es, [n]o, [a]lways in this session: ");

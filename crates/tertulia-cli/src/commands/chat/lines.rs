@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use tertulia::conversation::chat::TurnEnd;
-use tertulia::conversation::run::Talk;
+use tertulia::conversation::run::{Compaction, Talk};
 
 use super::door::Output;
 use super::keyboard::Keyboard;
@@ -194,8 +194,8 @@ async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> Command
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
     let summed_up = signals.during(talk.compact(&mut output, &cancel)).await?;
-    if !summed_up {
-        ui.note("nothing was summed up: what was said fits as it is");
+    if summed_up == Compaction::Nothing {
+        ui.note("nothing was summed up: there is nothing older");
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{CONTEXT_BYTES, Door, Notice, Talk, TalkEvent};
+use super::{CONTEXT_BYTES, Compaction, Door, Notice, Talk, TalkEvent};
 use crate::agent::{
     AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
     Utterance,
@@ -37,7 +37,7 @@ impl Talk {
         let question = self.question();
         let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
         let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
-        if too_long && !heard.anything && self.compact(door, cancel).await {
+        if too_long && !heard.anything && self.compact(door, cancel).await == Compaction::Done {
             let question = self.question();
             (result, heard) = self.hear_out(question, door, cancel).await;
         }

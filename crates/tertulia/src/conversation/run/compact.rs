@@ -13,6 +13,17 @@ use crate::entry::{Body, Compacted, Role, Usage};
 /// Without a threshold this much of the newest stays as it is, in tokens.
 const KEEP: u64 = 8_000;
 
+/// What came of summing up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// The older part is summed up.
+    Done,
+    /// There is no older part.
+    Nothing,
+    /// It could not be summed up, which was told.
+    Failed,
+}
+
 impl Talk {
     /// Sums up the older part if the agent would be given more tokens than it should.
     pub(super) async fn compact_if_due(&mut self, door: &mut dyn Door, cancel: &CancellationToken) {
@@ -26,13 +37,23 @@ impl Talk {
         let given: Vec<Utterance> = self.given().cloned().collect();
         let counted = tokio::task::spawn_blocking(move || given.iter().map(tokens_of).sum::<u64>());
         if counted.await.is_ok_and(|tokens| tokens > threshold) {
-            self.compact(door, cancel).await;
+            self.compact_beyond(self.kept(), door, cancel).await;
         }
     }
 
+    /// How much of the newest stays as it is, in tokens.
+    fn kept(&self) -> u64 {
+        self.terms
+            .compact_at
+            .map_or(KEEP, |threshold| threshold / 4)
+    }
+
+    fn past_of_turn(&self) -> &[Said] {
+        &self.past[..self.turn_start.min(self.past.len())]
+    }
+
     fn given(&self) -> impl Iterator<Item = &Utterance> {
-        let past = &self.past[..self.turn_start.min(self.past.len())];
-        let past = past.iter().map(|said| &said.words);
+        let past = self.past_of_turn().iter().map(|said| &said.words);
         self.summary.iter().chain(past).chain(&self.turn)
     }
 
@@ -41,27 +62,39 @@ impl Talk {
         self.given().map(|words| weight(words) as u64).sum()
     }
 
-    /// Sums up the older part now. Whether there was one, and it is.
-    pub async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> bool {
-        let end = self.turn_start.min(self.past.len());
-        let keep = self
-            .terms
-            .compact_at
-            .map_or(KEEP, |threshold| threshold / 4);
-        let past = self.past[..end].to_vec();
+    /// Sums up the older part now, because somebody asks for it or the agent cannot read more: at least
+    /// the older half, however short it is.
+    pub async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Compaction {
+        let past = self.past_of_turn().to_vec();
+        let counted = tokio::task::spawn_blocking(move || {
+            past.iter().map(|said| tokens_of(&said.words)).sum::<u64>()
+        });
+        let half = counted.await.map_or(0, |tokens| tokens / 2);
+        self.compact_beyond(self.kept().min(half), door, cancel)
+            .await
+    }
+
+    /// Sums up all but the newest that weigh at most `keep`.
+    async fn compact_beyond(
+        &mut self,
+        keep: u64,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Compaction {
+        let past = self.past_of_turn().to_vec();
         let cut = tokio::task::spawn_blocking(move || older(&past, keep, tokens_of)).await;
         let Some((cut, upto)) = cut
             .ok()
             .and_then(|cut| Some((cut, self.past[..cut].last()?.seq?)))
         else {
-            return false;
+            return Compaction::Nothing;
         };
         tell(door, Notice::Compacting { messages: cut });
         let (words, usage) = match self.sum_up(cut, cancel).await {
             Ok(summed) => summed,
             Err(error) => {
                 tell(door, Notice::NotCompacted(error));
-                return false;
+                return Compaction::Failed;
             }
         };
         let entry = Body::Compacted(Compacted {
@@ -85,7 +118,7 @@ impl Talk {
         self.past.drain(..cut);
         self.turn_start -= cut;
         tell(door, Notice::Compacted);
-        true
+        Compaction::Done
     }
 
     /// Has the agent sum up the oldest `cut` messages.
