@@ -59,8 +59,7 @@ pub fn choose(
     let pick = pick(settings, asked, recorded);
     let name = &pick.name;
     let described = described(settings, name);
-    let from_project = described.source == Source::ProjectFile;
-    if pick.source != Source::Person && from_project && described.kind != DEMO {
+    if pick.source != Source::Person && is_from_project(settings, name) {
         // Or unpacking somebody's project and starting a talk in it would run their program, or send
         // one's words to their server.
         return Err(CommandError::new(
@@ -73,6 +72,14 @@ pub fn choose(
         "ollama" => COMPACT_OLLAMA_AT,
         _ => COMPACT_AT,
     };
+    let gone = || {
+        let words = format!("the agent '{name}' of this session is not described here any more");
+        CommandError::new(ErrorKind::Agent, words)
+            .hint("describe it again in the settings, or name who is to go on: --agent NAME")
+    };
+    if recorded == Some(name) && pick.source != Source::Person && !is_known(settings, name) {
+        return Err(gone());
+    }
     Ok(Chosen {
         agent: named(settings, name, asked.model)?,
         reason: pick.reason,
@@ -94,7 +101,8 @@ fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick 
     if let Some((name, Source::Person)) = &settings.agent {
         return picked(name, Source::Person, "asked for");
     }
-    if let Some(name) = recorded.filter(|name| is_known(settings, name)) {
+    // Also when it is not there any more: what was said to one provider is not sent to another unasked.
+    if let Some(name) = recorded {
         return picked(name, Source::UserFile, "as before");
     }
     match &settings.agent {
@@ -112,13 +120,7 @@ fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick 
 /// All the names that can be asked for: what needs no description first, in the order in which one is
 /// taken unasked, then what the settings describe.
 pub fn names(settings: &Settings) -> Vec<String> {
-    let mut names: Vec<String> = Provider::ALL
-        .map(Provider::name)
-        .into_iter()
-        .chain(Vendor::ALL.map(Vendor::name))
-        .chain([DEMO])
-        .map(str::to_owned)
-        .collect();
+    let mut names: Vec<String> = built_in().map(str::to_owned).collect();
     for name in settings.agents.keys() {
         if !names.contains(name) {
             names.push(name.clone());
@@ -127,9 +129,21 @@ pub fn names(settings: &Settings) -> Vec<String> {
     names
 }
 
+/// The names that need no description.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    let providers = Provider::ALL.map(Provider::name).into_iter();
+    providers.chain(Vendor::ALL.map(Vendor::name)).chain([DEMO])
+}
+
 /// Whether there is an agent of this name.
 pub fn is_known(settings: &Settings, name: &str) -> bool {
     names(settings).iter().any(|known| known == name)
+}
+
+/// Whether a project's file says what is run or asked under this name.
+pub fn is_from_project(settings: &Settings, name: &str) -> bool {
+    let described = described(settings, name);
+    described.source == Source::ProjectFile && described.kind != DEMO
 }
 
 /// The type of a named agent.

@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
-use crate::{env, project};
+use crate::{agents, env, project};
 pub use agent::AgentSettings;
 use values::Reader;
 
@@ -210,12 +210,40 @@ impl Settings {
                 );
             };
             self.warn_unknown(file, &format!("agents.{name}."), agent, agent::KEYS);
-            self.agents.insert(
-                name.clone(),
-                AgentSettings::read(&reader, name, agent, source)?,
-            );
+            let read = AgentSettings::read(&reader, name, agent, source)?;
+            let read = match self.agents.get(name).cloned() {
+                Some(known) if source == Source::ProjectFile => {
+                    self.adjusted(file, name, agent, known, read)
+                }
+                None if source == Source::ProjectFile
+                    && agents::built_in().any(|kind| kind == name) =>
+                {
+                    self.adjusted(file, name, agent, AgentSettings::plain(name), read)
+                }
+                _ => read,
+            };
+            self.agents.insert(name.clone(), read);
         }
         Ok(())
+    }
+
+    /// An agent that the person knows, as a project wants it: how it answers may be the project's
+    /// affair, but what is run, where words go and with which key is not.
+    fn adjusted(
+        &mut self,
+        file: &Path,
+        name: &str,
+        table: &Table,
+        known: AgentSettings,
+        project: AgentSettings,
+    ) -> AgentSettings {
+        for key in agent::REACH.iter().filter(|key| table.contains_key(**key)) {
+            self.warnings.push(format!(
+                "{}: '{key}' of the agent '{name}' counts only in your own settings",
+                file.display()
+            ));
+        }
+        known.adjusted_by(project)
     }
 
     fn warn_unknown(&mut self, file: &Path, prefix: &str, table: &Table, known: &[&str]) {

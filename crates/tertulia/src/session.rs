@@ -57,6 +57,9 @@ pub struct Summary {
     /// The model of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Who of them answered last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
     /// The sessions in which agents themselves remember this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natives: Vec<Native>,
@@ -87,6 +90,8 @@ pub struct Native {
     pub agent: String,
     /// The id that it gave its session.
     pub id: String,
+    /// The entry since which it is known.
+    pub since: Seq,
     /// What its answers have cost since.
     pub spent: Usage,
 }
@@ -165,6 +170,7 @@ impl Summary {
             tokens: Usage::default(),
             agents: Vec::new(),
             model: None,
+            answered_by: None,
             natives: Vec::new(),
             compacted: None,
             parent: None,
@@ -212,6 +218,7 @@ impl Summary {
                 self.natives.push(Native {
                     agent: linked.agent.clone(),
                     id: linked.native.clone(),
+                    since: entry.seq,
                     spent: Usage::default(),
                 });
             }
@@ -301,6 +308,7 @@ impl Summary {
                 } else {
                     Status::Active
                 };
+                self.answered_by = Some(message.speaker.name.clone());
                 if !self.agents.contains(&message.speaker.name) {
                     self.agents.push(message.speaker.name.clone());
                 }
@@ -343,6 +351,13 @@ impl Summary {
     /// When the newest change was made that can be taken back.
     pub fn changed_at(&self) -> Option<Timestamp> {
         self.changes.last().map(|change| change.at)
+    }
+
+    /// The agent that answered last.
+    pub fn last_agent(&self) -> Option<&str> {
+        // Rows of before this was folded know the order of appearance only.
+        let last = self.agents.last();
+        self.answered_by.as_ref().or(last).map(String::as_str)
     }
 
     /// The title, or words that say that there is none.

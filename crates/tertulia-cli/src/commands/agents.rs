@@ -114,7 +114,8 @@ async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandRe
         }
         None => agents::names(settings),
     };
-    let asked = names.into_iter().map(|name| look_at(settings, name));
+    let named = only.is_some();
+    let asked = names.into_iter().map(|name| look_at(settings, name, named));
     let mut rows = Vec::new();
     let mut objects = Vec::new();
     for line in futures::future::join_all(asked).await {
@@ -137,9 +138,15 @@ async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandRe
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look_at(settings: &Settings, name: String) -> Line {
+async fn look_at(settings: &Settings, name: String, named: bool) -> Line {
     let kind = agents::kind(settings, &name);
     let (model, readiness) = match agents::named(settings, &name, None) {
+        // Looking may run its program, and a program from a project runs only when it is named.
+        Ok(agent) if !named && agents::is_from_project(settings, &name) => {
+            let why = "described by this project, and looked at only when you name it";
+            let model = agent.model().map(str::to_owned);
+            (model, Readiness::NotReady(why.to_owned()))
+        }
         Ok(agent) => (agent.model().map(str::to_owned), agent.readiness().await),
         Err(error) => (None, Readiness::NotReady(error.to_string())),
     };
@@ -163,6 +170,7 @@ async fn check_one(
         total: 1,
         marker: uuid::Uuid::new_v4().to_string(),
         approval: Approval::None,
+        ephemeral: true,
         ..Question::default()
     };
     let (floor, mut listener) = Floor::open(cancel);

@@ -29,6 +29,17 @@ pub const KEYS: &[&str] = &[
     "pace",
 ];
 
+/// Those that say what is run, where words go, and with which key.
+pub const REACH: &[&str] = &[
+    "type",
+    "base_url",
+    "key_env",
+    "key_command",
+    "command",
+    "args",
+    "env",
+];
+
 /// How an agent is reached, and what it is told.
 #[derive(Clone)]
 pub struct AgentSettings {
@@ -99,6 +110,22 @@ impl AgentSettings {
             compact_at: None,
             pace: None,
             source: Source::UserFile,
+        }
+    }
+
+    /// The same agent, answering as a project wants it to.
+    pub fn adjusted_by(self, project: AgentSettings) -> AgentSettings {
+        AgentSettings {
+            model: project.model.or(self.model),
+            system: project.system.or(self.system),
+            timeout: project.timeout.or(self.timeout),
+            idle_timeout: project.idle_timeout.or(self.idle_timeout),
+            retries: project.retries.or(self.retries),
+            thinking: project.thinking.or(self.thinking),
+            max_tokens: project.max_tokens.or(self.max_tokens),
+            compact_at: project.compact_at.or(self.compact_at),
+            pace: project.pace.or(self.pace),
+            ..self
         }
     }
 

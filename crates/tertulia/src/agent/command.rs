@@ -104,6 +104,10 @@ impl Agent for Command {
             )),
             Err(error) => Err(failure::of_process(error, &self.command, &self.name)),
         }
+        .map_err(|mut error| {
+            error.message = failure::without_keys(&error.message, &self.env);
+            error
+        })
     }
 }
 

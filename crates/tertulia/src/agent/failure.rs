@@ -51,6 +51,21 @@ pub(super) fn explain(what: &str, stderr: &str) -> String {
     }
 }
 
+/// The text without the values of variables that hold keys: a program may print what it was given.
+pub(super) fn without_keys(text: &str, env: &[(String, String)]) -> String {
+    let secret = |name: &str| {
+        let name = name.to_uppercase();
+        ["KEY", "TOKEN", "SECRET", "PASSWORD"]
+            .iter()
+            .any(|word| name.contains(word))
+    };
+    env.iter()
+        .filter(|(name, value)| secret(name) && value.len() >= 8)
+        .fold(text.to_owned(), |text, (name, value)| {
+            text.replace(value, &format!("[{name}]"))
+        })
+}
+
 /// The text in one line without colours, cut where nobody reads on.
 pub(super) fn one_line(text: &str) -> String {
     let plain = without_colours(text);

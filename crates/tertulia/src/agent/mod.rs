@@ -41,6 +41,9 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     /// Answers, streaming what it says. Returns when it is done, wants tools to be run, has failed,
     /// or was cancelled and nothing of it is running any more.
     async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError>;
+
+    /// Ends what it has running between two answers, and lets it put its things away. Most have nothing.
+    async fn leave(&self) {}
 }
 
 /// Who runs the tools that an agent uses.
@@ -68,6 +71,8 @@ pub struct Question {
     pub tools: Vec<ToolSpec>,
     /// What an agent that runs its own tools may do with them.
     pub approval: Approval,
+    /// Whether the agent is to keep nothing of it either, where it can be told so.
+    pub ephemeral: bool,
     /// The session in which the agent itself remembers a part of this talk.
     pub native: Option<NativeSession>,
 }

@@ -30,6 +30,9 @@ pub const INTERRUPTED: &str = "[interrupted: the tool did not finish]";
 /// What stands for the result of a call that was not begun.
 const NOT_RUN: &str = "[interrupted: the tool was not run]";
 
+/// What an agent is told that gave a tool more than a message may weigh.
+const TOO_LONG: &str = "[not run: the arguments are longer than 1 MB; do it in smaller pieces]";
+
 /// The machine.
 #[derive(Debug)]
 pub struct Chat {
@@ -98,7 +101,7 @@ pub enum Event {
         output: String,
     },
     /// Somebody stopped the tool.
-    Stopped(ToolCall),
+    Stopped(ToolCall, Timestamp),
 }
 
 /// What is to be done.
@@ -189,10 +192,11 @@ impl Chat {
                 self.phase = Phase::Calling(calls);
                 vec![Effect::Save(vec![result_of(&call, &output, false)])]
             }
-            (Phase::Using(calls), Event::Stopped(call)) => {
+            (Phase::Using(calls), Event::Stopped(call, at)) => {
                 self.phase = Phase::Closing(TurnEnd::Cancelled);
                 let mut results = vec![result_of(&call, INTERRUPTED, true)];
                 results.extend(calls.iter().map(|call| result_of(call, NOT_RUN, true)));
+                results.push(self.failure(&AgentError::cancelled(), at));
                 vec![Effect::Save(results)]
             }
             (Phase::Closing(end), Event::Saved) => vec![Effect::TurnOver(end)],
@@ -280,9 +284,15 @@ impl Chat {
             return self.close(answer, Err(error), at);
         }
         let text = answer.take_text();
-        let message = self.spoken(text, calls.clone(), answer.usage, false);
+        let (calls, refused): (Vec<ToolCall>, Vec<ToolCall>) = calls
+            .into_iter()
+            .partition(|call| size(call) <= MESSAGE_LIMIT);
+        let refused: Vec<ToolCall> = refused.into_iter().map(emptied).collect();
+        let all = calls.iter().chain(&refused).cloned().collect();
+        let mut bodies = vec![self.spoken(text, all, answer.usage, false)];
+        bodies.extend(refused.iter().map(|call| result_of(call, TOO_LONG, false)));
         self.phase = Phase::Calling(calls.into());
-        vec![Effect::Save(vec![message])]
+        vec![Effect::Save(bodies)]
     }
 
     fn close(
@@ -352,6 +362,19 @@ impl Chat {
             message: error.message.clone(),
             retry_at,
         })
+    }
+}
+
+/// What a call is given, in bytes.
+fn size(call: &ToolCall) -> usize {
+    call.arguments.to_string().len()
+}
+
+/// The call without what it was given: a log does not hold more than a message may weigh.
+fn emptied(call: ToolCall) -> ToolCall {
+    ToolCall {
+        arguments: serde_json::json!({}),
+        ..call
     }
 }
 

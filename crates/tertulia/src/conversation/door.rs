@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::agent::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
-use crate::entry::Entry;
+use crate::entry::{Entry, Message};
 use crate::id::SessionId;
 use crate::session::Damage;
 use crate::store::StoreError;
@@ -28,6 +28,8 @@ pub enum TalkEvent<'a> {
     Heard(&'a AgentEvent),
     /// An entry is durable now.
     Durable(&'a Entry),
+    /// A message is said and cannot be saved now: it is held in memory.
+    Held(&'a Message),
     /// Something that the human should know.
     Notice(Notice),
 }

@@ -32,6 +32,8 @@ pub struct Terms {
     pub rules: Rules,
     /// The tools for agents that bring none; without it they have none.
     pub tools: Option<Toolbox>,
+    /// Whether nothing of it is to be kept, by agents neither.
+    pub ephemeral: bool,
     /// How many tokens an agent may be given before the older part is summed up.
     pub compact_at: Option<u64>,
 }
@@ -80,6 +82,11 @@ impl Talk {
         &self.recorder
     }
 
+    /// Lets the agent end what it has running, in its own way.
+    pub async fn leave(&self) {
+        self.agent.leave().await;
+    }
+
     /// Who answers.
     pub fn agent_name(&self) -> &str {
         self.agent.name()
@@ -115,6 +122,7 @@ impl Talk {
     /// Makes entries durable and tells the machine. What follows from that.
     async fn save(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Vec<Effect> {
         let said: Vec<Utterance> = bodies.iter().filter_map(utterance_of).collect();
+        let held_back = bodies.clone();
         match self.recorder.record(bodies).await {
             Err(error) => {
                 door.show(TalkEvent::Notice(Notice::Refused(error)));
@@ -126,6 +134,11 @@ impl Talk {
                 match recorded.trouble {
                     Some(error) => {
                         self.unsaved = true;
+                        for body in &held_back {
+                            if let Body::Message(message) = body {
+                                door.show(TalkEvent::Held(message));
+                            }
+                        }
                         let held = said.into_iter().map(|words| Said { seq: None, words });
                         self.past.extend(held);
                         door.show(TalkEvent::Notice(Notice::Unsaved(error)));

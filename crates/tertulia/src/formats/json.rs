@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::entry::{Body, Entry};
+use crate::entry::{Body, Entry, Message};
 use crate::query::{Hit, Row};
 use crate::session::Log;
 use crate::words::highlighted;
@@ -59,17 +59,33 @@ pub fn entry(entry: &Entry) -> Value {
         }
     }
     if let Body::Message(_) = entry.body {
-        for (key, default) in [
-            ("thread", Value::Null),
-            ("tool_calls", json!([])),
-            ("usage", Value::Null),
-            ("model", Value::Null),
-            ("interrupted", json!(false)),
-        ] {
-            object.entry(key).or_insert(default);
-        }
+        with_defaults(&mut object);
     }
     Value::Object(object)
+}
+
+/// A message that is held in memory because it could not be saved: it has no place yet.
+pub fn held(message: &Message) -> Value {
+    let mut object = Map::new();
+    object.insert("type".into(), json!("message"));
+    object.insert("durable".into(), json!(false));
+    if let Ok(Value::Object(fields)) = serde_json::to_value(message) {
+        object.extend(fields);
+    }
+    with_defaults(&mut object);
+    Value::Object(object)
+}
+
+fn with_defaults(message: &mut Map<String, Value>) {
+    for (key, default) in [
+        ("thread", Value::Null),
+        ("tool_calls", json!([])),
+        ("usage", Value::Null),
+        ("model", Value::Null),
+        ("interrupted", json!(false)),
+    ] {
+        message.entry(key).or_insert(default);
+    }
 }
 
 /// An entry that a search found.

@@ -23,6 +23,8 @@ pub struct Output<'a> {
     /// Where the person answers, if there is one to be asked.
     keyboard: Option<&'a mut Keyboard>,
     messages: Vec<Value>,
+    /// Messages that are said and not saved, oldest first.
+    held: Vec<Value>,
     usage: Usage,
     refused: Option<CommandError>,
     line: LineState,
@@ -47,6 +49,7 @@ impl<'a> Output<'a> {
             ui,
             keyboard,
             messages: Vec::new(),
+            held: Vec::new(),
             usage: Usage::default(),
             refused: None,
             line: LineState::Empty,
@@ -76,7 +79,8 @@ impl<'a> Output<'a> {
         }
         self.event(&json!({ "type": "turn.completed", "session_id": id, "status": status, "usage": usage }));
         if self.format == OutputFormat::Json {
-            let messages = std::mem::take(&mut self.messages);
+            let mut messages = std::mem::take(&mut self.messages);
+            messages.append(&mut self.held);
             let document = json!({
                 "session_id": id,
                 "status": status,
@@ -158,7 +162,12 @@ impl<'a> Output<'a> {
         let Some(message) = entry.message() else {
             return;
         };
-        self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        if self.held.is_empty() {
+            self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        } else {
+            // It was held, and counted, before.
+            self.held.remove(0);
+        }
         let message = json::entry(entry);
         self.event(&message);
         self.messages.push(message);
@@ -184,6 +193,10 @@ impl Door for Output<'_> {
         match event {
             TalkEvent::Heard(event) => self.heard(event),
             TalkEvent::Durable(entry) => self.durable(entry),
+            TalkEvent::Held(message) => {
+                self.usage = self.usage.plus(message.usage.unwrap_or_default());
+                self.held.push(json::held(message));
+            }
             TalkEvent::Notice(notice) => self.notice(notice),
         }
     }

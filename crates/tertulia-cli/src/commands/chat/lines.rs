@@ -8,7 +8,7 @@ use tertulia::conversation::run::{Compaction, Talk};
 use super::door::Output;
 use super::keyboard::Keyboard;
 use super::target::Target;
-use super::{Session, agent_failed, open_talk, unsaved};
+use super::{Session, agent_failed, farewell, open_talk};
 use crate::args::OutputFormat;
 use crate::error::{CommandResult, ErrorKind};
 use crate::moment::ago;
@@ -53,29 +53,35 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/help" => ui.note(HELP),
             "/info" => info(&talk, ui),
             "/compact" => {
-                compact(&mut talk, &mut signals, ui).await?;
+                if let Err(left) = compact(&mut talk, &mut signals, ui).await {
+                    farewell(&talk, hint.as_deref(), kept, ui).await;
+                    return Err(left);
+                }
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
             }
             unknown if is_command(unknown) => {
+                let name = unknown.split_whitespace().next().unwrap_or(unknown);
+                let meant = nearest(name).map(|near| format!("; did you mean {near}?"));
                 ui.warn(&format!(
-                    "there is no command {unknown}; there are {}",
+                    "there is no command {name}{} There are {}",
+                    meant.unwrap_or_else(|| ".".to_owned()),
                     COMMANDS.join(" ")
                 ));
             }
             _ => {
-                turn(&mut talk, words, &mut signals, &mut keyboard, ui).await?;
+                if let Err(left) = turn(&mut talk, words, &mut signals, &mut keyboard, ui).await {
+                    farewell(&talk, hint.as_deref(), kept, ui).await;
+                    return Err(left);
+                }
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
             }
         }
     }
-    let left_unsaved = unsaved::offer(&talk, kept, ui).await;
-    if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
-        ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
-    }
+    let left_unsaved = farewell(&talk, hint.as_deref(), kept, ui).await;
     Ok(match signals.caught() {
         Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
         None if left_unsaved => ExitCode::from(ErrorKind::Failed.exit_code()),
@@ -131,12 +137,24 @@ fn info(talk: &Talk, ui: &mut Ui) {
     }
 }
 
-/// Whether it looks like a command: a slash and one word, not a path.
+/// Whether it looks like a command: a slash and a word, alone or like one that there is. A sentence may
+/// begin with a path.
 fn is_command(words: &str) -> bool {
     let first = words.split_whitespace().next().unwrap_or_default();
-    first
+    let is_word = first
         .strip_prefix('/')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()))
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
+    is_word && (first == words || nearest(first).is_some())
+}
+
+/// The command that is spelt almost like this.
+fn nearest(word: &str) -> Option<&'static str> {
+    let near = COMMANDS
+        .iter()
+        .map(|command| (strsim::damerau_levenshtein(word, command), *command));
+    near.min()
+        .filter(|(far, _)| *far <= 2)
+        .map(|(_, near)| near)
 }
 
 /// A line as text, without its end.

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::process::DumpableBehavior;
 use tertulia::approval::{Approval, Rules};
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::record::{OnConflict, Recorder};
@@ -129,15 +130,16 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     let recorded = found
         .row
         .as_ref()
-        .and_then(|row| row.summary.agents.last().cloned());
+        .and_then(|row| row.summary.last_agent().map(str::to_owned));
     let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
-    if let Some(recorded) = recorded.filter(|name| !agents::is_known(&house.settings, name)) {
-        ui.warn(&format!(
-            "the agent '{recorded}' of this session is not described here any more; {} answers now",
-            chosen.agent.name()
+    let terms = terms(&args, &house, &chosen, ui);
+    // What an agent's commands could read of this program, its keys among it, is closed to them.
+    let closed = DumpableBehavior::NotDumpable;
+    if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
+        ui.detail(&format!(
+            "this process stays readable to others of yours: {error}"
         ));
     }
-    let terms = terms(&args, &house, &chosen, ui);
     let target = target::open(&args, found.row, &house, ui)?;
     let words = match (found.prompt, words) {
         (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
@@ -265,6 +267,7 @@ fn terms(args: &ChatArgs, house: &House, chosen: &Chosen, ui: &mut Ui) -> Terms 
     Terms {
         rules: Rules::new(mode),
         tools,
+        ephemeral: args.ephemeral,
         compact_at: chosen.compact_at,
     }
 }
@@ -293,6 +296,16 @@ async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<T
         }
     };
     Ok(talk)
+}
+
+/// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
+async fn farewell(talk: &Talk, hint: Option<&str>, kept: Kept, ui: &mut Ui) -> bool {
+    talk.leave().await;
+    let left_unsaved = unsaved::offer(talk, kept, ui).await;
+    if let Some(hint) = hint.filter(|_| talk.recorder().summary().is_some()) {
+        ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
+    }
+    left_unsaved
 }
 
 /// Who answers and why, and how to choose another.

@@ -123,6 +123,17 @@ impl Agent for Acp {
             }
         }
     }
+
+    async fn leave(&self) {
+        // Whoever holds it is answering, and ends it by itself.
+        let live = match self.connection.0.try_lock() {
+            Ok(mut slot) => slot.take(),
+            Err(_) => None,
+        };
+        if let Some(live) = live {
+            live.end(false).await;
+        }
+    }
 }
 
 impl Acp {

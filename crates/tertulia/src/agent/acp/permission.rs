@@ -34,8 +34,9 @@ fn command(input: &Value) -> Option<String> {
 
 fn risk(kind: &str) -> Risk {
     match kind {
-        "read" | "search" | "think" | "fetch" => Risk::Low,
-        "edit" | "move" => Risk::Medium,
+        "read" | "search" | "think" => Risk::Low,
+        // What is fetched from anywhere may carry anything there.
+        "edit" | "move" | "fetch" => Risk::Medium,
         _ => Risk::High,
     }
 }
@@ -53,9 +54,10 @@ pub(super) fn settled(ruling: Ruling) -> Option<Verdict> {
 /// are the agent's own affair.
 pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
     let kinds = match verdict {
-        Verdict::Yes => ["allow_once", "allow_always"],
-        Verdict::Always => ["allow_always", "allow_once"],
-        Verdict::No => ["reject_once", "reject_always"],
+        // A yes to this is no yes to all that follows.
+        Verdict::Yes => &["allow_once"][..],
+        Verdict::Always => &["allow_always", "allow_once"],
+        Verdict::No => &["reject_once", "reject_always"],
     };
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
     let chosen = kinds
@@ -104,7 +106,8 @@ mod tests {
             { "optionId": "a", "kind": "allow_always" },
             { "optionId": "r", "kind": "reject_always" },
         ]);
-        assert_eq!(chosen(&for_good, Verdict::Yes), "a");
+        assert_eq!(answer(&for_good, Verdict::Yes), cancelled());
+        assert_eq!(chosen(&for_good, Verdict::Always), "a");
         assert_eq!(chosen(&for_good, Verdict::No), "r");
         assert_eq!(answer(&json!(null), Verdict::Yes), cancelled());
     }

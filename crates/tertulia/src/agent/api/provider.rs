@@ -104,8 +104,16 @@ impl Provider {
                 .unwrap_or(base),
             None => base,
         };
-        let scheme = if base.contains("://") { "" } else { "http://" };
-        format!("{scheme}{base}/{version}")
+        if base.contains("://") {
+            return format!("{base}/{version}");
+        }
+        // As its own variable is often written: a host alone.
+        let port = if self == Provider::Ollama && !base.contains(':') {
+            ":11434"
+        } else {
+            ""
+        };
+        format!("http://{base}{port}/{version}")
     }
 
     /// Where it lists its models.

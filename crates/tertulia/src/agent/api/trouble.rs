@@ -66,7 +66,7 @@ impl Trouble {
             Trouble::Status { hopeless: true, .. } => false,
             Trouble::Status { status, body, .. } => passes(*status, body),
             Trouble::Event(body) => passes(status_of(body), &body.to_string()),
-            Trouble::Unreached(_) | Trouble::Dropped(_) => true,
+            Trouble::Unreached(_) | Trouble::Dropped(_) | Trouble::Truncated => true,
             _ => false,
         }
     }
@@ -140,7 +140,11 @@ impl Asked<'_> {
         let provider = self.provider;
         let error = AgentError::new(
             FailureKind::Unavailable,
-            format!("no {} answers at {}: {cause}", provider.name(), self.root),
+            format!(
+                "no {} answers at {}: {cause}",
+                provider.name(),
+                without_password(self.root)
+            ),
         );
         match provider {
             Provider::Ollama => error.hint("start it with `ollama serve`"),
@@ -299,6 +303,16 @@ fn short(text: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// An address without who one is there.
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end]
+        .rsplit_once('@')
+        .map_or(&rest[..end], |(_, host)| host);
+    format!("{scheme}://{host}{}", &rest[end..])
 }
 
 #[cfg(test)]

@@ -227,14 +227,35 @@ fn calls_are_saved_then_used_then_their_results_saved_then_the_agent_goes_on() {
 }
 
 #[test]
+fn a_call_that_is_too_long_is_answered_and_not_run() {
+    let mut chat = asked();
+    let long = ToolCall {
+        arguments: json!({ "content": "x".repeat(MESSAGE_LIMIT) }),
+        ..call("1")
+    };
+    let calls = vec![long, call("2")];
+    let effects = chat.step(Event::Ended(
+        Ok(Outcome::Calls { calls, memo: None }),
+        at(20),
+    ));
+    let expected = [
+        r#"assistant +2 +1 """#.to_owned(),
+        format!("tool =1 {TOO_LONG:?}"),
+    ];
+    assert_eq!(short(&effects), expected);
+    assert_eq!(chat.step(Event::Saved), [Effect::Use(call("2"))]);
+}
+
+#[test]
 fn stopping_a_tool_closes_every_call() {
     let mut chat = asked();
     chat.step(calls(&["1", "2"]));
     chat.step(Event::Saved);
-    let effects = chat.step(Event::Stopped(call("1")));
+    let effects = chat.step(Event::Stopped(call("1"), at(30)));
     let expected = [
         format!("tool =1 ! {INTERRUPTED:?}"),
         format!("tool =2 ! {NOT_RUN:?}"),
+        "failed".to_owned(),
     ];
     assert_eq!(short(&effects), expected);
     assert_eq!(
@@ -332,7 +353,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(Event::Ended(Err(AgentError::cancelled()), at(20))),
         Just(calls(&["1", "2"])),
         Just(used("1", "x")),
-        Just(Event::Stopped(call("1"))),
+        Just(Event::Stopped(call("1"), at(30))),
         Just(Event::Heard(AgentEvent::ToolStarted(call("1")), at(1))),
     ]
 }
@@ -356,7 +377,7 @@ proptest! {
         }
         for _ in 0..3 {
             chat.step(Event::Saved);
-            chat.step(Event::Stopped(call("1")));
+            chat.step(Event::Stopped(call("1"), at(30)));
             chat.step(Event::Ended(Ok(Outcome::Done), at(20)));
         }
         chat.step(Event::Saved);

@@ -4,7 +4,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Door, Talk, TalkEvent};
 use crate::agent::AgentEvent;
-use crate::approval::{Approval, Ruling, ToolRequest, Verdict};
+use crate::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
 use crate::conversation::chat::{Effect, Event};
 use crate::entry::ToolCall;
 use crate::tool::ToolOutput;
@@ -19,8 +19,12 @@ impl Talk {
     ) -> Vec<Effect> {
         door.show(TalkEvent::Heard(&AgentEvent::ToolStarted(call.clone())));
         let output = match self.use_tool(&call, door, cancel).await {
-            Some(output) if !cancel.is_cancelled() => output,
-            _ => return self.chat.step(Event::Stopped(call)),
+            // What is done is done, also when somebody said stop just then.
+            Some(output) if output.ok || !cancel.is_cancelled() => output,
+            _ => {
+                let now = self.recorder.sessions().stamp().now();
+                return self.chat.step(Event::Stopped(call, now));
+            }
         };
         door.show(TalkEvent::Heard(&AgentEvent::ToolCompleted {
             id: call.id.clone(),
@@ -49,6 +53,11 @@ impl Talk {
             Ok(Err(output)) => return Some(output),
             Err(error) => return Some(refusal(&error.to_string())),
         };
+        if self.unsaved && request.risk != Risk::Low {
+            return Some(refusal(
+                "the call could not be saved, and nothing is done that is not in the log first",
+            ));
+        }
         match self.settle(&request, door, cancel).await {
             _ if cancel.is_cancelled() => None,
             Verdict::No if self.terms.rules.mode() == Approval::Ask => Some(refusal(

@@ -12,7 +12,8 @@ use crate::agent::{
 use crate::approval::Approval;
 use crate::conversation::chat::{Effect, Event};
 use crate::conversation::context::context;
-use crate::entry::{Role, Usage};
+use crate::entry::{MESSAGE_LIMIT, Role, Usage};
+use crate::redact::redact;
 use crate::tokens;
 
 /// How often a running answer is looked at for text that is worth keeping.
@@ -38,7 +39,11 @@ impl Talk {
         let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
         let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
         if too_long && !heard.anything && self.compact(door, cancel).await == Compaction::Done {
-            let question = self.question();
+            // Its own session is as long as before, so that it begins another.
+            let question = Question {
+                native: None,
+                ..self.question()
+            };
             (result, heard) = self.hear_out(question, door, cancel).await;
         }
         if result.is_ok() && !heard.usage && self.agent.tools() == ToolSide::Ours {
@@ -51,6 +56,10 @@ impl Talk {
             Ok(Outcome::Calls { memo, .. }) => memo.take(),
             _ => None,
         };
+        if let Err(error) = &mut result {
+            // Programs print their keys, and an error is shown before it is cleaned for the log.
+            error.message = redact(&error.message).text.into_owned();
+        }
         let now = self.recorder.sessions().stamp().now();
         let mut effects = self.chat.step(Event::Ended(result, now));
         if memo.is_some()
@@ -89,6 +98,8 @@ impl Talk {
             let event = tokio::select! {
                 biased;
                 event = listener.events.recv() => match event {
+                    // What keeps nothing can be gone on with nowhere.
+                    Some(AgentEvent::Session(_)) if self.terms.ephemeral => continue,
                     Some(event) => {
                         door.show(TalkEvent::Heard(&event));
                         heard.note(&event);
@@ -158,6 +169,7 @@ impl Talk {
             marker: self.marker(),
             tools,
             approval: self.terms.rules.mode(),
+            ephemeral: self.terms.ephemeral,
         }
     }
 
@@ -171,10 +183,16 @@ impl Talk {
         let name = self.agent.name();
         let summary = self.recorder.summary()?;
         let native = summary.natives.iter().find(|native| native.agent == name)?;
+        // What it said before this session of its own began, it said in another.
+        let spoke_there = self.past.iter().any(|said| {
+            said.words.role == Role::Assistant
+                && said.words.speaker == name
+                && said.seq.is_none_or(|seq| seq > native.since)
+        });
         let last = messages
             .iter()
             .rposition(|words| words.role == Role::Assistant && words.speaker == name);
-        let known = last.map_or(0, |last| {
+        let known = last.filter(|_| spoke_there).map_or(0, |last| {
             let results = messages[last + 1..]
                 .iter()
                 .take_while(|words| words.role == Role::Tool);
@@ -219,7 +237,10 @@ impl Heard {
         match event {
             AgentEvent::Text(text) => {
                 self.anything = true;
-                self.text.push_str(text);
+                // More is not kept of an answer, so more is not counted.
+                if self.text.len() < MESSAGE_LIMIT {
+                    self.text.push_str(text);
+                }
             }
             AgentEvent::Usage(_) => self.usage = true,
             AgentEvent::Reasoning(_) | AgentEvent::ToolStarted(_) => self.anything = true,

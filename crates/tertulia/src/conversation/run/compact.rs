@@ -8,7 +8,7 @@ use crate::agent::{AgentError, AgentEvent, FailureKind, Floor, Question, ToolSid
 use crate::approval::Approval;
 use crate::conversation::chat::human;
 use crate::conversation::context::{SUMMARISE, Said, context, older, summary, weight};
-use crate::entry::{Body, Compacted, Role, Usage};
+use crate::entry::{Body, Compacted, MESSAGE_LIMIT, Role, Usage};
 
 /// Without a threshold this much of the newest stays as it is, in tokens.
 const KEEP: u64 = 8_000;
@@ -83,18 +83,22 @@ impl Talk {
     ) -> Compaction {
         let past = self.past_of_turn().to_vec();
         let cut = tokio::task::spawn_blocking(move || older(&past, keep, tokens_of)).await;
-        let Some((cut, upto)) = cut
-            .ok()
-            .and_then(|cut| Some((cut, self.past[..cut].last()?.seq?)))
-        else {
+        let Ok(mut cut) = cut else {
             return Compaction::Nothing;
         };
-        tell(door, Notice::Compacting { messages: cut });
-        let (words, usage) = match self.sum_up(cut, cancel).await {
-            Ok(summed) => summed,
-            Err(error) => {
-                tell(door, Notice::NotCompacted(error));
-                return Compaction::Failed;
+        let (words, usage, upto) = loop {
+            let Some(upto) = self.past[..cut].last().and_then(|said| said.seq) else {
+                return Compaction::Nothing;
+            };
+            tell(door, Notice::Compacting { messages: cut });
+            match self.sum_up(cut, cancel).await {
+                Ok((words, usage)) => break (words, usage, upto),
+                // Even that was too much at once: less of it, and the rest the next time.
+                Err(error) if error.kind == FailureKind::TooLong && cut > 1 => cut /= 2,
+                Err(error) => {
+                    tell(door, Notice::NotCompacted(error));
+                    return Compaction::Failed;
+                }
             }
         };
         let entry = Body::Compacted(Compacted {
@@ -135,6 +139,7 @@ impl Talk {
             messages,
             marker: self.marker(),
             approval: Approval::None,
+            ephemeral: true,
             ..Question::default()
         };
         let (floor, mut listener) = Floor::open(cancel);
@@ -144,7 +149,10 @@ impl Talk {
             let (mut words, mut usage) = (String::new(), None);
             while let Some(event) = listener.events.recv().await {
                 match event {
-                    AgentEvent::Text(text) => words.push_str(&text),
+                    // An agent that does not stop has no summary to give.
+                    AgentEvent::Text(text) if words.len() < MESSAGE_LIMIT / 2 => {
+                        words.push_str(&text)
+                    }
                     AgentEvent::Usage(told) => usage = Some(told),
                     _ => {}
                 }
