@@ -17,6 +17,7 @@ pub mod approval;
 pub mod conversation;
 pub mod entry;
 pub mod formats;
+mod preview;
 pub mod redact;
 
 pub mod id;

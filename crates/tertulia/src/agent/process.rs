@@ -15,10 +15,12 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+mod hold;
 mod input;
 mod tree;
 mod utf8;
 
+pub use hold::Hold;
 use input::Feed;
 pub use input::Input;
 use tree::Tree;
@@ -67,6 +69,8 @@ pub struct Limits {
     pub grace: Duration,
     /// Most bytes of stdout handed on; the rest is read, counted and thrown away.
     pub output: usize,
+    /// Holds the clock while the program waits for somebody else.
+    pub hold: Hold,
 }
 
 impl Default for Limits {
@@ -76,6 +80,7 @@ impl Default for Limits {
             total: None,
             grace: Duration::from_secs(5),
             output: 16 << 20,
+            hold: Hold::default(),
         }
     }
 }
@@ -232,9 +237,7 @@ async fn drive(
     limits: &Limits,
     cancel: &CancellationToken,
 ) -> Result<ExitStatus, Stop> {
-    let total = limits
-        .total
-        .and_then(|limit| Some((limit, Instant::now().checked_add(limit)?)));
+    let mut clock = limits.hold.clock();
     let mut exit: Option<(ExitStatus, Instant, u64)> = None;
     let mut watch = interval_at(Instant::now() + WATCH_EVERY, WATCH_EVERY);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -250,9 +253,8 @@ async fn drive(
             Some((_, at, _)) => Some(at + DRAIN),
             None => None,
         };
-        let silent = limits
-            .idle
-            .and_then(|limit| Some((limit, pipes.heard.checked_add(limit)?)));
+        let total = clock.total(limits.total);
+        let silent = clock.silent(limits.idle, pipes.heard);
         tokio::select! {
             // In this order so that a flood of output cannot hide anything else, and so that
             // output already there counts before silence does.
@@ -262,6 +264,7 @@ async fn drive(
                 let status = status.map_err(Stop::Io)?;
                 exit = Some((status, Instant::now(), pipes.counted));
             }
+            () = clock.changed() => {}
             limit = expired(total), if running => return Err(Stop::Timeout(limit)),
             _ = expired(drained.map(|at| (DRAIN, at))), if !pipes.blocked() => {
                 if let Some((status, ..)) = exit {

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::confine::Place;
 use super::edit::{Edited, edited};
-use super::preview;
 use super::replace::replace;
 use crate::agent::ToolSpec;
+use crate::preview;
 
 /// Larger files are not edited, and not compared with what replaces them.
 const MOST_TEXT: u64 = 8 << 20;

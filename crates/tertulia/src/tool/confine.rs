@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::FileType;
 
 use super::folder::{Folder, OpenFile};
-use super::preview::one_line;
+use crate::preview::one_line;
 
 /// Longer chains of links are circles.
 const MOST_LINKS: usize = 40;

@@ -8,7 +8,6 @@ mod cut;
 mod edit;
 mod folder;
 mod lines;
-mod preview;
 mod read;
 mod replace;
 mod search;

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::confine::Place;
 use super::folder::OpenFile;
-use super::preview::one_line;
 use super::walk::{Found, Halt, Watch, walk};
 use crate::agent::ToolSpec;
+use crate::preview::one_line;
 
 /// Where a NUL is looked for that tells a binary file.
 const SNIFF: u64 = 8 * 1024;

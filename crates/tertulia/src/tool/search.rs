@@ -13,9 +13,9 @@ use super::arguments::Arguments;
 use super::confine::{Place, shown};
 use super::folder::OpenFile;
 use super::lines::{Hits, search};
-use super::preview::one_line;
 use super::walk::{ALL_LEVELS, Halt, Watch, walk};
 use crate::agent::ToolSpec;
+use crate::preview::one_line;
 
 /// Most files that are named.
 const MOST_FILES: usize = 200;

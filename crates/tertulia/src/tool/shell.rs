@@ -11,10 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
 use super::cut::{Ends, within};
-use super::preview::visible;
 use super::{ToolLimits, ToolOutput};
 use crate::agent::ToolSpec;
 use crate::agent::process::{self, Finished, Limits, ProcessError, Program, Utf8Stream};
+use crate::preview::visible;
 
 /// Longer commands would not reach the shell as one argument.
 const LONGEST: usize = 100_000;

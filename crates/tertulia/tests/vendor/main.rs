@@ -6,6 +6,7 @@
     reason = "a test that cannot read or run should stop"
 )]
 
+mod asking;
 mod recorded;
 mod running;
 mod stage;

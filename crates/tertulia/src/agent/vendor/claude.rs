@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::LINGER;
+use super::leave::Control;
 use super::reading::{
     Dialect, Ending, Exit, Paragraphs, content, failed, list, number, reasoning, started, todos,
     words,
@@ -26,6 +27,8 @@ pub(super) struct Claude {
     todo_calls: HashSet<String>,
     /// What the last synthetic message called its error: the final event leaves it out.
     error: Option<String>,
+    /// What it wants of us, not yet taken up.
+    controls: Vec<Control>,
     result: Option<Value>,
 }
 
@@ -37,8 +40,15 @@ impl Dialect for Claude {
             "assistant" => self.assistant(&event),
             "user" => self.user(&event),
             "result" => self.result(event),
+            "control_request" | "control_cancel_request" => self.control(event),
+            // That it has heard us shows in what it does.
+            "control_response" => Vec::new(),
             _ => vec![AgentEvent::Unknown(event)],
         }
+    }
+
+    fn controls(&mut self) -> Vec<Control> {
+        std::mem::take(&mut self.controls)
     }
 
     fn over(&self) -> Option<Duration> {
@@ -91,6 +101,16 @@ impl Claude {
             Some("server_error" | "overloaded") => Some(FailureKind::Unavailable),
             _ => None,
         })
+    }
+
+    fn control(&mut self, event: Value) -> Vec<AgentEvent> {
+        match Control::read(&event) {
+            Some(control) => {
+                self.controls.push(control);
+                Vec::new()
+            }
+            None => vec![AgentEvent::Unknown(event)],
+        }
     }
 
     /// Pieces of a message. Those of an agent that it started itself are not its answer.

@@ -2,22 +2,24 @@
 //! environment and on standard input. The prompt always comes on standard input, where it may have
 //! any length and needs no quoting.
 //!
-//! What a person allows is put into each one's own words. None of them can ask while it runs
-//! without a terminal, so "ask" is "low" here:
+//! What a person allows is put into each one's own words. Without a terminal only claude can ask;
+//! for the others "ask" is "low":
 //!
-//! | | `none` | `low`, `ask` | `all` |
-//! |---|---|---|---|
-//! | claude | `--tools ''` | its default: it looks, the rest is refused | edits accepted, its other tools allowed by name (its bypass refuses to run as root) |
-//! | codex | read-only sandbox: it cannot be without tools | read-only sandbox | sandbox in which it may write to its folder |
-//! | gemini-cli | `plan` | its default: tools that change things are not offered | `--yolo` |
-//! | opencode | every tool denied | edits, shell and fetching denied | `--auto` |
+//! | | `none` | `low` | `ask` | `all` |
+//! |---|---|---|---|---|
+//! | claude | `--tools ''` | its default: it looks, the rest is refused | it asks on standard output and is answered on standard input | edits accepted, its other tools allowed by name (its bypass refuses to run as root) |
+//! | codex | read-only sandbox: it cannot be without tools | read-only sandbox | as `low` | sandbox in which it may write to its folder |
+//! | gemini-cli | `plan` | its default: tools that change things are not offered | as `low` | `--yolo` |
+//! | opencode | every tool denied | edits, shell and fetching denied | as `low` | `--auto` |
 
-use super::{Vendor, VendorProgram};
+use super::{Vendor, VendorProgram, leave};
 use crate::agent::{NativeSession, Question, prompt};
 use crate::approval::Approval;
 
 /// Claude's tools that do more than look.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Task,Skill,Monitor";
+/// Claude's tools that it has only when it can ask, and that want more of a person than yes or no.
+const CLAUDE_DIALOGS: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode";
 /// What opencode may not do when it may only look.
 const OPENCODE_LOOKING: &str =
     r#"{"edit":"deny","bash":"deny","webfetch":"deny","websearch":"deny"}"#;
@@ -29,6 +31,8 @@ pub(super) struct Launch {
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) stdin: String,
+    /// Whether it asks for leave, and reads the answers after that.
+    pub(super) asks: bool,
 }
 
 /// The command line for `question`, going on with `native` if that is given.
@@ -46,10 +50,13 @@ pub(super) fn launch(
     };
     // The settings have the last word.
     env.extend(program.env.iter().cloned());
+    let asks = program.vendor == Vendor::Claude && question.approval == Approval::Ask;
+    let words = stdin(program, question, native);
     Launch {
         args,
         env,
-        stdin: stdin(program, question, native),
+        stdin: if asks { leave::prompt(&words) } else { words },
+        asks,
     }
 }
 
@@ -79,7 +86,15 @@ fn claude(program: &VendorProgram, approval: Approval, session: Option<&str>) ->
     args.extend(option("--append-system-prompt", program.system.as_deref()));
     args.extend(match approval {
         Approval::None => strings(&["--tools", ""]),
-        Approval::Low | Approval::Ask => Vec::new(),
+        Approval::Low => Vec::new(),
+        Approval::Ask => strings(&[
+            "--disallowedTools",
+            CLAUDE_DIALOGS,
+            "--input-format",
+            "stream-json",
+            "--permission-prompt-tool",
+            "stdio",
+        ]),
         Approval::All => strings(&[
             "--permission-mode",
             "acceptEdits",
@@ -246,6 +261,16 @@ mod tests {
             &with(&format!("{all} {CLAUDE_TOOLS} --mine")),
             claude_env,
         );
+        let asking = "--input-format stream-json --permission-prompt-tool stdio --mine";
+        check(
+            Vendor::Claude,
+            Approval::Ask,
+            true,
+            &with(&format!(
+                "--resume id-1 --append-system-prompt Be kind. --disallowedTools {CLAUDE_DIALOGS} {asking}"
+            )),
+            claude_env,
+        );
         let codex = "exec --json --skip-git-repo-check --disable plugins \
                      -c features.unbounded_connection_retries=false -m m -s";
         for approval in [Approval::None, Approval::Low, Approval::Ask] {
@@ -312,6 +337,17 @@ mod tests {
             check(vendor, Some(1), "bot: two\n\nthree");
             check(vendor, Some(9), "three");
         }
+    }
+
+    #[test]
+    fn whoever_is_answered_is_spoken_to_in_json() {
+        let question = question(Approval::Ask);
+        let launched = launch(&program(Vendor::Claude), &question, Some(&native(2)));
+        assert_eq!(launched.stdin, leave::prompt("three"));
+        assert!(launched.asks);
+        let launched = launch(&program(Vendor::Codex), &question, Some(&native(2)));
+        assert_eq!(launched.stdin, "three");
+        assert!(!launched.asks);
     }
 
     #[test]

@@ -6,9 +6,12 @@ mod claude;
 mod codex;
 mod gemini;
 mod launch;
+mod leave;
 mod lines;
+mod listen;
 mod opencode;
 mod reading;
+mod refusal;
 mod turn;
 
 use std::path::PathBuf;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::leave::Control;
 use super::{Vendor, claude, codex, gemini, opencode};
 use crate::agent::{AgentError, AgentEvent, FailureKind, Todo, TodoState, failure};
 use crate::entry::{ToolCall, Usage};
@@ -38,6 +39,11 @@ pub struct Exit {
 pub(super) trait Dialect: Send {
     /// Takes in one event.
     fn event(&mut self, event: Value) -> Vec<AgentEvent>;
+
+    /// What the program wants of us since this was asked last. Most want nothing.
+    fn controls(&mut self) -> Vec<Control> {
+        Vec::new()
+    }
 
     /// How long the program may stay after what was heard so far, if that was its last event.
     fn over(&self) -> Option<Duration>;
@@ -107,6 +113,11 @@ impl Reader {
             .iter()
             .any(|event| matches!(event, AgentEvent::Text(_) | AgentEvent::ToolStarted(_)));
         events
+    }
+
+    /// What the program wants of us since this was asked last.
+    pub(super) fn controls(&mut self) -> Vec<Control> {
+        self.dialect.controls()
     }
 
     /// The session is told once, not with each event that names it.

@@ -1,22 +1,23 @@
 //! Running a vendor's program for one turn: its output is read as it comes, and its last event ends
 //! the turn, not its exit.
 
-use std::future::pending;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::launch::{Launch, launch};
-use super::lines::{LONGEST, Lines, TooLong};
+use super::listen::{Desk, Ear};
 use super::reading::{Ending, Exit, Reader};
+use super::refusal::Refusals;
 use super::{Vendor, VendorProgram};
-use crate::agent::process::{self, Finished, Limits, ProcessError, Program};
+use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program};
 use crate::agent::{AgentError, FailureKind, Floor, NativeSession, Question, failure};
 
 /// How long it may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
+/// How many answers may wait for a program that does not read.
+const ANSWERS: usize = 64;
 /// What is written to standard error although nothing is wrong.
 const NOISE: &[&str] = &[
     "Reading additional input from stdin",
@@ -44,7 +45,12 @@ impl VendorProgram {
         native: Option<&NativeSession>,
         floor: &Floor,
     ) -> Result<Turn, AgentError> {
-        let Launch { args, env, stdin } = launch(self, question, native);
+        let Launch {
+            args,
+            env,
+            stdin,
+            asks,
+        } = launch(self, question, native);
         let program = Program {
             without: Vec::new(),
             command: self.command.clone(),
@@ -63,10 +69,18 @@ impl VendorProgram {
         let stop = floor.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
         let mut reader = Reader::new(self.vendor, spent);
+        let (input, answers) = input(&stdin, asks);
+        let ear = Ear {
+            reader: &mut reader,
+            floor,
+            refusals: Refusals::new(self.vendor, &self.name, question.approval),
+            desk: Desk::new(answers, limits.hold.clone()),
+            stop: &stop,
+        };
         let (chunks, received) = mpsc::channel(64);
         let (finished, heard) = tokio::join!(
-            process::run(&program, stdin.as_bytes(), &limits, &stop, chunks),
-            listen(received, &mut reader, floor, &stop)
+            process::run(&program, input, &limits, &stop, chunks),
+            ear.listen(received)
         );
         heard.map_err(|error| match error.kind {
             FailureKind::Cancelled => error,
@@ -99,9 +113,29 @@ impl VendorProgram {
             Ending::Lost if resumed && !spoke => Ok(Turn::Lost),
             Ending::Failed(error) => Err(self.advised(error)),
             Ending::Lost | Ending::Unfinished => {
-                Err(self.advised(unfinished(&exit.unwrap_or_default(), &status)))
+                let exit = exit.unwrap_or_default();
+                let error = self
+                    .outdated(&exit)
+                    .unwrap_or_else(|| unfinished(&exit, &status));
+                Err(self.advised(error))
             }
         }
+    }
+
+    /// The failure of a program that is older than what it is asked to do.
+    fn outdated(&self, exit: &Exit) -> Option<AgentError> {
+        let told = exit
+            .stderr
+            .lines()
+            .find(|line| line.contains("unknown option"))?;
+        let error = AgentError::new(
+            FailureKind::Unavailable,
+            format!("it does not know an option that it is given: {told}"),
+        );
+        Some(error.hint(format!(
+            "`{}` renews it; --approve low does without asking for leave",
+            self.vendor.install()
+        )))
     }
 
     /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
@@ -236,60 +270,15 @@ fn version_in(text: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// Hands on what is read until the program has nothing more to say, or stays after its last event
-/// for too long; then it is ended.
-async fn listen(
-    mut received: mpsc::Receiver<Vec<u8>>,
-    reader: &mut Reader,
-    floor: &Floor,
-    stop: &CancellationToken,
-) -> Result<(), AgentError> {
-    let mut lines = Lines::default();
-    let mut leave = None;
-    loop {
-        let chunk = tokio::select! {
-            // First, so that a program that goes on talking is ended too.
-            biased;
-            () = reached(leave) => {
-                stop.cancel();
-                return Ok(());
-            }
-            chunk = received.recv() => chunk,
-        };
-        let Some(chunk) = chunk else {
-            return hand_on(&[lines.finish()], reader, floor).await;
-        };
-        let done = match lines.push(&chunk) {
-            Ok(lines) => hand_on(&lines, reader, floor).await,
-            Err(TooLong) => Err(AgentError::new(
-                FailureKind::Protocol,
-                format!("it printed a line of more than {LONGEST} bytes"),
-            )),
-        };
-        if done.is_err() {
-            stop.cancel();
-            return done;
-        }
-        leave = reader
-            .over()
-            .map(|linger| leave.unwrap_or_else(|| Instant::now() + linger));
+/// What the program reads, and where to put what it reads later, if it reads on.
+fn input(stdin: &str, asks: bool) -> (Input<'_>, Option<mpsc::Sender<Vec<u8>>>) {
+    if !asks {
+        return (Input::Bytes(stdin.as_bytes()), None);
     }
-}
-
-async fn hand_on(lines: &[String], reader: &mut Reader, floor: &Floor) -> Result<(), AgentError> {
-    for line in lines {
-        for event in reader.line(line) {
-            floor.say(event).await?;
-        }
-    }
-    Ok(())
-}
-
-async fn reached(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => sleep_until(moment).await,
-        None => pending().await,
-    }
+    let (answers, chunks) = mpsc::channel(ANSWERS);
+    // An empty channel has room.
+    let _ = answers.try_send(stdin.as_bytes().to_vec());
+    (Input::Chunks(chunks), Some(answers))
 }
 
 #[cfg(test)]

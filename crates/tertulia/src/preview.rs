@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use super::cut::beginning;
-
 /// Longest preview of a change.
 const MOST_LINES: usize = 200;
 /// The same in bytes.
@@ -18,12 +16,12 @@ const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// The text with everything written out that a terminal would obey or not show: control
 /// characters, characters that turn the direction of writing, and those without any width.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     written_out(text, |char| matches!(char, '\n' | '\t'))
 }
 
 /// The same as one line.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     written_out(text, |_| false)
 }
 
@@ -37,6 +35,11 @@ fn written_out(text: &str, plain: impl Fn(char) -> bool) -> String {
         }
     }
     out
+}
+
+/// The beginning of a text that fits into `most` bytes, cut between two characters.
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
 }
 
 fn is_unseen(char: char) -> bool {
@@ -55,7 +58,7 @@ fn is_unseen(char: char) -> bool {
 }
 
 /// How the file `name` would change, as a unified diff. `None` means that there is no file yet.
-pub(super) fn diff(name: &str, old: Option<&str>, new: &str) -> String {
+pub(crate) fn diff(name: &str, old: Option<&str>, new: &str) -> String {
     let before = match old {
         Some(_) => name,
         None => "/dev/null",
@@ -79,7 +82,7 @@ pub(super) fn diff(name: &str, old: Option<&str>, new: &str) -> String {
 }
 
 /// A file that goes away: its name, its size and how it begins.
-pub(super) fn removal(name: &str, size: u64, start: Option<&str>) -> String {
+pub(crate) fn removal(name: &str, size: u64, start: Option<&str>) -> String {
     let first = format!("delete {name} ({size} bytes)");
     match start {
         None => format!("{first}, which is no text"),
