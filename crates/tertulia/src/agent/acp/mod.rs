@@ -119,7 +119,9 @@ impl Agent for Acp {
             }
             Err(End::Lost(lost)) => {
                 let ending = live.end(lost == Lost::Cancelled).await;
-                Err(self.explain(lost, &ending))
+                let mut error = self.explain(lost, &ending);
+                error.message = super::failure::without_keys(&error.message, &self.env);
+                Err(error)
             }
         }
     }

@@ -18,6 +18,8 @@ use crate::approval::Approval;
 
 /// Claude's tools that do more than look.
 const CLAUDE_TOOLS: &str = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Task,Skill,Monitor";
+/// Settings under which claude runs no commands of its hooks.
+const CLAUDE_NO_HOOKS: &str = r#"{"disableAllHooks":true}"#;
 /// Claude's tools that it has only when it can ask, and that want more of a person than yes or no.
 const CLAUDE_DIALOGS: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode";
 /// What opencode may not do when it may only look.
@@ -43,8 +45,8 @@ pub(super) fn launch(
 ) -> Launch {
     let session = native.map(|native| native.id.as_str());
     let (args, mut env) = match program.vendor {
-        Vendor::Claude => claude(program, question.approval, session),
-        Vendor::Codex => codex(program, question.approval, session),
+        Vendor::Claude => claude(program, question, session),
+        Vendor::Codex => codex(program, question, session),
         Vendor::GeminiCli => gemini(program, question.approval, session),
         Vendor::OpenCode => opencode(program, question.approval, session),
     };
@@ -73,7 +75,7 @@ fn stdin(program: &VendorProgram, question: &Question, native: Option<&NativeSes
 
 type Line = (Vec<String>, Vec<(String, String)>);
 
-fn claude(program: &VendorProgram, approval: Approval, session: Option<&str>) -> Line {
+fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -> Line {
     let mut args = strings(&[
         "-p",
         "--output-format",
@@ -84,7 +86,14 @@ fn claude(program: &VendorProgram, approval: Approval, session: Option<&str>) ->
     args.extend(option("--model", program.model.as_deref()));
     args.extend(option("--resume", session));
     args.extend(option("--append-system-prompt", program.system.as_deref()));
-    args.extend(match approval {
+    if question.ephemeral {
+        args.push("--no-session-persistence".into());
+    }
+    if question.approval != Approval::All {
+        // A folder's hooks run without asking anybody.
+        args.extend(strings(&["--settings", CLAUDE_NO_HOOKS]));
+    }
+    args.extend(match question.approval {
         Approval::None => strings(&["--tools", ""]),
         Approval::Low => Vec::new(),
         Approval::Ask => strings(&[
@@ -108,7 +117,7 @@ fn claude(program: &VendorProgram, approval: Approval, session: Option<&str>) ->
     (args, vec![("CLAUDE_CODE_MAX_RETRIES".into(), retries)])
 }
 
-fn codex(program: &VendorProgram, approval: Approval, session: Option<&str>) -> Line {
+fn codex(program: &VendorProgram, question: &Question, session: Option<&str>) -> Line {
     let mut args = strings(&["exec", "--json", "--skip-git-repo-check"]);
     // Plugins keep it for seconds after its last word; without a network it would wait for ever.
     // How often it tries a provider is set per provider, whose name is not known here.
@@ -119,7 +128,10 @@ fn codex(program: &VendorProgram, approval: Approval, session: Option<&str>) -> 
         "features.unbounded_connection_retries=false",
     ]));
     args.extend(option("-m", program.model.as_deref()));
-    let sandbox = match approval {
+    if question.ephemeral {
+        args.push("--ephemeral".into());
+    }
+    let sandbox = match question.approval {
         Approval::None | Approval::Low | Approval::Ask => "read-only",
         Approval::All => "workspace-write",
     };
@@ -239,18 +251,23 @@ mod tests {
             "-p --output-format stream-json --verbose --include-partial-messages --model m";
         let claude_env = "CLAUDE_CODE_MAX_RETRIES=2 KEY=value";
         let with = |rest: &str| format!("{CLAUDE} {rest}");
+        let hookless = format!("--settings {CLAUDE_NO_HOOKS}");
         check(
             Vendor::Claude,
             Approval::Low,
             false,
-            &with("--append-system-prompt Be kind. --mine"),
+            &with(&format!(
+                "--append-system-prompt Be kind. {hookless} --mine"
+            )),
             claude_env,
         );
         check(
             Vendor::Claude,
             Approval::None,
             true,
-            &with("--resume id-1 --append-system-prompt Be kind. --tools  --mine"),
+            &with(&format!(
+                "--resume id-1 --append-system-prompt Be kind. {hookless} --tools  --mine"
+            )),
             claude_env,
         );
         let all = "--append-system-prompt Be kind. --permission-mode acceptEdits --allowedTools";
@@ -267,7 +284,7 @@ mod tests {
             Approval::Ask,
             true,
             &with(&format!(
-                "--resume id-1 --append-system-prompt Be kind. --disallowedTools {CLAUDE_DIALOGS} {asking}"
+                "--resume id-1 --append-system-prompt Be kind. {hookless} --disallowedTools {CLAUDE_DIALOGS} {asking}"
             )),
             claude_env,
         );
@@ -317,6 +334,23 @@ mod tests {
             let args = format!("{opencode} {rest}");
             check(Vendor::OpenCode, approval, resumed, &args, &env);
         }
+    }
+
+    #[test]
+    fn those_that_can_keep_nothing_are_told_to() {
+        let check = |vendor, expected: &str| {
+            let question = Question {
+                ephemeral: true,
+                ..question(Approval::Low)
+            };
+            let launch = launch(&program(vendor), &question, None);
+            assert!(
+                launch.args.iter().any(|word| word == expected),
+                "{vendor:?}"
+            );
+        };
+        check(Vendor::Claude, "--no-session-persistence");
+        check(Vendor::Codex, "--ephemeral");
     }
 
     #[test]

@@ -206,32 +206,16 @@ impl VendorProgram {
                 self.name
             ));
         }
-        error.message = failure::one_line(&self.without_keys(&error.message));
+        error.message = failure::one_line(&failure::without_keys(&error.message, &self.env));
         error
     }
 
     /// The error with who it is about, and what to do about it.
     fn advised(&self, mut error: AgentError) -> AgentError {
         let message = format!("{}: {}", self.name, error.message);
-        error.message = failure::one_line(&self.without_keys(&message));
+        error.message = failure::one_line(&failure::without_keys(&message, &self.env));
         error.hint = error.hint.or_else(|| advice(self.vendor, error.kind));
         error
-    }
-
-    /// A provider may repeat the key that it does not take.
-    fn without_keys(&self, text: &str) -> String {
-        let secret = |name: &str| {
-            let name = name.to_uppercase();
-            ["KEY", "TOKEN", "SECRET", "PASSWORD"]
-                .iter()
-                .any(|word| name.contains(word))
-        };
-        self.env
-            .iter()
-            .filter(|(name, value)| secret(name) && value.len() >= 8)
-            .fold(text.to_owned(), |text, (name, value)| {
-                text.replace(value, &format!("[{name}]"))
-            })
     }
 }
 
