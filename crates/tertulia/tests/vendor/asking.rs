@@ -132,42 +132,41 @@ async fn allowed_refused_and_always() {
 #[tokio::test]
 async fn several_are_answered_in_turn() {
     let stage = Stage::new();
+    // Written at once, so that what is withdrawn is so before anybody can have answered.
     let program = claude(
         &stage,
-        r#"ask 1 Bash '{"command":"a"}'; ask 2 Bash '{"command":"b"}'; ask 3 Bash '{"command":"c"}'
+        r#"{ ask 0 Bash '{"command":"z"}'; echo '{"type":"control_cancel_request","request_id":"0"}'
+        ask 1 Bash '{"command":"a"}'; ask 2 Bash '{"command":"b"}'; ask 3 Bash '{"command":"c"}'
         echo '{"type":"control_cancel_request","request_id":"2"}'
-        echo '{"type":"control_request","request_id":"h","request":{"subtype":"hook_callback"}}'
-        hear; hear; hear; end"#,
+        echo '{"type":"control_request","request_id":"h","request":{"subtype":"hook_callback"}}'; } > batch
+        cat batch; hear; hear; hear; end"#,
     );
     let (played, asked) = play_with(&program, &asking(None), async |_| Some(Verdict::Yes)).await;
     assert_eq!(played.outcome, Ok(Outcome::Done));
+    let keys: Vec<&str> = asked.iter().map(|request| request.key.as_str()).collect();
+    assert_eq!(keys, ["Bash a", "Bash c"]);
     let heard = stage.read("heard");
     let answered = |id: &str| heard.contains(&format!(r#""request_id":"{id}""#));
-    assert!(answered("1") && answered("3") && answered("h"), "{heard}");
-    // The second was withdrawn; whether that came in time is the program's affair.
-    let keys: Vec<&str> = asked.iter().map(|request| request.key.as_str()).collect();
-    assert!(
-        keys.starts_with(&["Bash a"]) && keys.ends_with(&["Bash c"]),
-        "{keys:?}"
+    assert_eq!(
+        ["0", "1", "2", "3", "h"].map(answered),
+        [false, true, false, true, true]
     );
+    assert_eq!(stage.read("rest"), "");
 }
 
 #[tokio::test]
 async fn a_person_may_take_their_time() {
     let stage = Stage::new();
-    let mut program = claude(
-        &stage,
-        r#"ask 1 Bash '{"command":"a"}'; leave 1; ask 2 Bash '{"command":"b"}'; leave 2; end"#,
-    );
-    program.patience.idle = Duration::from_millis(700);
-    program.patience.total = Duration::from_millis(1400);
+    let mut program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
+    program.patience.idle = Duration::from_secs(2);
+    program.patience.total = Duration::from_secs(2);
     let person = async |_: &ToolRequest| {
-        tokio::time::sleep(Duration::from_millis(1600)).await;
+        tokio::time::sleep(Duration::from_millis(2500)).await;
         Some(Verdict::Yes)
     };
     let (played, _) = play_with(&program, &asking(None), person).await;
     assert_eq!(played.outcome, Ok(Outcome::Done));
-    assert_eq!(played.text(), "allowed-1\n\nallowed-2");
+    assert_eq!(played.text(), "allowed-1");
 
     // The program's own time is limited all the same.
     let mut program = claude(
