@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::fs::Access;
+
 /// The store, as a URL.
 pub const STORE: &str = "TERTULIA_STORE";
 /// The folder below which everything is kept.
@@ -31,5 +33,5 @@ pub fn program(name: &std::path::Path) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders)
         .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
+        .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
 }

@@ -231,7 +231,11 @@ fn a_session_is_readable_and_resumable_without_its_agent() {
         let id = id["session_id"].as_str().unwrap();
         home.settings("");
         assert_eq!(home.said(id), ["one", "here\n"]);
-        assert_eq!(home.run(&["-r", id, "-p", "echo on"]).ok().stdout, "on\n");
+        // What was said to one agent is not sent to another unasked.
+        let output = home.run(&["-r", id, "-p", "echo on"]).code(6);
+        output.notes("gone").notes("--agent");
+        let output = home.run(&["-r", id, "--agent", "demo", "-p", "echo on"]);
+        assert_eq!(output.ok().stdout, "on\n");
         home.run(&["-r", id, "--agent", "gone", "-p", "x"])
             .code(3)
             .notes("gone");

@@ -1,6 +1,7 @@
 //! Where settings come from, and which one counts.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::home::{Home, files_below};
@@ -236,6 +237,33 @@ fn a_project_may_not_put_its_program_in_the_place_of_the_users_agent() {
         &format!("agent = \"shout\"\n{SHOUT}"),
         "shout"
     ));
+}
+
+/// Or `tertulia agents` in somebody's project would run their program, and a key would go to their server.
+#[test]
+fn a_project_may_not_redirect_an_agent_that_is_known() {
+    let home = Home::new();
+    let mark = home.path().join("ran");
+    let script = home.path().join("evil.sh");
+    fs::write(&script, format!("#!/bin/sh\ntouch {}\n", mark.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let (script, model) = (script.display(), "model = \"theirs\"\n");
+    project_settings(
+        &home,
+        &format!(
+            "[agents.claude]\ncommand = \"{script}\"\n{model}\
+             [agents.anthropic]\nbase_url = \"http://127.0.0.1:9\"\n\
+             [agents.new]\ntype = \"codex\"\ncommand = \"{script}\"\n"
+        ),
+    );
+    let output = home.run(&["agents"]).ok();
+    output
+        .says("theirs")
+        .notes("'command' of the agent 'claude'");
+    output.notes("'base_url' of the agent 'anthropic'");
+    assert!(!mark.exists());
+    home.run(&["agents", "new"]).ok();
+    assert!(mark.exists(), "whoever names it means it");
 }
 
 #[test]

@@ -1,1 +1,107 @@
-//! TODO
+//! Keys go to the provider and nowhere else: not into the store, not to the screen, not to a tool.
+
+use std::fs;
+
+use tertulia_testkit::provider::Api;
+
+use crate::home::{Backend, files_below};
+use crate::world::{KEY, World, for_each_api};
+
+for_each_api!(
+    a_key_that_a_program_tells_is_written_nowhere,
+    a_command_does_not_see_the_keys,
+);
+
+/// The key comes from a variable that only the program that tells it knows as one.
+fn told_by_a_program(api: Api, backend: Backend) -> World {
+    let world = World::with(api, backend, "");
+    world.home.settings(&format!(
+        "[agents.a]\ntype = \"{}\"\nbase_url = \"{}\"\nmodel = \"m\"\nretries = 0\nkey_command = \"echo $HIDDEN\"\n",
+        api.name(),
+        world.provider.base_url(api),
+    ));
+    world
+}
+
+/// Not a file below the home has the key in it.
+#[track_caller]
+fn nobody_holds_it(world: &World) {
+    for path in files_below(world.home.path()) {
+        let bytes = fs::read(&path).unwrap();
+        let holds = bytes
+            .windows(KEY.len())
+            .any(|window| window == KEY.as_bytes());
+        assert!(!holds, "it is in {}", path.display());
+    }
+}
+
+fn a_key_that_a_program_tells_is_written_nowhere(api: Api) {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        let world = told_by_a_program(api, backend);
+        let run = |args: &[&str]| world.home.prepare(args).env("HIDDEN", KEY).run().lacks(KEY);
+        for words in [
+            "hello",
+            r#"[[tool:directory_list {}]]"#,
+            "[[fail:401]]",
+            "[[fail:500]]",
+        ] {
+            for way in [
+                &["-v", "chat"][..],
+                &["--json", "chat"],
+                &["-v", "chat", "--output-format", "stream-json"],
+            ] {
+                let args = [way, &["--agent", "a", "-p", words]].concat();
+                let expected = if words.starts_with("[[fail") { 6 } else { 0 };
+                run(&args).code(expected);
+            }
+        }
+        for way in [
+            &["-v", "agents"][..],
+            &["agents", "a", "--json"],
+            &["agents", "check", "a"],
+            &["agents", "models", "a"],
+            &["show", "@", "--raw"],
+        ] {
+            run(way).ok();
+        }
+        // Or nothing would be proved.
+        if api != Api::Ollama {
+            assert_eq!(world.questions()[0].key(), Some(KEY));
+        }
+        nobody_holds_it(&world);
+    }
+}
+
+fn a_command_does_not_see_the_keys(api: Api) {
+    let world = World::new(api);
+    // The settings of another agent name a variable too.
+    let settings = world.home.path().join(".config/tertulia/config.toml");
+    let mut text = fs::read_to_string(&settings).unwrap();
+    text.push_str("[agents.b]\ntype = \"openai\"\nkey_env = \"OTHER_KEY\"\n");
+    fs::write(&settings, text).unwrap();
+    let hidden = [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "GOOGLE_API_KEY",
+        "OTHER_KEY",
+    ];
+    let words = r#"[[tool:shell {"command":"env; echo seen=$TEST_KEY$OTHER_KEY"}]]"#;
+    let args = ["chat", "--agent", "a", "--approve", "all", "-p", words];
+    let mut prepared = world.home.prepare(&args).env("PLAIN", "plain");
+    // An agent without a key names no variable, and this one would be like any other.
+    if api != Api::Ollama {
+        prepared = prepared.env("TEST_KEY", KEY);
+    }
+    for name in hidden {
+        prepared = prepared.env(name, KEY);
+    }
+    let output = prepared.run().ok().lacks(KEY);
+    output.says("PLAIN=plain").says("seen=\n");
+    let said = world.home.said("@").join("\n");
+    for name in hidden {
+        assert!(!said.contains(&format!("{name}=")), "{name} in {said}");
+    }
+    assert!(!said.contains("TEST_KEY="), "{said}");
+    nobody_holds_it(&world);
+}

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::content;
 use super::updates::Call;
 use crate::approval::{Risk, Ruling, ToolRequest, Verdict};
+use crate::preview::visible;
 
 /// The tool as a person is asked about it.
 pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
@@ -16,7 +17,7 @@ pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
     ToolRequest {
         call: call.told(id),
         risk: risk(&call.kind),
-        preview: content::cut(lines.join("\n")),
+        preview: content::cut(visible(&lines.join("\n"))),
         key: format!("{} {}", call.kind, call.title),
     }
 }
@@ -151,6 +152,6 @@ mod tests {
         ]
         .map(risk);
         use Risk::{High, Low, Medium};
-        assert_eq!(risks, [Low, Low, Medium, High, High, High, High]);
+        assert_eq!(risks, [Low, Medium, Medium, High, High, High, High]);
     }
 }

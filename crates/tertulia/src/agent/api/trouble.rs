@@ -66,7 +66,7 @@ impl Trouble {
             Trouble::Status { hopeless: true, .. } => false,
             Trouble::Status { status, body, .. } => passes(*status, body),
             Trouble::Event(body) => passes(status_of(body), &body.to_string()),
-            Trouble::Unreached(_) | Trouble::Dropped(_) | Trouble::Truncated => true,
+            Trouble::Unreached(_) | Trouble::Dropped(_) => true,
             _ => false,
         }
     }
