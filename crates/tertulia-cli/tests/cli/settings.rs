@@ -259,8 +259,8 @@ fn a_project_may_not_redirect_an_agent_that_is_known() {
     let output = home.run(&["agents"]).ok();
     output
         .says("theirs")
-        .notes("'command' of the agent 'claude'");
-    output.notes("'base_url' of the agent 'anthropic'");
+        .notes("'command' of the agent 'claude'")
+        .notes("'base_url' of the agent 'anthropic'");
     assert!(!mark.exists());
     home.run(&["agents", "new"]).ok();
     assert!(mark.exists(), "whoever names it means it");

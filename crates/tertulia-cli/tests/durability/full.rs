@@ -285,6 +285,52 @@ fn sqlite_on_a_nearly_full_disk_loses_no_resumed_talk() {
     full(Backend::Sqlite, test, &["-c"], 36 * 1024);
 }
 
+/// Talking goes on in memory, but nothing is done that is not in the log first.
+fn does_nothing(backend: Backend, test: &str, has_store: bool) {
+    if !may_mount(test) {
+        return;
+    }
+    let (small, _root, place) = if has_store {
+        small_world(backend)
+    } else {
+        bare_world(backend)
+    };
+    small.fill(0);
+    let mark = place.work.join("done");
+    let padding = "x".repeat(100_000);
+    let wanted = format!(
+        "use shell {{\"command\": \"touch {}\", \"description\": \"{padding}\"}}",
+        mark.display()
+    );
+    let ran = place.run(&["chat", "--approve", "all", "--json", "-p", &wanted]);
+    assert!(!mark.exists(), "{ran:?}");
+    let document: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let messages = document["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 4, "what was said is told: {ran:?}");
+    assert!(
+        messages[2]["content"].as_str().unwrap().contains("not run"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn sqlite_on_a_full_disk_does_nothing_unsaved() {
+    let test = "full::sqlite_on_a_full_disk_does_nothing_unsaved";
+    does_nothing(Backend::Sqlite, test, true);
+}
+
+#[test]
+fn files_on_a_full_disk_do_nothing_unsaved() {
+    let test = "full::files_on_a_full_disk_do_nothing_unsaved";
+    does_nothing(Backend::Files, test, true);
+}
+
+#[test]
+fn without_room_for_a_store_nothing_is_done() {
+    let test = "full::without_room_for_a_store_nothing_is_done";
+    does_nothing(Backend::Sqlite, test, false);
+}
+
 /// Whatever becomes of new words: reading needs no room.
 fn readable(backend: Backend, test: &str) {
     if !may_mount(test) {

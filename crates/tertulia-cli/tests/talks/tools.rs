@@ -224,9 +224,11 @@ fn a_signal_ends_a_command_and_closes_its_call() {
             messages[2]["tool_call_id"],
             messages[1]["tool_calls"][0]["id"]
         );
-        // It is closed: whoever goes on has nothing to close.
+        assert_eq!(home.show("@")["status"], "paused");
+        // It is closed: whoever goes on has nothing to close, and nothing is left unanswered.
         let output = home.run(&["chat", "-c", "-p", "echo on"]).ok();
         assert!(!output.stderr.contains("come back"), "{output:#?}");
+        assert!(!output.stderr.contains("not answered"), "{output:#?}");
         assert_eq!(home.said("@").len(), 5);
     }
 }

@@ -132,7 +132,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         .as_ref()
         .and_then(|row| row.summary.last_agent().map(str::to_owned));
     let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
-    let terms = terms(&args, &house, &chosen, ui);
+    let terms = terms(&args, &house, &chosen, kept, ui);
     // What an agent's commands could read of this program, its keys among it, is closed to them.
     let closed = DumpableBehavior::NotDumpable;
     if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
@@ -242,12 +242,14 @@ enum Kept {
 }
 
 /// What the talk is led by: the tools, and which of them may be used unasked.
-fn terms(args: &ChatArgs, house: &House, chosen: &Chosen, ui: &mut Ui) -> Terms {
+fn terms(args: &ChatArgs, house: &House, chosen: &Chosen, kept: Kept, ui: &mut Ui) -> Terms {
     let mode = match args.approve {
         Some(ApproveMode::Ask) if !ui.is_interactive() => {
             ui.warn("there is nobody to ask here: what is not of low risk is refused");
             Approval::Low
         }
+        // Nothing is done that is not in the log first.
+        _ if kept == Kept::Nowhere => Approval::Low,
         Some(mode) => mode.into(),
         None if ui.is_interactive() => Approval::Ask,
         None => Approval::Low,
