@@ -266,6 +266,10 @@ pub fn notice(notice: &Notice) -> (bool, String) {
                 _ => format!("{count} tool calls had not come back and are closed as interrupted"),
             },
         ),
+        Notice::EndedOrphans(count) => (
+            false,
+            format!("{count} processes of the answer that was cut off still ran, and were ended"),
+        ),
         Notice::Compacting { messages } => (
             false,
             format!("summing up the {messages} oldest messages, so that the rest fits"),

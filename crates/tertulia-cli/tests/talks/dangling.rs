@@ -144,3 +144,20 @@ fn it_is_said_on_stderr_and_in_the_stream() {
     assert_eq!(closed["interrupted"], true);
     assert_eq!(sleepers(&seconds), []);
 }
+
+/// Nobody was left to end it: whoever goes on does, with what hides in other groups.
+#[test]
+fn what_a_killed_program_left_running_is_ended() {
+    let home = Home::new();
+    let seconds = unique_seconds();
+    let words = wanted_command(&format!("setsid sleep {seconds} & sleep {seconds}"));
+    let running = Running::start(&home, &["--approve", "all", "-p", &words]);
+    wait_for_sleepers(&seconds, 2);
+    running.kill();
+    // Another talk leaves them alone: they are not its own.
+    home.run(&["chat", "-p", "echo elsewhere"]).ok();
+    assert_eq!(sleepers(&seconds).len(), 2);
+    let output = home.run(&["chat", "-r", "@~1", "-p", "echo on"]).ok();
+    output.notes("still ran").notes(SAID);
+    assert!(sleepers(&seconds).is_empty());
+}

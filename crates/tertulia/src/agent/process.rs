@@ -17,12 +17,14 @@ use tokio_util::sync::CancellationToken;
 
 mod hold;
 mod input;
+mod orphans;
 mod tree;
 mod utf8;
 
 pub use hold::Hold;
 use input::Feed;
 pub use input::Input;
+pub use orphans::end_orphans;
 use tree::Tree;
 pub use utf8::Utf8Stream;
 

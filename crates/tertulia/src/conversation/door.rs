@@ -53,6 +53,8 @@ pub enum Notice {
     Unanswered,
     /// Tools had been called for and never came back: so many calls were closed.
     ClosedCalls(usize),
+    /// So many processes still ran for this session, left by a program that was killed, and were ended.
+    EndedOrphans(usize),
     /// The session's answers came from another model.
     OtherModel {
         /// The model of the last answer.

@@ -23,12 +23,12 @@ const KERNEL_THREAD: u32 = 0x0020_0000;
 
 /// A process as /proc/<pid>/stat tells it; pid and start together are never reused.
 #[derive(Clone, Copy)]
-struct Stat {
+pub(super) struct Stat {
     parent: i32,
     group: i32,
     session: i32,
-    start: u64,
-    alive: bool,
+    pub(super) start: u64,
+    pub(super) alive: bool,
 }
 
 fn stat(pid: i32) -> Option<Stat> {
@@ -286,18 +286,18 @@ impl Drop for Tree {
     }
 }
 
-fn me() -> i32 {
+pub(super) fn me() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
 /// Never 0 or 1, which mean our own group, init or everybody.
-fn target(pid: i32) -> Option<Pid> {
+pub(super) fn target(pid: i32) -> Option<Pid> {
     // Checked first: `from_raw` panics on negative numbers.
     if pid > 1 { Pid::from_raw(pid) } else { None }
 }
 
 /// All processes but init and ourselves that started at `born` or later.
-fn processes(born: u64) -> HashMap<i32, Stat> {
+pub(super) fn processes(born: u64) -> HashMap<i32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let theirs = pids.filter(|pid| *pid > 1 && *pid != me());
@@ -309,7 +309,7 @@ fn processes(born: u64) -> HashMap<i32, Stat> {
 
 /// Read in one go: between two reads an exec may take the old environment away, and what had been
 /// read of it would look like all there is.
-fn environ(pid: i32) -> io::Result<Vec<u8>> {
+pub(super) fn environ(pid: i32) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(format!("/proc/{pid}/environ"))?;
     let mut bytes = vec![0; 128 * 1024];
     let count = file.read(&mut bytes)?;
@@ -323,7 +323,7 @@ fn environ(pid: i32) -> io::Result<Vec<u8>> {
 
 /// Signals the process that started at `start`, not one that got its pid since.
 #[cfg(target_os = "linux")]
-fn send(pid: Pid, start: u64, signal: Signal) -> Result<(), Errno> {
+pub(super) fn send(pid: Pid, start: u64, signal: Signal) -> Result<(), Errno> {
     use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
     // Opened before the check: what the check finds is then what the signal goes to.
     let handle = pidfd_open(pid, PidfdFlags::empty());
@@ -338,7 +338,7 @@ fn send(pid: Pid, start: u64, signal: Signal) -> Result<(), Errno> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn send(_: Pid, _: u64, _: Signal) -> Result<(), Errno> {
+pub(super) fn send(_: Pid, _: u64, _: Signal) -> Result<(), Errno> {
     Ok(())
 }
 

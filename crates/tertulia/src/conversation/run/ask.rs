@@ -13,6 +13,7 @@ use crate::approval::Approval;
 use crate::conversation::chat::{Effect, Event};
 use crate::conversation::context::context;
 use crate::entry::{MESSAGE_LIMIT, Role, Usage};
+use crate::id::SessionId;
 use crate::redact::redact;
 use crate::tokens;
 
@@ -173,9 +174,10 @@ impl Talk {
         }
     }
 
-    /// A name that nothing else has.
+    /// A name that nothing else has, and that tells what was left running by which session.
     pub(super) fn marker(&self) -> String {
-        self.recorder.sessions().stamp().entry_id().to_string()
+        let unique = self.recorder.sessions().stamp().entry_id();
+        format!("{}{unique}", marker_prefix(self.recorder.id()))
     }
 
     /// The agent's own session, and how much of what it is given it knows from there.
@@ -220,6 +222,11 @@ impl Talk {
         let now = self.recorder.sessions().stamp().now();
         self.chat.step(Event::Heard(event, now));
     }
+}
+
+/// What the names begin with of everything that runs for a session.
+pub(super) fn marker_prefix(session: SessionId) -> String {
+    format!("{session}:")
 }
 
 /// The tokens of a message.

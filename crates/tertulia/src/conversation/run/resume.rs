@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::ask::tell;
+use super::ask::{marker_prefix, tell};
 use super::{CONTEXT_BYTES, Door, Notice, Talk, TalkEvent, Terms, said_in};
 use crate::agent::Agent;
+use crate::agent::process::end_orphans;
 use crate::conversation::chat::{INTERRUPTED, result_of};
 use crate::conversation::context::{dangling, summary};
 use crate::conversation::record::Recorder;
@@ -22,10 +23,12 @@ impl Talk {
         terms: Terms,
         door: &mut dyn Door,
     ) -> StoreResult<Talk> {
+        let mut recovered = false;
         if let Some(from) = left {
             let to = recorder.id();
             tell(door, Notice::SteppedAside { from, to });
         } else if let Some(entry) = recorder.recover_draft().await? {
+            recovered = true;
             let speaker = entry
                 .message()
                 .map(|message| message.speaker.display_name.clone());
@@ -35,8 +38,23 @@ impl Talk {
         }
         let mut talk = Talk::begin(recorder, agent, terms);
         talk.alone = left.is_none();
+        talk.end_orphans(recovered, door).await;
         talk.read_back(door).await?;
         Ok(talk)
+    }
+
+    /// Ends what a killed program has left running for this session. Nobody else has it open.
+    async fn end_orphans(&self, recovered: bool, door: &mut dyn Door) {
+        let summary = self.recorder.summary();
+        let cut_off = summary.is_some_and(|summary| summary.status == Status::Active || recovered);
+        if !self.alone || !cut_off {
+            return;
+        }
+        let prefix = marker_prefix(self.recorder.id());
+        let ended = tokio::task::spawn_blocking(move || end_orphans(&prefix)).await;
+        if let Some(count) = ended.ok().filter(|count| *count > 0) {
+            tell(door, Notice::EndedOrphans(count));
+        }
     }
 
     async fn read_back(&mut self, door: &mut dyn Door) -> StoreResult<()> {
