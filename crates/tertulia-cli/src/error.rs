@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use tertulia::agent::{AgentError, FailureKind};
 use tertulia::entry::EntryError;
 use tertulia::formats::jsonl::JsonlError;
 use tertulia::id::IdError;
@@ -11,6 +12,7 @@ use tertulia::query::QueryError;
 use tertulia::store::StoreError;
 use tertulia::words::WordsError;
 
+use crate::env;
 use crate::ui::Ui;
 
 /// What kind of failure.
@@ -159,6 +161,22 @@ pub fn from_clap(error: &clap::Error) -> ExitCode {
     // Nothing is left to tell if the terminal is gone.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+impl From<AgentError> for CommandError {
+    fn from(error: AgentError) -> CommandError {
+        let kind = match error.kind {
+            FailureKind::Cancelled => ErrorKind::Interrupted(2),
+            _ => ErrorKind::Agent,
+        };
+        let hint = error.hint.unwrap_or_else(|| {
+            format!(
+                "`tertulia agents` shows who is ready; {} or --agent chooses",
+                env::AGENT
+            )
+        });
+        CommandError::new(kind, error.message).hint(hint)
+    }
 }
 
 impl From<StoreError> for CommandError {

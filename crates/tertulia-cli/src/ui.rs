@@ -159,9 +159,8 @@ impl Ui {
             } else {
                 json!(hints.join("; "))
             };
-            self.say(
-                &json!({ "error": { "kind": kind, "message": message, "hint": hint } }).to_string(),
-            );
+            let error = json!({ "kind": kind, "message": message, "hint": hint });
+            self.say(&json!({ "error": error }).to_string());
             return;
         }
         let label = self.styled_err(ERROR, "error:");

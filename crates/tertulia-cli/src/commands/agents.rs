@@ -87,7 +87,7 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         }
         Some(Action::Models(models)) => {
             let agent = agents::named(&settings, &models.name, models.model.as_deref())?;
-            let models = runtime.block_on(agent.models()).map_err(failed)?;
+            let models = runtime.block_on(agent.models())?;
             if ui.json {
                 ui.document(&json!({ "agent": agent.name(), "models": models }));
             } else {
@@ -191,10 +191,10 @@ async fn check_one(
         (words, usage)
     };
     let (result, (words, usage)) = tokio::join!(answer, listen);
-    result.map_err(failed)?;
+    result?;
     if words.trim().is_empty() {
         let silent = AgentError::new(FailureKind::Failed, "it ended without an answer");
-        return Err(failed(silent));
+        return Err(silent.into());
     }
     report(agent, &words, usage, begun, ui);
     Ok(ExitCode::SUCCESS)
@@ -226,16 +226,4 @@ fn report(agent: &dyn Agent, words: &str, usage: Option<Usage>, begun: Instant, 
         tokens.unwrap_or_default(),
         fit(words.trim(), 60)
     ));
-}
-
-fn failed(error: AgentError) -> CommandError {
-    let kind = match error.kind {
-        FailureKind::Cancelled => ErrorKind::Interrupted(2),
-        _ => ErrorKind::Agent,
-    };
-    let failed = CommandError::new(kind, error.message);
-    match error.hint {
-        Some(hint) => failed.hint(hint),
-        None => failed,
-    }
 }

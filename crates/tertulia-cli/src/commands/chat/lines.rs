@@ -8,9 +8,9 @@ use tertulia::conversation::run::{Compaction, Talk};
 use super::door::Output;
 use super::keyboard::Keyboard;
 use super::target::Target;
-use super::{Session, agent_failed, farewell, open_talk};
+use super::{Session, farewell, open_talk};
 use crate::args::OutputFormat;
-use crate::error::{CommandResult, ErrorKind};
+use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::signals::Signals;
 use crate::ui::{AGENT, HUMAN, Ui, fit};
@@ -226,7 +226,7 @@ async fn turn(
     ui: &mut Ui,
 ) -> CommandResult<()> {
     if let Err(error) = tertulia::store::check_message(&words) {
-        crate::error::CommandError::from(error).report(ui);
+        CommandError::from(error).report(ui);
         return Ok(());
     }
     let name = ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
@@ -242,7 +242,7 @@ async fn turn(
     }
     match end {
         TurnEnd::Failed(error) => {
-            agent_failed(&error).report(ui);
+            CommandError::from(error).report(ui);
         }
         TurnEnd::Cancelled => ui.note("(stopped)"),
         TurnEnd::Answered | TurnEnd::Refused => {}

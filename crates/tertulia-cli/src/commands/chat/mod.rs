@@ -22,11 +22,11 @@ use tertulia::tool::{ToolLimits, Toolbox};
 use crate::agents::{self, Chosen};
 use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::input;
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
 use crate::signals::Signals;
 use crate::ui::Ui;
-use crate::{env, input};
 use door::Output;
 use keyboard::Keyboard;
 use target::Target;
@@ -354,22 +354,11 @@ async fn one_turn(
         return Ok(ExitCode::from(ErrorKind::Interrupted(signal).exit_code()));
     }
     match end {
-        TurnEnd::Failed(error) => Err(agent_failed(&error)),
+        TurnEnd::Failed(error) => Err(error.into()),
         _ if left_unsaved => Err(CommandError::new(
             ErrorKind::Failed,
             "this talk could not be saved",
         )),
         _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-fn agent_failed(error: &tertulia::agent::AgentError) -> CommandError {
-    let failed = CommandError::new(ErrorKind::Agent, error.message.clone());
-    match &error.hint {
-        Some(hint) => failed.hint(hint.clone()),
-        None => failed.hint(format!(
-            "`tertulia agents` shows who is ready; {} or --agent chooses",
-            env::AGENT
-        )),
     }
 }
