@@ -89,6 +89,7 @@ pub fn entry_line(entry: &Entry) -> String {
             "{} failed ({}): {}",
             failed.agent, failed.kind, failed.message
         ),
+        Body::Tasked(tasked) => format!("the team's task: {}", tasked.task),
         Body::Linked(linked) => {
             format!(
                 "{} remembers this in its session {}",

@@ -9,6 +9,7 @@
 //! a later version adds survive in the hands of this one.
 
 mod body;
+mod message;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +20,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Message, Origin, Relation,
-    Renamed, Repaired, Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Usage,
+    Body, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Relation, Renamed,
+    Repaired, Tagged, Tasked, Touched, Undone,
 };
+pub use message::{Addressee, Intent, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
 
 use crate::id::{EntryId, Seq};
 

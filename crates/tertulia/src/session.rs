@@ -63,6 +63,9 @@ pub struct Summary {
     /// The sessions in which agents themselves remember this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natives: Vec<Native>,
+    /// What the team is to do, as it was last said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
     /// The last entry that the newest summary for agents stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Seq>,
@@ -172,6 +175,7 @@ impl Summary {
             model: None,
             answered_by: None,
             natives: Vec::new(),
+            task: None,
             compacted: None,
             parent: None,
             status: Status::Paused,
@@ -222,6 +226,7 @@ impl Summary {
                     spent: Usage::default(),
                 });
             }
+            Body::Tasked(tasked) => self.task = Some(tasked.task.clone()),
             Body::Compacted(compacted) => {
                 self.compacted = Some(compacted.upto);
                 self.tokens = self.tokens.plus(compacted.usage.unwrap_or_default());

@@ -114,6 +114,7 @@ fn said(content: String) -> Body {
         tool_call_id: None,
         usage: None,
         model: None,
+        addressees: Vec::new(),
         interrupted: false,
     })
 }

@@ -122,6 +122,7 @@ pub fn every_field(store: &dyn Store) {
         tool_call_id: Some("other".into()),
         usage: Some(Usage::told(u64::from(u32::MAX) + 1, 0)),
         model: Some("claude-9".into()),
+        addressees: Vec::new(),
         interrupted: true,
         ..message("x", SpeakerKind::Ai, Role::Assistant, "text")
     };

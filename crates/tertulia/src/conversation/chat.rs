@@ -404,6 +404,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         tool_call_id: None,
         usage: None,
         model: None,
+        addressees: Vec::new(),
         interrupted: false,
     }
 }

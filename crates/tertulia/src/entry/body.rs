@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::message::{Message, Usage};
 use crate::entry::Hash;
 use crate::id::{EntryId, Seq, SessionId};
 
@@ -29,6 +30,8 @@ pub enum Body {
     Undone(Undone),
     /// An agent failed to answer.
     Failed(Failed),
+    /// The team got a task.
+    Tasked(Tasked),
     /// An agent remembers the talk in a session of its own.
     Linked(Linked),
     /// The older part was summed up for the agents; the log keeps all of it.
@@ -55,6 +58,7 @@ impl Body {
             "restored" => Body::Restored(serde_json::from_str(line)?),
             "undone" => Body::Undone(serde_json::from_str(line)?),
             "failed" => Body::Failed(serde_json::from_str(line)?),
+            "tasked" => Body::Tasked(serde_json::from_str(line)?),
             "linked" => Body::Linked(serde_json::from_str(line)?),
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
@@ -75,6 +79,7 @@ impl Body {
             Body::Restored(_) => "restored",
             Body::Undone(_) => "undone",
             Body::Failed(_) => "failed",
+            Body::Tasked(_) => "tasked",
             Body::Linked(_) => "linked",
             Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
@@ -112,6 +117,7 @@ impl Body {
             Body::Renamed(renamed) => visit(&mut renamed.title),
             Body::Tagged(tagged) => tagged.add.iter_mut().for_each(visit),
             Body::Failed(failed) => visit(&mut failed.message),
+            Body::Tasked(tasked) => visit(&mut tasked.task),
             Body::Compacted(compacted) => visit(&mut compacted.summary),
             Body::Linked(_)
             | Body::Trashed(_)
@@ -143,6 +149,7 @@ impl Body {
                 text
             }
             Body::Failed(failed) => failed.message.clone(),
+            Body::Tasked(tasked) => tasked.task.clone(),
             Body::Compacted(compacted) => compacted.summary.clone(),
             _ => String::new(),
         }
@@ -280,145 +287,6 @@ impl Relation {
     }
 }
 
-/// Something that a speaker said.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Message {
-    /// Who.
-    pub speaker: Speaker,
-    /// In which role an agent reads it.
-    pub role: Role,
-    /// The words, byte for byte.
-    pub content: String,
-    /// The thread within the session, where there are several.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<String>,
-    /// The tools that it calls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<ToolCall>,
-    /// The tool call that it answers, in the role `tool`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool_call_id: Option<String>,
-    /// What it cost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
-    /// The model that said it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// Whether it was cut off before its end.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub interrupted: bool,
-}
-
-/// Who speaks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Speaker {
-    /// A stable id.
-    pub id: String,
-    /// The name that commands and markers use.
-    pub name: String,
-    /// The name that people read.
-    pub display_name: String,
-    /// What kind of speaker.
-    #[serde(rename = "type")]
-    pub kind: SpeakerKind,
-}
-
-impl Speaker {
-    /// A speaker whose id, name and display name are one.
-    pub fn plain(name: &str, kind: SpeakerKind) -> Speaker {
-        Speaker {
-            id: name.to_owned(),
-            name: name.to_owned(),
-            display_name: name.to_owned(),
-            kind,
-        }
-    }
-}
-
-/// What kind of speaker.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SpeakerKind {
-    /// A person.
-    Human,
-    /// An agent.
-    Ai,
-    /// The program.
-    System,
-    /// A tool.
-    Tool,
-}
-
-/// In which role an agent reads a message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The one who asks.
-    User,
-    /// The one who answers.
-    Assistant,
-    /// Instructions.
-    System,
-    /// A tool's result.
-    Tool,
-}
-
-impl Role {
-    /// Its name as it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::System => "system",
-            Role::Tool => "tool",
-        }
-    }
-}
-
-/// A tool that an agent wants to use.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolCall {
-    /// The call's id, which its result names.
-    pub id: String,
-    /// The tool.
-    pub name: String,
-    /// What it is given.
-    pub arguments: Value,
-}
-
-/// The tokens of one answer.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens read.
-    pub input: u64,
-    /// Tokens written.
-    pub output: u64,
-    /// Whether they were counted here because the agent did not tell.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub estimated: bool,
-}
-
-impl Usage {
-    /// Tokens as an agent told them.
-    pub const fn told(input: u64, output: u64) -> Usage {
-        Usage {
-            input,
-            output,
-            estimated: false,
-        }
-    }
-
-    /// Both together.
-    pub fn plus(self, other: Usage) -> Usage {
-        Usage {
-            input: self.input + other.input,
-            output: self.output + other.output,
-            estimated: self.estimated || other.estimated,
-        }
-    }
-}
-
 /// A new title.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Renamed {
@@ -469,6 +337,13 @@ pub struct Failed {
     /// When it may be tried again, where the agent said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+}
+
+/// What a team is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tasked {
+    /// The task.
+    pub task: String,
 }
 
 /// An agent's own session.

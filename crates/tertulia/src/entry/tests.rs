@@ -24,6 +24,7 @@ fn said(content: &str) -> Body {
         tool_call_id: None,
         usage: None,
         model: None,
+        addressees: Vec::new(),
         interrupted: false,
     })
 }
@@ -114,6 +115,11 @@ fn bodies() -> impl Strategy<Value = Body> {
             Body::Message(Message {
                 interrupted,
                 usage: tokens.map(|input| Usage::told(input, 1)),
+                addressees: vec![Addressee {
+                    identifier: content.clone(),
+                    member: Some("m".into()),
+                    intent: Intent::P1,
+                }],
                 tool_calls: vec![ToolCall {
                     id: "call".into(),
                     name: content.clone(),
@@ -143,6 +149,22 @@ fn bodies() -> impl Strategy<Value = Body> {
         any::<u64>().prop_map(move |n| Body::Undone(Undone {
             change: Seq(n),
             operation
+        })),
+        text.prop_map(|task| Body::Tasked(Tasked { task })),
+        text.prop_map(|native| Body::Linked(Linked {
+            agent: "a".into(),
+            native
+        })),
+        (text, any::<u64>()).prop_map(|(summary, upto)| Body::Compacted(Compacted {
+            upto: Seq(upto),
+            summary,
+            agent: "a".into(),
+            model: None,
+            usage: Some(Usage {
+                input: upto,
+                output: 1,
+                estimated: true
+            }),
         })),
         text.prop_map(|message| Body::Failed(Failed {
             agent: "a".into(),

@@ -198,6 +198,7 @@ impl Sessions {
             tool_call_id: None,
             usage: None,
             model: draft.model,
+            addressees: Vec::new(),
             interrupted: true,
         };
         let new = Unsealed {

@@ -48,6 +48,7 @@ pub(crate) fn said(content: &str) -> Unsealed {
         tool_call_id: None,
         usage: None,
         model: None,
+        addressees: Vec::new(),
         interrupted: false,
     }))
 }

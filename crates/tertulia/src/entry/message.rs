@@ -1,0 +1,171 @@
+//! What a speaker said: the words, and what goes with them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something that a speaker said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who.
+    pub speaker: Speaker,
+    /// In which role an agent reads it.
+    pub role: Role,
+    /// The words, byte for byte.
+    pub content: String,
+    /// The thread within the session, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// The tools that it calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<ToolCall>,
+    /// The tool call that it answers, in the role `tool`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// What it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    /// The model that said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Whom it addresses, in a team.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addressees: Vec<Addressee>,
+    /// Whether it was cut off before its end.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
+}
+
+/// Whom a message in a team addresses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Addressee {
+    /// The name, as it was written.
+    pub identifier: String,
+    /// The member that it means, if it means one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<String>,
+    /// How urgent it is.
+    pub intent: Intent,
+}
+
+/// How urgent an address in a team is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Intent {
+    /// Before everything else.
+    P1,
+    /// In answer to what was said.
+    #[default]
+    P2,
+    /// When nothing else is left.
+    P3,
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Speaker {
+    /// A stable id.
+    pub id: String,
+    /// The name that commands and markers use.
+    pub name: String,
+    /// The name that people read.
+    pub display_name: String,
+    /// What kind of speaker.
+    #[serde(rename = "type")]
+    pub kind: SpeakerKind,
+}
+
+impl Speaker {
+    /// A speaker whose id, name and display name are one.
+    pub fn plain(name: &str, kind: SpeakerKind) -> Speaker {
+        Speaker {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            display_name: name.to_owned(),
+            kind,
+        }
+    }
+}
+
+/// What kind of speaker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpeakerKind {
+    /// A person.
+    Human,
+    /// An agent.
+    Ai,
+    /// The program.
+    System,
+    /// A tool.
+    Tool,
+}
+
+/// In which role an agent reads a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The one who asks.
+    User,
+    /// The one who answers.
+    Assistant,
+    /// Instructions.
+    System,
+    /// A tool's result.
+    Tool,
+}
+
+impl Role {
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::Tool => "tool",
+        }
+    }
+}
+
+/// A tool that an agent wants to use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The call's id, which its result names.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What it is given.
+    pub arguments: Value,
+}
+
+/// The tokens of one answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Whether they were counted here because the agent did not tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Tokens as an agent told them.
+    pub const fn told(input: u64, output: u64) -> Usage {
+        Usage {
+            input,
+            output,
+            estimated: false,
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            input: self.input + other.input,
+            output: self.output + other.output,
+            estimated: self.estimated || other.estimated,
+        }
+    }
+}
