@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test should stop")]
 
+mod schemas;
+
 use std::fmt::Write;
 use std::path::Path;
 
