@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Deciding is pure and lives in [`id`], [`entry`], [`session`], [`query`], [`words`], [`formats`],
-//! [`redact`], [`approval`] and [`conversation`]; doing (disk, network, processes) lives in [`agent`],
+//! [`redact`], [`approval`], [`team`] and [`conversation`]; doing (disk, network, processes) lives in [`agent`],
 //! [`tool`], [`store`] and
 //! [`conversation::run`]. The library knows no terminal, no environment, no home directory and no
 //! clock: whoever embeds it passes these in as values.
@@ -26,6 +26,7 @@ pub mod query;
 pub mod session;
 pub mod stamp;
 pub mod store;
+pub mod team;
 pub mod tokens;
 pub mod tool;
 pub mod words;

@@ -5,7 +5,9 @@
 //! | [`json`] | yes: the object that every `--json` answer shows | no |
 //! | [`jsonl`] | yes: the log itself, line by line | yes |
 //! | [`markdown`] | yes, for people | no |
+//! | [`snapshot`] | yes: a team's talk as one document | yes |
 
 pub mod json;
 pub mod jsonl;
 pub mod markdown;
+pub mod snapshot;

@@ -1,0 +1,273 @@
+//! A team's talk as one document, schema 1.0: the form in which an earlier program kept and restored
+//! its sessions. Its older way of naming speakers is read too; only the newer one is written.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
+use crate::session::{Log, Summary};
+use crate::team::{Form, Problem, TeamError, unreadable_time};
+
+/// How much of the first message the summary shows, in characters.
+const SUMMARY_LENGTH: usize = 50;
+
+/// What was said in a team's talk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// The team's id.
+    pub team: String,
+    /// The session's id, which in other programs' documents need not be one of ours.
+    pub session: String,
+    /// When the talk began.
+    pub created_at: Timestamp,
+    /// When somebody last spoke.
+    pub updated_at: Timestamp,
+    /// What the team works on.
+    pub team_task: Option<String>,
+    /// What was said, oldest first.
+    pub messages: Vec<Remembered>,
+}
+
+/// One message of a snapshot.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Remembered {
+    /// Its id in the document.
+    pub id: String,
+    /// When it was said.
+    #[serde(rename = "timestamp")]
+    pub at: Timestamp,
+    /// Who said it.
+    #[serde(deserialize_with = "speaker")]
+    pub speaker: Speaker,
+    /// The words.
+    pub content: String,
+    /// To whom it went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
+}
+
+/// To whom a message went.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Routing {
+    /// The addressees as they were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub raw_next_markers: Vec<String>,
+    /// Whom they meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resolved_addressees: Vec<Addressee>,
+}
+
+/// Somebody whom a message addressed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Addressee {
+    /// The name as it was written.
+    pub identifier: String,
+    /// The member's id, if the name meant one.
+    #[serde(alias = "roleId")]
+    pub member_id: Option<String>,
+    /// The member's name, if the name meant one.
+    #[serde(alias = "roleName")]
+    pub member_name: Option<String>,
+}
+
+/// A speaker, named in the newer or the older way; the schema has seen to it that it is one of them.
+fn speaker<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Speaker, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Either {
+        #[serde(rename = "type")]
+        kind: SpeakerKind,
+        #[serde(alias = "roleId")]
+        id: String,
+        #[serde(alias = "roleName")]
+        name: String,
+        #[serde(alias = "roleTitle")]
+        display_name: String,
+    }
+    let either = Either::deserialize(deserializer)?;
+    Ok(Speaker {
+        id: either.id,
+        name: either.name,
+        display_name: either.display_name,
+        kind: either.kind,
+    })
+}
+
+/// The document as it is read. What can be counted from the messages is not read.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    team_id: String,
+    session_id: String,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    context: Context,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Context {
+    messages: Vec<Remembered>,
+    team_task: Option<String>,
+}
+
+/// The document as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Written<'a> {
+    schema_version: String,
+    team_id: &'a str,
+    session_id: &'a str,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    context: WrittenContext<'a>,
+    metadata: Metadata<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenContext<'a> {
+    messages: &'a [Remembered],
+    team_task: Option<&'a str>,
+    timestamp: i64,
+    version: u32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    message_count: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_speaker_id: Option<&'a str>,
+    summary: String,
+}
+
+impl Snapshot {
+    /// Reads a snapshot and checks it. `origin` is where it came from, for people.
+    pub fn read(text: &str, origin: &str) -> Result<Snapshot, TeamError> {
+        let value = Form::Snapshot.read(text, origin, times)?;
+        let document: Document =
+            serde_json::from_value(value).map_err(|error| TeamError::Schema {
+                form: Form::Snapshot,
+                reason: error.to_string(),
+            })?;
+        Ok(Snapshot {
+            team: document.team_id,
+            session: document.session_id,
+            created_at: document.created_at,
+            updated_at: document.updated_at,
+            team_task: document.context.team_task,
+            messages: document.context.messages,
+        })
+    }
+
+    /// The snapshot of a session, with what its team works on.
+    pub fn of(summary: &Summary, log: &Log, team_task: Option<&str>) -> Snapshot {
+        Snapshot {
+            team: summary.team.clone().unwrap_or_default(),
+            session: summary.id.to_string(),
+            created_at: summary.created_at,
+            updated_at: summary.updated_at,
+            team_task: team_task.map(str::to_owned),
+            messages: log.entries.iter().filter_map(Remembered::of).collect(),
+        }
+    }
+
+    /// The document. What [`Snapshot::read`] would refuse, like a session without a team, is an error.
+    pub fn write(&self) -> Result<String, TeamError> {
+        let document = Written {
+            schema_version: Form::Snapshot.newest().to_string(),
+            team_id: &self.team,
+            session_id: &self.session,
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+            context: WrittenContext {
+                messages: &self.messages,
+                team_task: self.team_task.as_deref(),
+                timestamp: self.updated_at.as_millisecond(),
+                version: 1,
+            },
+            metadata: Metadata {
+                message_count: self.messages.len(),
+                last_speaker_id: self.messages.last().map(|last| last.speaker.id.as_str()),
+                summary: self.summary(),
+            },
+        };
+        Form::Snapshot.write(&document, "the session snapshot", times)
+    }
+
+    /// One line about the talk, as the form has it: how many messages, and how the first begins.
+    pub fn summary(&self) -> String {
+        match self.messages.first() {
+            Some(first) => {
+                let beginning: String = first.content.chars().take(SUMMARY_LENGTH).collect();
+                format!("{} messages - \"{beginning}…\"", self.messages.len())
+            }
+            None => "Empty conversation".to_owned(),
+        }
+    }
+}
+
+impl Remembered {
+    /// What a snapshot has of an entry: words. Tools, what they gave back and messages that are nothing
+    /// but calls have no place in the form.
+    pub fn of(entry: &Entry) -> Option<Remembered> {
+        let Body::Message(message) = &entry.body else {
+            return None;
+        };
+        let tool = message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool;
+        let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
+        (!tool && !only_calls).then(|| Remembered {
+            id: entry.id.to_string(),
+            at: entry.at,
+            speaker: message.speaker.clone(),
+            content: message.content.clone(),
+            routing: None,
+        })
+    }
+
+    /// The message as an entry has it, the words byte for byte.
+    pub fn message(&self) -> Message {
+        Message {
+            speaker: self.speaker.clone(),
+            role: match self.speaker.kind {
+                SpeakerKind::Human => Role::User,
+                SpeakerKind::Ai => Role::Assistant,
+                SpeakerKind::System => Role::System,
+                SpeakerKind::Tool => Role::Tool,
+            },
+            content: self.content.clone(),
+            thread: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            usage: None,
+            model: None,
+            interrupted: false,
+        }
+    }
+}
+
+/// The times of a snapshot that cannot be read.
+fn times(document: &Value) -> Vec<Problem> {
+    let messages = document
+        .pointer("/context/messages")
+        .and_then(Value::as_array);
+    let said = messages
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(index, message)| {
+            unreadable_time(message, &format!("/context/messages/{index}"), "timestamp")
+        });
+    ["createdAt", "updatedAt"]
+        .into_iter()
+        .filter_map(|field| unreadable_time(document, "", field))
+        .chain(said)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
