@@ -18,6 +18,7 @@ const LONGEST_TEST: usize = 620;
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
         "tertulia/src/{id,entry,session,query,words,redact,approval,preview,team,tokens,formats,conversation/chat,conversation/context}",
+        "tertulia/src/{id,entry,session,query,words,redact,approval,preview,tokens,formats,conversation/chat,conversation/context,conversation/team}",
         &[
             "std::fs",
             "std::net",
@@ -191,6 +192,7 @@ fn the_architecture_names_every_room() {
         "tertulia/src/store",
         "tertulia/src/agent",
         "tertulia/src/conversation",
+        "tertulia/src/conversation/team",
         "tertulia/src/formats",
         "tertulia/src/team",
         "tertulia/src/tool",

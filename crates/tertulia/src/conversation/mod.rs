@@ -8,9 +8,11 @@
 //! | [`door`] | what a talk shows, and whom it asks |
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
+//! | [`team`] | several people and agents in one talk: markers, names, the queue, who speaks next |
 
 pub mod chat;
 pub mod context;
 pub mod door;
 pub mod record;
 pub mod run;
+pub mod team;

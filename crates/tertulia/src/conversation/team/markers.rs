@@ -1,0 +1,254 @@
+//! The markers that people and agents write into what they say: `[NEXT: a, b!P1]`, `[FROM: name]`,
+//! `[TEAM_TASK: text]`, `[DROP: ALL]`. Reading them and leaving them out are both done from the stored
+//! text, which never changes.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::ops::Range;
+
+use super::code::{Code, code};
+
+/// The longest team task, in bytes.
+pub const TASK_LIMIT: usize = 5 * 1024;
+
+/// What the markers of a text say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Markers {
+    /// Who is to speak next, in the order written.
+    pub next: Vec<Addressee>,
+    /// Who says that they speak: the first such marker counts.
+    pub from: Option<String>,
+    /// The team's new task, whole: the last such marker counts. [`cut_task`] keeps it short.
+    pub task: Option<String>,
+    /// Who is not to speak after all.
+    pub drop: Option<Drop>,
+}
+
+/// Somebody who is to speak, as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addressee {
+    /// The name, which may be nobody's.
+    pub name: String,
+    /// How urgently.
+    pub intent: Intent,
+}
+
+/// How urgently somebody is to speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Intent {
+    /// Before everybody else.
+    P1,
+    /// To reply.
+    #[default]
+    P2,
+    /// To add something, when the replies are done.
+    P3,
+}
+
+impl fmt::Display for Intent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Intent::P1 => "P1",
+            Intent::P2 => "P2",
+            Intent::P3 => "P3",
+        })
+    }
+}
+
+/// Who is not to speak after all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// Nobody who waits.
+    All,
+    /// These names, as written.
+    Names(Vec<String>),
+}
+
+/// A team task that is short enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TeamTask {
+    /// The task, of [`TASK_LIMIT`] bytes at most.
+    pub text: String,
+    /// How many bytes of its end were left out.
+    pub left_out: usize,
+}
+
+/// Reads the markers of a text.
+pub fn parse(text: &str) -> Markers {
+    let mut read = Markers::default();
+    for marker in find(text) {
+        match marker.keyword {
+            Keyword::Next => read.next.extend(names(marker.content).map(addressee)),
+            Keyword::From => {
+                read.from
+                    .get_or_insert_with(|| marker.content.trim().to_owned());
+            }
+            Keyword::Task => read.task = Some(marker.content.trim().to_owned()),
+            Keyword::Drop => {
+                let names = names(marker.content).map(|name| addressee(name).name);
+                read.drop = Some(dropped(read.drop.take(), names));
+            }
+        }
+    }
+    read
+}
+
+/// A text as people and agents read it: without markers, and without the lines that held nothing else.
+/// All other bytes stay.
+pub fn shown(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut markers = find(text).into_iter().map(|marker| marker.range).peekable();
+    let mut at = 0;
+    while at < text.len() {
+        // A marker may span lines: what is before and after it is then one line. The line's end is looked
+        // for only then: a long line of many markers would take long.
+        let mut kept = Vec::new();
+        let mut end = line_end(text, at);
+        let mut from = at;
+        while let Some(marker) = markers.next_if(|marker| marker.start < end) {
+            kept.push(&text[from..marker.start]);
+            from = marker.end;
+            if from > end {
+                end = line_end(text, from);
+            }
+        }
+        let had_markers = !kept.is_empty();
+        kept.push(&text[from..end]);
+        if !had_markers || kept.iter().any(|part| !part.trim().is_empty()) {
+            shown.extend(kept);
+        }
+        at = end;
+    }
+    shown
+}
+
+/// Cuts a team task to [`TASK_LIMIT`], between two characters.
+pub fn cut_task(task: &str) -> TeamTask {
+    let end = task.floor_char_boundary(TASK_LIMIT);
+    TeamTask {
+        text: task[..end].to_owned(),
+        left_out: task.len() - end,
+    }
+}
+
+/// A name without the `!P1` after it, and what that says. A lone `!P1` is a name.
+pub fn split_intent(name: &str) -> (&str, Option<Intent>) {
+    let Some((rest, suffix)) = name.trim().rsplit_once(['!', '！']) else {
+        return (name.trim(), None);
+    };
+    let intent = match suffix {
+        "P1" | "p1" => Intent::P1,
+        "P2" | "p2" => Intent::P2,
+        "P3" | "p3" => Intent::P3,
+        _ => return (name.trim(), None),
+    };
+    match rest.trim_end() {
+        "" => (name.trim(), None),
+        rest => (rest, Some(intent)),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keyword {
+    Next,
+    From,
+    Task,
+    Drop,
+}
+
+/// How markers begin.
+const OPENINGS: [(&str, Keyword); 4] = [
+    ("[NEXT:", Keyword::Next),
+    ("[FROM:", Keyword::From),
+    ("[TEAM_TASK:", Keyword::Task),
+    ("[DROP:", Keyword::Drop),
+];
+
+#[derive(Clone, Debug)]
+struct Marker<'a> {
+    keyword: Keyword,
+    content: &'a str,
+    range: Range<usize>,
+}
+
+/// All markers of a text, in order. A marker ends at the first `]`. One that says nothing is none, and
+/// so is one in which another begins, or a list of names that goes on into another paragraph: it was
+/// never closed, and must not swallow what follows it.
+fn find(text: &str) -> Vec<Marker<'_>> {
+    let mut found = Vec::new();
+    let mut open: Option<(Keyword, usize, usize)> = None;
+    let mut at = 0;
+    let code = code(text);
+    let mut code = code.iter().peekable();
+    while at < text.len() {
+        if let Some(Code { range, fenced }) = code.next_if(|code| code.range.start <= at) {
+            open = open.filter(|(keyword, ..)| !fenced || *keyword == Keyword::Task);
+            at = range.end;
+            continue;
+        }
+        match text.as_bytes()[at] {
+            b'[' => {
+                if let Some((opening, keyword)) = opening(&text[at..]) {
+                    open = Some((keyword, at, at + opening.len()));
+                }
+            }
+            b']' => {
+                if let Some((keyword, start, content)) = open.take() {
+                    found.push(Marker {
+                        keyword,
+                        content: &text[content..at],
+                        range: start..at + 1,
+                    });
+                }
+            }
+            b'\n' if text[at + 1..line_end(text, at + 1)].trim().is_empty() => {
+                open = open.filter(|(keyword, ..)| *keyword == Keyword::Task);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found.retain(|marker| names(marker.content).next().is_some());
+    found
+}
+
+fn opening(text: &str) -> Option<(&'static str, Keyword)> {
+    OPENINGS.into_iter().find(|(opening, _)| {
+        text.get(..opening.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(opening))
+    })
+}
+
+/// The place after the line in which a place is.
+fn line_end(text: &str, at: usize) -> usize {
+    text[at..].find('\n').map_or(text.len(), |end| at + end + 1)
+}
+
+fn names(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+}
+
+fn addressee(name: &str) -> Addressee {
+    let (name, intent) = split_intent(name);
+    Addressee {
+        name: name.to_owned(),
+        intent: intent.unwrap_or_default(),
+    }
+}
+
+fn dropped(before: Option<Drop>, names: impl Iterator<Item = String>) -> Drop {
+    let mut all = match before {
+        Some(Drop::All) => return Drop::All,
+        Some(Drop::Names(names)) => names,
+        None => Vec::new(),
+    };
+    all.extend(names);
+    if all.iter().any(|name| name.eq_ignore_ascii_case("all")) {
+        return Drop::All;
+    }
+    Drop::Names(all)
+}

@@ -1,0 +1,17 @@
+//! Several people and agents in one talk: who is meant, and who speaks next. All of it is pure.
+//!
+//! | part | what |
+//! |---|---|
+//! | [`code`] | which parts of a text are code, where nothing is a marker |
+//! | [`markers`] | `[NEXT: …]` and its kin: what they say, and the text without them |
+//! | [`names`] | members, and which of them a name means |
+//! | [`queue`] | who is still to speak, and who of them is next |
+//! | [`events`] | what happens in a talk and what follows from it, as data |
+//! | [`routing`] | the machine: what is said and done comes in, who has the floor goes out |
+
+pub mod code;
+pub mod events;
+pub mod markers;
+pub mod names;
+pub mod queue;
+pub mod routing;
