@@ -17,8 +17,7 @@ const LONGEST_TEST: usize = 620;
 /// Rooms, and what must not be named in them, with the reason.
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
-        "tertulia/src/{id,entry,session,query,words,redact,approval,preview,team,tokens,formats,conversation/chat,conversation/context}",
-        "tertulia/src/{id,entry,session,query,words,redact,approval,preview,tokens,formats,conversation/chat,conversation/context,conversation/team}",
+        "tertulia/src/{id,entry,session,query,words,redact,approval,preview,team,tokens,formats,conversation/chat,conversation/context,conversation/team}",
         &[
             "std::fs",
             "std::net",

@@ -245,6 +245,7 @@ impl Remembered {
             tool_call_id: None,
             usage: None,
             model: None,
+            addressees: Vec::new(),
             interrupted: false,
         }
     }
