@@ -242,6 +242,9 @@ fn stopping_stops_the_queue_and_names_the_unheard() {
     assert_eq!(talk.router.waiting(), Some("H"));
     // Not even when the same member has been asked again.
     assert_eq!(floor(&talk.says("H", "[NEXT: a]")), "ask a");
+    let late = talk.said(Voice::Ai(turn), "[NEXT: b]");
+    assert!(matches!(late[..], [Output::NotRouted(_)]), "{late:?}");
+    assert_eq!(talk.pending(), Vec::<&str>::new());
     assert_eq!(
         talk.router.step(Event::Ended {
             turn,
@@ -296,6 +299,14 @@ fn only_names_that_are_nobodys_go_back_to_a_human() {
         ("wait G", Some(Why::Unresolved))
     );
     assert_eq!(floor(&talk.says("G", "go on")), "ask b");
+}
+
+#[test]
+fn an_answer_of_several_messages_reaches_whom_any_of_them_reaches() {
+    let mut talk = talk("H a b", 0);
+    talk.says("H", "[NEXT: a]");
+    talk.answers("[NEXT: b]");
+    assert_eq!(floor(&talk.turn_of("[NEXT: zed]")), "ask b");
 }
 
 #[test]
