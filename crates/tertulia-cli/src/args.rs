@@ -166,6 +166,7 @@ pub enum Command {
     Doctor(commands::doctor::DoctorArgs),
     Store(commands::store::StoreArgs),
     Agents(commands::agents::AgentsArgs),
+    Team(commands::team::TeamArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

@@ -10,6 +10,7 @@ use tertulia::formats::jsonl::JsonlError;
 use tertulia::id::IdError;
 use tertulia::query::QueryError;
 use tertulia::store::StoreError;
+use tertulia::team::TeamError;
 use tertulia::words::WordsError;
 
 use crate::env;
@@ -176,6 +177,12 @@ impl From<AgentError> for CommandError {
             )
         });
         CommandError::new(kind, error.message).hint(hint)
+    }
+}
+
+impl From<TeamError> for CommandError {
+    fn from(error: TeamError) -> CommandError {
+        CommandError::new(ErrorKind::Invalid, error.to_string())
     }
 }
 

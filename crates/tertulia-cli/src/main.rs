@@ -12,6 +12,7 @@ mod project;
 mod settings;
 mod show;
 mod signals;
+mod teams;
 mod ui;
 
 use std::process::ExitCode;

@@ -51,8 +51,12 @@ pub struct AgentsArgs {
 #[derive(Debug, Subcommand)]
 enum Action {
     /// Send one tiny prompt and show what comes back
+    #[command(after_help = "Examples:\n  \
+        tertulia agents check anthropic\n  \
+        tertulia agents check local --model qwen3 --json")]
     Check(NameArgs),
     /// List the models that an agent could use
+    #[command(after_help = "Examples:\n  tertulia agents models ollama")]
     Models(NameArgs),
 }
 

@@ -18,6 +18,7 @@ pub mod search;
 pub mod show;
 pub mod store;
 pub mod tag;
+pub mod team;
 pub mod undo;
 
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Doctor(args) => doctor::run(&args, &global, ui),
         Command::Store(args) => store::run(&args, &global, ui),
         Command::Agents(args) => agents::run(&args, &global, ui),
+        Command::Team(args) => team::run(&args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }

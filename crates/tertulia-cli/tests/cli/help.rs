@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 22] = [
+const COMMANDS: [&[&str]; 28] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -23,6 +23,12 @@ const COMMANDS: [&[&str]; 22] = [
     &["store", "copy"],
     &["store", "rebuild"],
     &["agents"],
+    &["agents", "check"],
+    &["agents", "models"],
+    &["team"],
+    &["team", "list"],
+    &["team", "check"],
+    &["team", "init"],
     &["completions"],
     &["man"],
 ];

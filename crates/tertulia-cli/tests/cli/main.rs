@@ -27,6 +27,7 @@ mod settings;
 mod show;
 mod signals;
 mod store;
+mod team;
 mod terminal;
 mod tidy;
 mod two_writers;

@@ -48,8 +48,9 @@ pub struct Addressee {
 }
 
 /// How urgent an address in a team is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub enum Intent {
     /// Before everything else.
     P1,
@@ -58,6 +59,16 @@ pub enum Intent {
     P2,
     /// When nothing else is left.
     P3,
+}
+
+impl std::fmt::Display for Intent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Intent::P1 => "P1",
+            Intent::P2 => "P2",
+            Intent::P3 => "P3",
+        })
+    }
 }
 
 /// Who speaks.

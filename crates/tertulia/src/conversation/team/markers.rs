@@ -5,8 +5,9 @@
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::ops::Range;
+
+pub use crate::entry::Intent;
 
 use super::code::{Code, code};
 
@@ -33,28 +34,6 @@ pub struct Addressee {
     pub name: String,
     /// How urgently.
     pub intent: Intent,
-}
-
-/// How urgently somebody is to speak.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Intent {
-    /// Before everybody else.
-    P1,
-    /// To reply.
-    #[default]
-    P2,
-    /// To add something, when the replies are done.
-    P3,
-}
-
-impl fmt::Display for Intent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Intent::P1 => "P1",
-            Intent::P2 => "P2",
-            Intent::P3 => "P3",
-        })
-    }
 }
 
 /// Who is not to speak after all.

@@ -2,6 +2,7 @@
 
 use super::markers::split_intent;
 use crate::entry::{Speaker, SpeakerKind};
+use crate::team::address;
 
 /// Whether a member is a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +51,7 @@ impl Member {
 /// What is compared of a name: small letters, without spaces, `-` and `_`, and without the `!P1` that
 /// may follow it.
 pub fn normalise(name: &str) -> String {
-    let (name, _) = split_intent(name);
-    name.chars()
-        .filter(|letter| !letter.is_whitespace() && !['-', '_'].contains(letter))
-        .flat_map(char::to_lowercase)
-        .collect()
+    address(split_intent(name).0)
 }
 
 /// The first member whose id, name or display name this is.

@@ -1,0 +1,174 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tertulia::team::{EXAMPLE, Member, MemberKind, TeamFile};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::Settings;
+use crate::ui::Ui;
+use crate::{agents, open, teams};
+
+/// Look after team files: several agents and people in one talk
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia team init                  writes .tertulia/teams/demo.json, three demo agents and you\n  \
+    tertulia team check demo            says everything that is wrong with it, and where\n  \
+    tertulia team list\n\n\
+    A team is named by a path, or by its file's name in .tertulia/teams or .agent-chatter/team-config.")]
+pub struct TeamArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the teams that can be named here
+    #[command(after_help = "Examples:\n  tertulia team list --json")]
+    List,
+    /// Check a team file against its schema and its rules
+    #[command(after_help = "Examples:\n  \
+        tertulia team check demo\n  \
+        tertulia team check path/to/review.json")]
+    Check {
+        /// A path, or a name
+        config: String,
+    },
+    /// Write a team to begin with
+    #[command(after_help = "Examples:\n  \
+        tertulia team init\n  \
+        tertulia team init .tertulia/teams/review.json")]
+    Init {
+        /// Where to; .tertulia/teams/demo.json if nothing is said
+        file: Option<PathBuf>,
+    },
+}
+
+pub fn run(args: &TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let settings = open::settings(global, ui)?;
+    match &args.action {
+        Action::List => list(&settings, ui),
+        Action::Check { config } => check(&settings, config, ui),
+        Action::Init { file } => init(&settings.cwd, file.as_deref(), ui),
+    }
+}
+
+fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let mut rows = Vec::new();
+    let mut objects = Vec::new();
+    for file in teams::all(&settings.cwd)? {
+        let shown = file.display().to_string();
+        let stem = file.file_stem().unwrap_or_default();
+        let name = stem.to_string_lossy().into_owned();
+        let (members, state) = match teams::read(&settings.cwd, &shown) {
+            Ok((_, team)) => (member_names(&team), "valid".to_owned()),
+            Err(error) => (Vec::new(), first_line(&error.to_string())),
+        };
+        objects.push(json!({
+            "name": name,
+            "file": shown,
+            "members": members,
+            "valid": state == "valid",
+            "reason": if state == "valid" { Value::Null } else { json!(state) },
+        }));
+        rows.push(vec![name, members.join(", "), state, shown]);
+    }
+    if ui.json {
+        ui.document(&json!({ "teams": objects }));
+    } else if rows.is_empty() {
+        ui.note("there are no teams here; `tertulia team init` makes one to begin with");
+    } else {
+        ui.table(&["NAME", "MEMBERS", "STATE", "FILE"], &rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn member_names(team: &TeamFile) -> Vec<String> {
+    team.members
+        .iter()
+        .map(|member| member.name.clone())
+        .collect()
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let (file, team) = teams::read(&settings.cwd, config)?;
+    let agent = |member: &Member| member.agent_type.clone().unwrap_or_default();
+    for member in &team.members {
+        let agent = agent(member);
+        if member.kind == MemberKind::Ai && !agents::is_known(settings, &agent) {
+            ui.warn(&format!(
+                "{} is to be the agent '{agent}', and there is none of that name; `tertulia agents` shows which there are",
+                member.display_name
+            ));
+        }
+    }
+    if ui.json {
+        ui.document(&json!({
+            "name": team.name,
+            "file": file.display().to_string(),
+            "members": member_names(&team),
+            "valid": true,
+            "reason": Value::Null,
+        }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let rows: Vec<Vec<String>> = team
+        .members
+        .iter()
+        .map(|member| {
+            let kind = match member.kind {
+                MemberKind::Ai => "agent",
+                MemberKind::Human => "person",
+            };
+            let role = member.shown_role().to_owned();
+            vec![member.name.clone(), kind.to_owned(), role, agent(member)]
+        })
+        .collect();
+    ui.table(&["MEMBER", "KIND", "ROLE", "AGENT"], &rows);
+    ui.note(&format!("{} is a valid team file", file.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let file = match file {
+        Some(file) => cwd.join(file),
+        None => cwd.join(teams::HOME).join("demo.json"),
+    };
+    let failed = |error: std::io::Error| {
+        CommandError::new(
+            ErrorKind::Failed,
+            format!("{} cannot be written", file.display()),
+        )
+        .because(error)
+    };
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let made = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&file);
+    match made.and_then(|mut made| std::io::Write::write_all(&mut made, EXAMPLE.as_bytes())) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let words = format!("{} is there already and stays as it is", file.display());
+            return Err(CommandError::new(ErrorKind::Conflict, words)
+                .hint("name another file: tertulia team init FILE"));
+        }
+        Err(error) => return Err(failed(error)),
+    }
+    if ui.json {
+        ui.document(&json!({ "file": file.display().to_string() }));
+    } else {
+        ui.line(&file.display().to_string());
+        ui.note("three demo agents and you; `tertulia team check` looks at it after you have changed it");
+    }
+    Ok(ExitCode::SUCCESS)
+}

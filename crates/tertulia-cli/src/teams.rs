@@ -1,0 +1,84 @@
+//! Where team files are, and reading them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tertulia::team::TeamFile;
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+
+/// The folders of team files, below this folder or one above it.
+const FOLDERS: &[&str] = &[".tertulia/teams", ".agent-chatter/team-config"];
+/// The folder that new ones go to.
+pub const HOME: &str = FOLDERS[0];
+
+/// Reads the team that a person named: a path, or a name in one of the folders.
+pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
+    let file = find(cwd, name)?;
+    let text = fs::read_to_string(&file).map_err(|error| {
+        CommandError::new(
+            ErrorKind::Failed,
+            format!("{} cannot be read", file.display()),
+        )
+        .because(error)
+    })?;
+    let team = TeamFile::read(&text, &file.display().to_string())?;
+    Ok((file, team))
+}
+
+fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
+    let named = cwd.join(name);
+    if named.is_file() {
+        return Ok(named);
+    }
+    let is_bare = Path::new(name).components().count() == 1;
+    let wanted = |file: &PathBuf| {
+        file.file_name().is_some_and(|file| file == name)
+            || file.file_stem().is_some_and(|stem| stem == name)
+    };
+    let all = all(cwd)?;
+    if let Some(file) = all.iter().filter(|_| is_bare).find(|file| wanted(file)) {
+        return Ok(file.clone());
+    }
+    let known: Vec<String> = all
+        .iter()
+        .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
+        .collect();
+    let error = CommandError::new(ErrorKind::NotFound, format!("there is no team '{name}'")).hint(
+        format!("a team is a file, or a name in {}", FOLDERS.join(" or ")),
+    );
+    Err(if known.is_empty() {
+        error.hint("`tertulia team init` makes one to begin with")
+    } else {
+        error.hint(format!("there are: {}", known.join(", ")))
+    })
+}
+
+/// All team files that can be named here, by name.
+pub fn all(cwd: &Path) -> CommandResult<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for folder in FOLDERS {
+        let Some(folder) = cwd
+            .ancestors()
+            .map(|above| above.join(folder))
+            .find(|folder| folder.is_dir())
+        else {
+            continue;
+        };
+        let unreadable = |error| {
+            CommandError::new(
+                ErrorKind::Failed,
+                format!("{} cannot be read", folder.display()),
+            )
+            .because(error)
+        };
+        for entry in fs::read_dir(&folder).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if path.extension().is_some_and(|end| end == "json") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
