@@ -49,6 +49,8 @@ pub struct Talk {
     summary: Option<Utterance>,
     /// The talk as the log has it.
     past: Vec<Said>,
+    /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
+    told: Option<(u64, u64)>,
     /// Where this turn begins in it.
     turn_start: usize,
     /// This turn as it was said: the log has it without secrets, its agent gets it whole.
@@ -70,6 +72,7 @@ impl Talk {
             terms,
             summary: None,
             past: Vec::new(),
+            told: None,
             turn_start: 0,
             turn: Vec::new(),
             unsaved: false,

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(250);
 #[derive(Default)]
 struct Heard {
     text: String,
-    usage: bool,
+    usage: Option<Usage>,
     anything: bool,
 }
 
@@ -47,8 +47,12 @@ impl Talk {
             };
             (result, heard) = self.hear_out(question, door, cancel).await;
         }
-        if result.is_ok() && !heard.usage && self.agent.tools() == ToolSide::Ours {
-            self.estimate(&heard, door).await;
+        match heard.usage {
+            Some(usage) => self.told = Some((usage.input + usage.output, self.weight())),
+            None if result.is_ok() && self.agent.tools() == ToolSide::Ours => {
+                self.estimate(&heard, door).await;
+            }
+            None => {}
         }
         if let Some(model) = self.agent.model() {
             self.chat.answered_by(model);
@@ -249,7 +253,7 @@ impl Heard {
                     self.text.push_str(text);
                 }
             }
-            AgentEvent::Usage(_) => self.usage = true,
+            AgentEvent::Usage(usage) => self.usage = Some(*usage),
             AgentEvent::Reasoning(_) | AgentEvent::ToolStarted(_) => self.anything = true,
             _ => {}
         }

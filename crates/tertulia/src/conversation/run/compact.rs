@@ -31,7 +31,7 @@ impl Talk {
             return;
         };
         // An agent with a memory of its own takes care of it.
-        if self.agent.tools() == ToolSide::Its || self.weight() <= threshold {
+        if self.agent.tools() == ToolSide::Its || self.tokens_at_most() <= threshold {
             return;
         }
         let given: Vec<Utterance> = self.given().cloned().collect();
@@ -57,9 +57,19 @@ impl Talk {
         self.summary.iter().chain(past).chain(&self.turn)
     }
 
-    /// What the agent would be given, in bytes: it has no more tokens than that.
-    fn weight(&self) -> u64 {
+    /// What the agent would be given, in bytes.
+    pub(super) fn weight(&self) -> u64 {
         self.given().map(|words| weight(words) as u64).sum()
+    }
+
+    /// How many tokens that is at most, known without counting: what the agent told last, and since then
+    /// no more tokens than bytes. Counting all of it before each answer would cost more than a save.
+    fn tokens_at_most(&self) -> u64 {
+        let weight = self.weight();
+        match self.told {
+            Some((tokens, then)) => weight.min(tokens + weight.saturating_sub(then)),
+            None => weight,
+        }
     }
 
     /// Sums up the older part now, because somebody asks for it or the agent cannot read more: at least
@@ -119,6 +129,7 @@ impl Talk {
             }
         }
         self.summary = Some(summary(&words));
+        self.told = None;
         self.past.drain(..cut);
         self.turn_start -= cut;
         tell(door, Notice::Compacted);
