@@ -12,6 +12,7 @@ mod project;
 mod settings;
 mod show;
 mod signals;
+mod talk;
 mod teams;
 mod ui;
 

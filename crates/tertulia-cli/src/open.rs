@@ -19,6 +19,7 @@ use crate::settings::{Settings, StoreUrl};
 use crate::ui::{Ui, fit};
 
 /// The settings and the sessions: what almost every command begins with.
+#[derive(Clone)]
 pub struct House {
     pub settings: Settings,
     pub sessions: Sessions,

@@ -89,6 +89,10 @@ pub fn entry_line(entry: &Entry) -> String {
             "{} failed ({}): {}",
             failed.agent, failed.kind, failed.message
         ),
+        Body::Seated(seated) => match &seated.file {
+            Some(file) => format!("the team sat down: {file}"),
+            None => "the team sat down in another order".to_owned(),
+        },
         Body::Tasked(tasked) => format!("the team's task: {}", tasked.task),
         Body::Linked(linked) => {
             format!(

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tertulia::session::Summary;
 use tertulia::team::TeamFile;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -26,6 +27,39 @@ pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
     Ok((file, team))
 }
 
+/// The team of a session: as its log has it, else the one of that name that can be found from here or from
+/// where it began.
+pub fn of_session(cwd: &Path, summary: &Summary) -> CommandResult<(PathBuf, TeamFile)> {
+    if let Some(file) = summary.team_file.as_deref().map(Path::new).filter(|file| file.is_file()) {
+        return read(cwd, &file.display().to_string());
+    }
+    let team = summary.team.as_deref().unwrap_or_default();
+    let began = summary.cwd.as_deref().map(Path::new);
+    for folder in began.into_iter().chain([cwd]) {
+        for file in all(folder).unwrap_or_default() {
+            if let Ok((file, read)) = read(cwd, &file.display().to_string())
+                && read.id() == team
+            {
+                return Ok((file, read));
+            }
+        }
+    }
+    let session = summary.id.short();
+    let was = summary.team_file.as_deref().map(|file| format!("; it was {file}"));
+    Err(CommandError::new(
+        ErrorKind::NotFound,
+        format!("the file of the team '{team}' is not found{}", was.unwrap_or_default()),
+    )
+    .hint(format!("name it: tertulia team CONFIG --resume {session}"))
+    .hint(format!("`tertulia show {session}` reads the talk without it")))
+}
+
+/// The names by which teams can be named here.
+pub fn names(cwd: &Path) -> CommandResult<Vec<String>> {
+    let stem = |file: &PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
+    Ok(all(cwd)?.iter().filter_map(stem).collect())
+}
+
 fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
     let named = cwd.join(name);
     if named.is_file() {
@@ -40,10 +74,7 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
     if let Some(file) = all.iter().filter(|_| is_bare).find(|file| wanted(file)) {
         return Ok(file.clone());
     }
-    let known: Vec<String> = all
-        .iter()
-        .filter_map(|file| Some(file.file_stem()?.to_string_lossy().into_owned()))
-        .collect();
+    let known = names(cwd)?;
     let error = CommandError::new(ErrorKind::NotFound, format!("there is no team '{name}'")).hint(
         format!("a team is a file, or a name in {}", FOLDERS.join(" or ")),
     );

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use body::{
     Body, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Relation, Renamed,
-    Repaired, Tagged, Tasked, Touched, Undone,
+    Repaired, Seated, Tagged, Tasked, Touched, Undone,
 };
 pub use message::{Addressee, Intent, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
 

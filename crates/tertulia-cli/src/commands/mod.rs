@@ -61,7 +61,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Doctor(args) => doctor::run(&args, &global, ui),
         Command::Store(args) => store::run(&args, &global, ui),
         Command::Agents(args) => agents::run(&args, &global, ui),
-        Command::Team(args) => team::run(&args, &global, ui),
+        Command::Team(args) => team::run(args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }
@@ -72,7 +72,7 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
     let Some(word) = chat.prompt.first() else {
         return Ok(());
     };
-    if chat.print || chat.names_a_session() || word.contains(char::is_whitespace) {
+    if chat.talk.print || chat.talk.names_a_session() || word.contains(char::is_whitespace) {
         return Ok(());
     }
     let mut error = CommandError::new(ErrorKind::Usage, format!("there is no command '{word}'"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Question, Readiness, ToolSide,
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Part, Question, Readiness, ToolSide,
 };
 use crate::entry::{Role, ToolCall, Usage};
 
@@ -63,7 +63,10 @@ impl Agent for Demo {
             let calls = vec![call];
             return Ok(Outcome::Calls { calls, memo: None });
         }
-        let answer = reply(question)?;
+        let answer = match &question.part {
+            Some(part) => handed_over(reply(question)?, part),
+            None => reply(question)?,
+        };
         for word in answer.split_inclusive([' ', '\n']) {
             floor.check()?;
             floor.say(AgentEvent::Text(word.to_owned())).await?;
@@ -96,7 +99,7 @@ fn input(question: &Question) -> u64 {
 /// `use shell {"command": "ls"}` asks for a tool, so that tools can be tried without a model.
 fn wanted_tool(question: &Question) -> Option<ToolCall> {
     let last = question.messages.last()?;
-    let words = last.content.trim().strip_prefix("use ")?;
+    let words = said(question).strip_prefix("use ")?;
     let (name, arguments) = words.split_once(' ').unwrap_or((words, "{}"));
     let offered = question.tools.iter().any(|tool| tool.name == name);
     if last.role != Role::User || !offered {
@@ -109,13 +112,53 @@ fn wanted_tool(question: &Question) -> Option<ToolCall> {
     })
 }
 
+/// What is to be answered.
+fn said(question: &Question) -> &str {
+    match (&question.part, question.messages.last()) {
+        (Some(part), _) => part.words.trim(),
+        (None, Some(last)) => last.content.trim(),
+        (None, None) => "",
+    }
+}
+
+/// The answer with the marker that gives the floor to whom the demo's instructions name.
+fn handed_over(answer: String, part: &Part) -> String {
+    if part.next.is_empty() {
+        return answer;
+    }
+    format!("{answer}\n\n[NEXT: {}]", part.next.join(", "))
+}
+
+/// What the demo says in a team, by what its instructions call it.
+fn in_role(part: &Part) -> String {
+    let system = part.system.to_lowercase();
+    let topic = first_words(part.words.trim());
+    if system.contains("author") {
+        format!(
+            "For “{topic}” I propose three steps: agree on what done looks like, make the smallest version \
+             that works, then show it to somebody who was not there."
+        )
+    } else if system.contains("review") {
+        format!(
+            "I have read what {} said. Each step needs a name next to it and a way to tell that it is done; \
+             otherwise I agree.",
+            part.from
+        )
+    } else if system.contains("test") {
+        "I would try it with nothing, with one and with far too many, and write down what happened each time."
+            .to_owned()
+    } else {
+        format!("{} said: “{topic}”. I am here and listening.", part.from)
+    }
+}
+
 /// What the demo says: a pure function of the talk.
 fn reply(question: &Question) -> Result<String, AgentError> {
     let last = question.messages.last();
     if let Some(result) = last.filter(|message| message.role == Role::Tool) {
         return Ok(format!("The tool said:\n\n{}", result.content));
     }
-    let said = last.map_or("", |message| message.content.trim());
+    let said = said(question);
     if said.starts_with("Summarise our conversation") {
         return Ok(memories(question));
     }
@@ -136,8 +179,12 @@ fn reply(question: &Question) -> Result<String, AgentError> {
                 .hint("say anything else and it answers"),
         );
     }
-    if lower.contains("remember") || lower.contains("what did i say") {
+    let remembers = lower.contains("remember") || lower.contains("what did i say");
+    if remembers && question.part.is_none() {
         return Ok(memories(question));
+    }
+    if let Some(part) = &question.part {
+        return Ok(in_role(part));
     }
     if ["hello", "hi", "hola", "hey"].contains(&lower.trim_end_matches(['!', '.', '?', ','])) {
         return Ok(format!(
@@ -234,6 +281,24 @@ mod tests {
             .push(Utterance::plain(Role::Tool, "shell", "a.txt"));
         assert_eq!(wanted_tool(&asked), None);
         assert_eq!(reply(&asked).unwrap(), "The tool said:\n\na.txt");
+    }
+
+    #[test]
+    fn in_a_team_it_plays_its_part_and_hands_over() {
+        let mut asked = question(&["everything as one text"]);
+        asked.part = Some(Part {
+            system: "You are Ben, the reviewer.".into(),
+            from: "Ada".into(),
+            words: "echo   fn main() {}".into(),
+            next: vec!["cleo".into()],
+        });
+        let said =
+            |asked: &Question| handed_over(reply(asked).unwrap(), asked.part.as_ref().unwrap());
+        assert_eq!(said(&asked), "  fn main() {}\n\n[NEXT: cleo]");
+        let part = asked.part.as_mut().unwrap();
+        part.words = "one two".into();
+        part.next.clear();
+        assert!(said(&asked).starts_with("I have read what Ada said."));
     }
 
     fn check(said: &[&str], expected: &str) {

@@ -75,6 +75,22 @@ pub struct Question {
     pub ephemeral: bool,
     /// The session in which the agent itself remembers a part of this talk.
     pub native: Option<NativeSession>,
+    /// The part that the agent plays, where several take part.
+    pub part: Option<Part>,
+}
+
+/// The part that an agent plays among others. [`Question::messages`] tells all of it in words; this is for
+/// agents that have a place for a piece of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// What it is told about itself.
+    pub system: String,
+    /// Who spoke last.
+    pub from: String,
+    /// What they said.
+    pub words: String,
+    /// Whom its instructions tell it to hand over to.
+    pub next: Vec<String>,
 }
 
 /// An agent's own session, in its own store.

@@ -83,6 +83,8 @@ struct Answer {
 pub enum Event {
     /// The human said something.
     Said(String),
+    /// Whoever has the seat is to answer what is in the log already.
+    Asked,
     /// What was to be saved is saved, or is held in memory because it cannot be.
     Saved,
     /// What was to be saved was refused: it may not be in the log.
@@ -150,6 +152,13 @@ impl Chat {
         self.native = native;
     }
 
+    /// Gives the seat to another, between two answers.
+    pub fn seat(&mut self, agent: Speaker, model: Option<String>) {
+        self.agent = agent;
+        self.model = model;
+        self.native = None;
+    }
+
     /// Takes in which model answers, where that was not known from the start.
     pub fn answered_by(&mut self, model: &str) {
         self.model = Some(model.to_owned());
@@ -168,6 +177,10 @@ impl Chat {
                 self.rounds = 0;
                 let message = plain(&self.human, Role::User, words);
                 vec![Effect::Save(vec![Body::Message(message)])]
+            }
+            (Phase::Idle, Event::Asked) => {
+                self.rounds = 0;
+                self.ask()
             }
             (Phase::Hearing, Event::Saved) => self.ask(),
             (Phase::Hearing | Phase::Closing(_) | Phase::Calling(_), Event::Refused) => {
@@ -351,7 +364,7 @@ impl Chat {
         })
     }
 
-    fn failure(&self, error: &AgentError, at: Timestamp) -> Body {
+    pub(super) fn failure(&self, error: &AgentError, at: Timestamp) -> Body {
         let retry_at = error
             .retry_after
             .and_then(|wait| SignedDuration::try_from(wait).ok())

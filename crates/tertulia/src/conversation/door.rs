@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use super::team::events::Output;
 use crate::agent::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
-use crate::entry::{Entry, Message};
+use crate::entry::{Entry, Message, Speaker};
 use crate::id::SessionId;
 use crate::session::Damage;
 use crate::store::StoreError;
@@ -30,6 +31,12 @@ pub enum TalkEvent<'a> {
     Durable(&'a Entry),
     /// A message is said and cannot be saved now: it is held in memory.
     Held(&'a Message),
+    /// Somebody of several is asked now: what is heard from here on is theirs.
+    Asked(&'a Speaker),
+    /// Somebody of several could not answer, and the talk goes on.
+    Failed(&'a Speaker, &'a AgentError),
+    /// What followed from what was said among several: the queue, who is next, names that are nobody's.
+    Routed(&'a Output),
     /// Something that the human should know.
     Notice(Notice),
 }
@@ -71,6 +78,19 @@ pub enum Notice {
     Compacted,
     /// The older part could not be summed up; the talk goes on as it was.
     NotCompacted(AgentError),
+    /// Speakers of this session are not in the team any more; what they said keeps their names.
+    Missing(Vec<String>),
+    /// A member answered with another model before.
+    OtherModelOf {
+        /// The member.
+        member: String,
+        /// The model of their last answer.
+        recorded: String,
+        /// The model that answers now.
+        now: String,
+    },
+    /// These had been asked and did not get to answer before the program ended.
+    NotHeard(Vec<String>),
     /// Nothing can be saved; the talk goes on in memory.
     Unsaved(StoreError),
     /// What could not be saved is saved now.

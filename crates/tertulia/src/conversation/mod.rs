@@ -8,6 +8,7 @@
 //! | [`door`] | what a talk shows, and whom it asks |
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
+//! | [`table`] | a team at one table: carries out what its routing machine decides, one answer at a time |
 //! | [`team`] | several people and agents in one talk: markers, names, the queue, who speaks next |
 
 pub mod chat;
@@ -15,4 +16,5 @@ pub mod context;
 pub mod door;
 pub mod record;
 pub mod run;
+pub mod table;
 pub mod team;

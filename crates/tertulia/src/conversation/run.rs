@@ -1,4 +1,4 @@
-//! Carries a chat's effects out: the only room where an agent meets a store, and tools meet a person.
+//! Carries effects out: the only room where an agent meets a store, and tools meet a person.
 
 mod act;
 mod ask;
@@ -13,9 +13,11 @@ use tokio_util::sync::CancellationToken;
 use super::chat::{Chat, Effect, Event, TurnEnd, human};
 use super::context::{Said, utterance};
 use super::record::{Recorded, Recorder};
-use crate::agent::{Agent, Utterance};
+use super::team::{markers, names};
+use crate::agent::{Agent, AgentError, Part, Utterance};
 use crate::approval::Rules;
-use crate::entry::{Body, Entry, Speaker, SpeakerKind};
+use crate::entry::{Body, Entry, Message, Speaker, SpeakerKind, Tasked};
+use crate::id::EntryId;
 use crate::store::Draft;
 use crate::tool::Toolbox;
 
@@ -38,7 +40,45 @@ pub struct Terms {
     pub compact_at: Option<u64>,
 }
 
-/// A talk between a human and an agent.
+/// Who answers, and as whom.
+#[derive(Clone, Debug)]
+pub struct Seat {
+    /// The agent.
+    pub agent: Arc<dyn Agent>,
+    /// As whom it speaks.
+    pub speaker: Speaker,
+}
+
+/// What whoever is asked is given, where that is not the talk as it was said.
+#[derive(Clone, Debug)]
+pub struct Brief {
+    /// The words.
+    pub messages: Vec<Utterance>,
+    /// The part that it plays.
+    pub part: Part,
+}
+
+/// What came of asking somebody.
+#[derive(Debug)]
+pub struct Answered {
+    /// How it ended.
+    pub end: TurnEnd,
+    /// What was said, in this order; tools and their results are not among it.
+    pub said: Vec<Kept>,
+}
+
+/// A message with its id, be it in the log or held until it can be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The id.
+    pub id: EntryId,
+    /// The message, as it was said.
+    pub message: Message,
+    /// What the log has of its words, where they held a secret.
+    pub logged: Option<String>,
+}
+
+/// A talk: words are made durable, agents are asked one at a time, and what they do is carried out.
 #[derive(Debug)]
 pub struct Talk {
     chat: Chat,
@@ -58,6 +98,12 @@ pub struct Talk {
     unsaved: bool,
     /// Whether no other program is in the session that this talk continues.
     alone: bool,
+    /// What whoever is asked now is given instead of the talk.
+    brief: Option<Brief>,
+    /// What was said in this answer.
+    said: Vec<Kept>,
+    /// Who can be addressed.
+    members: Vec<names::Member>,
 }
 
 impl Talk {
@@ -77,6 +123,9 @@ impl Talk {
             turn: Vec::new(),
             unsaved: false,
             alone: true,
+            brief: None,
+            said: Vec::new(),
+            members: Vec::new(),
         }
     }
 
@@ -104,7 +153,66 @@ impl Talk {
     ) -> TurnEnd {
         self.turn_start = self.past.len();
         self.turn.clear();
-        let mut effects = VecDeque::from(self.chat.step(Event::Said(words)));
+        let effects = self.chat.step(Event::Said(words));
+        self.carry_out(effects, door, cancel).await
+    }
+
+    /// One answer of whoever has this seat, to what they are given.
+    pub async fn answer(
+        &mut self,
+        seat: &Seat,
+        brief: Brief,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Answered {
+        self.agent = seat.agent.clone();
+        let model = self.agent.model().map(str::to_owned);
+        self.chat.seat(seat.speaker.clone(), model);
+        self.brief = Some(brief);
+        self.said.clear();
+        self.turn.clear();
+        let effects = self.chat.step(Event::Asked);
+        let end = self.carry_out(effects, door, cancel).await;
+        self.brief = None;
+        let said = std::mem::take(&mut self.said);
+        Answered { end, said }
+    }
+
+    /// Somebody says something that nobody is asked to answer yet. Nothing if it may not be in the log.
+    pub async fn hear(
+        &mut self,
+        before: Vec<Body>,
+        message: Message,
+        door: &mut dyn Door,
+    ) -> Option<Kept> {
+        let mut bodies = before;
+        bodies.push(Body::Message(message));
+        self.write(bodies, door).await?.into_iter().last()
+    }
+
+    /// Makes it part of the log that somebody could not be asked at all.
+    pub async fn fail(&mut self, speaker: &Speaker, error: &AgentError, door: &mut dyn Door) {
+        self.chat.seat(speaker.clone(), None);
+        let now = self.recorder.sessions().stamp().now();
+        let failure = self.chat.failure(error, now);
+        self.write(vec![failure], door).await;
+    }
+
+    /// Takes in who can be addressed.
+    pub fn seat_members(&mut self, members: Vec<names::Member>) {
+        self.members = members;
+        self.past.clear();
+        self.summary = None;
+        self.turn_start = 0;
+    }
+
+    async fn carry_out(
+        &mut self,
+        effects: Vec<Effect>,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match effect {
                 Effect::Save(bodies) => effects.extend(self.save(bodies, door).await),
@@ -124,33 +232,106 @@ impl Talk {
 
     /// Makes entries durable and tells the machine. What follows from that.
     async fn save(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Vec<Effect> {
-        let said: Vec<Utterance> = bodies.iter().filter_map(utterance_of).collect();
-        let held_back = bodies.clone();
-        match self.recorder.record(bodies).await {
-            Err(error) => {
-                door.show(TalkEvent::Notice(Notice::Refused(error)));
-                self.chat.step(Event::Refused)
-            }
-            Ok(recorded) => {
-                self.turn.extend(said.iter().cloned());
-                self.show_recorded(&recorded, door);
-                match recorded.trouble {
-                    Some(error) => {
-                        self.unsaved = true;
-                        for body in &held_back {
-                            if let Body::Message(message) = body {
-                                door.show(TalkEvent::Held(message));
-                            }
-                        }
-                        let held = said.into_iter().map(|words| Said { seq: None, words });
-                        self.past.extend(held);
-                        door.show(TalkEvent::Notice(Notice::Unsaved(error)));
-                    }
-                    None => self.remember(&recorded.entries, said.len()),
-                }
+        match self.write(bodies, door).await {
+            None => self.chat.step(Event::Refused),
+            Some(kept) => {
+                self.said.extend(kept.into_iter().filter(|kept| {
+                    kept.message.speaker.kind == SpeakerKind::Ai && !kept.message.content.is_empty()
+                }));
                 self.chat.step(Event::Saved)
             }
         }
+    }
+
+    /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
+    /// nothing if they may not be in the log.
+    async fn write(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Option<Vec<Kept>> {
+        let bodies = self.addressed(bodies);
+        let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
+        let said: Vec<Utterance> = messages.iter().map(utterance).collect();
+        let recorded = match self.recorder.record(bodies).await {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                door.show(TalkEvent::Notice(Notice::Refused(error)));
+                return None;
+            }
+        };
+        self.turn.extend(said.iter().cloned());
+        self.show_recorded(&recorded, door);
+        let places = self.places_of(&recorded, &messages);
+        match recorded.trouble {
+            Some(error) => {
+                self.unsaved = true;
+                for message in &messages {
+                    door.show(TalkEvent::Held(message));
+                }
+                if self.remembers() {
+                    let held = said.into_iter().map(|words| Said { seq: None, words });
+                    self.past.extend(held);
+                }
+                door.show(TalkEvent::Notice(Notice::Unsaved(error)));
+            }
+            None => self.remember(&recorded.entries, said.len()),
+        }
+        let kept = places.into_iter().zip(messages);
+        Some(
+            kept.map(|((id, logged), message)| Kept {
+                id,
+                message,
+                logged,
+            })
+            .collect(),
+        )
+    }
+
+    /// The ids of messages that were just written, and their words in the log where those differ; new ids
+    /// for those that have none yet.
+    fn places_of(
+        &self,
+        recorded: &Recorded,
+        messages: &[Message],
+    ) -> Vec<(EntryId, Option<String>)> {
+        if recorded.trouble.is_some() {
+            let new = || self.recorder.sessions().stamp().entry_id();
+            return messages.iter().map(|_| (new(), None)).collect();
+        }
+        let entries = recorded.entries.iter();
+        let written: Vec<(EntryId, &Message)> = entries
+            .filter_map(|entry| Some((entry.id, entry.message()?)))
+            .collect();
+        // What was held back before is written together with it, and comes first.
+        let held = written.len().saturating_sub(messages.len());
+        let pairs = written[held..].iter().zip(messages);
+        pairs
+            .map(|((id, logged), said)| {
+                let differs = logged.content != said.content;
+                (*id, differs.then(|| logged.content.clone()))
+            })
+            .collect()
+    }
+
+    /// Puts down whom words address, and the task that they give: both are theirs, and durable with them.
+    fn addressed(&self, bodies: Vec<Body>) -> Vec<Body> {
+        if self.members.is_empty() {
+            return bodies;
+        }
+        let mut all = Vec::with_capacity(bodies.len());
+        for mut body in bodies {
+            let mut task = None;
+            if let Body::Message(message) = &mut body
+                && matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai)
+                && !message.interrupted
+            {
+                let read = markers::parse(&message.content);
+                if message.addressees.is_empty() {
+                    message.addressees = names::resolve(&self.members, &read.next);
+                }
+                task = read.task.map(|task| markers::cut_task(&task).text);
+            }
+            all.push(body);
+            all.extend(task.map(|task| Body::Tasked(Tasked { task })));
+        }
+        all
     }
 
     fn show_recorded(&mut self, recorded: &Recorded, door: &mut dyn Door) {
@@ -182,7 +363,14 @@ impl Talk {
     fn remember(&mut self, entries: &[Entry], new: usize) {
         let said: Vec<Said> = entries.iter().filter_map(said_in).collect();
         let known = said.len().saturating_sub(new);
-        self.past.extend(said.into_iter().skip(known));
+        if self.remembers() {
+            self.past.extend(said.into_iter().skip(known));
+        }
+    }
+
+    /// Among several each is given a brief: a memory of the talk here would only grow with it.
+    fn remembers(&self) -> bool {
+        self.brief.is_none() && self.members.is_empty()
     }
 
     async fn keep_draft(&mut self, content: String) {
@@ -204,9 +392,9 @@ impl Talk {
     }
 }
 
-fn utterance_of(body: &Body) -> Option<Utterance> {
+fn message_of(body: &Body) -> Option<&Message> {
     match body {
-        Body::Message(message) => Some(utterance(message)),
+        Body::Message(message) => Some(message),
         _ => None,
     }
 }

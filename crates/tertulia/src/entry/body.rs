@@ -1,5 +1,7 @@
 //! What may happen to a session. A new feature is a new variant here and an arm in the fold.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +32,8 @@ pub enum Body {
     Undone(Undone),
     /// An agent failed to answer.
     Failed(Failed),
+    /// A team sat down, or in another order than before.
+    Seated(Seated),
     /// The team got a task.
     Tasked(Tasked),
     /// An agent remembers the talk in a session of its own.
@@ -58,6 +62,7 @@ impl Body {
             "restored" => Body::Restored(serde_json::from_str(line)?),
             "undone" => Body::Undone(serde_json::from_str(line)?),
             "failed" => Body::Failed(serde_json::from_str(line)?),
+            "seated" => Body::Seated(serde_json::from_str(line)?),
             "tasked" => Body::Tasked(serde_json::from_str(line)?),
             "linked" => Body::Linked(serde_json::from_str(line)?),
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
@@ -79,6 +84,7 @@ impl Body {
             Body::Restored(_) => "restored",
             Body::Undone(_) => "undone",
             Body::Failed(_) => "failed",
+            Body::Seated(_) => "seated",
             Body::Tasked(_) => "tasked",
             Body::Linked(_) => "linked",
             Body::Compacted(_) => "compacted",
@@ -119,7 +125,8 @@ impl Body {
             Body::Failed(failed) => visit(&mut failed.message),
             Body::Tasked(tasked) => visit(&mut tasked.task),
             Body::Compacted(compacted) => visit(&mut compacted.summary),
-            Body::Linked(_)
+            Body::Seated(_)
+            | Body::Linked(_)
             | Body::Trashed(_)
             | Body::Restored(_)
             | Body::Undone(_)
@@ -337,6 +344,17 @@ pub struct Failed {
     /// When it may be tried again, where the agent said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+}
+
+/// Who sits where in a team's talk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seated {
+    /// The file that describes the team, so that the talk can go on from anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Earlier speakers whose seats members have now, each by id. What was said keeps its names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heirs: BTreeMap<String, String>,
 }
 
 /// What a team is to do.

@@ -5,14 +5,16 @@ use std::process::ExitCode;
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::run::{Compaction, Talk};
 
-use super::door::Output;
-use super::keyboard::Keyboard;
-use super::target::Target;
-use super::{Session, farewell, open_talk};
+use super::{Session, finish, open_talk};
 use crate::args::OutputFormat;
-use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
 use crate::signals::Signals;
+use crate::talk::door::Output;
+use crate::talk::{Leaving, exit_code};
+use crate::talk::keyboard::Keyboard;
+use crate::talk::lines::{Typed, is_command, next_words, unknown};
+use crate::talk::target::Target;
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -21,16 +23,9 @@ const HELP: &str = "/help     this\n/info     which session this is\n\
     A line that ends in \\ goes on in the next. Ctrl+C stops an answer, and leaves when nobody is answering.";
 const COMMANDS: &[&str] = &["/help", "/info", "/compact", "/exit", "/quit"];
 
-/// What the keyboard gave.
-enum Typed {
-    Words(String),
-    End,
-    Signal,
-}
-
 pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&session, ui);
-    let (hint, kept) = (session.hint.clone(), session.kept);
+    let leaving = session.leaving.clone();
     let mut signals = Signals::listen()?;
     let mut talk = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
@@ -41,11 +36,13 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
     loop {
         let words = match pending.take() {
             Some(words) => words,
-            None => match next_words(&mut keyboard, &mut signals, ui).await {
-                Typed::Words(words) => words,
-                Typed::End => break,
-                Typed::Signal => break,
-            },
+            None => {
+                let prompt = ui.styled(HUMAN, "you> ");
+                match next_words(&prompt, &mut keyboard, &mut signals, ui).await {
+                    Typed::Words(words) => words,
+                    Typed::End | Typed::Signal => break,
+                }
+            }
         };
         match words.trim() {
             "" => continue,
@@ -54,25 +51,17 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             "/info" => info(&talk, ui),
             "/compact" => {
                 if let Err(left) = compact(&mut talk, &mut signals, ui).await {
-                    farewell(&talk, hint.as_deref(), kept, ui).await;
+                    leave(&talk, &leaving, ui).await;
                     return Err(left);
                 }
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
                     break;
                 }
             }
-            unknown if is_command(unknown) => {
-                let name = unknown.split_whitespace().next().unwrap_or(unknown);
-                let meant = nearest(name).map(|near| format!("; did you mean {near}?"));
-                ui.warn(&format!(
-                    "there is no command {name}{} There are {}",
-                    meant.unwrap_or_else(|| ".".to_owned()),
-                    COMMANDS.join(" ")
-                ));
-            }
+            words if is_command(words, COMMANDS) => unknown(words, COMMANDS, ui),
             _ => {
                 if let Err(left) = turn(&mut talk, words, &mut signals, &mut keyboard, ui).await {
-                    farewell(&talk, hint.as_deref(), kept, ui).await;
+                    leave(&talk, &leaving, ui).await;
                     return Err(left);
                 }
                 if signals.caught().is_some() && !signals.forgive_interrupt() {
@@ -81,12 +70,13 @@ pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> Comma
             }
         }
     }
-    let left_unsaved = farewell(&talk, hint.as_deref(), kept, ui).await;
-    Ok(match signals.caught() {
-        Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
-        None if left_unsaved => ExitCode::from(ErrorKind::Failed.exit_code()),
-        None => ExitCode::SUCCESS,
-    })
+    let left_unsaved = leave(&talk, &leaving, ui).await;
+    Ok(exit_code(signals.caught(), left_unsaved))
+}
+
+async fn leave(talk: &Talk, leaving: &Leaving, ui: &mut Ui) -> bool {
+    talk.leave().await;
+    leaving.farewell(talk, ui).await
 }
 
 fn greet(session: &Session, ui: &mut Ui) {
@@ -102,7 +92,7 @@ fn greet(session: &Session, ui: &mut Ui) {
             ));
         }
         // Whoever wanted to go on should not have to know the flag by heart.
-        Target::New(_) if !session.args.ephemeral => {
+        Target::New(_) if !session.args.talk.ephemeral => {
             let newest = session.house.wait(
                 session
                     .house
@@ -137,77 +127,6 @@ fn info(talk: &Talk, ui: &mut Ui) {
     }
 }
 
-/// Whether it looks like a command: a slash and a word, alone or like one that there is. A sentence may
-/// begin with a path.
-fn is_command(words: &str) -> bool {
-    let first = words.split_whitespace().next().unwrap_or_default();
-    let is_word = first
-        .strip_prefix('/')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
-    is_word && (first == words || nearest(first).is_some())
-}
-
-/// The command that is spelt almost like this.
-fn nearest(word: &str) -> Option<&'static str> {
-    let near = COMMANDS
-        .iter()
-        .map(|command| (strsim::damerau_levenshtein(word, command), *command));
-    near.min()
-        .filter(|(far, _)| *far <= 2)
-        .map(|(_, near)| near)
-}
-
-/// A line as text, without its end.
-fn text_of(line: Vec<u8>) -> Result<String, usize> {
-    let mut text = String::from_utf8(line).map_err(|error| error.utf8_error().valid_up_to())?;
-    text.truncate(text.trim_end_matches(['\n', '\r']).len());
-    Ok(text)
-}
-
-async fn next_words(keyboard: &mut Keyboard, signals: &mut Signals, ui: &mut Ui) -> Typed {
-    let mut words = String::new();
-    loop {
-        let prompt = if words.is_empty() {
-            ui.styled(HUMAN, "you> ")
-        } else {
-            "...> ".to_owned()
-        };
-        ui.data(&prompt);
-        let line = tokio::select! {
-            line = keyboard.line() => line,
-            () = signals.next() => {
-                ui.data("\n");
-                return Typed::Signal;
-            }
-        };
-        match line {
-            None => {
-                ui.data("\n");
-                return if words.is_empty() {
-                    Typed::End
-                } else {
-                    Typed::Words(words)
-                };
-            }
-            Some(line) => match text_of(line) {
-                Err(at) => ui.warn(&format!(
-                    "that line is not UTF-8 (at byte {at}) and was not taken"
-                )),
-                Ok(line) => match line.strip_suffix('\\') {
-                    Some(line) => {
-                        words.push_str(line);
-                        words.push('\n');
-                    }
-                    None => {
-                        words.push_str(&line);
-                        return Typed::Words(words);
-                    }
-                },
-            },
-        }
-    }
-}
-
 async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> CommandResult<()> {
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
@@ -236,7 +155,7 @@ async fn turn(
     let end = signals
         .during(talk.turn(words, &mut output, &cancel))
         .await?;
-    let refused = output.finish(talk.recorder().id(), &end);
+    let refused = finish(&mut output, &talk, &end);
     if let Some(refused) = refused {
         refused.report(ui);
     }

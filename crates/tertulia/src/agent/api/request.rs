@@ -24,7 +24,11 @@ pub(super) fn build(provider: Provider, system: Option<&str>, question: &Questio
     let mut draft = Draft {
         provider,
         messages: Vec::new(),
-        systems: system.map(str::to_owned).into_iter().collect(),
+        systems: system
+            .into_iter()
+            .chain(question.part.as_ref().map(|part| part.system.as_str()))
+            .map(str::to_owned)
+            .collect(),
         open: HashMap::new(),
         used: HashSet::new(),
     };

@@ -85,7 +85,11 @@ fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -
     ]);
     args.extend(option("--model", program.model.as_deref()));
     args.extend(option("--resume", session));
-    args.extend(option("--append-system-prompt", program.system.as_deref()));
+    let part = question.part.as_ref().map(|part| part.system.as_str());
+    let system = [program.system.as_deref(), part];
+    let system: Vec<&str> = system.into_iter().flatten().collect();
+    let system = (!system.is_empty()).then(|| system.join("\n\n"));
+    args.extend(option("--append-system-prompt", system.as_deref()));
     if question.ephemeral {
         args.push("--no-session-persistence".into());
     }

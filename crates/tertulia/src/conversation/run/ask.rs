@@ -104,7 +104,7 @@ impl Talk {
                 biased;
                 event = listener.events.recv() => match event {
                     // What keeps nothing can be gone on with nowhere.
-                    Some(AgentEvent::Session(_)) if self.terms.ephemeral => continue,
+                    Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
                         door.show(TalkEvent::Heard(&event));
                         heard.note(&event);
@@ -145,6 +145,9 @@ impl Talk {
 
     /// Says that another model answers than before, where that is known only now.
     fn compare_model(&self, now: &str, door: &mut dyn Door) {
+        if self.brief.is_some() {
+            return;
+        }
         let summary = self.recorder.summary();
         if let Some(recorded) = summary.and_then(|summary| summary.model.clone())
             && recorded != now
@@ -155,8 +158,17 @@ impl Talk {
     }
 
     fn question(&self) -> Question {
-        let past = &self.past[..self.turn_start.min(self.past.len())];
-        let messages = context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES);
+        let messages = match &self.brief {
+            Some(brief) => {
+                let given: Vec<Utterance> =
+                    brief.messages.iter().chain(&self.turn).cloned().collect();
+                context(None, &[], &given, CONTEXT_BYTES)
+            }
+            None => {
+                let past = &self.past[..self.turn_start.min(self.past.len())];
+                context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES)
+            }
+        };
         let tools = match (&self.terms.tools, self.agent.tools()) {
             (Some(tools), ToolSide::Ours) if self.terms.rules.mode() != Approval::None => {
                 tools.specs()
@@ -169,13 +181,23 @@ impl Talk {
             .map_or(0, |summary| summary.messages);
         Question {
             total: total.max(messages.len() as u64),
-            native: self.native(&messages),
+            native: match self.brief {
+                Some(_) => None,
+                None => self.native(&messages),
+            },
             messages,
             marker: self.marker(),
             tools,
             approval: self.terms.rules.mode(),
-            ephemeral: self.terms.ephemeral,
+            ephemeral: self.keeps_nothing(),
+            part: self.brief.as_ref().map(|brief| brief.part.clone()),
         }
+    }
+
+    /// Whether the agent is to keep nothing: what keeps nothing can be gone on with nowhere, and who is
+    /// given all it needs each time has no use for a session of its own.
+    fn keeps_nothing(&self) -> bool {
+        self.terms.ephemeral || self.brief.is_some()
     }
 
     /// A name that nothing else has, and that tells what was left running by which session.

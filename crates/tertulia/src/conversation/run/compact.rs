@@ -31,7 +31,10 @@ impl Talk {
             return;
         };
         // An agent with a memory of its own takes care of it.
-        if self.agent.tools() == ToolSide::Its || self.tokens_at_most() <= threshold {
+        if self.brief.is_some()
+            || self.agent.tools() == ToolSide::Its
+            || self.tokens_at_most() <= threshold
+        {
             return;
         }
         let given: Vec<Utterance> = self.given().cloned().collect();
@@ -75,6 +78,9 @@ impl Talk {
     /// Sums up the older part now, because somebody asks for it or the agent cannot read more: at least
     /// the older half, however short it is.
     pub async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Compaction {
+        if self.brief.is_some() {
+            return Compaction::Nothing;
+        }
         let past = self.past_of_turn().to_vec();
         let counted = tokio::task::spawn_blocking(move || {
             past.iter().map(|said| tokens_of(&said.words)).sum::<u64>()

@@ -17,12 +17,26 @@ use crate::store::StoreResult;
 impl Talk {
     /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
     pub async fn resume(
-        mut recorder: Recorder,
+        recorder: Recorder,
         left: Option<SessionId>,
         agent: Arc<dyn Agent>,
         terms: Terms,
         door: &mut dyn Door,
     ) -> StoreResult<Talk> {
+        let (mut talk, _) = Talk::reopen(recorder, left, agent, terms, door).await?;
+        talk.read_back(door).await?;
+        Ok(talk)
+    }
+
+    /// Takes up the pen again and ends what a killed program left running. Whether somebody had been cut
+    /// off in the middle of an answer.
+    pub(in crate::conversation) async fn reopen(
+        mut recorder: Recorder,
+        left: Option<SessionId>,
+        agent: Arc<dyn Agent>,
+        terms: Terms,
+        door: &mut dyn Door,
+    ) -> StoreResult<(Talk, bool)> {
         let mut recovered = false;
         if let Some(from) = left {
             let to = recorder.id();
@@ -39,8 +53,27 @@ impl Talk {
         let mut talk = Talk::begin(recorder, agent, terms);
         talk.alone = left.is_none();
         talk.end_orphans(recovered, door).await;
-        talk.read_back(door).await?;
-        Ok(talk)
+        Ok((talk, recovered))
+    }
+
+    /// The end of the log, back to where `enough` says that it is; calls that never came back are closed.
+    pub(in crate::conversation) async fn look_back(
+        &mut self,
+        enough: impl FnMut(&Log) -> bool,
+        door: &mut dyn Door,
+    ) -> StoreResult<Log> {
+        let Some(summary) = self.recorder.summary().cloned() else {
+            return Ok(Log::default());
+        };
+        let sessions = self.recorder.sessions();
+        let mut log = sessions.load_back(&summary, enough).await?;
+        self.take_in(&log);
+        let damage = std::mem::take(&mut log.damage);
+        if !damage.is_empty() {
+            tell(door, Notice::Damaged(damage));
+        }
+        self.close_calls(door).await?;
+        Ok(log)
     }
 
     /// Ends what a killed program has left running for this session. Nobody else has it open.
@@ -64,19 +97,10 @@ impl Talk {
         let name = self.agent.name();
         let native = summary.natives.iter().find(|native| native.agent == name);
         self.chat.link(native.map(|native| native.id.clone()));
-        let log = self
-            .recorder
-            .sessions()
-            .load_back(&summary, |log| is_enough(&summary, log))
-            .await?;
-        self.take_in(&log);
-        if !log.damage.is_empty() {
-            tell(door, Notice::Damaged(log.damage));
-        }
         if summary.status == Status::Active && self.alone {
             tell(door, Notice::Unanswered);
         }
-        self.close_calls(door).await?;
+        self.look_back(|log| is_enough(&summary, log), door).await?;
         if let (Some(recorded), Some(now)) = (&summary.model, self.agent.model())
             && recorded != now
         {

@@ -4,10 +4,12 @@
 
 #[cfg(test)]
 mod tests;
+mod unmarked;
 
 use std::ops::Range;
 
 pub use crate::entry::Intent;
+pub use unmarked::Unmarked;
 
 use super::code::{Code, code};
 

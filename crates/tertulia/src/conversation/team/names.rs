@@ -1,7 +1,7 @@
 //! The members of a team, and which of them a name means.
 
-use super::markers::split_intent;
-use crate::entry::{Speaker, SpeakerKind};
+use super::markers::{self, split_intent};
+use crate::entry::{Addressee, Speaker, SpeakerKind};
 use crate::team::address;
 
 /// Whether a member is a person.
@@ -26,6 +26,8 @@ pub struct Member {
     pub nature: Nature,
     /// The place in the team: lower comes first.
     pub order: usize,
+    /// Whom they address who name nobody while nobody waits.
+    pub usual: Vec<markers::Addressee>,
 }
 
 impl Member {
@@ -67,6 +69,18 @@ pub fn find<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
     })
 }
 
+/// Whom names mean, as the log has it.
+pub fn resolve(members: &[Member], named: &[markers::Addressee]) -> Vec<Addressee> {
+    named
+        .iter()
+        .map(|addressee| Addressee {
+            identifier: addressee.name.clone(),
+            member: find(members, &addressee.name).map(|member| member.id.clone()),
+            intent: addressee.intent,
+        })
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +93,7 @@ mod tests {
             display_name: display_name.into(),
             nature: Nature::Ai,
             order: 0,
+            usual: Vec::new(),
         }
     }
 

@@ -15,9 +15,10 @@ use super::events::{
     Ending, Event, Missed, Next, Output, QueueUpdate, SenderError, TeamError, Turn, Unresolved,
     Voice, Why,
 };
-use super::markers::{self, Drop};
+use super::markers::{self, Drop, Markers};
 use super::names::{self, Member};
 use super::queue::{Change, Item, Queue, Request};
+use crate::entry::Addressee;
 use crate::id::EntryId;
 
 /// The machine.
@@ -104,6 +105,22 @@ impl Router {
         }
     }
 
+    /// Whom a person's words address, as the log has it.
+    pub fn addressees(&self, by: &str, text: &str) -> Vec<Addressee> {
+        names::resolve(&self.members, &self.markers(by, text).next)
+    }
+
+    /// The markers of a person's words; who names nobody while nobody waits means whom they usually do.
+    fn markers(&self, by: &str, text: &str) -> Markers {
+        let mut markers = markers::parse(text);
+        let idle = self.queue.items().is_empty() && self.asked().is_none();
+        let speaker = self.members.iter().find(|member| member.id == by);
+        if let Some(speaker) = speaker.filter(|_| idle && markers.next.is_empty()) {
+            markers.next.clone_from(&speaker.usual);
+        }
+        markers
+    }
+
     /// What follows from an event. [`Output::Next`] comes last, and only if the floor changes hands.
     pub fn step(&mut self, event: Event) -> Vec<Output> {
         match event {
@@ -149,7 +166,8 @@ impl Router {
         }
         self.rounds = 0;
         self.queue.said(id);
-        let (mut outputs, reached) = self.route(id, text);
+        let markers = self.markers(by, text);
+        let (mut outputs, reached) = self.route(id, markers);
         if self.asked().is_some() {
             // Somebody spoke while an agent answers: it goes on, and they who were addressed wait.
             return outputs;
@@ -165,7 +183,7 @@ impl Router {
         if !self.is_on(turn) {
             return vec![Output::NotRouted(id)];
         }
-        let (outputs, reached) = self.route(id, text);
+        let (outputs, reached) = self.route(id, markers::parse(text));
         if let Floor::Ai(asked) = &mut self.floor {
             // An answer may be several messages: the one that addressed somebody is replied to.
             if reached != Reached::NoneAddressed || !asked.has_spoken {
@@ -222,8 +240,7 @@ impl Router {
     }
 
     /// Does what the markers of a message say, but leaves the floor where it is.
-    fn route(&mut self, id: EntryId, text: &str) -> (Vec<Output>, Reached) {
-        let markers = markers::parse(text);
+    fn route(&mut self, id: EntryId, markers: Markers) -> (Vec<Output>, Reached) {
         let mut outputs = Vec::new();
         outputs.extend(
             markers

@@ -15,6 +15,7 @@ fn member(id: &str, nature: Nature, order: usize) -> Member {
         display_name: format!("The {id}"),
         nature,
         order,
+        usual: Vec::new(),
     }
 }
 

@@ -1,62 +1,18 @@
+//! Looking after team files: which there are, whether one is valid, one to begin with.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tertulia::team::{EXAMPLE, Member, MemberKind, TeamFile};
 
-use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::Settings;
 use crate::ui::Ui;
-use crate::{agents, open, teams};
+use crate::{agents, teams};
 
-/// Look after team files: several agents and people in one talk
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    tertulia team init                  writes .tertulia/teams/demo.json, three demo agents and you\n  \
-    tertulia team check demo            says everything that is wrong with it, and where\n  \
-    tertulia team list\n\n\
-    A team is named by a path, or by its file's name in .tertulia/teams or .agent-chatter/team-config.")]
-pub struct TeamArgs {
-    #[command(subcommand)]
-    action: Action,
-}
-
-#[derive(Debug, Subcommand)]
-enum Action {
-    /// List the teams that can be named here
-    #[command(after_help = "Examples:\n  tertulia team list --json")]
-    List,
-    /// Check a team file against its schema and its rules
-    #[command(after_help = "Examples:\n  \
-        tertulia team check demo\n  \
-        tertulia team check path/to/review.json")]
-    Check {
-        /// A path, or a name
-        config: String,
-    },
-    /// Write a team to begin with
-    #[command(after_help = "Examples:\n  \
-        tertulia team init\n  \
-        tertulia team init .tertulia/teams/review.json")]
-    Init {
-        /// Where to; .tertulia/teams/demo.json if nothing is said
-        file: Option<PathBuf>,
-    },
-}
-
-pub fn run(args: &TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let settings = open::settings(global, ui)?;
-    match &args.action {
-        Action::List => list(&settings, ui),
-        Action::Check { config } => check(&settings, config, ui),
-        Action::Init { file } => init(&settings.cwd, file.as_deref(), ui),
-    }
-}
-
-fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
     let mut rows = Vec::new();
     let mut objects = Vec::new();
     for file in teams::all(&settings.cwd)? {
@@ -97,7 +53,7 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<ExitCode> {
     let (file, team) = teams::read(&settings.cwd, config)?;
     let agent = |member: &Member| member.agent_type.clone().unwrap_or_default();
     for member in &team.members {
@@ -136,7 +92,7 @@ fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitCode> {
     let file = match file {
         Some(file) => cwd.join(file),
         None => cwd.join(teams::HOME).join("demo.json"),

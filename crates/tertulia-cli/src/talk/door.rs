@@ -2,19 +2,21 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tertulia::agent::AgentEvent;
+use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::door::{Door, Notice, TalkEvent};
-use tertulia::entry::{Entry, Usage};
+use tertulia::conversation::team::events::Output as Routed;
+use tertulia::conversation::team::markers::Unmarked;
+use tertulia::entry::{Entry, Speaker, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
+use super::routed;
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
-use crate::ui::{DIM, Ui, harmless};
+use crate::ui::{AGENT, DIM, Ui, harmless};
 
 /// The door.
 pub struct Output<'a> {
@@ -28,6 +30,17 @@ pub struct Output<'a> {
     usage: Usage,
     refused: Option<CommandError>,
     line: LineState,
+    /// Who of several speaks, and what of their words was shown.
+    speaker: Option<(Speaker, Unmarked)>,
+}
+
+/// How a run ended.
+pub struct End<'a> {
+    pub session: SessionId,
+    pub status: &'a str,
+    pub failure: Option<&'a AgentError>,
+    /// The name of whoever has the floor.
+    pub waiting_for: &'a str,
 }
 
 /// What stands on the line that is being written.
@@ -53,6 +66,7 @@ impl<'a> Output<'a> {
             usage: Usage::default(),
             refused: None,
             line: LineState::Empty,
+            speaker: None,
         }
     }
 
@@ -61,31 +75,32 @@ impl<'a> Output<'a> {
         self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 
-    /// Says how the turn ended. What was refused is for the caller to report.
-    pub fn finish(&mut self, id: SessionId, end: &TurnEnd) -> Option<CommandError> {
+    /// Says how the run ended. What was refused is for the caller to report.
+    pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
+        self.hear_out();
         self.break_line();
-        let status = match end {
-            TurnEnd::Answered => "completed",
-            TurnEnd::Cancelled => "cancelled",
-            TurnEnd::Failed(_) => "failed",
-            TurnEnd::Refused => "refused",
-        };
         let usage = json!({ "input": self.usage.input, "output": self.usage.output });
-        if let TurnEnd::Failed(error) = end {
+        if let Some(error) = end.failure {
             self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
         }
         if let Some(refused) = &self.refused {
             self.event(&json!({ "type": "error", "kind": "refused", "message": refused.to_string(), "hint": null }));
         }
-        self.event(&json!({ "type": "turn.completed", "session_id": id, "status": status, "usage": usage }));
+        self.event(&json!({
+            "type": "turn.completed",
+            "session_id": end.session,
+            "status": end.status,
+            "waiting_for": end.waiting_for,
+            "usage": usage,
+        }));
         if self.format == OutputFormat::Json {
             let mut messages = std::mem::take(&mut self.messages);
             messages.append(&mut self.held);
             let document = json!({
-                "session_id": id,
-                "status": status,
+                "session_id": end.session,
+                "status": end.status,
                 "messages": messages,
-                "waiting_for": tertulia::conversation::chat::human().name,
+                "waiting_for": end.waiting_for,
                 "usage": usage,
             });
             self.ui.document(&document);
@@ -108,11 +123,20 @@ impl<'a> Output<'a> {
     }
 
     fn heard(&mut self, event: &AgentEvent) {
-        if let Some(object) = show::event_object(event) {
+        if let Some(mut object) = show::event_object(event) {
+            if let Some((speaker, _)) = &self.speaker {
+                object["speaker"] = json!(speaker.id);
+            }
             self.event(&object);
         }
         match (event, self.format) {
-            (AgentEvent::Text(text), OutputFormat::Text) => self.write(text),
+            (AgentEvent::Text(text), OutputFormat::Text) => {
+                let shown = match &mut self.speaker {
+                    Some((_, words)) => words.push(text),
+                    None => text.clone(),
+                };
+                self.write(&shown);
+            }
             // Only whoever watches wants to see it think.
             (AgentEvent::Reasoning(text), OutputFormat::Text) if self.ui.has_screen() => {
                 self.think(text);
@@ -120,6 +144,7 @@ impl<'a> Output<'a> {
             (AgentEvent::Text(_) | AgentEvent::Reasoning(_), _) => {}
             (event, format) => {
                 if let Some(words) = show::event_words(event) {
+                    self.hear_out();
                     self.break_line();
                     match event {
                         AgentEvent::Unknown(_) | AgentEvent::Session(_) | AgentEvent::Model(_) => {
@@ -135,17 +160,92 @@ impl<'a> Output<'a> {
         }
     }
 
+    /// Somebody of several begins to speak.
+    fn asked(&mut self, speaker: &Speaker) {
+        self.hear_out();
+        self.break_line();
+        self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
+        if self.format == OutputFormat::Text {
+            let name = harmless(&speaker.display_name);
+            let name = self.ui.styled(AGENT, &format!("{name}:"));
+            self.ui.data(&format!("{name}\n"));
+        }
+        self.speaker = Some((speaker.clone(), Unmarked::default()));
+    }
+
+    /// Shows what was held back of somebody's words because it might have been a marker.
+    fn hear_out(&mut self) {
+        if self.format != OutputFormat::Text {
+            return;
+        }
+        if let Some((_, words)) = &mut self.speaker {
+            let rest = std::mem::take(words).finish();
+            self.write(&rest);
+        }
+    }
+
+    /// Somebody of several is done: an empty line sets them apart from the next.
+    fn rested(&mut self) {
+        if self.speaker.is_none() {
+            return;
+        }
+        self.hear_out();
+        self.break_line();
+        self.speaker = None;
+        if self.format == OutputFormat::Text {
+            self.ui.data("\n");
+        }
+    }
+
+    fn failed(&mut self, speaker: &Speaker, error: &AgentError) {
+        self.rested();
+        self.event(&json!({
+            "type": "error",
+            "speaker": speaker.id,
+            "kind": error.kind.name(),
+            "message": error.message,
+            "hint": error.hint,
+        }));
+        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+        let words = format!(
+            "{} could not answer: {}{}",
+            speaker.display_name,
+            error.message,
+            hint.unwrap_or_default()
+        );
+        self.ui.warn(&harmless(&words));
+    }
+
+    fn routed(&mut self, output: &Routed) {
+        // Whoever spoke is done when anything follows from it.
+        self.rested();
+        if let Some(object) = routed::object(output) {
+            self.event(&object);
+        }
+        match routed::words(output) {
+            Some((routed::Tone::Warning, words)) => self.ui.warn(&harmless(&words)),
+            Some((routed::Tone::Note, words)) => self.ui.note(&harmless(&words)),
+            // Only whoever watches wants to see who waits.
+            Some((routed::Tone::Watching, words)) if self.ui.has_screen() => {
+                self.ui.note(&harmless(&words));
+            }
+            Some((routed::Tone::Watching, words)) => self.ui.detail(&harmless(&words)),
+            None => {}
+        }
+    }
+
     fn write(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
         if self.line == LineState::Reasoning {
             self.break_line();
         }
-        if !text.is_empty() {
-            self.line = if text.ends_with('\n') {
-                LineState::Empty
-            } else {
-                LineState::Answer
-            };
-        }
+        self.line = if text.ends_with('\n') {
+            LineState::Empty
+        } else {
+            LineState::Answer
+        };
         self.ui.answer(text);
     }
 
@@ -174,6 +274,7 @@ impl<'a> Output<'a> {
     }
 
     fn notice(&mut self, notice: Notice) {
+        self.hear_out();
         self.break_line();
         if let Notice::SteppedAside { to, .. } = notice {
             self.started(to);
@@ -197,11 +298,15 @@ impl Door for Output<'_> {
                 self.usage = self.usage.plus(message.usage.unwrap_or_default());
                 self.held.push(json::held(message));
             }
+            TalkEvent::Asked(speaker) => self.asked(speaker),
+            TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
+            TalkEvent::Routed(output) => self.routed(output),
             TalkEvent::Notice(notice) => self.notice(notice),
         }
     }
 
     async fn approve(&mut self, request: &ToolRequest) -> Verdict {
+        self.hear_out();
         self.break_line();
         let Some(keyboard) = self.keyboard.as_deref_mut() else {
             return Verdict::No;

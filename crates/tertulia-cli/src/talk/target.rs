@@ -1,10 +1,10 @@
 //! Which session a talk is in: found first, without touching anything, then opened.
 
-use tertulia::entry::{Kind, Relation};
+use tertulia::entry::Relation;
 use tertulia::query::{Filter, Row};
 use tertulia::store::{Fork, Start};
 
-use super::ChatArgs;
+use super::{Sort, TalkArgs};
 use crate::commands::rename;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
@@ -23,9 +23,15 @@ pub enum Target {
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
-pub fn find(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<Found> {
-    let chats = Filter {
-        kind: Some(Kind::Chat),
+pub fn find(
+    args: &TalkArgs,
+    sort: Sort<'_>,
+    house: &House,
+    ui: &mut Ui,
+) -> CommandResult<Found> {
+    let ours = Filter {
+        kind: Some(sort.kind),
+        team: sort.team.map(str::to_owned),
         ..house.here()
     };
     let mut prompt = None;
@@ -34,15 +40,21 @@ pub fn find(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<Found>
             house
                 .sessions
                 .store()
-                .list(&chats, &tertulia::query::Page::first(1)),
+                .list(&ours, &tertulia::query::Page::first(1)),
         )?;
         let row = newest.rows.into_iter().next().ok_or_else(|| {
             CommandError::new(
                 ErrorKind::NotFound,
-                format!(
-                    "there is no earlier talk in this project ({})",
-                    house.settings.project
-                ),
+                match sort.team {
+                    None => format!(
+                        "there is no earlier talk in this project ({})",
+                        house.settings.project
+                    ),
+                    Some(team) => format!(
+                        "there is no earlier talk of the team '{team}' in this project ({}) in {}",
+                        house.settings.project, house.settings.store
+                    ),
+                },
             )
             .hint("leave -c out to begin one, or name one of another project: tertulia list --all")
         })?;
@@ -52,14 +64,20 @@ pub fn find(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<Found>
         .as_ref()
         .map(|value| value.as_deref().unwrap_or("@")))
     {
-        match house.look_up(reference, &chats)? {
+        match house.look_up(reference, &ours)? {
             Some(row) => Some(row),
             None if args.session.is_none() && reference.contains(' ') => {
                 ui.note(&format!("no session is called '{reference}': it is taken as the prompt for the newest one"));
                 prompt = Some(reference.to_owned());
-                Some(house.find_in("@", &chats)?)
+                Some(house.find_in("@", &ours)?)
             }
-            None => return Err(house.not_found(reference)),
+            None => {
+                let error = house.not_found(reference);
+                return Err(match sort.team {
+                    Some(team) => error.hint(format!("looked for by the team '{team}'")),
+                    None => error,
+                });
+            }
         }
     } else {
         None
@@ -69,7 +87,8 @@ pub fn find(args: &ChatArgs, house: &House, ui: &mut Ui) -> CommandResult<Found>
 
 /// Opens what was found, as the flags say, or begins anew.
 pub fn open(
-    args: &ChatArgs,
+    args: &TalkArgs,
+    sort: Sort<'_>,
     row: Option<Row>,
     house: &House,
     ui: &mut Ui,
@@ -80,9 +99,9 @@ pub fn open(
             id: args
                 .session_id
                 .unwrap_or_else(|| house.sessions.stamp().session_id()),
-            kind: Kind::Chat,
+            kind: sort.kind,
             title,
-            team: None,
+            team: sort.team.map(str::to_owned),
             project: Some(house.settings.project.clone()),
             cwd: Some(house.settings.cwd.display().to_string()),
         };

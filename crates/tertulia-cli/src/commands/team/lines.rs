@@ -1,0 +1,268 @@
+//! A team's talk on a terminal, line by line.
+
+use std::io::BufRead;
+use std::process::ExitCode;
+
+use tertulia::conversation::table::Table;
+use tertulia::entry::Kind;
+use tertulia::query::{Filter, Page, Row};
+use tertulia::session::Summary;
+use tertulia::team::{MemberKind, TeamFile};
+
+use super::{Session, finish, seats, sit_down};
+use crate::args::OutputFormat;
+use crate::error::{CommandError, CommandResult};
+use crate::moment::ago;
+use crate::open::House;
+use crate::signals::Signals;
+use crate::talk::door::Output;
+use crate::talk::keyboard::Keyboard;
+use crate::talk::lines::{Typed, is_command, next_words, unknown};
+use crate::talk::target::Target;
+use crate::talk::{Leaving, exit_code};
+use crate::ui::{HUMAN, Ui, fit, harmless};
+
+const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
+    /members  who is here\n/queue    who is still to speak\n/task     what the team works on\n\
+    /as NAME  speak as this person; alone, as whoever is waited for\n\
+    /exit     leave (also /end, /quit, Ctrl+D)\n\
+    [NEXT: name] gives somebody the floor, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n\
+    A line that ends in \\ goes on in the next. Ctrl+C stops whoever speaks and the queue, and leaves when nobody does.";
+const COMMANDS: &[&str] = &[
+    "/help", "/info", "/members", "/queue", "/task", "/as", "/exit", "/end", "/quit",
+];
+
+/// What to do about an earlier talk.
+pub enum Choice {
+    Resume(Box<Row>),
+    New,
+    Leave,
+}
+
+/// Asks whether to go on with this team's newest talk, if there is one.
+pub fn offer_earlier(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
+    let ours = Filter {
+        kind: Some(Kind::Team),
+        team: Some(team.id().to_owned()),
+        ..house.here()
+    };
+    let newest = house.wait(house.sessions.store().list(&ours, &Page::first(1)))?;
+    let Some(row) = newest.rows.into_iter().next() else {
+        return Ok(Choice::New);
+    };
+    let when = ago(row.summary.updated_at, house.sessions.stamp().now());
+    ui.ask(&format!(
+        "{} has talked before: {when}, {}\n  \"{}\"",
+        harmless(team.shown_name()),
+        messages(row.summary.messages),
+        fit(&harmless(row.summary.title_or_untitled()), 70)
+    ));
+    loop {
+        ui.prompt("[R] Resume  [N] New  [Q] leave: ");
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        match line.trim().to_lowercase().as_str() {
+            "r" | "resume" => return Ok(Choice::Resume(Box::new(row))),
+            "n" | "new" => return Ok(Choice::New),
+            "q" | "quit" | "\u{1b}" => return Ok(Choice::Leave),
+            // The end of the input.
+            "" if !matches!(read, Ok(1..)) => return Ok(Choice::Leave),
+            _ => ui.note("write R to go on with it, N to begin anew, Q to leave"),
+        }
+    }
+}
+
+fn messages(count: u64) -> String {
+    match count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    }
+}
+
+pub(super) async fn talk(
+    session: Session,
+    first: Option<String>,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    greet(&session, ui);
+    let leaving = session.leaving.clone();
+    let mut seat = session.seat.clone();
+    let mut signals = Signals::listen()?;
+    let mut table = {
+        let mut output = Output::new(OutputFormat::Text, ui, None);
+        sit_down(session, &mut output).await?
+    };
+    let mut keyboard = Keyboard::default();
+    let mut pending = first;
+    loop {
+        let words = match pending.take() {
+            Some(words) => words,
+            None => {
+                let prompt = prompt(&table, seat.as_deref(), ui);
+                match next_words(&prompt, &mut keyboard, &mut signals, ui).await {
+                    Typed::Words(words) => words,
+                    Typed::End | Typed::Signal => break,
+                }
+            }
+        };
+        match words.trim() {
+            "" => continue,
+            "/exit" | "/quit" | "/end" => break,
+            "/help" => ui.note(HELP),
+            "/info" => info(&table, ui),
+            "/members" => members(&table, ui),
+            "/queue" => queue(&table, ui),
+            "/task" => ui.note(table.task().unwrap_or("the team has no task: [TEAM_TASK: text] gives it one")),
+            "/as" => seat = None,
+            words if words.starts_with("/as ") => seat = take_seat(&table, words, seat, ui),
+            words if is_command(words, COMMANDS) => unknown(words, COMMANDS, ui),
+            _ => {
+                let turn = turn(&mut table, seat.as_deref(), words, &mut signals, &mut keyboard, ui);
+                if let Err(left) = turn.await {
+                    leave(&table, &leaving, ui).await;
+                    return Err(left);
+                }
+                if signals.caught().is_some() && !signals.forgive_interrupt() {
+                    break;
+                }
+            }
+        }
+    }
+    let left_unsaved = leave(&table, &leaving, ui).await;
+    Ok(exit_code(signals.caught(), left_unsaved))
+}
+
+async fn leave(table: &Table, leaving: &Leaving, ui: &mut Ui) -> bool {
+    table.leave().await;
+    leaving.farewell(table.talk(), ui).await
+}
+
+fn greet(session: &Session, ui: &mut Ui) {
+    let team = &session.team;
+    let members: Vec<String> = team
+        .members
+        .iter()
+        .map(|member| match (&member.kind, &member.agent_type) {
+            (MemberKind::Ai, Some(agent)) => format!("{} ({agent})", member.display_name),
+            _ => member.display_name.clone(),
+        })
+        .collect();
+    ui.note(&harmless(&format!(
+        "{}: {}. /help for help.",
+        team.shown_name(),
+        members.join(", ")
+    )));
+    match &session.target {
+        Target::Resume(row) => ui.note(&harmless(&format!(
+            "Restored \"{}\": {}",
+            fit(row.summary.title_or_untitled(), 60),
+            statistics(&row.summary)
+        ))),
+        Target::New(_) if session.args.ephemeral => ui.note("Nothing of this talk is kept."),
+        Target::New(_) => {}
+    }
+}
+
+/// How much was said, by whom, over what time.
+fn statistics(summary: &Summary) -> String {
+    let speakers: Vec<String> = summary
+        .speakers
+        .iter()
+        .map(|spoke| format!("{} {}", spoke.display_name, spoke.messages))
+        .collect();
+    format!(
+        "{} over {} ({})",
+        messages(summary.messages),
+        crate::moment::length(summary.duration()),
+        speakers.join(", ")
+    )
+}
+
+/// Who is to speak: the seat that was taken, or who is waited for.
+fn prompt(table: &Table, seat: Option<&str>, ui: &Ui) -> String {
+    let members = table.router().members();
+    let sender = table.router().sender(seat, "").ok();
+    let name = match sender {
+        Some(member) => member.display_name.clone(),
+        None => {
+            let humans = members.iter().filter(|member| member.is_human());
+            let names: Vec<&str> = humans.map(|human| human.display_name.as_str()).collect();
+            names.join("/")
+        }
+    };
+    ui.styled(HUMAN, &format!("{}> ", harmless(&name)))
+}
+
+fn take_seat(table: &Table, words: &str, before: Option<String>, ui: &mut Ui) -> Option<String> {
+    let name = words.trim_start_matches("/as").trim();
+    match table.router().sender(Some(name), "") {
+        Ok(member) => Some(member.id.clone()),
+        Err(error) => {
+            ui.warn(&error.to_string());
+            before
+        }
+    }
+}
+
+fn info(table: &Table, ui: &mut Ui) {
+    let recorder = table.talk().recorder();
+    let id = recorder.id();
+    match recorder.summary() {
+        Some(summary) => ui.note(&harmless(&format!(
+            "{id}  \"{}\"  {}",
+            fit(summary.title_or_untitled(), 60),
+            statistics(summary)
+        ))),
+        None => ui.note(&format!("{id}  nothing said yet")),
+    }
+}
+
+fn members(table: &Table, ui: &mut Ui) {
+    for member in table.router().members() {
+        let kind = if member.is_human() { "person" } else { "agent" };
+        ui.note(&harmless(&format!(
+            "{}  [NEXT: {}]  {kind}",
+            member.display_name, member.name
+        )));
+    }
+}
+
+fn queue(table: &Table, ui: &mut Ui) {
+    let items = table.router().queue().items();
+    let names: Vec<&str> = items.iter().map(|item| item.request.target.as_str()).collect();
+    ui.note(&match names.as_slice() {
+        [] => "nobody waits to speak".to_owned(),
+        names => names.join(" → "),
+    });
+}
+
+async fn turn(
+    table: &mut Table,
+    seat: Option<&str>,
+    words: String,
+    signals: &mut Signals,
+    keyboard: &mut Keyboard,
+    ui: &mut Ui,
+) -> CommandResult<()> {
+    if let Err(error) = tertulia::store::check_message(&words) {
+        CommandError::from(error).report(ui);
+        return Ok(());
+    }
+    let cancel = signals.cancel.clone();
+    let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
+    let turn = table.turn(seat, words, &mut output, &cancel);
+    let round = match signals.during(turn).await? {
+        Ok(round) => round,
+        Err(error) => {
+            seats::who(error).report(ui);
+            return Ok(());
+        }
+    };
+    if let Some(refused) = finish(&mut output, table, &round) {
+        refused.report(ui);
+    }
+    if round.went_to_nobody() {
+        ui.note("nobody was addressed: [NEXT: name] gives somebody the floor; /members shows who is here");
+    }
+    Ok(())
+}

@@ -1,0 +1,401 @@
+//! `team`: several agents and people in one talk, and the files that describe them.
+
+mod files;
+mod lines;
+mod seats;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use tertulia::conversation::run::Terms;
+use tertulia::conversation::table::{self, Heirs, Round, Seating, Table};
+use tertulia::conversation::team::events::{Next, Why};
+use tertulia::entry::Kind;
+use tertulia::query::Row;
+use tertulia::team::TeamFile;
+
+use crate::args::{GlobalArgs, OutputFormat};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::House;
+use crate::signals::Signals;
+use crate::talk::door::{End, Output};
+use crate::talk::keyboard::Keyboard;
+use crate::talk::target::{self, Found, Target};
+use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
+use crate::ui::Ui;
+use crate::{input, open, teams};
+
+/// Talk in a team of agents and people
+///
+/// Whoever is named in [NEXT: name] speaks next; who names nobody gives the floor back to the first
+/// person. With -p, or when the input or the output is not a terminal, it runs until a person is next.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    tertulia team init                        writes .tertulia/teams/demo.json, three demo agents and you\n  \
+    tertulia team demo \"plan a bird table\"    they talk about it until it is your turn\n  \
+    tertulia team demo \"[NEXT: ben] and you?\" gives the floor to Ben\n  \
+    tertulia team demo -c                     goes on with this team's newest talk\n  \
+    tertulia team demo --resume 5f3a9c1e --map ada=ann\n  \
+    tertulia team check demo                  says everything that is wrong with its file, and where\n\n\
+    A team is named by a path, or by its file's name in .tertulia/teams or .agent-chatter/team-config.\n\
+    In what is said: [NEXT: a, b!P1] who speaks next (P1 at once, P3 when nothing else is left),\n\
+    [FROM: name] who of several people speaks, [TEAM_TASK: text] what all work on,\n\
+    [DROP: name] or [DROP: ALL] who need not speak after all. In code nothing of that counts."
+)]
+pub struct TeamArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The team: a path, or a name
+    #[arg(value_name = "CONFIG")]
+    config: Option<String>,
+    /// What to say first
+    #[arg(value_name = "PROMPT")]
+    prompt: Vec<String>,
+    #[command(flatten)]
+    talk: TalkArgs,
+    #[command(flatten)]
+    seating: SeatingArgs,
+}
+
+/// Who sits where.
+#[derive(Clone, Debug, Default, Args)]
+struct SeatingArgs {
+    /// Which person speaks, if there are several
+    #[arg(long = "as", value_name = "NAME")]
+    seat: Option<String>,
+    /// Gives the seat of somebody who is not in the team any more to a member; again for each
+    #[arg(long, value_name = "OLD=NEW")]
+    map: Vec<String>,
+    /// Stop with exit code 5 if somebody who spoke is not in the team any more
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the teams that can be named here
+    #[command(after_help = "Examples:\n  tertulia team list --json")]
+    List,
+    /// Check a team file against its schema and its rules
+    #[command(after_help = "Examples:\n  \
+        tertulia team check demo\n  \
+        tertulia team check path/to/review.json")]
+    Check {
+        /// A path, or a name
+        config: String,
+    },
+    /// Write a team to begin with
+    #[command(after_help = "Examples:\n  \
+        tertulia team init\n  \
+        tertulia team init .tertulia/teams/review.json")]
+    Init {
+        /// Where to; .tertulia/teams/demo.json if nothing is said
+        file: Option<PathBuf>,
+    },
+}
+
+pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    match &args.action {
+        Some(Action::List) => return files::list(&open::settings(global, ui)?, ui),
+        Some(Action::Check { config }) => {
+            return files::check(&open::settings(global, ui)?, config, ui);
+        }
+        Some(Action::Init { file }) => {
+            let settings = open::settings(global, ui)?;
+            return files::init(&settings.cwd, file.as_deref(), ui);
+        }
+        None => {}
+    }
+    let (house, kept) = talk::house(&args.talk, global, ui)?;
+    let Some(config) = &args.config else {
+        return without_config(args, house, ui);
+    };
+    // A file that is wrong is told before anything else is done.
+    let (file, team) = teams::read(&house.settings.cwd, config)?;
+    let words = input::words(&args.prompt, ui)?;
+    if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
+        return Err(talk::nothing_to_say(&format!("team {config}")));
+    }
+    let sort = Sort {
+        kind: Kind::Team,
+        team: Some(team.id()),
+    };
+    let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
+    lead(
+        Plan {
+            file,
+            team,
+            args: args.talk,
+            seating: args.seating,
+            row,
+            words: talk::first_words(prompt, words),
+            house,
+            kept,
+        },
+        ui,
+    )
+}
+
+/// A session knows its team.
+fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let sort = Sort {
+        kind: Kind::Team,
+        team: None,
+    };
+    if !args.talk.names_a_session() {
+        let error = CommandError::new(ErrorKind::Usage, "which team?");
+        let known = teams::names(&house.settings.cwd)?;
+        return Err(if known.is_empty() {
+            error.hint("`tertulia team init` makes one to begin with")
+        } else {
+            error.hint(format!("tertulia team NAME; there are: {}", known.join(", ")))
+        });
+    }
+    let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
+    match row {
+        Some(row) => seat_again(row, args.talk, args.seating, prompt, house, ui),
+        None => Err(talk::nothing_to_say("team NAME")),
+    }
+}
+
+/// Goes on with a team's session from anywhere: the session knows which file describes its team.
+pub fn go_on(
+    row: Row,
+    args: TalkArgs,
+    words: Option<String>,
+    house: House,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    seat_again(row, args, SeatingArgs::default(), words, house, ui)
+}
+
+fn seat_again(
+    row: Row,
+    args: TalkArgs,
+    seating: SeatingArgs,
+    words: Option<String>,
+    house: House,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    if words.is_none() && !args.is_on_screen(ui) {
+        return Err(talk::nothing_to_say("team NAME"));
+    }
+    let (file, team) = teams::of_session(&house.settings.cwd, &row.summary)?;
+    let plan = Plan {
+        file,
+        team,
+        args,
+        seating,
+        row: Some(row),
+        words,
+        house,
+        kept: Kept::InTheStore,
+    };
+    lead(plan, ui)
+}
+
+/// What is asked for.
+struct Plan {
+    file: PathBuf,
+    team: TeamFile,
+    args: TalkArgs,
+    seating: SeatingArgs,
+    row: Option<Row>,
+    words: Option<String>,
+    house: House,
+    kept: Kept,
+}
+
+/// Everything that a team's talk begins with.
+struct Session {
+    house: House,
+    team: TeamFile,
+    table: Seating,
+    fit: table::Fit,
+    terms: Terms,
+    target: Target,
+    args: TalkArgs,
+    seat: Option<String>,
+    leaving: Leaving,
+}
+
+fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let on_screen = plan.args.is_on_screen(ui);
+    let format = plan.args.format(ui);
+    let heirs = heirs(&plan.seating.map)?;
+    let table = seats::seating(&plan.house.settings, &plan.file, &plan.team, ui)?;
+    let mut row = plan.row;
+    if row.is_none() && on_screen && plan.words.is_none() && !plan.args.ephemeral {
+        row = match lines::offer_earlier(&plan.house, &plan.team, ui)? {
+            lines::Choice::Resume(row) => Some(*row),
+            lines::Choice::New => None,
+            lines::Choice::Leave => return Ok(ExitCode::SUCCESS),
+        };
+    }
+    let fit = match &row {
+        None if !heirs.is_empty() => {
+            return Err(CommandError::new(ErrorKind::Usage, "--map needs a session to go on with")
+                .hint("add -c, --resume REF or --session REF"));
+        }
+        None => table::Fit::default(),
+        Some(row) => fit(row, &table, &heirs, plan.seating.strict)?,
+    };
+    if on_screen || !table.members.iter().any(|member| member.is_human()) {
+        // The terminal asks again; a team without people is refused where it sits down.
+    } else if let Some(words) = &plan.words {
+        seats::check_sender(&table, plan.seating.seat.as_deref(), words)?;
+    }
+    let terms = talk::terms(&plan.args, &plan.house, plan.kept, ui);
+    talk::close_to_others(ui);
+    let sort = Sort {
+        kind: Kind::Team,
+        team: Some(plan.team.id()),
+    };
+    let target = target::open(&plan.args, sort, row, &plan.house, ui)?;
+    let keeper = (!plan.args.ephemeral).then(|| plan.house.clone());
+    let session = Session {
+        leaving: Leaving::new(&plan.args, &plan.house, plan.kept),
+        house: plan.house,
+        team: plan.team,
+        table,
+        fit,
+        terms,
+        target,
+        args: plan.args,
+        seat: plan.seating.seat,
+    };
+    let words = plan.words;
+    let talk = async move |ui: &mut Ui| {
+        if on_screen {
+            lines::talk(session, words, ui).await
+        } else {
+            one_turn(session, words.unwrap_or_default(), format, ui).await
+        }
+    };
+    talk::run_to_end(talk, keeper, ui)
+}
+
+/// Seats that change hands, as `--map` gives them.
+fn heirs(map: &[String]) -> CommandResult<Heirs> {
+    let mut heirs = BTreeMap::new();
+    for pair in map {
+        let parts = pair.split_once('=').map(|(old, new)| (old.trim(), new.trim()));
+        match parts {
+            Some((old, new)) if !old.is_empty() && !new.is_empty() => {
+                heirs.insert(old.to_owned(), new.to_owned());
+            }
+            _ => {
+                return Err(
+                    CommandError::new(ErrorKind::Usage, format!("--map is '{pair}'"))
+                        .hint("write who spoke and who has the seat now: --map old=new"),
+                );
+            }
+        }
+    }
+    Ok(heirs)
+}
+
+/// Whether the team can go on with the session, before anything is touched.
+fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResult<table::Fit> {
+    let fit = table::fit(&row.summary, seating, heirs).map_err(|misfit| {
+        let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
+        match misfit {
+            table::Misfit::OtherTeam { session, .. } => error.hint(format!(
+                "`tertulia --resume {session}` goes on with it in its own team"
+            )),
+            table::Misfit::NoTeam { session, .. } => {
+                error.hint(format!("`tertulia --resume {session}` goes on with it"))
+            }
+            table::Misfit::NoSuchSpeaker(_) | table::Misfit::NoSuchMember { .. } => error,
+        }
+    })?;
+    if strict && !fit.missing.is_empty() {
+        return Err(CommandError::new(
+            ErrorKind::Invalid,
+            format!("not in the team any more: {}", fit.missing.join(", ")),
+        )
+        .hint("--map old=new gives a seat to a member; without --strict it is a warning"));
+    }
+    Ok(fit)
+}
+
+/// The team sits down, or sits down again.
+async fn sit_down(session: Session, output: &mut Output<'_>) -> CommandResult<Table> {
+    let on_conflict = session.args.on_conflict();
+    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
+    Ok(match pen {
+        Pen::New(recorder) => Table::begin(recorder, session.table, session.terms)
+            .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?,
+        Pen::Old(recorder, left) => {
+            let (table, fit, terms) = (session.table, session.fit, session.terms);
+            Table::resume(recorder, left, table, fit, terms, output).await?
+        }
+    })
+}
+
+/// Runs until a person is next.
+async fn one_turn(
+    session: Session,
+    words: String,
+    format: OutputFormat,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let (leaving, seat) = (session.leaving.clone(), session.seat.clone());
+    let mut signals = Signals::listen()?;
+    let mut keyboard = Keyboard::default();
+    let answers = ui.is_interactive().then_some(&mut keyboard);
+    let mut output = Output::new(format, ui, answers);
+    let mut table = sit_down(session, &mut output).await?;
+    let cancel = signals.cancel.clone();
+    let turn = table.turn(seat.as_deref(), words, &mut output, &cancel);
+    let round = signals.during(turn).await?.map_err(seats::who)?;
+    let refused = finish(&mut output, &table, &round);
+    table.leave().await;
+    let left_unsaved = leaving.farewell(table.talk(), ui).await;
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    if let Some(signal) = signals.caught() {
+        return Ok(talk::exit_code(Some(signal), false));
+    }
+    if round.went_to_nobody() {
+        ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
+    }
+    let by_failure = round.ended_by_failure();
+    match round.failed.filter(|_| by_failure) {
+        Some(error) => Err(error.into()),
+        None if left_unsaved => Err(CommandError::new(
+            ErrorKind::Failed,
+            "this talk could not be saved",
+        )),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Says how a turn ended. What was refused is for the caller to report.
+fn finish(output: &mut Output<'_>, table: &Table, round: &Round) -> Option<CommandError> {
+    let (status, waiting_for) = match &round.floor {
+        None => ("refused", table.router().waiting().unwrap_or_default()),
+        Some(Next::Paused { human, .. }) => ("paused", human.as_str()),
+        Some(Next::WaitFor { human, why }) => {
+            let status = match why {
+                Why::Stopped => "cancelled",
+                Why::Failed => "failed",
+                _ => "completed",
+            };
+            (status, human.as_str())
+        }
+        Some(Next::Ask { item, .. }) => ("completed", item.request.target.as_str()),
+    };
+    output.finish(&End {
+        session: table.talk().recorder().id(),
+        status,
+        // It was told when it happened.
+        failure: None,
+        waiting_for,
+    })
+}

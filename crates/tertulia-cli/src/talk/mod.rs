@@ -1,0 +1,303 @@
+//! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
+//! and how it ends.
+
+pub mod door;
+pub mod keyboard;
+pub mod lines;
+mod retention;
+mod routed;
+pub mod target;
+mod unsaved;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::DumpableBehavior;
+use tertulia::approval::{Approval, Rules};
+use tertulia::conversation::record::{OnConflict, Recorder};
+use tertulia::conversation::run::{Talk, Terms};
+use tertulia::entry::Kind;
+use tertulia::id::SessionId;
+use tertulia::tool::{ToolLimits, Toolbox};
+
+use crate::agents;
+use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::{self, House};
+use crate::settings::StoreUrl;
+use crate::ui::Ui;
+use door::Output;
+use target::Target;
+
+/// How long what runs beside a talk may take to end with it.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// The flags of every talk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct TalkArgs {
+    /// One turn: print the answer and leave
+    #[arg(short, long)]
+    pub print: bool,
+    /// How one turn is written
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<OutputFormat>,
+    /// Go on with this project's newest talk
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
+    pub go_on: bool,
+    /// Go on with this session; without REF, with the newest
+    #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with_all = ["session", "session_id"])]
+    pub resume: Option<Option<String>>,
+    /// The same as --resume REF
+    #[arg(short, long, value_name = "REF", conflicts_with = "session_id")]
+    pub session: Option<String>,
+    /// The id of the new session
+    #[arg(long, value_name = "UUID")]
+    pub session_id: Option<SessionId>,
+    /// The session's title
+    #[arg(short, long, value_name = "TITLE")]
+    pub name: Option<String>,
+    /// Go on in a fork
+    #[arg(long, visible_alias = "fork-session")]
+    pub fork: bool,
+    /// Stop with exit code 4 if another program writes to the session, instead of going on in a fork
+    #[arg(long, conflicts_with = "fork")]
+    pub no_fork: bool,
+    /// Keep nothing
+    #[arg(long, visible_alias = "no-auto-save")]
+    pub ephemeral: bool,
+    /// Which tools an agent may use: what only looks runs at once, the rest is asked about (ask) or
+    /// refused (low); all runs everything, none offers none [default: ask on a terminal, low elsewhere]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub approve: Option<ApproveMode>,
+}
+
+impl TalkArgs {
+    /// Whether a flag says which session is meant.
+    pub fn names_a_session(&self) -> bool {
+        self.go_on || self.resume.is_some() || self.session.is_some()
+    }
+
+    /// Whether the value of a flag may turn out to be the prompt.
+    pub fn may_say_something(&self) -> bool {
+        let value = self.resume.as_ref().and_then(Option::as_ref);
+        value.is_some_and(|value| value.contains(' '))
+    }
+
+    /// How the talk is written.
+    pub fn format(&self, ui: &Ui) -> OutputFormat {
+        match self.output_format {
+            Some(format) => format,
+            None if ui.json => OutputFormat::Json,
+            None => OutputFormat::Text,
+        }
+    }
+
+    /// Whether somebody sits at a terminal and talks.
+    pub fn is_on_screen(&self, ui: &Ui) -> bool {
+        !self.print
+            && self.format(ui) == OutputFormat::Text
+            && ui.has_keyboard()
+            && ui.has_screen()
+    }
+
+    /// What happens when somebody else writes to the same session.
+    pub fn on_conflict(&self) -> OnConflict {
+        if self.no_fork {
+            OnConflict::Refuse
+        } else {
+            OnConflict::Fork
+        }
+    }
+}
+
+/// Where the words of a talk are when it ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    InTheStore,
+    /// In memory, because there is no room for a store.
+    Nowhere,
+}
+
+/// How a talk is left: where its words are, and how it is gone on with.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    pub kept: Kept,
+    hint: Option<String>,
+}
+
+impl Leaving {
+    pub fn new(args: &TalkArgs, house: &House, kept: Kept) -> Leaving {
+        let hint = (!args.ephemeral && kept == Kept::InTheStore)
+            .then(|| format!("{} --resume", house.settings.program));
+        Leaving { kept, hint }
+    }
+
+    /// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
+    pub async fn farewell(&self, talk: &Talk, ui: &mut Ui) -> bool {
+        let left_unsaved = unsaved::offer(talk, self.kept, ui).await;
+        if let Some(hint) = self.hint.as_ref().filter(|_| talk.recorder().summary().is_some()) {
+            ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
+        }
+        left_unsaved
+    }
+}
+
+/// Opens the store that the talk is kept in.
+pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<(House, Kept)> {
+    // A talk of which nothing is kept needs no store, but resuming does.
+    if args.ephemeral && !args.names_a_session() {
+        let settings = open::settings(global, ui)?;
+        let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
+        return Ok((House { settings, sessions }, Kept::InTheStore));
+    }
+    if args.fork && !args.names_a_session() {
+        return Err(
+            CommandError::new(ErrorKind::Usage, "--fork needs a session to fork from")
+                .hint("add -c, --resume REF or --session REF"),
+        );
+    }
+    if args.ephemeral {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "--ephemeral keeps nothing, so there is nothing to go on with",
+        )
+        .hint("leave one of the two flags out"));
+    }
+    let opened = open::house(global, ui);
+    match opened {
+        // Not even a store can be made: the talk goes on all the same, and becomes a file at its end.
+        Err(error) if error.kind() == ErrorKind::NoSpace && !args.names_a_session() => {
+            ui.warn(&format!(
+                "not saved: {error}. The talk goes on in memory and is offered as a file at its end"
+            ));
+            let settings = open::settings(global, ui)?;
+            let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
+            Ok((House { settings, sessions }, Kept::Nowhere))
+        }
+        opened => Ok((opened?, Kept::InTheStore)),
+    }
+}
+
+/// What the talk is led by: the tools, and which of them may be used unasked.
+pub fn terms(args: &TalkArgs, house: &House, kept: Kept, ui: &mut Ui) -> Terms {
+    let mode = match args.approve {
+        Some(ApproveMode::Ask) if !ui.is_interactive() => {
+            ui.warn("there is nobody to ask here: what is not of low risk is refused");
+            Approval::Low
+        }
+        // Nothing is done that is not in the log first.
+        _ if kept == Kept::Nowhere => Approval::Low,
+        Some(mode) => mode.into(),
+        None if ui.is_interactive() => Approval::Ask,
+        None => Approval::Low,
+    };
+    let tools = Toolbox::new(
+        house.settings.cwd.clone(),
+        ToolLimits::default(),
+        agents::key_variables(&house.settings),
+    );
+    let tools = match tools {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            ui.warn(&format!("there are no tools in this talk: {error}"));
+            None
+        }
+    };
+    Terms {
+        rules: Rules::new(mode),
+        tools,
+        ephemeral: args.ephemeral,
+        compact_at: None,
+    }
+}
+
+/// Closes what an agent's commands could read of this program, its keys among it.
+pub fn close_to_others(ui: &mut Ui) {
+    let closed = DumpableBehavior::NotDumpable;
+    if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
+        ui.detail(&format!(
+            "this process stays readable to others of yours: {error}"
+        ));
+    }
+}
+
+/// What is said first: the prompt that a flag turned out to be, with the words below it.
+pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<String> {
+    match (prompt, words) {
+        (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
+        (prompt, words) => prompt.or(words),
+    }
+}
+
+/// Nothing was given to say, and nobody can be asked.
+pub fn nothing_to_say(command: &str) -> CommandError {
+    CommandError::new(ErrorKind::Usage, "there is nothing to say").hint(format!(
+        "give a prompt, or write to standard input: echo hello | tertulia {command}"
+    ))
+}
+
+/// The pen of a talk: a new one, or one that goes on with a session.
+pub enum Pen {
+    New(Recorder),
+    /// With the session that was left, if another program has it open.
+    Old(Recorder, Option<SessionId>),
+}
+
+/// Takes up the pen.
+pub async fn take_up(
+    target: Target,
+    house: &House,
+    on_conflict: OnConflict,
+    output: &mut Output<'_>,
+) -> CommandResult<Pen> {
+    let sessions = house.sessions.clone();
+    Ok(match target {
+        Target::New(start) => {
+            output.started(start.id);
+            Pen::New(Recorder::begin(sessions, start, on_conflict))
+        }
+        Target::Resume(row) => {
+            let (recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
+            output.started(recorder.id());
+            Pen::Old(recorder, left)
+        }
+    })
+}
+
+/// Runs a talk to its end, and keeps the house in order afterwards.
+pub fn run_to_end(
+    talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
+    keeper: Option<House>,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+        })?;
+    let result = runtime.block_on(talk(ui));
+    // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
+    if let Some(keeper) = keeper {
+        retention::keep_house(&keeper, ui);
+    }
+    result
+}
+
+/// What kind of session a talk is in, and of which team.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort<'a> {
+    pub kind: Kind,
+    pub team: Option<&'a str>,
+}
+
+/// What a talk that ended says to the caller: a signal, unsaved words, or nothing.
+pub fn exit_code(signal: Option<u8>, left_unsaved: bool) -> ExitCode {
+    match signal {
+        Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
+        None if left_unsaved => ExitCode::from(ErrorKind::Failed.exit_code()),
+        None => ExitCode::SUCCESS,
+    }
+}
