@@ -1,16 +1,22 @@
-use std::io::Read;
-use std::path::{Path, PathBuf};
+mod outcome;
+mod saves;
+mod sources;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tertulia::formats::jsonl;
-use tertulia::store::Adopted;
+use tertulia::store::{Adopted, Doing};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::ui::Ui;
+use outcome::{Outcome, words};
+use saves::{Became, Save, Saves};
+use sources::Source;
 
 /// Take in sessions from files
 ///
@@ -19,9 +25,10 @@ use crate::ui::Ui;
 #[command(after_help = "Examples:\n  \
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
+    tertulia import ~/.agent-chatter/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
 pub struct ImportArgs {
-    /// The files; - is standard input
+    /// The files, or folders of agent-chatter's sessions; - is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// What wrote them, instead of looking
@@ -37,114 +44,195 @@ pub struct ImportArgs {
 enum From {
     /// Our own logs
     Tertulia,
+    /// Session snapshots of agent-chatter, and our own
+    AgentChatter,
 }
+
+/// What became of each file; nothing where it is no session.
+type Outcomes = Vec<Option<CommandResult<Outcome>>>;
 
 pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
-    let mut results = Vec::new();
-    let mut first_error = None;
-    for path in &args.paths {
+    let sources = sources::all(&args.paths)?;
+    let progress = ui.progress();
+    let total = sources.len() as u64;
+    let mut outcomes = Outcomes::new();
+    let mut saves = Vec::new();
+    let mut others = 0;
+    for (at, source) in sources.iter().enumerate() {
+        progress.at("reading", at as u64, total);
         // One bad file does not keep the others out.
-        match take_in(&house, path, args) {
-            Ok(adopted) => {
-                if !ui.json {
-                    ui.line(&format!(
-                        "{}: {}",
-                        path.display(),
-                        words(adopted, args.dry_run)
-                    ));
-                }
-                results.push(object(path, adopted));
+        outcomes.push(match look(&house, at, source, args) {
+            Ok(Found::Log(outcome)) => Some(Ok(outcome)),
+            Ok(Found::Save(save)) => {
+                saves.push(save);
+                None
             }
-            Err(error) => {
-                if first_error.is_some() || args.paths.len() > 1 {
-                    ui.warn(&format!("{}: {error}", path.display()));
-                }
-                results.push(
-                    json!({ "path": path.display().to_string(), "error": error.to_string() }),
-                );
-                first_error.get_or_insert(error);
+            Ok(Found::Nothing) => {
+                others += 1;
+                None
             }
-        }
+            Err(error) => Some(Err(error)),
+        });
     }
-    if ui.json {
-        ui.document(&json!({ "imported": results, "dry_run": args.dry_run }));
-    }
-    match first_error {
-        Some(error) => Err(error),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    progress.at("reading", total, total);
+    take_in_saves(&house, &sources, saves, args, &mut outcomes);
+    report(&sources, outcomes, others, args, ui)
 }
 
-fn take_in(house: &House, path: &Path, args: &ImportArgs) -> CommandResult<Adopted> {
-    let content = read(path)?;
-    if args.from.is_none() && !jsonl::is_ours(&content) {
-        return Err(CommandError::new(
-            ErrorKind::Invalid,
-            format!("{} is not a session that can be read", path.display()),
-        )
-        .hint("read are: tertulia logs, as `tertulia export --format jsonl` writes them"));
-    }
-    let log = jsonl::read(&content).map_err(|error| {
-        CommandError::new(ErrorKind::Invalid, format!("{}: {error}", path.display()))
-            .hint("nothing of it was taken in")
+/// What a file turned out to be.
+enum Found {
+    /// A log, which has been taken in.
+    Log(Outcome),
+    /// A save, whose turn comes when all are known.
+    Save(Save),
+    /// No session.
+    Nothing,
+}
+
+fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> CommandResult<Found> {
+    let content = source.read()?;
+    Ok(match source.kind(&content, args.from)? {
+        None => Found::Nothing,
+        Some(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        Some(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
+    })
+}
+
+fn take_in_log(
+    house: &House,
+    source: &Source,
+    content: &[u8],
+    args: &ImportArgs,
+) -> CommandResult<Outcome> {
+    let log = jsonl::read(content).map_err(|error| {
+        let message = format!("{}: {error}", source.path.display());
+        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was taken in")
     })?;
     let adopted = if args.dry_run {
         house.wait(house.sessions.preview(&log))?
     } else {
         house.wait(house.sessions.adopt(&log))?
     };
-    Ok(adopted)
-}
-
-fn read(path: &Path) -> CommandResult<Vec<u8>> {
-    let mut content = Vec::new();
-    let read = if path == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut content)
-            .map(|_| ())
-    } else {
-        std::fs::read(path).map(|read| content = read)
+    let kept = match adopted {
+        Adopted::Created { entries, .. } => format!("{entries} entries, all kept as they are"),
+        _ => String::new(),
     };
-    read.map_err(|error| {
-        let kind = if error.kind() == std::io::ErrorKind::NotFound {
-            ErrorKind::NotFound
-        } else {
-            ErrorKind::Failed
-        };
-        CommandError::new(kind, format!("{} cannot be read", path.display())).because(error)
-    })?;
-    Ok(content)
+    let words = words(adopted, args.dry_run, &kept);
+    Ok(Outcome::of(&source.path, adopted, words))
 }
 
-fn words(adopted: Adopted, dry_run: bool) -> String {
-    let would = if dry_run { "would be " } else { "" };
-    match adopted {
-        Adopted::Created { id, entries } => format!(
-            "{would}taken in as {} ({entries} entries, all kept as they are)",
-            id.short()
-        ),
-        Adopted::Extended { id, entries } => {
-            format!("{entries} new entries {would}added to {}", id.short())
-        }
-        Adopted::Known { id } => format!("nothing new: {} has it all", id.short()),
-        Adopted::Forked { id, from, entries } => {
-            format!(
-                "{} has gone another way; its {entries} own entries {would}kept as the fork {}",
-                from.short(),
-                id.short()
-            )
+fn take_in_saves(
+    house: &House,
+    sources: &[Source],
+    mut found: Vec<Save>,
+    args: &ImportArgs,
+    outcomes: &mut Outcomes,
+) {
+    let doing = if args.dry_run {
+        Doing::Preview
+    } else {
+        Doing::Write
+    };
+    let mut saves = Saves {
+        house,
+        intake: house.sessions.intake(doing),
+        dry_run: args.dry_run,
+        newest: None,
+    };
+    let mut earlier = vec![0_usize; sources.len()];
+    saves::in_order(&mut found);
+    for save in &found {
+        outcomes[save.at] = Some(match saves.take_in(save, &sources[save.at]) {
+            Ok(Became::Session(outcome)) => Ok(outcome),
+            Ok(Became::Earlier(newest, outcome)) => {
+                earlier[newest] += 1;
+                Ok(outcome)
+            }
+            Err(error) => Err(error),
+        });
+    }
+    for (at, count) in earlier.into_iter().enumerate() {
+        if count > 0
+            && let Some(Ok(outcome)) = &mut outcomes[at]
+        {
+            let saves = if count == 1 {
+                "save of it holds"
+            } else {
+                "saves of it hold"
+            };
+            outcome
+                .details
+                .push(format!("{count} earlier {saves} nothing more"));
         }
     }
 }
 
-fn object(path: &Path, adopted: Adopted) -> Value {
-    let (result, id, entries) = match adopted {
-        Adopted::Created { id, entries } => ("created", id, entries),
-        Adopted::Extended { id, entries } => ("extended", id, entries),
-        Adopted::Known { id } => ("known", id, 0),
-        Adopted::Forked { id, entries, .. } => ("forked", id, entries),
-    };
-    json!({ "path": path.display().to_string(), "result": result, "session": id, "entries": entries })
+fn report(
+    sources: &[Source],
+    outcomes: Outcomes,
+    others: usize,
+    args: &ImportArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let mut results = Vec::new();
+    let mut failures = Vec::new();
+    for (source, outcome) in sources.iter().zip(outcomes) {
+        let path = source.path.display();
+        match outcome {
+            None => {}
+            Some(Ok(outcome)) => {
+                if outcome.object["result"] == "earlier" {
+                    ui.detail(&format!("{path}: {}", outcome.words));
+                } else if !ui.json {
+                    ui.line(&format!("{path}: {}", outcome.words));
+                    for detail in &outcome.details {
+                        ui.line(&format!("  {detail}"));
+                    }
+                }
+                results.push(outcome.object);
+            }
+            Some(Err(error)) => {
+                results.push(json!({ "path": path.to_string(), "error": error.words() }));
+                failures.push(error);
+            }
+        }
+    }
+    if others > 0 {
+        ui.note(&format!(
+            "{others} other files are no sessions and were left alone"
+        ));
+    }
+    if belongs_nowhere(&results) && !args.dry_run {
+        ui.note("What agent-chatter kept belongs to no project: `tertulia list --all` shows it");
+    }
+    if ui.json {
+        ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));
+    }
+    match together(failures) {
+        Some(error) => Err(error),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn belongs_nowhere(results: &[Value]) -> bool {
+    results
+        .iter()
+        .any(|object| object["result"] == "created" && object.get("kept").is_some())
+}
+
+/// One failure as it is; several as one that names each of them.
+fn together(mut failures: Vec<CommandError>) -> Option<CommandError> {
+    if failures.len() < 2 {
+        return failures.pop();
+    }
+    let kind = failures.first()?.kind();
+    let lines: String = failures
+        .iter()
+        .map(|failure| format!("\n{}", failure.words()))
+        .collect();
+    Some(CommandError::new(
+        kind,
+        format!("{} files were not taken in:{lines}", failures.len()),
+    ))
 }
