@@ -111,8 +111,8 @@ impl CommandError {
         self
     }
 
-    /// Shows the failure and gives its exit code.
-    pub fn report(&self, ui: &mut Ui) -> ExitCode {
+    /// What went wrong, with its causes.
+    pub fn words(&self) -> String {
         let mut message = self.message.clone();
         let mut cause = self
             .source
@@ -126,7 +126,12 @@ impl CommandError {
             }
             cause = error.source();
         }
-        ui.error(self.kind.name(), &message, &self.hints);
+        message
+    }
+
+    /// Shows the failure and gives its exit code.
+    pub fn report(&self, ui: &mut Ui) -> ExitCode {
+        ui.error(self.kind.name(), &self.words(), &self.hints);
         ExitCode::from(self.kind.exit_code())
     }
 }

@@ -55,9 +55,18 @@ pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
 
 /// How long ago something was, in words.
 pub fn ago(then: Timestamp, now: Timestamp) -> String {
-    let seconds = now.duration_since(then).as_secs().max(0);
+    let span = now.duration_since(then);
+    if span.as_secs() < 60 {
+        return "just now".to_owned();
+    }
+    format!("{} ago", lasting(span))
+}
+
+/// How long something went on, in words.
+pub fn lasting(span: SignedDuration) -> String {
+    let seconds = span.as_secs().max(0);
     let (count, unit) = match seconds {
-        0..60 => return "just now".to_owned(),
+        0..60 => (seconds, "second"),
         60..3600 => (seconds / 60, "minute"),
         3600..86_400 => (seconds / 3600, "hour"),
         86_400..5_184_000 => (seconds / 86_400, "day"),
@@ -65,7 +74,7 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
         _ => (seconds / 31_536_000, "year"),
     };
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural} ago")
+    format!("{count} {unit}{plural}")
 }
 
 /// The time of day where the reader is, with the date if it is not today.
@@ -100,6 +109,18 @@ mod tests {
         check(59 * 86_400, "59 days ago");
         check(90 * 86_400, "3 months ago");
         check(800 * 86_400, "2 years ago");
+    }
+
+    #[test]
+    fn spans_are_said_in_words() {
+        let check = |seconds: i64, expected: &str| {
+            assert_eq!(lasting(SignedDuration::from_secs(seconds)), expected)
+        };
+        check(-5, "0 seconds");
+        check(1, "1 second");
+        check(59, "59 seconds");
+        check(60, "1 minute");
+        check(7200, "2 hours");
     }
 
     #[test]

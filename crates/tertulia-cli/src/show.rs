@@ -8,9 +8,9 @@ use tertulia::agent::{AgentEvent, TodoState};
 use tertulia::approval::ToolRequest;
 use tertulia::conversation::door::Notice;
 use tertulia::entry::{Body, Entry, Message, SpeakerKind, ToolCall};
-use tertulia::session::Damage;
+use tertulia::session::{Damage, Summary};
 
-use crate::moment::clock;
+use crate::moment::{clock, lasting};
 use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
 
 /// A message as it stands in a transcript.
@@ -48,6 +48,17 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
         ));
     }
     text
+}
+
+/// Who spoke how often, and how long it went on.
+pub fn statistics(summary: &Summary) -> String {
+    let mut parts: Vec<String> = summary
+        .speakers
+        .iter()
+        .map(|spoke| format!("{} {}", harmless(&spoke.display_name), spoke.messages))
+        .collect();
+    parts.push(format!("over {}", lasting(summary.duration())));
+    parts.join(" · ")
 }
 
 /// Any entry on one line.

@@ -61,6 +61,27 @@ uuid_id!(
     EntryId
 );
 
+/// A UUID that is the same wherever it is made of the same texts (version 8). What another program kept
+/// gets its names so, and is recognised when it comes again.
+pub(crate) fn derived(parts: &[&str]) -> Uuid {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        // With its length, so that two lists of texts that read alike in a row stay two.
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    let mut bytes = [0; 16];
+    hasher.finalize_xof().fill(&mut bytes);
+    Uuid::new_v8(bytes)
+}
+
+/// The UUID that a text is, if it is one that this program makes: another's may be anything.
+pub(crate) fn own_uuid(text: &str) -> Option<Uuid> {
+    let id: EntryId = text.parse().ok()?;
+    let uuid = id.uuid();
+    matches!(uuid.get_version_num(), 7 | 8).then_some(uuid)
+}
+
 impl SessionId {
     /// What people see and type: the last 8 characters (the first ones are the time and look alike).
     pub fn short(self) -> String {
@@ -245,6 +266,29 @@ mod tests {
             Reference::Words("../../etc/passwd".into()),
             None,
         );
+    }
+
+    #[test]
+    fn derived_ids_are_the_same_for_the_same_texts_only() {
+        assert_eq!(derived(&["a", "b"]), derived(&["a", "b"]));
+        for other in [&["b", "a"][..], &["ab"], &["a", "b", ""], &["", "ab"]] {
+            assert_ne!(derived(&["a", "b"]), derived(other), "{other:?}");
+        }
+        assert_eq!(derived(&[]).get_version_num(), 8);
+    }
+
+    #[test]
+    fn only_uuids_that_this_program_makes_are_its_own() {
+        let own = "01936f5e-6c5a-7b3a-9d2f-5f3a9c1e0b7d";
+        assert_eq!(own_uuid(own), Uuid::try_parse(own).ok());
+        assert!(own_uuid(&derived(&["a"]).to_string()).is_some());
+        for other in [
+            "session-1764064800000-k3v9x1q2z",
+            "0b5a6c9e-3a54-4d6f-8a5f-3f1b5a3b8c11",
+            "",
+        ] {
+            assert_eq!(own_uuid(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tertulia::entry::Kind;
+use tertulia::formats::snapshot::Snapshot;
 use tertulia::formats::{json, markdown};
 use tertulia::query::Row;
 use tertulia::session::Log;
@@ -21,7 +23,8 @@ use crate::ui::Ui;
 #[command(after_help = "Examples:\n  \
     tertulia export @ > talk.md\n  \
     tertulia export 5f3a9c1e --format jsonl -o talk.jsonl    what `import` takes in, byte for byte\n  \
-    tertulia export @ --format json | jq '.entries[].content'")]
+    tertulia export @ --format json | jq '.entries[].content'\n  \
+    tertulia export @ --format snapshot -o talk.json         a team's talk for agent-chatter")]
 pub struct ExportArgs {
     /// The session
     #[arg(value_name = "REF", default_value = "@")]
@@ -47,6 +50,8 @@ enum Format {
     Json,
     /// The log itself, line by line
     Jsonl,
+    /// The words of a team's talk as one document, schema 1.0
+    Snapshot,
 }
 
 pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -57,7 +62,7 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));
     }
-    let content = content(args.format, &row, &log);
+    let content = content(args.format, &row, &log, ui)?;
     match &args.output {
         None => ui.answer(&content),
         Some(file) => {
@@ -78,8 +83,8 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     Ok(ExitCode::SUCCESS)
 }
 
-fn content(format: Format, row: &Row, log: &Log) -> String {
-    match format {
+fn content(format: Format, row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
+    Ok(match format {
         Format::Md => markdown::transcript(&row.summary, log),
         Format::Json => {
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
@@ -90,7 +95,31 @@ fn content(format: Format, row: &Row, log: &Log) -> String {
             .iter()
             .map(|entry| format!("{}\n", entry.line()))
             .collect(),
+        Format::Snapshot => snapshot(row, log, ui)?,
+    })
+}
+
+fn snapshot(row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
+    let summary = &row.summary;
+    if summary.kind != Kind::Team {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            format!(
+                "a snapshot is a team's talk, and {} is a {}",
+                summary.id.short(),
+                summary.kind.name()
+            ),
+        )
+        .hint("`--format jsonl` has everything of every session"));
     }
+    let snapshot = Snapshot::of(summary, log);
+    let left_out = log.messages().count() - snapshot.messages.len();
+    if left_out > 0 {
+        ui.note(&format!(
+            "{left_out} messages are tools' or nothing but calls of tools, which have no place in a snapshot"
+        ));
+    }
+    Ok(snapshot.write()?)
 }
 
 /// Writes a file for its owner alone. One that is there is kept, unless it may be replaced.

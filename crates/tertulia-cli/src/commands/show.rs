@@ -2,6 +2,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
+use tertulia::entry::Kind;
 use tertulia::formats::json;
 use tertulia::query::Row;
 use tertulia::session::Log;
@@ -106,6 +107,10 @@ fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
         ));
     }
     let mut text = format!("{title}\n{}\n", ui.styled(DIM, &facts));
+    if summary.kind == Kind::Team {
+        text.push_str(&ui.styled(DIM, &show::statistics(summary)));
+        text.push('\n');
+    }
     for entry in &log.entries {
         match entry.message() {
             Some(message) => {

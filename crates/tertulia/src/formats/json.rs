@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::entry::{Body, Entry, Message};
 use crate::query::{Hit, Row};
-use crate::session::Log;
+use crate::session::{Log, Spoke};
 use crate::words::highlighted;
 
 /// A session as lists show it.
@@ -33,14 +33,35 @@ pub fn session(row: &Row) -> Map<String, Value> {
     }
 }
 
-/// A session with its entries, and with what could not be read of it.
+/// A session with its speakers and its entries, and with what could not be read of it.
 pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
     let mut object = session(row);
+    let duration = row.summary.duration().as_millis();
+    object.insert(
+        "duration_ms".into(),
+        json!(i64::try_from(duration).unwrap_or(i64::MAX)),
+    );
+    object.insert(
+        "speakers".into(),
+        row.summary.speakers.iter().map(spoke).collect(),
+    );
     object.insert("entries".into(), log.entries.iter().map(entry).collect());
     if !log.damage.is_empty() {
         object.insert("damage".into(), json!(log.damage));
     }
     object
+}
+
+/// Somebody who spoke, and how much.
+fn spoke(spoke: &Spoke) -> Value {
+    json!({
+        "id": spoke.id,
+        "name": spoke.name,
+        "displayName": spoke.display_name,
+        "type": spoke.kind,
+        "messages": spoke.messages,
+        "tokens": { "input": spoke.tokens.input, "output": spoke.tokens.output },
+    })
 }
 
 /// An entry. A message has all its fields, also those that its line leaves out.

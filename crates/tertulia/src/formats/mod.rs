@@ -6,7 +6,10 @@
 //! | [`jsonl`] | yes: the log itself, line by line | yes |
 //! | [`markdown`] | yes, for people | no |
 //! | [`snapshot`] | yes: a team's talk as one document | yes |
+//!
+//! What another program kept is a [`foreign`] talk before it becomes entries.
 
+pub mod foreign;
 pub mod json;
 pub mod jsonl;
 pub mod markdown;

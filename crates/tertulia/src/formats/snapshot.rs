@@ -1,13 +1,23 @@
 //! A team's talk as one document, schema 1.0: the form in which an earlier program kept and restored
 //! its sessions. Its older way of naming speakers is read too; only the newer one is written.
 
+mod account;
+mod talk;
+#[cfg(test)]
+mod tests;
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
+pub use account::Account;
+
+use super::foreign::has_words;
+use crate::conversation::team::markers::parse;
+use crate::entry::{self, Entry, Intent, Message, Role, Speaker, SpeakerKind};
 use crate::session::{Log, Summary};
-use crate::team::{Form, Problem, TeamError, unreadable_time};
+use crate::team::{Form, Problem, TeamError, has_halves, unreadable_time};
 
 /// How much of the first message the summary shows, in characters.
 const SUMMARY_LENGTH: usize = 50;
@@ -27,6 +37,17 @@ pub struct Snapshot {
     pub team_task: Option<String>,
     /// What was said, oldest first.
     pub messages: Vec<Remembered>,
+}
+
+/// A snapshot as it was read, with what reading changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reading {
+    /// What it says.
+    pub snapshot: Snapshot,
+    /// How many speakers and addressees were named in the older way.
+    pub older_names: usize,
+    /// Whether halves of characters were replaced.
+    pub halves: bool,
 }
 
 /// One message of a snapshot.
@@ -146,33 +167,66 @@ struct Metadata<'a> {
 }
 
 impl Snapshot {
+    /// Whether a file looks like a snapshot, be it damaged or of another version.
+    pub fn is_one(content: &[u8]) -> bool {
+        let Ok(text) = std::str::from_utf8(content) else {
+            return false;
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text).trim_start();
+        let fields = ["\"teamId\"", "\"sessionId\"", "\"context\""];
+        let found = fields.iter().filter(|field| text.contains(**field));
+        text.starts_with('{') && found.count() > 1
+    }
+
     /// Reads a snapshot and checks it. `origin` is where it came from, for people.
     pub fn read(text: &str, origin: &str) -> Result<Snapshot, TeamError> {
+        Ok(Snapshot::read_closely(text, origin)?.snapshot)
+    }
+
+    /// The same, with what reading changed.
+    pub fn read_closely(text: &str, origin: &str) -> Result<Reading, TeamError> {
         let value = Form::Snapshot.read(text, origin, times)?;
+        let older_names = older_names(&value);
         let document: Document =
             serde_json::from_value(value).map_err(|error| TeamError::Schema {
                 form: Form::Snapshot,
                 reason: error.to_string(),
             })?;
-        Ok(Snapshot {
+        let snapshot = Snapshot {
             team: document.team_id,
             session: document.session_id,
             created_at: document.created_at,
             updated_at: document.updated_at,
             team_task: document.context.team_task,
             messages: document.context.messages,
+        };
+        Ok(Reading {
+            snapshot,
+            older_names,
+            halves: has_halves(text),
         })
     }
 
-    /// The snapshot of a session, with what its team works on.
-    pub fn of(summary: &Summary, log: &Log, team_task: Option<&str>) -> Snapshot {
+    /// The snapshot of a session.
+    pub fn of(summary: &Summary, log: &Log) -> Snapshot {
+        let names: HashMap<&str, &str> = log
+            .messages()
+            .map(|(_, message)| (message.speaker.id.as_str(), message.speaker.name.as_str()))
+            .collect();
+        let messages: Vec<Remembered> = log
+            .messages()
+            .filter(|(_, message)| has_words(message))
+            .map(|(entry, message)| Remembered::of(entry, message, &names))
+            .collect();
+        // Only words count: a failure, say, has no place in the form, and would make two of one talk.
+        let spoken = messages.iter().map(|message| message.at);
         Snapshot {
             team: summary.team.clone().unwrap_or_default(),
             session: summary.id.to_string(),
             created_at: summary.created_at,
-            updated_at: summary.updated_at,
-            team_task: team_task.map(str::to_owned),
-            messages: log.entries.iter().filter_map(Remembered::of).collect(),
+            updated_at: spoken.fold(summary.created_at, Timestamp::max),
+            team_task: summary.task.clone(),
+            messages,
         }
     }
 
@@ -212,21 +266,15 @@ impl Snapshot {
 }
 
 impl Remembered {
-    /// What a snapshot has of an entry: words. Tools, what they gave back and messages that are nothing
-    /// but calls have no place in the form.
-    pub fn of(entry: &Entry) -> Option<Remembered> {
-        let Body::Message(message) = &entry.body else {
-            return None;
-        };
-        let tool = message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool;
-        let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
-        (!tool && !only_calls).then(|| Remembered {
+    /// What a snapshot has of a message. `names` are those of the members who spoke, by id.
+    fn of(entry: &Entry, message: &Message, names: &HashMap<&str, &str>) -> Remembered {
+        Remembered {
             id: entry.id.to_string(),
             at: entry.at,
             speaker: message.speaker.clone(),
             content: message.content.clone(),
-            routing: None,
-        })
+            routing: Routing::of(&message.addressees, names),
+        }
     }
 
     /// The message as an entry has it, the words byte for byte.
@@ -245,10 +293,82 @@ impl Remembered {
             tool_call_id: None,
             usage: None,
             model: None,
-            addressees: Vec::new(),
+            addressees: self
+                .routing
+                .as_ref()
+                .map_or_else(Vec::new, Routing::addressees),
             interrupted: false,
         }
     }
+}
+
+impl Routing {
+    /// To whom a message goes, if it names anybody.
+    fn of(addressees: &[entry::Addressee], names: &HashMap<&str, &str>) -> Option<Routing> {
+        let resolved = addressees.iter().map(|addressee| {
+            let member = addressee.member.as_deref();
+            let name = member.map(|id| names.get(id).copied().unwrap_or(id));
+            Addressee {
+                identifier: addressee.identifier.clone(),
+                member_id: member.map(str::to_owned),
+                member_name: name.map(str::to_owned),
+            }
+        });
+        (!addressees.is_empty()).then(|| Routing {
+            raw_next_markers: addressees
+                .iter()
+                .map(|addressee| addressee.identifier.clone())
+                .collect(),
+            resolved_addressees: resolved.collect(),
+        })
+    }
+
+    /// The addressees as an entry has them. Where nobody has looked whom the markers mean, they are
+    /// what is known.
+    fn addressees(&self) -> Vec<entry::Addressee> {
+        let addressee = |identifier: &str, member: Option<String>, intent| entry::Addressee {
+            identifier: identifier.to_owned(),
+            member,
+            intent,
+        };
+        if self.resolved_addressees.is_empty() {
+            let written = self.raw_next_markers.iter();
+            return written
+                .flat_map(|marker| match marker.trim_start().starts_with('[') {
+                    true => parse(marker).next,
+                    false => parse(&format!("[NEXT: {marker}]")).next,
+                })
+                .map(|next| addressee(&next.name, None, next.intent))
+                .collect();
+        }
+        self.resolved_addressees
+            .iter()
+            .map(|known| {
+                let member = known.member_id.clone().or(known.member_name.clone());
+                addressee(&known.identifier, member, Intent::default())
+            })
+            .collect()
+    }
+}
+
+/// How many speakers and addressees are named in the older way.
+fn older_names(document: &Value) -> usize {
+    let messages = document
+        .pointer("/context/messages")
+        .and_then(Value::as_array);
+    let older = |value: &&Value| value.get("roleId").is_some();
+    messages
+        .into_iter()
+        .flatten()
+        .map(|message| {
+            let speaker = message.get("speaker").filter(older);
+            let addressees = message
+                .pointer("/routing/resolvedAddressees")
+                .and_then(Value::as_array);
+            let addressees = addressees.into_iter().flatten().filter(older);
+            usize::from(speaker.is_some()) + addressees.count()
+        })
+        .sum()
 }
 
 /// The times of a snapshot that cannot be read.
@@ -269,6 +389,3 @@ fn times(document: &Value) -> Vec<Problem> {
         .chain(said)
         .collect()
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,14 +3,14 @@
 
 use uuid::Uuid;
 
-use super::{NewSession, Sessions, Store, StoreError, StoreResult};
+use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult};
 use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use crate::formats::jsonl::Imported;
 use crate::id::{Seq, SessionId};
 use crate::query::Lookup;
 
 /// How many entries are written at a time.
-const CHUNK: usize = 2000;
+pub(super) const CHUNK: usize = 2000;
 
 /// What became of a log that was taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,18 @@ pub enum Adopted {
         /// How many entries were written.
         entries: usize,
     },
+}
+
+impl Adopted {
+    /// The session that has what was taken in.
+    pub fn id(&self) -> SessionId {
+        match *self {
+            Adopted::Created { id, .. }
+            | Adopted::Extended { id, .. }
+            | Adopted::Known { id }
+            | Adopted::Forked { id, .. } => id,
+        }
+    }
 }
 
 impl Sessions {
@@ -150,12 +162,6 @@ impl Sessions {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
-    Preview,
-    Write,
-}
-
 fn unsealed(id: crate::id::EntryId, at: jiff::Timestamp, body: Body) -> Unsealed {
     Unsealed {
         id,
@@ -213,7 +219,7 @@ async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<
     })
 }
 
-async fn append(
+pub(super) async fn append(
     store: &dyn Store,
     id: SessionId,
     mut head: Head,

@@ -14,6 +14,7 @@ mod adopt;
 mod changes;
 mod claims;
 pub mod files;
+mod foreign;
 mod index;
 mod place;
 mod salvage;
@@ -30,6 +31,7 @@ use serde::{Deserialize, Serialize};
 
 pub use adopt::Adopted;
 pub use claims::Claim;
+pub use foreign::{Doing, Intake, Taken};
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
 use crate::entry::{Entry, Head, Origin, Speaker};

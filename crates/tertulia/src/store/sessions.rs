@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use crate::entry::{
     Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, Origin, Relation, Role,
     Unsealed,
 };
-use crate::id::{Reference, Seq, SessionId};
+use crate::id::{EntryId, Reference, Seq, SessionId};
 use crate::query::{Filter, Lookup, Page, Row};
 use crate::redact::{redact, redact_unfinished};
 use crate::session::{Log, Summary};
@@ -119,7 +121,12 @@ impl Sessions {
         Entry::seal(head, new).map_err(|error| StoreError::failed("cannot write an entry", error))
     }
 
-    fn unsealed(&self, mut body: Body) -> StoreResult<Unsealed> {
+    fn unsealed(&self, body: Body) -> StoreResult<Unsealed> {
+        self.kept(self.stamp.entry_id(), self.stamp.now(), body)
+    }
+
+    /// What is about to be written: measured, and without secrets.
+    pub(super) fn kept(&self, id: EntryId, at: Timestamp, mut body: Body) -> StoreResult<Unsealed> {
         // Before secrets are replaced: that may make a text longer, and is no reason to refuse it.
         if let Body::Message(message) = &body {
             check_message(&message.content)?;
@@ -137,8 +144,8 @@ impl Sessions {
             });
         }
         Ok(Unsealed {
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id,
+            at,
             body,
             redacted,
         })

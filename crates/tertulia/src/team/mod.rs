@@ -24,6 +24,7 @@ pub use registry::{Registered, Registry};
 pub use rules::address;
 pub(crate) use rules::unreadable_time;
 pub use schema::{Form, Version};
+pub(crate) use surrogates::has_halves;
 
 /// A team file that is valid and needs no agent but the built-in one.
 pub const EXAMPLE: &str = include_str!("../../../../schemas/examples/demo-team.json");

@@ -35,6 +35,11 @@ pub(super) fn replaced(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Whether a text has halves of characters, which reading it replaces.
+pub(crate) fn has_halves(text: &str) -> bool {
+    matches!(replaced(text), Cow::Owned(_))
+}
+
 /// The 16-bit unit that an escape at the beginning of a text stands for.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;

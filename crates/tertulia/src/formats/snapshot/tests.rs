@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::*;
-use crate::entry::{Created, Head, Kind, ToolCall, Unsealed};
+use crate::entry::{Body, Created, Head, Kind, Tasked, ToolCall, Unsealed};
 use crate::id::{EntryId, SessionId};
 
 const CODE: &str = "Look:\n\n\tfn main() {\n{ \"a\": 1 }\n  }\n\n\"quoted\" … 日本 😀 ";
@@ -38,6 +38,11 @@ fn calling(content: &str) -> Body {
 
 /// A team's session in which these things happened, one per second.
 fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
+    let tasked = team_task.map(|task| {
+        Body::Tasked(Tasked {
+            task: task.to_owned(),
+        })
+    });
     let created = Body::Created(Created {
         session: session(),
         kind: Kind::Team,
@@ -48,6 +53,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
     });
     let new = std::iter::once(created)
         .chain(bodies)
+        .chain(tasked)
         .zip(1_i64..)
         .map(|(body, second)| Unsealed {
             id: EntryId::new(Uuid::from_u128(second as u128)),
@@ -62,7 +68,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
         entries,
         damage: Vec::new(),
     };
-    Snapshot::of(&summary, &log, team_task)
+    Snapshot::of(&summary, &log)
 }
 
 fn talk() -> Snapshot {

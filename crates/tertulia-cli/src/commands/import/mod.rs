@@ -1,0 +1,238 @@
+mod outcome;
+mod saves;
+mod sources;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tertulia::formats::jsonl;
+use tertulia::store::{Adopted, Doing};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::{self, House};
+use crate::ui::Ui;
+use outcome::{Outcome, words};
+use saves::{Became, Save, Saves};
+use sources::Source;
+
+/// Take in sessions from files
+///
+/// A second import of the same adds nothing. A session that has gone another way since becomes a fork.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia import talk.jsonl\n  \
+    tertulia import *.jsonl --dry-run     only say what would happen\n  \
+    tertulia import ~/.agent-chatter/sessions\n  \
+    ssh host tertulia export @ --format jsonl | tertulia import -")]
+pub struct ImportArgs {
+    /// The files, or folders of agent-chatter's sessions; - is standard input
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    /// What wrote them, instead of looking
+    #[arg(long, value_enum, value_name = "KIND")]
+    from: Option<From>,
+    /// Only say what would happen
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Whose files can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum From {
+    /// Our own logs
+    Tertulia,
+    /// Session snapshots of agent-chatter, and our own
+    AgentChatter,
+}
+
+/// What became of each file; nothing where it is no session.
+type Outcomes = Vec<Option<CommandResult<Outcome>>>;
+
+pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let house = open::house(global, ui)?;
+    let sources = sources::all(&args.paths)?;
+    let progress = ui.progress();
+    let total = sources.len() as u64;
+    let mut outcomes = Outcomes::new();
+    let mut saves = Vec::new();
+    let mut others = 0;
+    for (at, source) in sources.iter().enumerate() {
+        progress.at("reading", at as u64, total);
+        // One bad file does not keep the others out.
+        outcomes.push(match look(&house, at, source, args) {
+            Ok(Found::Log(outcome)) => Some(Ok(outcome)),
+            Ok(Found::Save(save)) => {
+                saves.push(save);
+                None
+            }
+            Ok(Found::Nothing) => {
+                others += 1;
+                None
+            }
+            Err(error) => Some(Err(error)),
+        });
+    }
+    progress.at("reading", total, total);
+    take_in_saves(&house, &sources, saves, args, &mut outcomes);
+    report(&sources, outcomes, others, args, ui)
+}
+
+/// What a file turned out to be.
+enum Found {
+    /// A log, which has been taken in.
+    Log(Outcome),
+    /// A save, whose turn comes when all are known.
+    Save(Save),
+    /// No session.
+    Nothing,
+}
+
+fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> CommandResult<Found> {
+    let content = source.read()?;
+    Ok(match source.kind(&content, args.from)? {
+        None => Found::Nothing,
+        Some(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        Some(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
+    })
+}
+
+fn take_in_log(
+    house: &House,
+    source: &Source,
+    content: &[u8],
+    args: &ImportArgs,
+) -> CommandResult<Outcome> {
+    let log = jsonl::read(content).map_err(|error| {
+        let message = format!("{}: {error}", source.path.display());
+        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was taken in")
+    })?;
+    let adopted = if args.dry_run {
+        house.wait(house.sessions.preview(&log))?
+    } else {
+        house.wait(house.sessions.adopt(&log))?
+    };
+    let kept = match adopted {
+        Adopted::Created { entries, .. } => format!("{entries} entries, all kept as they are"),
+        _ => String::new(),
+    };
+    let words = words(adopted, args.dry_run, &kept);
+    Ok(Outcome::of(&source.path, adopted, words))
+}
+
+fn take_in_saves(
+    house: &House,
+    sources: &[Source],
+    mut found: Vec<Save>,
+    args: &ImportArgs,
+    outcomes: &mut Outcomes,
+) {
+    let doing = if args.dry_run {
+        Doing::Preview
+    } else {
+        Doing::Write
+    };
+    let mut saves = Saves {
+        house,
+        intake: house.sessions.intake(doing),
+        dry_run: args.dry_run,
+        newest: None,
+    };
+    let mut earlier = vec![0_usize; sources.len()];
+    saves::in_order(&mut found);
+    for save in &found {
+        outcomes[save.at] = Some(match saves.take_in(save, &sources[save.at]) {
+            Ok(Became::Session(outcome)) => Ok(outcome),
+            Ok(Became::Earlier(newest, outcome)) => {
+                earlier[newest] += 1;
+                Ok(outcome)
+            }
+            Err(error) => Err(error),
+        });
+    }
+    for (at, count) in earlier.into_iter().enumerate() {
+        if count > 0
+            && let Some(Ok(outcome)) = &mut outcomes[at]
+        {
+            let saves = if count == 1 {
+                "save of it holds"
+            } else {
+                "saves of it hold"
+            };
+            outcome
+                .details
+                .push(format!("{count} earlier {saves} nothing more"));
+        }
+    }
+}
+
+fn report(
+    sources: &[Source],
+    outcomes: Outcomes,
+    others: usize,
+    args: &ImportArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let mut results = Vec::new();
+    let mut failures = Vec::new();
+    for (source, outcome) in sources.iter().zip(outcomes) {
+        let path = source.path.display();
+        match outcome {
+            None => {}
+            Some(Ok(outcome)) => {
+                if outcome.object["result"] == "earlier" {
+                    ui.detail(&format!("{path}: {}", outcome.words));
+                } else if !ui.json {
+                    ui.line(&format!("{path}: {}", outcome.words));
+                    for detail in &outcome.details {
+                        ui.line(&format!("  {detail}"));
+                    }
+                }
+                results.push(outcome.object);
+            }
+            Some(Err(error)) => {
+                results.push(json!({ "path": path.to_string(), "error": error.words() }));
+                failures.push(error);
+            }
+        }
+    }
+    if others > 0 {
+        ui.note(&format!(
+            "{others} other files are no sessions and were left alone"
+        ));
+    }
+    if belongs_nowhere(&results) && !args.dry_run {
+        ui.note("What agent-chatter kept belongs to no project: `tertulia list --all` shows it");
+    }
+    if ui.json {
+        ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));
+    }
+    match together(failures) {
+        Some(error) => Err(error),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn belongs_nowhere(results: &[Value]) -> bool {
+    results
+        .iter()
+        .any(|object| object["result"] == "created" && object.get("kept").is_some())
+}
+
+/// One failure as it is; several as one that names each of them.
+fn together(mut failures: Vec<CommandError>) -> Option<CommandError> {
+    if failures.len() < 2 {
+        return failures.pop();
+    }
+    let kind = failures.first()?.kind();
+    let lines: String = failures
+        .iter()
+        .map(|failure| format!("\n{}", failure.words()))
+        .collect();
+    Some(CommandError::new(
+        kind,
+        format!("{} files were not taken in:{lines}", failures.len()),
+    ))
+}

@@ -1,0 +1,86 @@
+//! What became of a snapshot that was taken in: what is as it was, what was changed, what has no place.
+
+use super::{Reading, Remembered, Routing, Snapshot};
+use crate::entry::Entry;
+use crate::session::{Log, Summary};
+
+/// What became of a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// How many messages it brought, those that were changed included.
+    pub messages: usize,
+    /// Whether it brought a task.
+    pub task: bool,
+    /// What was changed, in words.
+    pub changed: Vec<String>,
+    /// What was not kept, in words.
+    pub lost: Vec<String>,
+}
+
+impl Account {
+    /// Compares a snapshot with the log that was made of it, by writing that as a snapshot again.
+    pub fn of(reading: &Reading, entries: &[Entry]) -> Account {
+        let told = &reading.snapshot;
+        let log = Log {
+            entries: entries.to_vec(),
+            damage: Vec::new(),
+        };
+        let kept = Snapshot::of(&Summary::of(told.session_id(), &log.entries), &log);
+        let pairs: Vec<(&Remembered, &Remembered)> =
+            told.messages.iter().zip(&kept.messages).collect();
+        let count = |differs: fn(&Remembered, &Remembered) -> bool| {
+            let differing = pairs.iter().filter(|(told, kept)| differs(told, kept));
+            differing.count()
+        };
+        let reworded = count(|told, kept| told.content != kept.content);
+        let mut account = Account {
+            messages: pairs.len(),
+            task: kept.team_task.is_some(),
+            ..Account::default()
+        };
+        let mut changed = |count: usize, words: &str| {
+            if count > 0 {
+                account.changed.push(format!("{words} ({count})"));
+            }
+        };
+        changed(
+            reading.older_names,
+            "older names (roleId, roleName, roleTitle) became id, name and displayName",
+        );
+        changed(
+            count(|told, kept| told.id != kept.id),
+            "ids of messages became ids of entries",
+        );
+        changed(
+            reworded,
+            "not word for word: secrets and NUL are replaced, what is too long is cut",
+        );
+        if told.team_task.is_some() && told.team_task != kept.team_task {
+            account
+                .changed
+                .push("the task is not word for word, as messages are not".to_owned());
+        }
+        if reading.halves {
+            let words = "halves of characters are replaced by \u{fffd}";
+            account.changed.push(words.to_owned());
+        }
+        let routed = count(|told, kept| addressed(told) != addressed(kept));
+        if routed > 0 {
+            account.lost.push(format!(
+                "how messages spelled their addressees; whom they mean is kept ({routed})"
+            ));
+        }
+        if told.updated_at != kept.updated_at {
+            account.lost.push(format!(
+                "when it was last saved ({}); when somebody last spoke is kept",
+                told.updated_at
+            ));
+        }
+        account
+    }
+}
+
+/// To whom a message goes; nobody is nobody, however it is written.
+fn addressed(message: &Remembered) -> Routing {
+    message.routing.clone().unwrap_or_default()
+}

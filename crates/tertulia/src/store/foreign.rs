@@ -1,0 +1,253 @@
+//! Taking in talks that other programs kept. What was taken in before is known, what was said since is
+//! added, and what went another way becomes a fork: nothing is overwritten, nothing is lost.
+
+use std::collections::HashMap;
+
+use super::adopt::{CHUNK, append};
+use super::{Adopted, NewSession, Sessions, StoreError, StoreResult};
+use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use crate::formats::foreign::{Foreign, Meeting};
+use crate::id::{EntryId, SessionId, derived};
+use crate::query::Lookup;
+use crate::session::Log;
+
+/// Whether something is done, or only said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// Only say what would happen.
+    Preview,
+    /// Do it.
+    Write,
+}
+
+/// Takes in talks one after the other.
+#[derive(Debug)]
+pub struct Intake<'a> {
+    sessions: &'a Sessions,
+    doing: Doing,
+    /// In a preview, the logs that the talks so far would have made: later talks may go on from them.
+    imagined: HashMap<SessionId, Vec<Entry>>,
+}
+
+/// A talk that was taken in.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// What became of it.
+    pub adopted: Adopted,
+    /// What it is as a session of its own, secrets replaced.
+    pub entries: Vec<Entry>,
+}
+
+/// Where a talk leaves another: the session, its last entry that both have, how many messages these are.
+struct Parted {
+    from: Origin,
+    shared: usize,
+    task: Option<String>,
+}
+
+impl Sessions {
+    /// Begins to take in talks.
+    pub fn intake(&self, doing: Doing) -> Intake<'_> {
+        Intake {
+            sessions: self,
+            doing,
+            imagined: HashMap::new(),
+        }
+    }
+}
+
+impl Intake<'_> {
+    /// Takes in a talk.
+    pub async fn take_in(&mut self, talk: &Foreign) -> StoreResult<Taken> {
+        let said = self.said(talk)?;
+        let entries = self.whole(talk, talk.id, &said)?;
+        let mut id = talk.id;
+        let mut parted = None;
+        // Each turn shares more with the talk than the one before it.
+        for _ in 0..=talk.said.len() + 1 {
+            let Some(log) = self.log(id).await? else {
+                let adopted = match &parted {
+                    None => self.create(talk, id, &said).await?,
+                    Some(parted) => self.fork(talk, id, parted, &said).await?,
+                };
+                return Ok(Taken { adopted, entries });
+            };
+            match talk.meet(&log) {
+                Meeting::Known => {
+                    let adopted = Adopted::Known { id };
+                    return Ok(Taken { adopted, entries });
+                }
+                Meeting::GoesOn { shared, task } => {
+                    let mut new = said[shared..].to_vec();
+                    new.extend(self.tasking(talk, id, task)?);
+                    let adopted = self.go_on(id, log, new).await?;
+                    return Ok(Taken { adopted, entries });
+                }
+                Meeting::Parts { shared, at, task } => {
+                    parted = at.map(|at| Parted {
+                        from: origin(id, at),
+                        shared,
+                        task,
+                    });
+                    id = talk.apart(shared);
+                }
+            }
+        }
+        Err(StoreError::Exists(id))
+    }
+
+    /// The log of a session, as it is or as it would be by now.
+    async fn log(&self, id: SessionId) -> StoreResult<Option<Log>> {
+        if let Some(entries) = self.imagined.get(&id) {
+            return Ok(Some(Log {
+                entries: entries.clone(),
+                damage: Vec::new(),
+            }));
+        }
+        let known = self.sessions.store().find(&Lookup::Id(id), 1).await?;
+        match known.is_empty() {
+            true => Ok(None),
+            false => self.sessions.load(id).await.map(Some),
+        }
+    }
+
+    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Unsealed>> {
+        let said = talk.said.iter().map(|said| {
+            self.sessions
+                .kept(said.id, said.at, Body::Message(said.message.clone()))
+        });
+        said.collect()
+    }
+
+    fn tasking(
+        &self,
+        talk: &Foreign,
+        id: SessionId,
+        task: Option<String>,
+    ) -> StoreResult<Option<Unsealed>> {
+        task.map(|task| {
+            let new = talk.tasking(id, task);
+            self.sessions.kept(new.id, new.at, new.body)
+        })
+        .transpose()
+    }
+
+    /// The whole talk as a log of its own.
+    fn whole(&self, talk: &Foreign, id: SessionId, said: &[Unsealed]) -> StoreResult<Vec<Entry>> {
+        let mut new = vec![talk.opening(id)];
+        new.extend_from_slice(said);
+        new.extend(self.tasking(talk, id, talk.task.clone())?);
+        seal_each(Head::START, new)
+    }
+
+    async fn create(
+        &mut self,
+        talk: &Foreign,
+        id: SessionId,
+        said: &[Unsealed],
+    ) -> StoreResult<Adopted> {
+        let own = self.whole(talk, id, said)?;
+        let entries = own.len();
+        self.begin(id, None, Vec::new(), own).await?;
+        Ok(Adopted::Created { id, entries })
+    }
+
+    async fn fork(
+        &mut self,
+        talk: &Foreign,
+        id: SessionId,
+        parted: &Parted,
+        said: &[Unsealed],
+    ) -> StoreResult<Adopted> {
+        let from = &parted.from;
+        let opening = Forked {
+            session: id,
+            from: from.clone(),
+            relation: Relation::Conflict,
+            title: None,
+            project: None,
+            cwd: None,
+        };
+        let own = &said[parted.shared..];
+        let when = own.first().map_or(talk.created_at, |first| first.at);
+        let mut new = vec![Unsealed {
+            id: EntryId::new(derived(&["fork", &id.to_string()])),
+            at: when,
+            body: Body::Forked(opening),
+            redacted: std::collections::BTreeMap::new(),
+        }];
+        new.extend_from_slice(own);
+        new.extend(self.tasking(talk, id, parted.task.clone())?);
+        let head = Head {
+            seq: from.seq,
+            hash: from.hash,
+        };
+        let sealed = seal_each(head, new)?;
+        let adopted = Adopted::Forked {
+            id,
+            from: from.id,
+            entries: sealed.len() - 1,
+        };
+        let mut shared = self.log(from.id).await?.unwrap_or_default().entries;
+        shared.retain(|entry| entry.seq <= from.seq);
+        self.begin(id, Some(from.clone()), shared, sealed).await?;
+        Ok(adopted)
+    }
+
+    async fn begin(
+        &mut self,
+        id: SessionId,
+        base: Option<Origin>,
+        shared: Vec<Entry>,
+        own: Vec<Entry>,
+    ) -> StoreResult<()> {
+        if self.doing == Doing::Preview {
+            self.imagined.insert(id, [shared, own].concat());
+            return Ok(());
+        }
+        let store = self.sessions.store();
+        let (first, rest) = own.split_at(own.len().min(CHUNK));
+        let head = store
+            .create(&NewSession {
+                id,
+                base,
+                entries: first.to_vec(),
+            })
+            .await?;
+        append(store, id, head, rest).await
+    }
+
+    async fn go_on(&mut self, id: SessionId, log: Log, new: Vec<Unsealed>) -> StoreResult<Adopted> {
+        let head = log.entries.last().map_or(Head::START, Entry::head);
+        let new = seal_each(head, new)?;
+        let entries = new.len();
+        match self.doing {
+            Doing::Preview => {
+                self.imagined.insert(id, [log.entries, new].concat());
+            }
+            Doing::Write => append(self.sessions.store(), id, head, &new).await?,
+        }
+        Ok(Adopted::Extended { id, entries })
+    }
+}
+
+fn origin(id: SessionId, head: Head) -> Origin {
+    Origin {
+        id,
+        seq: head.seq,
+        hash: head.hash,
+    }
+}
+
+/// Seals entries one by one: said together they would name how many follow, and a longer state of the
+/// same talk would be another log from its first entry on.
+fn seal_each(mut head: Head, new: Vec<Unsealed>) -> StoreResult<Vec<Entry>> {
+    let mut sealed = Vec::with_capacity(new.len());
+    for new in new {
+        let entries = Entry::seal(&head, vec![new])
+            .map_err(|error| StoreError::failed("cannot take in a talk", error))?;
+        head = entries.last().map_or(head, Entry::head);
+        sealed.extend(entries);
+    }
+    Ok(sealed)
+}
