@@ -1,7 +1,11 @@
 //! Agents as the settings describe them, and which of them is to answer.
 
+mod arguments;
 mod build;
 mod discover;
+pub mod programs;
+mod registered;
+mod team;
 
 use std::sync::Arc;
 
@@ -12,6 +16,11 @@ use tertulia::agent::vendor::Vendor;
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
+pub use registered::{
+    command_line, is_taken, joined as with_registered, joined_for as with_registered_for, launch,
+    started, vendor_of,
+};
+pub use team::for_team;
 
 /// The agent that needs nothing.
 pub const DEMO: &str = "demo";
@@ -58,6 +67,7 @@ pub fn choose(
 ) -> CommandResult<Chosen> {
     let pick = pick(settings, asked, recorded);
     let name = &pick.name;
+    let settings = &with_registered_for(settings, name)?;
     let described = described(settings, name);
     if pick.source != Source::Person && is_from_project(settings, name) {
         // Or unpacking somebody's project and starting a talk in it would run their program, or send
@@ -142,13 +152,21 @@ pub fn is_known(settings: &Settings, name: &str) -> bool {
 
 /// Whether a project's file says what is run or asked under this name.
 pub fn is_from_project(settings: &Settings, name: &str) -> bool {
-    let described = described(settings, name);
+    is_projects(&described(settings, name))
+}
+
+/// Whether a project's file says what is run or asked.
+pub fn is_projects(described: &AgentSettings) -> bool {
     described.source == Source::ProjectFile && described.kind != DEMO
 }
 
-/// The type of a named agent.
-pub fn kind(settings: &Settings, name: &str) -> String {
-    described(settings, name).kind
+/// The agent of this name as it is described.
+pub fn as_described(
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> CommandResult<Arc<dyn Agent>> {
+    build::agent(settings, name, described)
 }
 
 /// The agent of this name, with this model if one is asked for.
@@ -186,7 +204,8 @@ pub fn key_variables(settings: &Settings) -> Vec<String> {
     usual.chain(named).map(str::to_owned).collect()
 }
 
-fn described(settings: &Settings, name: &str) -> AgentSettings {
+/// What the settings say about an agent, or would if they said anything.
+pub fn described(settings: &Settings, name: &str) -> AgentSettings {
     let described = settings.agents.get(name).cloned();
     described.unwrap_or_else(|| AgentSettings::plain(name))
 }

@@ -30,8 +30,22 @@ pub fn program(name: &std::path::Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return name.is_file().then(|| name.to_owned());
     }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders)
+    program_in(search_path(), name)
+}
+
+/// The folders of the search path.
+pub fn search_path() -> Vec<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).collect()
+}
+
+/// Where a program of this name is, in the first of these folders that has it.
+pub fn program_in(
+    folders: impl IntoIterator<Item = PathBuf>,
+    name: &std::path::Path,
+) -> Option<PathBuf> {
+    folders
+        .into_iter()
         .map(|folder| folder.join(name))
         .find(|path| path.is_file() && rustix::fs::access(path, Access::EXEC_OK).is_ok())
 }

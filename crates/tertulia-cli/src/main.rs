@@ -9,6 +9,7 @@ mod input;
 mod moment;
 mod open;
 mod project;
+mod registry;
 mod settings;
 mod show;
 mod signals;

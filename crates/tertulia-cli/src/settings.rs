@@ -14,7 +14,7 @@ use toml::{Table, Value};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
-use crate::{agents, env, project};
+use crate::{agents, env, project, registry};
 pub use agent::AgentSettings;
 use values::Reader;
 
@@ -37,6 +37,8 @@ pub struct Settings {
     pub agents: BTreeMap<String, AgentSettings>,
     /// What is moved to the trash unasked: nothing, unless somebody set it.
     pub retention: Retention,
+    /// Where the registered agents are.
+    pub registry: registry::Place,
     /// The folder of the program's own data.
     pub data: PathBuf,
     /// How long the demo rests after each word where its own settings do not say.
@@ -121,6 +123,7 @@ impl Settings {
             agent: None,
             agents: BTreeMap::new(),
             retention: Retention::default(),
+            registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
             data: folders.data.clone(),
             demo_pace: if ui.has_screen() {
                 DEMO_PACE

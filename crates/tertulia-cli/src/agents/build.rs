@@ -96,8 +96,14 @@ fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) ->
         Some(variable) => vec![variable],
         None => provider.key_variables().to_vec(),
     };
+    // What the agent alone is given goes before what everybody has.
+    let given = |variable: &str| {
+        let own = described.env.iter().find(|(name, _)| name == variable);
+        own.map(|(_, value)| value.clone())
+            .filter(|value| !value.is_empty())
+    };
     for variable in &variables {
-        if let Some(key) = env::text(variable) {
+        if let Some(key) = given(variable).or_else(|| env::text(variable)) {
             return Key::Value {
                 secret: Secret::new(&key),
                 variable: (*variable).to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 28] = [
+const COMMANDS: [&[&str]; 34] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -25,6 +25,12 @@ const COMMANDS: [&[&str]; 28] = [
     &["agents"],
     &["agents", "check"],
     &["agents", "models"],
+    &["agents", "scan"],
+    &["agents", "register"],
+    &["agents", "list"],
+    &["agents", "verify"],
+    &["agents", "info"],
+    &["agents", "delete"],
     &["team"],
     &["team", "list"],
     &["team", "check"],

@@ -19,6 +19,7 @@ mod list;
 mod log;
 mod pty;
 mod references;
+mod registry;
 mod resume;
 mod running;
 mod search;

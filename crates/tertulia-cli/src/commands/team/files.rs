@@ -55,16 +55,23 @@ fn first_line(text: &str) -> String {
 
 pub fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<ExitCode> {
     let (file, team) = teams::read(&settings.cwd, config)?;
-    let agent = |member: &Member| member.agent_type.clone().unwrap_or_default();
-    for member in &team.members {
-        let agent = agent(member);
-        if member.kind == MemberKind::Ai && !agents::is_known(settings, &agent) {
-            ui.warn(&format!(
-                "{} is to be the agent '{agent}', and there is none of that name; `tertulia agents` shows which there are",
-                member.display_name
-            ));
-        }
+    let registry = settings.registry.read()?;
+    let folder = file.parent().unwrap_or(&settings.cwd);
+    let agents = agents::for_team(settings, &registry, &team, folder);
+    for warning in &agents.warnings {
+        ui.warn(warning);
     }
+    let reached = |member: &Member| {
+        let agent = agents
+            .members
+            .iter()
+            .find(|agent| agent.member == member.name);
+        match agent {
+            None => String::new(),
+            Some(agent) if agent.agent.is_err() => "unknown".to_owned(),
+            Some(agent) => agent.kind.clone(),
+        }
+    };
     if ui.json {
         ui.document(&json!({
             "name": team.name,
@@ -84,10 +91,12 @@ pub fn check(settings: &Settings, config: &str, ui: &mut Ui) -> CommandResult<Ex
                 MemberKind::Human => "person",
             };
             let role = member.shown_role().to_owned();
-            vec![member.name.clone(), kind.to_owned(), role, agent(member)]
+            let agent = member.agent_type.clone().unwrap_or_default();
+            let name = member.name.clone();
+            vec![name, kind.to_owned(), role, agent, reached(member)]
         })
         .collect();
-    ui.table(&["MEMBER", "KIND", "ROLE", "AGENT"], &rows);
+    ui.table(&["MEMBER", "KIND", "ROLE", "AGENT", "TYPE"], &rows);
     ui.note(&format!("{} is a valid team file", file.display()));
     Ok(ExitCode::SUCCESS)
 }

@@ -25,6 +25,7 @@ use super::{
 };
 pub use reading::{Ending, Exit, Reader};
 use turn::Turn;
+pub use turn::version_in;
 
 /// How long a program may stay after its last event: some linger for seconds.
 const LINGER: Duration = Duration::from_secs(1);

@@ -248,7 +248,7 @@ fn without_noise(stderr: &str) -> String {
 }
 
 /// The first word that looks like a version.
-fn version_in(text: &str) -> Option<String> {
+pub fn version_in(text: &str) -> Option<String> {
     text.split_whitespace()
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
         .map(str::to_owned)

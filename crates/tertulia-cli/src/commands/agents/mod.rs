@@ -1,25 +1,22 @@
+mod check;
+mod programs;
+mod registered;
+
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
-use tertulia::agent::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Question, Readiness, Utterance,
-};
-use tertulia::approval::Approval;
-use tertulia::entry::{Role, Usage};
-use tokio_util::sync::CancellationToken;
+use serde_json::json;
+use tertulia::agent::Readiness;
 
 use crate::agents;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
-use crate::settings::Settings;
+use crate::settings::{AgentSettings, Settings};
 use crate::signals::Signals;
-use crate::ui::{Ui, fit};
-
-/// What `agents check` says.
-const TINY: &str = "Answer with the one word: ready";
+use crate::ui::Ui;
+use programs::VerifyArgs;
+use registered::{DeleteArgs, RegisterArgs};
 
 /// Show which agents could answer, and why not
 #[derive(Debug, Args)]
@@ -29,7 +26,9 @@ const TINY: &str = "Answer with the one word: ready";
     tertulia agents                     who is ready, and why the others are not\n  \
     tertulia agents claude --json\n  \
     tertulia agents check anthropic     sends one tiny prompt (it costs a few tokens)\n  \
-    tertulia agents models ollama       the models that it could use\n\n\
+    tertulia agents models ollama       the models that it could use\n  \
+    tertulia agents scan                which agent programs this machine has\n  \
+    tertulia agents register --auto     registers those, for teams and for --agent\n\n\
     Agents are described in the settings file, for example a server of one's own, and any program:\n\n  \
     [agents.local]\n  \
     type = \"openai\"\n  \
@@ -58,6 +57,25 @@ enum Action {
     /// List the models that an agent could use
     #[command(after_help = "Examples:\n  tertulia agents models ollama")]
     Models(NameArgs),
+    /// Look for agent programs on this machine; nothing is changed
+    #[command(after_help = "Examples:\n  \
+        tertulia agents scan\n  \
+        tertulia agents scan --json\n\n\
+        Looked at: the search path, the places where npm, bun, nvm and the vendors' installers put\n\
+        programs, /usr/local/bin and /opt/homebrew/bin.")]
+    Scan,
+    Register(RegisterArgs),
+    /// List the registered agents
+    #[command(after_help = "Examples:\n  tertulia agents list --json")]
+    List,
+    Verify(VerifyArgs),
+    /// Show everything about one registered agent
+    #[command(after_help = "Examples:\n  tertulia agents info claude")]
+    Info {
+        /// The agent
+        name: String,
+    },
+    Delete(DeleteArgs),
 }
 
 #[derive(Debug, Args)]
@@ -77,19 +95,22 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         .map_err(|error| {
             CommandError::new(ErrorKind::Failed, "agents cannot be asked").because(error)
         })?;
+    let listen = || {
+        let _inside = runtime.enter();
+        Signals::listen()
+    };
     match &args.action {
         None => runtime.block_on(list(&settings, args.name.as_deref(), ui)),
         Some(Action::Check(check)) => {
+            let settings = agents::with_registered_for(&settings, &check.name)?;
             let agent = agents::named(&settings, &check.name, check.model.as_deref())?;
-            let mut signals = {
-                let _inside = runtime.enter();
-                Signals::listen()?
-            };
+            let mut signals = listen()?;
             let cancel = signals.cancel.clone();
-            let checked = check_one(agent.as_ref(), &cancel, ui);
+            let checked = check::check_one(agent.as_ref(), &cancel, ui);
             runtime.block_on(signals.during(checked))?
         }
         Some(Action::Models(models)) => {
+            let settings = agents::with_registered_for(&settings, &models.name)?;
             let agent = agents::named(&settings, &models.name, models.model.as_deref())?;
             let models = runtime.block_on(agent.models())?;
             if ui.json {
@@ -99,6 +120,18 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             }
             Ok(ExitCode::SUCCESS)
         }
+        Some(Action::Scan) => runtime.block_on(programs::scan(&settings, &mut listen()?, ui)),
+        Some(Action::Register(register)) if register.auto => {
+            let names = &register.names;
+            runtime.block_on(programs::register(&settings, names, &mut listen()?, ui))
+        }
+        Some(Action::Register(register)) => registered::register(register, &settings, ui),
+        Some(Action::List) => registered::list(&settings, ui),
+        Some(Action::Verify(verify)) => {
+            runtime.block_on(programs::verify(verify, &settings, &mut listen()?, ui))
+        }
+        Some(Action::Info { name }) => registered::info(name, &settings, ui),
+        Some(Action::Delete(delete)) => registered::delete(delete, &settings, ui),
     }
 }
 
@@ -111,15 +144,17 @@ struct Line {
 }
 
 async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let names = match only {
-        Some(name) => {
-            agents::named(settings, name, None)?;
-            vec![name.to_owned()]
+    let mut known = everybody(settings)?;
+    if let Some(name) = only {
+        known.retain(|(known, _)| known == name);
+        if known.is_empty() {
+            agents::named(&agents::with_registered_for(settings, name)?, name, None)?;
         }
-        None => agents::names(settings),
-    };
+    }
     let named = only.is_some();
-    let asked = names.into_iter().map(|name| look_at(settings, name, named));
+    let asked = known
+        .into_iter()
+        .map(|(name, described)| look_at(settings, name, described, named));
     let mut rows = Vec::new();
     let mut objects = Vec::new();
     for line in futures::future::join_all(asked).await {
@@ -142,11 +177,31 @@ async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandRe
     Ok(ExitCode::SUCCESS)
 }
 
-async fn look_at(settings: &Settings, name: String, named: bool) -> Line {
-    let kind = agents::kind(settings, &name);
-    let (model, readiness) = match agents::named(settings, &name, None) {
+/// Everybody who can be asked for, with how they are reached.
+fn everybody(settings: &Settings) -> CommandResult<Vec<(String, AgentSettings)>> {
+    let registry = settings.registry.read()?;
+    let joined = agents::with_registered(settings, &registry);
+    let mut known: Vec<(String, AgentSettings)> = agents::names(&joined)
+        .into_iter()
+        .map(|name| {
+            let described = agents::described(&joined, &name);
+            (name, described)
+        })
+        .collect();
+    // Under a provider's name a registered program speaks in teams only, next to the provider.
+    for (name, agent) in &registry.agents {
+        if agents::is_taken(name) {
+            let started = agents::started(settings, name, &agents::launch(agent));
+            known.push((name.clone(), started.described));
+        }
+    }
+    Ok(known)
+}
+
+async fn look_at(settings: &Settings, name: String, described: AgentSettings, named: bool) -> Line {
+    let (model, readiness) = match agents::as_described(settings, &name, &described) {
         // Looking may run its program, and a program from a project runs only when it is named.
-        Ok(agent) if !named && agents::is_from_project(settings, &name) => {
+        Ok(agent) if !named && agents::is_projects(&described) => {
             let why = "described by this project, and looked at only when you name it";
             let model = agent.model().map(str::to_owned);
             (model, Readiness::NotReady(why.to_owned()))
@@ -156,78 +211,8 @@ async fn look_at(settings: &Settings, name: String, named: bool) -> Line {
     };
     Line {
         name,
-        kind,
+        kind: described.kind,
         model,
         readiness,
     }
-}
-
-/// Sends one tiny prompt. Nothing of it is kept.
-async fn check_one(
-    agent: &dyn Agent,
-    cancel: &CancellationToken,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let begun = Instant::now();
-    let question = Question {
-        messages: vec![Utterance::plain(Role::User, "You", TINY)],
-        total: 1,
-        marker: uuid::Uuid::new_v4().to_string(),
-        approval: Approval::None,
-        ephemeral: true,
-        ..Question::default()
-    };
-    let (floor, mut listener) = Floor::open(cancel);
-    let answer = async move { agent.answer(&question, &floor).await };
-    let listen = async {
-        let (mut words, mut usage) = (String::new(), None);
-        while let Some(event) = listener.events.recv().await {
-            match event {
-                AgentEvent::Text(text) => words.push_str(&text),
-                AgentEvent::Usage(told) => usage = Some(told),
-                other => {
-                    if let Some(note) = crate::show::event_words(&other) {
-                        ui.note(&note);
-                    }
-                }
-            }
-        }
-        (words, usage)
-    };
-    let (result, (words, usage)) = tokio::join!(answer, listen);
-    result?;
-    if words.trim().is_empty() {
-        let silent = AgentError::new(FailureKind::Failed, "it ended without an answer");
-        return Err(silent.into());
-    }
-    report(agent, &words, usage, begun, ui);
-    Ok(ExitCode::SUCCESS)
-}
-
-fn report(agent: &dyn Agent, words: &str, usage: Option<Usage>, begun: Instant, ui: &mut Ui) {
-    let seconds = begun.elapsed().as_secs_f64();
-    if ui.json {
-        let usage = usage.map_or(
-            Value::Null,
-            |usage| json!({ "input": usage.input, "output": usage.output }),
-        );
-        ui.document(&json!({
-            "agent": agent.name(),
-            "model": agent.model(),
-            "ok": true,
-            "answer": words,
-            "seconds": (seconds * 1000.0).round() / 1000.0,
-            "usage": usage,
-        }));
-        return;
-    }
-    let model = agent.model().map(|model| format!(" ({model})"));
-    let tokens = usage.map(|usage| format!(", {} tokens", usage.input + usage.output));
-    ui.line(&format!(
-        "{}{} answers after {seconds:.1} s{}: {}",
-        agent.name(),
-        model.unwrap_or_default(),
-        tokens.unwrap_or_default(),
-        fit(words.trim(), 60)
-    ));
 }

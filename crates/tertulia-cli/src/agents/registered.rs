@@ -1,0 +1,181 @@
+//! Registered agents, and those that a team file starts itself, as the settings would describe them.
+
+use std::path::{Path, PathBuf};
+
+use tertulia::agent::api::Provider;
+use tertulia::agent::vendor::Vendor;
+use tertulia::redact::redact;
+use tertulia::team::{Launch, Registered, Registry, Source as Chooser};
+
+use super::{COMMAND, DEMO, arguments};
+use crate::error::CommandResult;
+use crate::settings::{AgentSettings, Settings, Source};
+
+/// How much of a command line is shown.
+const MOST_SHOWN: usize = 200;
+
+/// How a program is started as an agent, and what had to be decided about it.
+pub struct Started {
+    pub described: AgentSettings,
+    pub warnings: Vec<String>,
+}
+
+/// A launch as the settings would describe it. Which program runs is the launch's affair; how it
+/// answers may still be said by the settings under the same name.
+pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
+    let vendor = vendor_of(name, &launch.command);
+    let kind = vendor.map_or(COMMAND, Vendor::name);
+    let mut warnings = Vec::new();
+    let mut described = match settings.agents.get(name).filter(|said| said.kind == kind) {
+        // A project may say how the person's program answers, but not what is in its environment.
+        Some(said) if said.source == Source::ProjectFile => {
+            AgentSettings::plain(kind).adjusted_by(said.clone())
+        }
+        Some(said) => said.clone(),
+        None => AgentSettings::plain(kind),
+    };
+    described.command = Some(PathBuf::from(&launch.command));
+    described.args = match vendor {
+        None => launch.args.clone(),
+        Some(vendor) => {
+            let sifted = arguments::sift(vendor, &launch.args);
+            for refused in sifted.refused {
+                warnings.push(format!(
+                    "the agent '{name}' is started without {}: what it may do unasked is said with --approve, and --approve all is all of it",
+                    shown(&refused)
+                ));
+            }
+            sifted.kept
+        }
+    };
+    described.source = match launch.source {
+        Chooser::Registry => Source::UserFile,
+        Chooser::TeamFile => Source::ProjectFile,
+    };
+    if launch.use_pty {
+        warnings.push(format!(
+            "the agent '{name}' wants a terminal of its own (usePty), and is run without one"
+        ));
+    }
+    Started {
+        described,
+        warnings,
+    }
+}
+
+/// A registered agent as it is started.
+pub fn launch(agent: &Registered) -> Launch {
+    Launch {
+        command: agent.command.clone(),
+        args: agent.args.clone(),
+        use_pty: agent.use_pty,
+        source: Chooser::Registry,
+    }
+}
+
+/// Whose program it is, if it is a vendor's: the program's file says so, or else the agent's name.
+pub fn vendor_of(name: &str, command: &str) -> Option<Vendor> {
+    let file = Path::new(command).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    [file.as_ref(), name].into_iter().find_map(|text| {
+        let text = text.to_lowercase();
+        Vendor::ALL
+            .into_iter()
+            .find(|vendor| text.contains(vendor.program()))
+    })
+}
+
+/// The settings with the registered agents in them. What the person's own settings describe stays as
+/// it is, except for the program where they leave that open.
+pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
+    let mut joined = settings.clone();
+    for (name, agent) in &registry.agents {
+        if is_taken(name) {
+            continue;
+        }
+        let mut described = started(settings, name, &launch(agent)).described;
+        if let Some(said) = settings.agents.get(name)
+            && said.source != Source::ProjectFile
+        {
+            if said.kind != described.kind || said.command.is_some() {
+                continue;
+            }
+            if !said.args.is_empty() {
+                described.args.clone_from(&said.args);
+            }
+        }
+        joined.agents.insert(name.clone(), described);
+    }
+    joined
+}
+
+/// The settings with what the registry says about one name. A registry that cannot be read is no
+/// trouble to those who do not need it.
+pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
+    if is_taken(name) {
+        return Ok(settings.clone());
+    }
+    Ok(joined(settings, &settings.registry.read()?))
+}
+
+/// Whether a name means something that is no program, outside of teams. A talk that was begun with a
+/// provider's API goes on with it.
+pub fn is_taken(name: &str) -> bool {
+    name == DEMO || Provider::parse(name).is_some()
+}
+
+/// A command line, so that a person can judge it: nothing in it hides, and no key is shown.
+pub fn command_line(command: &str, args: &[String]) -> String {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    let line: Vec<String> = words.map(shown).collect();
+    let line = line.join(" ");
+    match line.char_indices().nth(MOST_SHOWN) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+/// A word as it is, or in quotes if something in it would not be seen.
+fn shown(word: &str) -> String {
+    let word = redact(word).text;
+    let written_out = format!("{word:?}");
+    let odd = written_out.len() != word.len() + 2 || word.is_empty();
+    if odd { written_out } else { word.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendors_are_known_by_their_programs_and_by_names() {
+        let check = |name: &str, command: &str, expected: Option<Vendor>| {
+            assert_eq!(vendor_of(name, command), expected, "{name} {command}");
+        };
+        check("claude", "/usr/bin/claude", Some(Vendor::Claude));
+        check(
+            "reviewer",
+            "/opt/claude-2.1/claude.exe",
+            Some(Vendor::Claude),
+        );
+        check("my-Codex", "/opt/wrapper.sh", Some(Vendor::Codex));
+        // The program has the last word.
+        check("claude", "/usr/bin/codex", Some(Vendor::Codex));
+        check("gemini", "gemini", Some(Vendor::GeminiCli));
+        check("opencode", "opencode", Some(Vendor::OpenCode));
+        // Whose folder it is in says nothing.
+        check("upper", "/home/claude/bin/tr", None);
+    }
+
+    #[test]
+    fn nothing_hides_in_a_command_line() {
+        let check = |words: &[&str], expected: &str| {
+            let args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(command_line("sh", &args), expected);
+        };
+        check(&["-c", "x"], "sh -c x");
+        check(&["a\nb", "", "\u{202e}c"], r#"sh "a\nb" "" "\u{202e}c""#);
+        let long = command_line("sh", &["y".repeat(500)]);
+        assert_eq!(long.chars().count(), MOST_SHOWN + 1);
+    }
+}

@@ -1,0 +1,287 @@
+//! The agents of a team's members: one for each, under the member's name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tertulia::agent::Agent;
+use tertulia::agent::vendor::Vendor;
+use tertulia::team::{
+    AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
+};
+
+use super::registered::{self, command_line};
+use super::{build, described, is_from_project, is_known};
+use crate::env;
+use crate::settings::{AgentSettings, Settings};
+
+/// The agents of a team, and what a person should know about them.
+pub struct TeamAgents {
+    /// One for each member that is an agent, in the order of the team.
+    pub members: Vec<MemberAgent>,
+    /// What was decided or is missing, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// The agent of one member.
+pub struct MemberAgent {
+    /// The member's name, which is also the agent's.
+    pub member: String,
+    /// How it is reached: `claude`, `demo`, …; what the team file says where nobody knows.
+    pub kind: String,
+    /// The agent, or why it cannot be had: a team goes on without it until it is its turn.
+    pub agent: Result<Arc<dyn Agent>, String>,
+}
+
+/// Finds who speaks for each member. What is registered goes first, then what the team file starts
+/// itself, then the settings and what is built in. Relative programs of the team file are taken from
+/// its `folder`.
+pub fn for_team(
+    settings: &Settings,
+    registry: &Registry,
+    team: &TeamFile,
+    folder: &Path,
+) -> TeamAgents {
+    let mut finder = Finder::new(settings, registry, team, folder);
+    let limit = team.conversation.max_agent_response_time();
+    let agents = team
+        .members
+        .iter()
+        .filter(|member| member.kind == MemberKind::Ai);
+    let members = agents.map(|member| finder.member(member, limit)).collect();
+    TeamAgents {
+        members,
+        warnings: finder.warnings,
+    }
+}
+
+/// What is known about the agents of a team.
+struct Finder<'a> {
+    settings: &'a Settings,
+    registry: &'a Registry,
+    definitions: Vec<AgentDefinition>,
+    launches: BTreeMap<String, Launch>,
+    /// What was found out about each agent so far, so that it is told once.
+    found: BTreeMap<String, Option<AgentSettings>>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(
+        settings: &'a Settings,
+        registry: &'a Registry,
+        team: &TeamFile,
+        folder: &Path,
+    ) -> Finder<'a> {
+        let definitions: Vec<AgentDefinition> = team
+            .agents
+            .iter()
+            .map(|definition| placed(definition, registry, folder))
+            .collect();
+        let merged = merge(registry, &definitions);
+        let mut warnings: Vec<String> = merged.conflicts.iter().map(ToString::to_string).collect();
+        let used = |name: &str| {
+            let is_it = |member: &Member| member.agent_type.as_deref() == Some(name);
+            team.members.iter().any(is_it)
+        };
+        // Of those that somebody is to be, the member's own sentence tells.
+        for name in merged.unknown.iter().filter(|name| !used(name)) {
+            if !is_known(settings, name) {
+                warnings.push(format!(
+                    "the team file names the agent '{name}', and nobody knows its program"
+                ));
+            }
+        }
+        Finder {
+            settings,
+            registry,
+            definitions,
+            launches: merged.agents,
+            found: BTreeMap::new(),
+            warnings,
+        }
+    }
+
+    fn member(&mut self, member: &Member, limit: Duration) -> MemberAgent {
+        let name = member.agent_type.clone().unwrap_or_default();
+        let known = match self.found.get(&name) {
+            Some(known) => known.clone(),
+            None => {
+                let known = self.look(&name);
+                self.found.insert(name.clone(), known.clone());
+                known
+            }
+        };
+        let Some(mut described) = known else {
+            let reason = format!(
+                "{} is to be the agent '{name}', and there is none of that name; `tertulia agents` shows which there are",
+                member.display_name
+            );
+            self.warnings.push(reason.clone());
+            return MemberAgent {
+                member: member.name.clone(),
+                kind: name,
+                agent: Err(reason),
+            };
+        };
+        self.warn_of_environment(member);
+        let given = member.env.0.iter();
+        described
+            .env
+            .extend(given.map(|(name, value)| (name.clone(), value.clone())));
+        described.timeout = Some(described.timeout.map_or(limit, |own| own.min(limit)));
+        let agent = build::agent(self.settings, &member.name, &described);
+        let agent = agent.map_err(|error| {
+            let reason = format!("{} cannot speak: {error}", member.display_name);
+            self.warnings.push(reason.clone());
+            reason
+        });
+        MemberAgent {
+            member: member.name.clone(),
+            kind: described.kind,
+            agent,
+        }
+    }
+
+    /// How an agent of this name is reached, if anybody knows.
+    fn look(&mut self, name: &str) -> Option<AgentSettings> {
+        let launch = self.launches.get(name).cloned().or_else(|| {
+            // A team that names some agents may still use others that are registered.
+            self.registry.agents.get(name).map(registered::launch)
+        });
+        let described = match launch {
+            Some(launch) => {
+                self.warn_of_launch(name, &launch);
+                let started = registered::started(self.settings, name, &launch);
+                self.warnings.extend(started.warnings);
+                started.described
+            }
+            None if is_known(self.settings, name) => {
+                self.warn_of_settings(name);
+                described(self.settings, name)
+            }
+            None => return None,
+        };
+        if let Some(program) = missing_program(&described) {
+            self.warnings.push(format!(
+                "the program {program} of the agent '{name}' was not found"
+            ));
+        }
+        Some(described)
+    }
+
+    fn warn_of_launch(&mut self, name: &str, launch: &Launch) {
+        let line = command_line(&launch.command, &launch.args);
+        let registered = self.registry.agents.get(name);
+        match launch.source {
+            Chooser::TeamFile => self.warnings.push(format!(
+                "the agent '{name}' runs {line}, as the team file says"
+            )),
+            // The right arguments can make some programs do anything.
+            Chooser::Registry if registered.is_some_and(|known| known.args != launch.args) => {
+                self.warnings.push(format!(
+                    "the agent '{name}' is registered, and the team file gives it other arguments: {line}"
+                ));
+            }
+            Chooser::Registry => {}
+        }
+    }
+
+    fn warn_of_settings(&mut self, name: &str) {
+        if is_from_project(self.settings, name) {
+            let described = described(self.settings, name);
+            let command = described.command.as_deref().map(Path::to_string_lossy);
+            let reach = match (command, &described.base_url) {
+                (Some(command), _) => format!("runs {}", command_line(&command, &described.args)),
+                (None, Some(url)) => format!("is asked at {url}"),
+                (None, None) => format!("is of the type {}", described.kind),
+            };
+            self.warnings.push(format!(
+                "the agent '{name}' {reach}, as this project's settings say"
+            ));
+        }
+        let wishes = self.definitions.iter().find(|wish| wish.name == name);
+        if wishes.is_some_and(|wish| wish.args.is_some()) {
+            self.warnings.push(format!(
+                "the arguments that the team file has for the agent '{name}' are left out: they count only for a registered one"
+            ));
+        }
+    }
+
+    /// A file that came with a project may lead a program astray by its environment.
+    fn warn_of_environment(&mut self, member: &Member) {
+        let names = member.env.0.keys().filter(|name| leads_astray(name));
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        if !names.is_empty() {
+            self.warnings.push(format!(
+                "the team file sets {} for {}, which can change what is run or where words go",
+                names.join(", "),
+                member.display_name
+            ));
+        }
+    }
+}
+
+/// A definition whose program is where the team file means it to be.
+fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> AgentDefinition {
+    let mut placed = definition.clone();
+    let Some(command) = &mut placed.command else {
+        return placed;
+    };
+    if command.contains('/') && Path::new(command).is_relative() {
+        *command = folder.join(&command).to_string_lossy().into_owned();
+    }
+    // The same program under another path is no conflict.
+    if let Some(registered) = registry.agents.get(&definition.name)
+        && let Some(wanted) = file_of(command)
+        && file_of(&registered.command) == Some(wanted)
+    {
+        command.clone_from(&registered.command);
+    }
+    placed
+}
+
+fn file_of(command: &str) -> Option<std::path::PathBuf> {
+    std::fs::canonicalize(env::program(Path::new(command))?).ok()
+}
+
+/// The program that an agent needs, if it needs one that is not there.
+fn missing_program(described: &AgentSettings) -> Option<String> {
+    let vendor = Vendor::parse(&described.kind).map(|vendor| Path::new(vendor.program()));
+    let program = described.command.as_deref().or(vendor)?;
+    let missing = env::program(program).is_none();
+    missing.then(|| program.display().to_string())
+}
+
+/// Whether a variable is one of those that decide which code runs, or which server is asked.
+fn leads_astray(variable: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "BASH_ENV",
+        "ENV",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PYTHONPATH",
+        "PERL5OPT",
+        "RUBYOPT",
+    ];
+    const BEGINNINGS: &[&str] = &["LD_", "DYLD_", "GIT_"];
+    const ENDINGS: &[&str] = &[
+        "_BASE_URL",
+        "_API_BASE",
+        "_ENDPOINT",
+        "_HOST",
+        "_PROXY",
+        "_CONFIG",
+        "_CONFIG_DIR",
+    ];
+    let name = variable.to_uppercase();
+    NAMES.contains(&name.as_str())
+        || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+        || ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests;
