@@ -8,10 +8,14 @@
 //! | [`queue`] | who is still to speak, and who of them is next |
 //! | [`events`] | what happens in a talk and what follows from it, as data |
 //! | [`routing`] | the machine: what is said and done comes in, who has the floor goes out |
+//! | [`memory`] | what was said last, and what somebody is still to reply to |
+//! | [`prompt`] | what a member is told when it is asked to speak |
 
 pub mod code;
 pub mod events;
 pub mod markers;
+pub mod memory;
 pub mod names;
+pub mod prompt;
 pub mod queue;
 pub mod routing;
