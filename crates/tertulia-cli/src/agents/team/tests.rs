@@ -227,7 +227,7 @@ fn who_is_asked_first() {
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),
         "the team file sets PATH for E, which can change what is run or where words go".to_owned(),
     ];
-    // A long path is cut where the team file's reader cannot know how long paths are here.
+    // The first quotes paths, and cuts them where a temporary folder is deep.
     let told: Vec<&String> = found.warnings.iter().collect();
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     assert!(told[0].contains("the registered one is used"), "{told:#?}");
