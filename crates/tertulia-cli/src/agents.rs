@@ -179,7 +179,7 @@ pub fn named(
         return Err(
             CommandError::new(ErrorKind::NotFound, format!("there is no agent '{name}'")).hint(
                 format!(
-                    "known: {}; describe others in [agents.NAME] of the settings",
+                    "known: {}; describe others in [agents.NAME] of the settings, or register a program: `tertulia agents register`",
                     names(settings).join(", ")
                 ),
             ),

@@ -164,6 +164,8 @@ fn lock(path: &Path) -> CommandResult<File> {
         .truncate(false)
         .open(path)
         .map_err(failed)?;
+    // Under an odd umask the next one could not open it. If it is somebody else's, it is theirs to set.
+    let _ = file.set_permissions(Permissions::from_mode(0o600));
     let begun = Instant::now();
     loop {
         match file.try_lock() {

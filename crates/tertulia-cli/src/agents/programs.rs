@@ -46,6 +46,11 @@ pub fn find(vendor: Vendor) -> Option<PathBuf> {
     env::program_in(absolute, Path::new(vendor.program()))
 }
 
+/// The file that a command starts, by whatever name or link it is called.
+pub fn file_of(command: &str) -> Option<PathBuf> {
+    std::fs::canonicalize(env::program(Path::new(command))?).ok()
+}
+
 /// The folders of programs of each version of Node, the newest first.
 fn of_node(versions: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(versions).into_iter().flatten().flatten();

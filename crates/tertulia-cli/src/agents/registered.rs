@@ -7,7 +7,7 @@ use tertulia::agent::vendor::Vendor;
 use tertulia::redact::redact;
 use tertulia::team::{Launch, Registered, Registry, Source as Chooser};
 
-use super::{COMMAND, DEMO, arguments};
+use super::{ACP, COMMAND, DEMO, arguments};
 use crate::error::CommandResult;
 use crate::settings::{AgentSettings, Settings, Source};
 
@@ -20,18 +20,22 @@ pub struct Started {
     pub warnings: Vec<String>,
 }
 
-/// A launch as the settings would describe it. Which program runs is the launch's affair; how it
-/// answers may still be said by the settings under the same name.
+/// A launch as the settings would describe it. Which program runs is the launch's affair; how it is
+/// spoken to and how it answers may still be said by the settings under the same name.
 pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
-    let vendor = vendor_of(name, &launch.command);
-    let kind = vendor.map_or(COMMAND, Vendor::name);
+    let said = settings.agents.get(name);
+    let persons = said.filter(|said| said.source != Source::ProjectFile);
+    let guessed = vendor_of(name, &launch.command).map_or(COMMAND, Vendor::name);
+    let kind = persons
+        .map(|said| said.kind.as_str())
+        .filter(|kind| launch.source == Chooser::Registry && is_program(kind))
+        .unwrap_or(guessed);
+    let vendor = Vendor::parse(kind);
     let mut warnings = Vec::new();
-    let mut described = match settings.agents.get(name).filter(|said| said.kind == kind) {
-        // A project may say how the person's program answers, but not what is in its environment.
-        Some(said) if said.source == Source::ProjectFile => {
-            AgentSettings::plain(kind).adjusted_by(said.clone())
-        }
-        Some(said) => said.clone(),
+    let mut described = match said.filter(|said| said.kind == kind) {
+        // The environment that a person gives a program, which may hold keys, is for their program.
+        Some(said) if persons.is_some() && launch.source == Chooser::Registry => said.clone(),
+        Some(said) => AgentSettings::plain(kind).adjusted_by(said.clone()),
         None => AgentSettings::plain(kind),
     };
     described.command = Some(PathBuf::from(&launch.command));
@@ -97,7 +101,7 @@ pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
         if let Some(said) = settings.agents.get(name)
             && said.source != Source::ProjectFile
         {
-            if said.kind != described.kind || said.command.is_some() {
+            if is_whole(settings, name) {
                 continue;
             }
             if !said.args.is_empty() {
@@ -112,10 +116,22 @@ pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
 /// The settings with what the registry says about one name. A registry that cannot be read is no
 /// trouble to those who do not need it.
 pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
-    if is_taken(name) {
+    if is_taken(name) || is_whole(settings, name) {
         return Ok(settings.clone());
     }
     Ok(joined(settings, &settings.registry.read()?))
+}
+
+/// Whether the person's own settings leave nothing open about an agent.
+pub fn is_whole(settings: &Settings, name: &str) -> bool {
+    settings.agents.get(name).is_some_and(|said| {
+        said.source != Source::ProjectFile && (said.command.is_some() || !is_program(&said.kind))
+    })
+}
+
+/// Whether agents of this type are programs.
+fn is_program(kind: &str) -> bool {
+    Vendor::parse(kind).is_some() || [COMMAND, ACP].contains(&kind)
 }
 
 /// Whether a name means something that is no program, outside of teams. A talk that was begun with a

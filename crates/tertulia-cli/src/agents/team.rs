@@ -11,8 +11,8 @@ use tertulia::team::{
     AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
 };
 
-use super::registered::{self, command_line};
-use super::{build, described, is_from_project, is_known};
+use super::registered::{self, command_line, is_whole};
+use super::{build, described, is_from_project, is_known, programs};
 use crate::env;
 use crate::settings::{AgentSettings, Settings};
 
@@ -35,7 +35,7 @@ pub struct MemberAgent {
 }
 
 /// Finds who speaks for each member. What is registered goes first, then what the team file starts
-/// itself, then the settings and what is built in. Relative programs of the team file are taken from
+/// itself unless the person's settings say what that is, then the settings and what is built in. Relative programs of the team file are taken from
 /// its `folder`.
 pub fn for_team(
     settings: &Settings,
@@ -150,6 +150,7 @@ impl<'a> Finder<'a> {
             // A team that names some agents may still use others that are registered.
             self.registry.agents.get(name).map(registered::launch)
         });
+        let launch = launch.filter(|launch| !self.settings_beat(name, launch));
         let described = match launch {
             Some(launch) => {
                 self.warn_of_launch(name, &launch);
@@ -169,6 +170,19 @@ impl<'a> Finder<'a> {
             ));
         }
         Some(described)
+    }
+
+    /// Whether the team file wants to start what the person's own settings describe as a whole. They
+    /// are as good as a registration.
+    fn settings_beat(&mut self, name: &str, launch: &Launch) -> bool {
+        let beat = launch.source == Chooser::TeamFile && is_whole(self.settings, name);
+        if beat {
+            self.warnings.push(format!(
+                "the team file wants the agent '{name}' to be {}, but your settings describe it otherwise: they are followed",
+                command_line(&launch.command, &launch.args)
+            ));
+        }
+        beat
     }
 
     fn warn_of_launch(&mut self, name: &str, launch: &Launch) {
@@ -202,7 +216,7 @@ impl<'a> Finder<'a> {
             ));
         }
         let wishes = self.definitions.iter().find(|wish| wish.name == name);
-        if wishes.is_some_and(|wish| wish.args.is_some()) {
+        if wishes.is_some_and(|wish| wish.args.is_some() && wish.command.is_none()) {
             self.warnings.push(format!(
                 "the arguments that the team file has for the agent '{name}' are left out: they count only for a registered one"
             ));
@@ -234,16 +248,12 @@ fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> A
     }
     // The same program under another path is no conflict.
     if let Some(registered) = registry.agents.get(&definition.name)
-        && let Some(wanted) = file_of(command)
-        && file_of(&registered.command) == Some(wanted)
+        && let Some(wanted) = programs::file_of(command)
+        && programs::file_of(&registered.command) == Some(wanted)
     {
         command.clone_from(&registered.command);
     }
     placed
-}
-
-fn file_of(command: &str) -> Option<std::path::PathBuf> {
-    std::fs::canonicalize(env::program(Path::new(command))?).ok()
 }
 
 /// The program that an agent needs, if it needs one that is not there.

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::home::{Home, Output, Prepared, finish, keys};
+use crate::home::{Home, Output, Prepared, finish, keys, until};
 use crate::pty::Terminal;
 
 /// An executable script in the home.
@@ -45,6 +46,12 @@ fn names(home: &Home) -> Vec<String> {
     agents
         .map(|agent| agent["name"].as_str().unwrap().to_owned())
         .collect()
+}
+
+/// Whether a process runs that was written down by its id. One that nobody has reaped does not.
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]
@@ -88,12 +95,7 @@ fn a_scan_finds_programs_and_changes_nothing() {
     assert!(of("codex")["reason"].as_str().unwrap().contains("melted"));
     assert!(of("gemini-cli")["reason"].as_str().unwrap().contains("3 s"));
     // The slow one was ended with all that it had started.
-    let pid = fs::read_to_string(pid).unwrap();
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
-    assert!(
-        !stat.is_ok_and(|stat| !stat.contains(") Z ")),
-        "{pid} is alive"
-    );
+    assert!(!is_alive(&fs::read_to_string(pid).unwrap()));
     assert!(!file(&home).exists());
     with_bin(&home, &["agents", "scan"])
         .run()
@@ -101,6 +103,33 @@ fn a_scan_finds_programs_and_changes_nothing() {
         .says(&claude)
         .says("9.8.7")
         .says("melted");
+}
+
+#[test]
+fn whoever_stops_a_scan_leaves_nothing_behind() {
+    let home = Home::new();
+    let pid = home.path().join("pid");
+    let script = format!(
+        "echo $$ > {0}.new; mv {0}.new {0}; exec sleep 300",
+        pid.display()
+    );
+    program(&home, "bin/claude", &script);
+    let line = ["agents", "register", "--auto", "claude"];
+    let child = with_bin(&home, &line)
+        .command()
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = until("the program runs", || fs::read_to_string(&pid).ok());
+    let own = Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    kill_process(own, Signal::TERM).unwrap();
+    finish(child, "register")
+        .code(143)
+        .notes("nothing was changed");
+    assert!(!is_alive(&begun));
+    assert!(!file(&home).exists());
 }
 
 #[test]
@@ -355,7 +384,7 @@ fn the_registry_is_for_its_owner_alone_whatever_the_umask() {
         assert_eq!(mode(&folder.join("agents.json")), 0o600, "{umask}");
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            assert_eq!(mode(&path) & 0o077, 0, "{umask} {}", path.display());
+            assert_eq!(mode(&path), 0o600, "{umask} {}", path.display());
         }
     }
 }
@@ -404,6 +433,7 @@ fn a_registry_that_cannot_be_read_stays_as_it_is() {
         ),
     ];
     home.run(&["team", "init"]).ok();
+    home.settings("[agents.whole]\ncommand = \"tr\"\nargs = [\"a-z\", \"A-Z\"]\n");
     for (bytes, words) in wrong {
         fs::write(file(&home), bytes).unwrap();
         for line in [
@@ -424,6 +454,11 @@ fn a_registry_that_cannot_be_read_stays_as_it_is() {
         assert_eq!(fs::read(file(&home)).unwrap(), bytes);
         // A talk that needs nobody from there is none the worse for it.
         home.run(&["chat", "-p", "echo hello"]).ok().says("hello");
+        home.run(&["chat", "--agent", "whole", "-p", "hello"])
+            .ok()
+            .says("HELLO");
+        home.run(&["chat", "--agent", "codex", "-p", "hello"])
+            .code(5);
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tertulia::agent::{AgentError, AgentEvent, FailureKind, Floor, Question, Utterance};
+use tertulia::agent::{AgentError, AgentEvent, FailureKind, Floor, Question, Readiness, Utterance};
 use tertulia::entry::Role;
 use tertulia::team::Registered;
 use tokio_util::sync::CancellationToken;
@@ -227,7 +227,7 @@ fn who_is_asked_first() {
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),
         "the team file sets PATH for E, which can change what is run or where words go".to_owned(),
     ];
-    // A long path is cut where the team file's reader cannot know how long paths are here.
+    // The first quotes paths, and cuts them where a temporary folder is deep.
     let told: Vec<&String> = found.warnings.iter().collect();
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     assert!(told[0].contains("the registered one is used"), "{told:#?}");
@@ -276,4 +276,61 @@ fn what_a_project_or_a_team_file_may_not_do_in_silence() {
         "odd",
         "ADA cannot speak",
     );
+}
+
+#[tokio::test]
+async fn a_team_files_program_gets_nothing_that_was_meant_for_the_persons() {
+    let world = World::new();
+    let theirs = world.program("theirs", "cat >/dev/null; echo \"theirs $MY_KEY\"");
+    let mine = world.program("mine", "cat >/dev/null; echo \"mine $MY_KEY\"");
+    let team = team(
+        json!([{ "name": "x", "command": theirs, "args": [] }]),
+        &[("ada", "x", json!({}))],
+    );
+    let open = "[agents.x]\ntype = \"command\"\n[agents.x.env]\nMY_KEY = \"k\"\n";
+    let found = world.find(open, &Registry::default(), &team);
+    assert_eq!(answer(&found.members[0]).await.unwrap(), "theirs \n");
+    // Settings that say which program it is are as good as a registration.
+    let whole = format!("[agents.x]\ncommand = {mine:?}\n[agents.x.env]\nMY_KEY = \"k\"\n");
+    let found = world.find(&whole, &Registry::default(), &team);
+    assert_eq!(answer(&found.members[0]).await.unwrap(), "mine k\n");
+    assert_eq!(found.warnings.len(), 1, "{:?}", found.warnings);
+    assert!(found.warnings[0].contains("they are followed"));
+    let found = world.find(open, &registry(&[("x", &mine, &[])]), &team);
+    assert_eq!(answer(&found.members[0]).await.unwrap(), "mine k\n");
+}
+
+#[tokio::test]
+async fn a_person_says_how_a_registered_program_is_spoken_to() {
+    let world = World::new();
+    let claude = world.program("claude", "");
+    let team = team(json!([]), &[("ada", "x", json!({}))]);
+    let registry = registry(&[("x", &claude, &[])]);
+    for (settings, kind) in [
+        ("", "claude"),
+        ("[agents.x]\ntype = \"acp\"\n", "acp"),
+        ("[agents.x]\ntype = \"command\"\n", "command"),
+        ("[agents.x]\ntype = \"ollama\"\n", "claude"),
+    ] {
+        let found = world.find(settings, &registry, &team);
+        assert_eq!(found.members[0].kind, kind, "{settings}");
+    }
+}
+
+#[tokio::test]
+async fn a_members_own_key_is_used() {
+    let world = World::new();
+    let variable = "TERTULIA_TEST_OF_A_KEY";
+    let settings = format!("[agents.x]\ntype = \"anthropic\"\nkey_env = \"{variable}\"\n");
+    let members = [
+        ("ada", "x", json!({ variable: "k-1" })),
+        ("bob", "x", json!({})),
+    ];
+    let found = world.find(&settings, &Registry::default(), &team(json!([]), &members));
+    let mut ready = Vec::new();
+    for member in &found.members {
+        let readiness = member.agent.as_ref().unwrap().readiness().await;
+        ready.push(matches!(readiness, Readiness::Ready(_)));
+    }
+    assert_eq!(ready, [true, false]);
 }

@@ -93,13 +93,10 @@ pub async fn scan(
 
 /// Under which names a program is registered.
 fn names_of(registry: &Registry, path: &str) -> Vec<String> {
-    let file = std::fs::canonicalize(path).ok();
+    let file = programs::file_of(path);
     let agents = registry.agents.iter();
     agents
-        .filter(|(_, agent)| {
-            agent.command == path
-                || file.is_some() && std::fs::canonicalize(&agent.command).ok() == file
-        })
+        .filter(|(_, agent)| file.is_some() && programs::file_of(&agent.command) == file)
         .map(|(name, _)| name.clone())
         .collect()
 }
