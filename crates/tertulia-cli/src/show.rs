@@ -1,20 +1,22 @@
-//! Entries as words on a terminal, and the lines that notices become.
-
-use std::collections::BTreeMap;
+//! Entries and what agents do as words on a terminal.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use tertulia::agent::{AgentEvent, TodoState};
 use tertulia::approval::ToolRequest;
-use tertulia::conversation::door::Notice;
-use tertulia::entry::{Body, Entry, Message, SpeakerKind, ToolCall};
+use tertulia::conversation::team::markers;
+use tertulia::entry::{Body, Entry, Kind, Message, SpeakerKind, ToolCall};
 use tertulia::session::{Damage, Summary};
 
 use crate::moment::{clock, lasting};
 use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
 
-/// A message as it stands in a transcript.
-pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> String {
+/// A message as it stands in a transcript: in a team's without markers, but with whom it addresses.
+pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Timestamp) -> String {
+    let content = match kind {
+        Kind::Team => markers::shown(&message.content),
+        Kind::Chat | Kind::Pair => message.content.clone(),
+    };
     let style = match message.speaker.kind {
         SpeakerKind::Human => HUMAN,
         SpeakerKind::Ai => AGENT,
@@ -22,6 +24,13 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
     };
     let name = ui.styled(style, &harmless(&message.speaker.display_name));
     let mut when = clock(entry.at, now);
+    if !message.addressees.is_empty() {
+        let names = message.addressees.iter();
+        let names: Vec<&str> = names
+            .map(|addressee| addressee.identifier.as_str())
+            .collect();
+        when.push_str(&format!(" · to {}", harmless(&names.join(", "))));
+    }
     if let Some(model) = &message.model {
         when.push_str(&format!(" · {}", harmless(model)));
     }
@@ -34,7 +43,7 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, now: Timestamp) -> Str
     );
     // Whoever only calls a tool says nothing.
     if !message.content.is_empty() || message.tool_calls.is_empty() {
-        text.push_str(harmless(&message.content).trim_end_matches('\n'));
+        text.push_str(harmless(&content).trim_end_matches('\n'));
         text.push('\n');
     }
     for call in &message.tool_calls {
@@ -248,102 +257,4 @@ pub fn damage(damage: &[Damage]) -> Vec<String> {
             )
         })
         .collect()
-}
-
-/// A notice in words. Whether it is a warning comes with it.
-pub fn notice(notice: &Notice) -> (bool, String) {
-    match notice {
-        Notice::SteppedAside { from, to } => (
-            true,
-            format!(
-                "another program is writing to session {}; this talk goes on in a fork, {}",
-                from.short(),
-                to.short()
-            ),
-        ),
-        Notice::Recovered { speaker } => (
-            false,
-            format!(
-                "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
-            ),
-        ),
-        Notice::Unanswered => (
-            false,
-            "the last words were not answered: the program ended before".to_owned(),
-        ),
-        Notice::ClosedCalls(1) => (
-            false,
-            "a tool call had not come back and is closed as interrupted".to_owned(),
-        ),
-        Notice::ClosedCalls(count) => (
-            false,
-            match count {
-                1 => "a tool call had not come back and is closed as interrupted".to_owned(),
-                _ => format!("{count} tool calls had not come back and are closed as interrupted"),
-            },
-        ),
-        Notice::EndedOrphans(count) => (
-            false,
-            format!("{count} processes of the answer that was cut off still ran, and were ended"),
-        ),
-        Notice::Compacting { messages } => (
-            false,
-            format!("summing up the {messages} oldest messages, so that the rest fits"),
-        ),
-        Notice::Compacted => (
-            false,
-            "summed up; the log keeps everything that was said".to_owned(),
-        ),
-        Notice::NotCompacted(error) => (
-            true,
-            format!("the older part could not be summed up: {error}"),
-        ),
-        Notice::OtherModel { recorded, now } => (
-            true,
-            format!("this session was recorded with the model {recorded}; {now} answers now"),
-        ),
-        Notice::Unsaved(error) => (
-            true,
-            format!(
-                "not saved: {}. The talk goes on in memory and saving is tried again with the next words",
-                chain(error)
-            ),
-        ),
-        Notice::SavedAgain => (false, "everything said so far is saved now".to_owned()),
-        Notice::Redacted(kinds) => (false, format!("redacted before saving: {}", counts(kinds))),
-        Notice::NearLimit { bytes } => (
-            true,
-            format!(
-                "this session has grown to {} MB of at most 100 MB; fork it or begin a new one soon",
-                bytes / 1_000_000
-            ),
-        ),
-        Notice::Refused(error) => (true, format!("not taken: {}", chain(error))),
-        Notice::Damaged(damaged) => (
-            true,
-            format!(
-                "{} entries of this session are damaged, the first: {}; `tertulia doctor` shows all",
-                damaged.len(),
-                damage(&damaged[..damaged.len().min(1)]).join("")
-            ),
-        ),
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        words.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    words
-}
-
-fn counts(kinds: &BTreeMap<String, u32>) -> String {
-    kinds
-        .iter()
-        .map(|(kind, count)| format!("{count} {kind}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }

@@ -30,7 +30,12 @@ pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
 /// The team of a session: as its log has it, else the one of that name that can be found from here or from
 /// where it began.
 pub fn of_session(cwd: &Path, summary: &Summary) -> CommandResult<(PathBuf, TeamFile)> {
-    if let Some(file) = summary.team_file.as_deref().map(Path::new).filter(|file| file.is_file()) {
+    if let Some(file) = summary
+        .team_file
+        .as_deref()
+        .map(Path::new)
+        .filter(|file| file.is_file())
+    {
         return read(cwd, &file.display().to_string());
     }
     let team = summary.team.as_deref().unwrap_or_default();
@@ -45,13 +50,21 @@ pub fn of_session(cwd: &Path, summary: &Summary) -> CommandResult<(PathBuf, Team
         }
     }
     let session = summary.id.short();
-    let was = summary.team_file.as_deref().map(|file| format!("; it was {file}"));
+    let was = summary
+        .team_file
+        .as_deref()
+        .map(|file| format!("; it was {file}"));
     Err(CommandError::new(
         ErrorKind::NotFound,
-        format!("the file of the team '{team}' is not found{}", was.unwrap_or_default()),
+        format!(
+            "the file of the team '{team}' is not found{}",
+            was.unwrap_or_default()
+        ),
     )
     .hint(format!("name it: tertulia team CONFIG --resume {session}"))
-    .hint(format!("`tertulia show {session}` reads the talk without it")))
+    .hint(format!(
+        "`tertulia show {session}` reads the talk without it"
+    )))
 }
 
 /// The names by which teams can be named here.

@@ -115,7 +115,7 @@ fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
         match entry.message() {
             Some(message) => {
                 text.push('\n');
-                text.push_str(&show::message(ui, entry, message, now));
+                text.push_str(&show::message(ui, entry, message, summary.kind, now));
             }
             None if matches!(entry.body.kind(), "failed" | "lost" | "repaired") => {
                 text.push('\n');

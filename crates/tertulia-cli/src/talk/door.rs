@@ -12,7 +12,7 @@ use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
-use super::routed;
+use super::{notice, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
@@ -32,6 +32,8 @@ pub struct Output<'a> {
     line: LineState,
     /// Who of several speaks, and what of their words was shown.
     speaker: Option<(Speaker, Unmarked)>,
+    /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
+    ends: String,
 }
 
 /// How a run ended.
@@ -67,6 +69,7 @@ impl<'a> Output<'a> {
             refused: None,
             line: LineState::Empty,
             speaker: None,
+            ends: String::new(),
         }
     }
 
@@ -110,7 +113,9 @@ impl<'a> Output<'a> {
 
     /// Ends a line that has no end yet, so that notes stand on lines of their own.
     fn break_line(&mut self) {
-        if self.format == OutputFormat::Text && self.line != LineState::Empty {
+        let ends = std::mem::take(&mut self.ends);
+        if self.format == OutputFormat::Text && (self.line != LineState::Empty || !ends.is_empty())
+        {
             self.ui.data("\n");
             self.line = LineState::Empty;
         }
@@ -246,7 +251,15 @@ impl<'a> Output<'a> {
         } else {
             LineState::Answer
         };
-        self.ui.answer(text);
+        if self.speaker.is_none() {
+            return self.ui.answer(text);
+        }
+        let words = text.trim_end_matches('\n');
+        if !words.is_empty() {
+            let before = std::mem::take(&mut self.ends);
+            self.ui.answer(&format!("{before}{words}"));
+        }
+        self.ends.push_str(&text[words.len()..]);
     }
 
     fn think(&mut self, text: &str) {
@@ -279,10 +292,10 @@ impl<'a> Output<'a> {
         if let Notice::SteppedAside { to, .. } = notice {
             self.started(to);
         }
-        let (is_warning, words) = show::notice(&notice);
+        let words = notice::words(&notice);
         match notice {
             Notice::Refused(error) => self.refused = Some(error.into()),
-            _ if is_warning => self.ui.warn(&harmless(&words)),
+            notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
             _ => self.ui.note(&harmless(&words)),
         }
     }

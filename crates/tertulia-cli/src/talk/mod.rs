@@ -4,6 +4,7 @@
 pub mod door;
 pub mod keyboard;
 pub mod lines;
+mod notice;
 mod retention;
 mod routed;
 pub mod target;
@@ -95,10 +96,7 @@ impl TalkArgs {
 
     /// Whether somebody sits at a terminal and talks.
     pub fn is_on_screen(&self, ui: &Ui) -> bool {
-        !self.print
-            && self.format(ui) == OutputFormat::Text
-            && ui.has_keyboard()
-            && ui.has_screen()
+        !self.print && self.format(ui) == OutputFormat::Text && ui.has_keyboard() && ui.has_screen()
     }
 
     /// What happens when somebody else writes to the same session.
@@ -136,7 +134,11 @@ impl Leaving {
     /// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
     pub async fn farewell(&self, talk: &Talk, ui: &mut Ui) -> bool {
         let left_unsaved = unsaved::offer(talk, self.kept, ui).await;
-        if let Some(hint) = self.hint.as_ref().filter(|_| talk.recorder().summary().is_some()) {
+        if let Some(hint) = self
+            .hint
+            .as_ref()
+            .filter(|_| talk.recorder().summary().is_some())
+        {
             ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
         }
         left_unsaved

@@ -78,7 +78,10 @@ fn queue(update: &QueueUpdate) -> String {
         .asked
         .iter()
         .map(|item| format!("[{}]", item.request.target));
-    let pending = update.pending.iter().map(|item| item.request.target.clone());
+    let pending = update
+        .pending
+        .iter()
+        .map(|item| item.request.target.clone());
     let names: Vec<String> = asked.chain(pending).collect();
     format!("queue: {}", names.join(" → "))
 }

@@ -23,12 +23,7 @@ pub enum Target {
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
-pub fn find(
-    args: &TalkArgs,
-    sort: Sort<'_>,
-    house: &House,
-    ui: &mut Ui,
-) -> CommandResult<Found> {
+pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> CommandResult<Found> {
     let ours = Filter {
         kind: Some(sort.kind),
         team: sort.team.map(str::to_owned),

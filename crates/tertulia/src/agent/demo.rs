@@ -129,26 +129,26 @@ fn handed_over(answer: String, part: &Part) -> String {
     format!("{answer}\n\n[NEXT: {}]", part.next.join(", "))
 }
 
-/// What the demo says in a team, by what its instructions call it.
+/// What the demo says in a team, by what its instructions call it first.
 fn in_role(part: &Part) -> String {
     let system = part.system.to_lowercase();
+    let roles = ["author", "review", "test"].into_iter();
+    let named = roles.filter_map(|role| Some((system.find(role)?, role)));
     let topic = first_words(part.words.trim());
-    if system.contains("author") {
-        format!(
+    match named.min() {
+        Some((_, "author")) => format!(
             "For “{topic}” I propose three steps: agree on what done looks like, make the smallest version \
              that works, then show it to somebody who was not there."
-        )
-    } else if system.contains("review") {
-        format!(
+        ),
+        Some((_, "review")) => format!(
             "I have read what {} said. Each step needs a name next to it and a way to tell that it is done; \
              otherwise I agree.",
             part.from
-        )
-    } else if system.contains("test") {
-        "I would try it with nothing, with one and with far too many, and write down what happened each time."
-            .to_owned()
-    } else {
-        format!("{} said: “{topic}”. I am here and listening.", part.from)
+        ),
+        Some(_) => "I would try it with nothing, with one and with far too many, and write down what happened \
+             each time."
+            .to_owned(),
+        None => format!("{} said: “{topic}”. I am here and listening.", part.from),
     }
 }
 

@@ -11,10 +11,10 @@ use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
 use crate::signals::Signals;
 use crate::talk::door::Output;
-use crate::talk::{Leaving, exit_code};
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
 use crate::talk::target::Target;
+use crate::talk::{Leaving, exit_code};
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -155,7 +155,7 @@ async fn turn(
     let end = signals
         .during(talk.turn(words, &mut output, &cancel))
         .await?;
-    let refused = finish(&mut output, &talk, &end);
+    let refused = finish(&mut output, talk, &end);
     if let Some(refused) = refused {
         refused.report(ui);
     }

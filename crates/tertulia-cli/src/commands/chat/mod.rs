@@ -73,11 +73,18 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return Err(talk::nothing_to_say("chat"));
     }
     let found = target::find(&args.talk, CHATS, &house, ui)?;
-    if let Some(row) = found.row.as_ref().filter(|row| row.summary.kind == Kind::Team) {
+    if let Some(row) = found
+        .row
+        .as_ref()
+        .filter(|row| row.summary.kind == Kind::Team)
+    {
         if args.agent.is_some() || args.model.is_some() {
             return Err(CommandError::new(
                 ErrorKind::Usage,
-                format!("session {} is a team's talk, in which each member has an agent", row.summary.id.short()),
+                format!(
+                    "session {} is a team's talk, in which each member has an agent",
+                    row.summary.id.short()
+                ),
             )
             .hint("leave --agent and --model out; the team's file says who answers"));
         }

@@ -1,7 +1,7 @@
 //! Looking after team files: which there are, whether one is valid, one to begin with.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};

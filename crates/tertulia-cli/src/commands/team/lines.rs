@@ -14,6 +14,7 @@ use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
 use crate::open::House;
+use crate::show;
 use crate::signals::Signals;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
@@ -112,12 +113,23 @@ pub(super) async fn talk(
             "/info" => info(&table, ui),
             "/members" => members(&table, ui),
             "/queue" => queue(&table, ui),
-            "/task" => ui.note(table.task().unwrap_or("the team has no task: [TEAM_TASK: text] gives it one")),
+            "/task" => ui.note(
+                table
+                    .task()
+                    .unwrap_or("the team has no task: [TEAM_TASK: text] gives it one"),
+            ),
             "/as" => seat = None,
             words if words.starts_with("/as ") => seat = take_seat(&table, words, seat, ui),
             words if is_command(words, COMMANDS) => unknown(words, COMMANDS, ui),
             _ => {
-                let turn = turn(&mut table, seat.as_deref(), words, &mut signals, &mut keyboard, ui);
+                let turn = turn(
+                    &mut table,
+                    seat.as_deref(),
+                    words,
+                    &mut signals,
+                    &mut keyboard,
+                    ui,
+                );
                 if let Err(left) = turn.await {
                     leave(&table, &leaving, ui).await;
                     return Err(left);
@@ -165,17 +177,8 @@ fn greet(session: &Session, ui: &mut Ui) {
 
 /// How much was said, by whom, over what time.
 fn statistics(summary: &Summary) -> String {
-    let speakers: Vec<String> = summary
-        .speakers
-        .iter()
-        .map(|spoke| format!("{} {}", spoke.display_name, spoke.messages))
-        .collect();
-    format!(
-        "{} over {} ({})",
-        messages(summary.messages),
-        crate::moment::length(summary.duration()),
-        speakers.join(", ")
-    )
+    let count = messages(summary.messages);
+    format!("{count}, {}", show::statistics(summary))
 }
 
 /// Who is to speak: the seat that was taken, or who is waited for.
@@ -229,7 +232,10 @@ fn members(table: &Table, ui: &mut Ui) {
 
 fn queue(table: &Table, ui: &mut Ui) {
     let items = table.router().queue().items();
-    let names: Vec<&str> = items.iter().map(|item| item.request.target.as_str()).collect();
+    let names: Vec<&str> = items
+        .iter()
+        .map(|item| item.request.target.as_str())
+        .collect();
     ui.note(&match names.as_slice() {
         [] => "nobody waits to speak".to_owned(),
         names => names.join(" → "),

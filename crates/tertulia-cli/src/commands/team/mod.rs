@@ -152,7 +152,10 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
         return Err(if known.is_empty() {
             error.hint("`tertulia team init` makes one to begin with")
         } else {
-            error.hint(format!("tertulia team NAME; there are: {}", known.join(", ")))
+            error.hint(format!(
+                "tertulia team NAME; there are: {}",
+                known.join(", ")
+            ))
         });
     }
     let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
@@ -238,8 +241,10 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     }
     let fit = match &row {
         None if !heirs.is_empty() => {
-            return Err(CommandError::new(ErrorKind::Usage, "--map needs a session to go on with")
-                .hint("add -c, --resume REF or --session REF"));
+            return Err(
+                CommandError::new(ErrorKind::Usage, "--map needs a session to go on with")
+                    .hint("add -c, --resume REF or --session REF"),
+            );
         }
         None => table::Fit::default(),
         Some(row) => fit(row, &table, &heirs, plan.seating.strict)?,
@@ -283,7 +288,9 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
 fn heirs(map: &[String]) -> CommandResult<Heirs> {
     let mut heirs = BTreeMap::new();
     for pair in map {
-        let parts = pair.split_once('=').map(|(old, new)| (old.trim(), new.trim()));
+        let parts = pair
+            .split_once('=')
+            .map(|(old, new)| (old.trim(), new.trim()));
         match parts {
             Some((old, new)) if !old.is_empty() && !new.is_empty() => {
                 heirs.insert(old.to_owned(), new.to_owned());

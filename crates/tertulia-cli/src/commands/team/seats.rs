@@ -38,12 +38,16 @@ pub fn seating(
     let mut reader = Reader { settings, ui };
     let shared = team.instruction_file.as_deref().map(|name| {
         let places = [settings.cwd.join(name), folder.join(name)];
-        reader.read(&places, Wanted::ByTheTeam)
+        reader.read(&places, Wanted::Asked)
     });
     let shared = shared.flatten();
     let mut places = BTreeMap::new();
     for agent in found.members {
-        let Some(member) = team.members.iter().find(|member| member.name == agent.member) else {
+        let Some(member) = team
+            .members
+            .iter()
+            .find(|member| member.name == agent.member)
+        else {
             continue;
         };
         let own = reader.own_instructions(member);
@@ -97,14 +101,22 @@ fn seated(member: &Member) -> names::Member {
 
 /// What everybody is told about the team. The markers stand in code, where they do nothing.
 fn about(team: &TeamFile, member: &Member) -> String {
-    let others = team.members.iter().filter(|other| other.name != member.name);
+    let others = team
+        .members
+        .iter()
+        .filter(|other| other.name != member.name);
     let others: Vec<String> = others
         .map(|other| {
             let kind = match other.kind {
                 MemberKind::Ai => "",
                 MemberKind::Human => ", a person",
             };
-            format!("- {} (`{}`, {}{kind})", other.display_name, other.name, other.shown_role())
+            format!(
+                "- {} (`{}`, {}{kind})",
+                other.display_name,
+                other.name,
+                other.shown_role()
+            )
         })
         .collect();
     format!(
@@ -119,13 +131,11 @@ fn about(team: &TeamFile, member: &Member) -> String {
     )
 }
 
-/// Why somebody wants a file.
+/// Whether somebody asked for a file, or it is read if it is there.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    ByTheTeam,
-    ByTheMember,
-    /// It is read if it is there.
-    ByHabit,
+    Asked,
+    Usual,
 }
 
 struct Reader<'a> {
@@ -137,8 +147,8 @@ impl Reader<'_> {
     fn own_instructions(&mut self, member: &Member) -> Option<String> {
         let folder = self.settings.cwd.join(&member.base_dir);
         let wanted = match member.instruction_file {
-            Some(_) => Wanted::ByTheMember,
-            None => Wanted::ByHabit,
+            Some(_) => Wanted::Asked,
+            None => Wanted::Usual,
         };
         self.read(&[folder.join(member.instruction_file_or_default())], wanted)
     }
@@ -146,10 +156,9 @@ impl Reader<'_> {
     /// The first of these files that is there. One that was asked for and cannot be read is told.
     fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<String> {
         let found = places.iter().find(|place| place.is_file());
-        let Some(file) = found.or(places.first()).filter(|_| found.is_some() || wanted != Wanted::ByHabit)
-        else {
-            return None;
-        };
+        let file = found
+            .or(places.first())
+            .filter(|_| found.is_some() || wanted == Wanted::Asked)?;
         let mut bytes = Vec::new();
         let read = std::fs::File::open(file)
             .and_then(|open| open.take(INSTRUCTIONS + 1).read_to_end(&mut bytes));
