@@ -1,6 +1,9 @@
 //! Taking in talks that other programs kept. What was taken in before is known, what was said since is
 //! added, and what went another way becomes a fork: nothing is overwritten, nothing is lost.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use super::adopt::{CHUNK, append};
