@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, both, messages, short};
+use crate::home::{Backend, Home, both, files_below, messages, short};
 use crate::saves::{Save, folder, import, talk};
 
 /// Three messages of three kinds of speakers, with a task.
@@ -170,7 +170,7 @@ fn of_many_saves_the_newest_counts() {
         let folder = folder(home);
         let said = home.run(&["import".as_ref(), folder.as_os_str()]).ok();
         said.says("nothing new")
-            .says("2 earlier saves of it hold nothing more");
+            .says("it has all the words of 2 earlier saves");
     });
 }
 
@@ -218,7 +218,7 @@ fn teams_whose_names_look_alike_never_share_a_folder() {
             assert_eq!(home.said(sessions[0]["id"].as_str().unwrap()), [team]);
         }
         if home.files_folder().exists() {
-            let logs = crate::home::files_below(&home.files_folder());
+            let logs = files_below(&home.files_folder());
             let folders: std::collections::BTreeSet<&Path> = logs
                 .iter()
                 .filter(|file| file.extension().is_some_and(|name| name == "jsonl"))
@@ -331,6 +331,37 @@ fn damaged_and_other_versions_are_named_and_the_others_taken_in() {
         let rubbish = folder.join("2-rubbish.json").display().to_string();
         home.run(&["import", &rubbish]).code(5).notes("not JSON");
     });
+}
+
+#[test]
+fn a_damaged_talk_stays_in_the_list_and_is_counted() {
+    let home = Home::with(Backend::Files);
+    three().write(&home);
+    talk("s-2").says("ana", "human", "sound").write(&home);
+    import(&home);
+    let ids = |home: &Home| -> Vec<Value> {
+        let sessions = home.all();
+        sessions
+            .into_iter()
+            .map(|session| session["id"].clone())
+            .collect()
+    };
+    let before = ids(&home);
+    let hurt = before[0].as_str().unwrap();
+    let files = files_below(&home.files_folder());
+    let log = files
+        .iter()
+        .find(|file| file.to_string_lossy().contains(hurt))
+        .unwrap();
+    let text = fs::read_to_string(log).unwrap();
+    fs::write(log, text.replacen("It leaks", "It keeps", 1)).unwrap();
+    assert_eq!(ids(&home), before);
+    let report = home.run(&["doctor", "--json"]).code(5).json();
+    assert_eq!(report["damage"].as_array().unwrap().len(), 1);
+    home.run(&["show", hurt])
+        .ok()
+        .notes("damaged: ")
+        .says("Please look");
 }
 
 #[test]
