@@ -1,6 +1,9 @@
 //! A talk as another program kept it, on its way into a log. The same talk makes the same entries each
 //! time it is read, so that what comes again is recognised, and what was said since is all that is added.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 
 use jiff::Timestamp;

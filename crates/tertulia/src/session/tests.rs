@@ -96,6 +96,60 @@ fn a_talk_has_title_counts_and_state() {
     assert_eq!(answered.updated_at, Timestamp::from_second(3).unwrap());
 }
 
+/// What somebody called `id`, by people called `shown`, says with the model `m2` and two tokens.
+fn said_by(id: &str, shown: &str, kind: SpeakerKind) -> Body {
+    let mut body = said(kind, "words");
+    if let Body::Message(message) = &mut body {
+        message.speaker = Speaker {
+            display_name: shown.into(),
+            ..Speaker::plain(id, kind)
+        };
+        message.usage = (kind == SpeakerKind::Ai).then_some(Usage::told(1, 1));
+        message.model = (kind == SpeakerKind::Ai).then(|| "m2".to_owned());
+    }
+    body
+}
+
+#[test]
+fn people_and_agents_are_counted_by_what_they_said() {
+    let summary = fold(vec![
+        created(),
+        said_by("ana", "Ana", SpeakerKind::Human),
+        said_by("ada", "Ada", SpeakerKind::Ai),
+        said_by("shell", "shell", SpeakerKind::Tool),
+        said_by("ada", "Ada L.", SpeakerKind::Ai),
+        said_by("tertulia", "tertulia", SpeakerKind::System),
+        // Whoever is called like somebody of the other kind is somebody else.
+        said_by("ada", "Ada", SpeakerKind::Human),
+    ]);
+    let counted: Vec<(&str, SpeakerKind, u64, Usage, Option<&str>)> = summary
+        .speakers
+        .iter()
+        .map(|spoke| {
+            let shown = spoke.display_name.as_str();
+            let model = spoke.model.as_deref();
+            (shown, spoke.kind, spoke.messages, spoke.tokens, model)
+        })
+        .collect();
+    let nothing = Usage::default();
+    assert_eq!(
+        counted,
+        [
+            ("Ana", SpeakerKind::Human, 1, nothing, None),
+            ("Ada L.", SpeakerKind::Ai, 2, Usage::told(2, 2), Some("m2")),
+            ("Ada", SpeakerKind::Human, 1, nothing, None),
+        ]
+    );
+    assert_eq!(summary.duration().as_secs(), 6);
+    // Rows of before speakers were counted are read, and the count goes through a row unchanged.
+    let row = serde_json::to_string(&summary).unwrap();
+    assert_eq!(serde_json::from_str::<Summary>(&row).unwrap(), summary);
+    let mut old = serde_json::to_value(&summary).unwrap();
+    old.as_object_mut().unwrap().remove("speakers");
+    let old: Summary = serde_json::from_value(old).unwrap();
+    assert!(old.speakers.is_empty());
+}
+
 #[test]
 fn long_first_lines_are_cut_between_words() {
     let check = |content: &str, expected: &str| {
@@ -203,6 +257,7 @@ fn a_fork_is_a_session_of_its_own() {
     assert_eq!(summary.id, id(2));
     assert_eq!(summary.title.as_deref(), Some("hello (fork)"));
     assert_eq!((summary.messages, summary.created_at.as_second()), (1, 50));
+    assert_eq!(summary.speakers[0].messages, 1);
     assert_eq!(
         summary.parent.map(|parent| (parent.id, parent.seq)),
         Some((id(1), Seq(2)))

@@ -1,6 +1,9 @@
 //! Taking in talks that other programs kept. What was taken in before is known, what was said since is
 //! added, and what went another way becomes a fork: nothing is overwritten, nothing is lost.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use super::adopt::{CHUNK, append};
@@ -239,8 +242,8 @@ fn origin(id: SessionId, head: Head) -> Origin {
     }
 }
 
-/// Seals entries one by one: said together they would name how many follow, and a longer state of the
-/// same talk would be another log from its first entry on.
+/// Seals entries one by one: together they would count for nothing until the last of them is written, and
+/// a long talk is written in several parts. One that is cut off goes on when it is taken in again.
 fn seal_each(mut head: Head, new: Vec<Unsealed>) -> StoreResult<Vec<Entry>> {
     let mut sealed = Vec::with_capacity(new.len());
     for new in new {

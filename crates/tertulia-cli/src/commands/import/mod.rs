@@ -8,12 +8,12 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tertulia::formats::jsonl;
-use tertulia::store::{Adopted, Doing};
+use tertulia::store::{Adopted, Doing, Progress};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
-use crate::ui::Ui;
+use crate::ui::{Ui, harmless};
 use outcome::{Outcome, words};
 use saves::{Became, Save, Saves};
 use sources::Source;
@@ -76,7 +76,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         });
     }
     progress.at("reading", total, total);
-    take_in_saves(&house, &sources, saves, args, &mut outcomes);
+    take_in_saves(&house, &sources, saves, args, &ui.progress(), &mut outcomes);
     report(&sources, outcomes, others, args, ui)
 }
 
@@ -127,6 +127,7 @@ fn take_in_saves(
     sources: &[Source],
     mut found: Vec<Save>,
     args: &ImportArgs,
+    progress: &Progress,
     outcomes: &mut Outcomes,
 ) {
     let doing = if args.dry_run {
@@ -142,7 +143,9 @@ fn take_in_saves(
     };
     let mut earlier = vec![0_usize; sources.len()];
     saves::in_order(&mut found);
-    for save in &found {
+    let total = found.len() as u64;
+    for (done, save) in found.iter().enumerate() {
+        progress.at("importing", done as u64, total);
         outcomes[save.at] = Some(match saves.take_in(save, &sources[save.at]) {
             Ok(Became::Session(outcome)) => Ok(outcome),
             Ok(Became::Earlier(newest, outcome)) => {
@@ -152,18 +155,15 @@ fn take_in_saves(
             Err(error) => Err(error),
         });
     }
+    progress.at("importing", total, total);
     for (at, count) in earlier.into_iter().enumerate() {
         if count > 0
             && let Some(Ok(outcome)) = &mut outcomes[at]
         {
-            let saves = if count == 1 {
-                "save of it holds"
-            } else {
-                "saves of it hold"
-            };
-            outcome
-                .details
-                .push(format!("{count} earlier {saves} nothing more"));
+            let plural = if count == 1 { "" } else { "s" };
+            outcome.details.push(format!(
+                "it has all the words of {count} earlier save{plural}"
+            ));
         }
     }
 }
@@ -185,7 +185,7 @@ fn report(
                 if outcome.object["result"] == "earlier" {
                     ui.detail(&format!("{path}: {}", outcome.words));
                 } else if !ui.json {
-                    ui.line(&format!("{path}: {}", outcome.words));
+                    ui.line(&harmless(&format!("{path}: {}", outcome.words)));
                     for detail in &outcome.details {
                         ui.line(&format!("  {detail}"));
                     }

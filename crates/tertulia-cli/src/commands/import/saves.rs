@@ -90,7 +90,7 @@ impl Saves<'_> {
             return Ok(Became::Earlier(
                 newest.at,
                 Outcome {
-                    words: "an earlier save of a talk, with nothing more".to_owned(),
+                    words: "an earlier save of a talk that is known further".to_owned(),
                     details: Vec::new(),
                     object,
                 },

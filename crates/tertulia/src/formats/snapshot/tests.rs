@@ -237,3 +237,147 @@ fn half_an_emoji_in_a_summary_does_not_cost_the_talk() {
     assert!(text.contains(r"\ud83d"));
     assert_eq!(Snapshot::read(&text, "cut").unwrap().messages.len(), 1);
 }
+
+/// A message to Ada, who has spoken by another name than her id, to Ben, who has not, and to nobody.
+fn addressing() -> Body {
+    let mut body = said(
+        "you",
+        SpeakerKind::Human,
+        "Who knows? [NEXT: ada, BEN!P1, who]",
+    );
+    if let Body::Message(message) = &mut body {
+        message.addressees = [("ada", Some("a1")), ("BEN", Some("b1")), ("who", None)]
+            .map(|(identifier, member)| entry::Addressee {
+                identifier: identifier.into(),
+                member: member.map(str::to_owned),
+                intent: Intent::P2,
+            })
+            .to_vec();
+    }
+    body
+}
+
+#[test]
+fn addressees_are_routing_and_routing_is_addressees() {
+    let mut ada = said("a1", SpeakerKind::Ai, "I do.");
+    if let Body::Message(message) = &mut ada {
+        message.speaker.name = "ada".into();
+    }
+    let snapshot = snapshot(vec![addressing(), ada], None);
+    let document: Value = serde_json::from_str(&snapshot.write().unwrap()).unwrap();
+    assert_eq!(
+        document["context"]["messages"][0]["routing"],
+        json!({
+            "rawNextMarkers": ["ada", "BEN", "who"],
+            "resolvedAddressees": [
+                {"identifier": "ada", "memberId": "a1", "memberName": "ada"},
+                {"identifier": "BEN", "memberId": "b1", "memberName": "b1"},
+                {"identifier": "who", "memberId": null, "memberName": null},
+            ],
+        })
+    );
+    assert!(document["context"]["messages"][1].get("routing").is_none());
+    let Body::Message(addressing) = addressing() else {
+        unreachable!()
+    };
+    let again = Snapshot::read(&document.to_string(), "again").unwrap();
+    assert_eq!(
+        again.messages[0].message().addressees,
+        addressing.addressees
+    );
+}
+
+#[test]
+fn markers_that_nobody_resolved_are_addressees_too() {
+    let check = |markers: &[&str], expected: &[(&str, Intent)]| {
+        let routing = Routing {
+            raw_next_markers: markers.iter().map(|marker| (*marker).into()).collect(),
+            resolved_addressees: Vec::new(),
+        };
+        let found = routing.addressees();
+        let found: Vec<(&str, Intent)> = found
+            .iter()
+            .map(|addressee| (addressee.identifier.as_str(), addressee.intent))
+            .collect();
+        assert_eq!(found, expected);
+    };
+    check(&[], &[]);
+    check(&["ada"], &[("ada", Intent::P2)]);
+    check(
+        &["[NEXT:ada, ben!P1]"],
+        &[("ada", Intent::P2), ("ben", Intent::P1)],
+    );
+}
+
+#[test]
+fn what_failed_does_not_make_a_talk_newer() {
+    let failed = Body::Failed(crate::entry::Failed {
+        agent: "ada".into(),
+        kind: "failed".into(),
+        message: "no".into(),
+        retry_at: None,
+    });
+    let snapshot = snapshot(vec![said("you", SpeakerKind::Human, "hi"), failed], None);
+    assert_eq!(snapshot.updated_at, Timestamp::from_second(2).unwrap());
+}
+
+#[test]
+fn a_snapshot_is_known_by_its_look_also_when_damaged() {
+    let whole = talk().write().unwrap();
+    let bytes = whole.as_bytes();
+    assert!(Snapshot::is_one(bytes));
+    assert!(Snapshot::is_one(&bytes[..bytes.len() / 2]));
+    assert!(Snapshot::is_one(format!("\u{feff} {whole}").as_bytes()));
+    for other in [
+        "",
+        "[]",
+        "{\"schemaVersion\": \"1.2\", \"team\": {}}",
+        "{\"text\": \"\\\"teamId\\\" \\\"sessionId\\\" \\\"context\\\"\"}",
+    ] {
+        assert!(!Snapshot::is_one(other.as_bytes()), "{other}");
+    }
+}
+
+#[test]
+fn ids_are_kept_where_this_program_made_them_and_derived_where_not() {
+    let own = "01936f5e-6c5a-7b3a-9d2f-5f3a9c1e0b7d";
+    let named = |team: &str, session: &str| Snapshot {
+        team: team.into(),
+        session: session.into(),
+        ..talk()
+    };
+    assert_eq!(named("t", own).session_id().to_string(), own);
+    let derived = named("t", "session-1").session_id();
+    assert_eq!(named("t", "session-1").session_id(), derived);
+    for (team, session) in [("u", "session-1"), ("t", "session-2"), ("ts", "ession-1")] {
+        assert_ne!(named(team, session).session_id(), derived);
+    }
+    let mut one = named("t", "session-1");
+    one.messages[0].id = own.into();
+    one.messages[1].id = own.into();
+    one.messages[2].id = "msg-3".into();
+    let ids = |snapshot: &Snapshot| -> Vec<EntryId> {
+        snapshot.talk().said.iter().map(|said| said.id).collect()
+    };
+    let first = ids(&one);
+    assert_eq!(first, ids(&one));
+    assert_eq!(first[0].to_string(), own);
+    // The same name twice, or the same place with other words, is another entry.
+    assert_ne!(first[1], first[0]);
+    one.messages[2].content.push('!');
+    assert_ne!(ids(&one)[2], first[2]);
+}
+
+#[test]
+fn what_cannot_be_kept_as_it_is_is_changed_and_told() {
+    let long = "é".repeat(crate::entry::MESSAGE_LIMIT);
+    let mut told = talk();
+    told.messages[0].content = "a\0b".into();
+    told.messages[1].content = long;
+    let said = told.talk().said;
+    assert_eq!(said[0].message.content, "a\u{fffd}b");
+    let cut = &said[1].message.content;
+    assert!(cut.len() <= crate::entry::MESSAGE_LIMIT);
+    assert!(cut.ends_with("more bytes]"), "{}", &cut[cut.len() - 40..]);
+    assert_eq!(said[2].message.content, told.messages[2].content);
+}

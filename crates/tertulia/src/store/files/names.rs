@@ -28,7 +28,7 @@ pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 const LIVE_EXTENSION: &str = "jsonl";
 const HUSK_EXTENSION: &str = "shared";
 const BASE: &str = ".base";
-/// File systems take 255 bytes; the folder only sorts for people, so a cut name does no harm.
+/// File systems take 255 bytes. What is longer is cut, and gets a mark that no other name has.
 const FOLDER_LENGTH: usize = 120;
 
 /// A log by its id and its number: [`LIVE`], or that of a husk.
@@ -117,8 +117,16 @@ pub(super) fn folder_name(opening: &Entry) -> String {
         },
         _ => "chat",
     };
-    let mut part = place::path_part(name);
-    part.truncate(FOLDER_LENGTH);
+    short_enough(place::path_part(name))
+}
+
+fn short_enough(mut part: String) -> String {
+    if part.len() > FOLDER_LENGTH {
+        let hash = blake3::hash(part.as_bytes()).to_hex();
+        part.truncate(FOLDER_LENGTH);
+        // No name is escaped to this: after a percent sign stand two digits.
+        part.push_str(&format!("%-{}", &hash[..16]));
+    }
     part
 }
 
@@ -340,4 +348,19 @@ impl Names {
 fn changed_at(folder: &Path) -> Option<SystemTime> {
     let found = fs::metadata(folder).ok()?;
     found.is_dir().then(|| found.modified().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_that_begin_alike_do_not_share_a_folder() {
+        let long = "a".repeat(FOLDER_LENGTH);
+        assert_eq!(short_enough(long.clone()), long);
+        let (one, other) = (format!("{long}b"), format!("{long}c"));
+        assert_ne!(short_enough(one.clone()), short_enough(other));
+        assert_eq!(short_enough(one.clone()), short_enough(one.clone()));
+        assert!(short_enough(one).len() < 200);
+    }
 }
