@@ -1,7 +1,7 @@
 //! What follows from what was said among several, in words and as events.
 
 use serde_json::{Value, json};
-use tertulia::conversation::team::events::{Missed, Next, Output, QueueUpdate, Unresolved, Why};
+use tertulia::conversation::team::events::{Missed, Next, Output, QueueUpdate, Unresolved};
 use tertulia::conversation::team::queue::Item;
 
 use crate::ui::fit;
@@ -34,9 +34,8 @@ pub fn words(output: &Output) -> Option<(Tone, String)> {
             Some((Tone::Note, format!("the team's task: {task}")))
         }
         Output::Unresolved(unresolved) => Some((Tone::Warning, nobody(unresolved))),
-        Output::Queue(update) if !update.pending.is_empty() => {
-            Some((Tone::Watching, queue(update)))
-        }
+        // Told when somebody begins to speak, not each time that somebody is added.
+        Output::Queue(update) if is_worth_telling(update) => Some((Tone::Watching, queue(update))),
         Output::Queue(_) => None,
         Output::Stopped { cut_off, unheard } => {
             let mut words = match cut_off {
@@ -72,7 +71,11 @@ fn nobody(unresolved: &Unresolved) -> String {
     )
 }
 
-/// `[ada] → ben → cleo!P1`.
+fn is_worth_telling(update: &QueueUpdate) -> bool {
+    update.asked.is_some() && update.changes.is_empty() && !update.pending.is_empty()
+}
+
+/// `[ada] → ben → cleo`.
 fn queue(update: &QueueUpdate) -> String {
     let asked = update
         .asked
@@ -94,10 +97,6 @@ fn floor(next: &Next) -> Option<(Tone, String)> {
                 "the agents have had {rounds} turns without a person, as many as maxRounds allows: say something, and whoever waits goes on"
             ),
         )),
-        Next::WaitFor {
-            human,
-            why: Why::Addressed(_),
-        } => Some((Tone::Watching, format!("{human} is asked"))),
         Next::WaitFor { .. } | Next::Ask { .. } => None,
     }
 }

@@ -133,7 +133,22 @@ pub fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitC
         ui.document(&json!({ "file": file.display().to_string() }));
     } else {
         ui.line(&file.display().to_string());
-        ui.note("three demo agents and you; `tertulia team check` looks at it after you have changed it");
+        ui.note(&format!(
+            "three demo agents and you: tertulia team {} \"plan a bird table\"",
+            name_of(&file)
+        ));
+        ui.note("change it as you like; `tertulia team check` tells what is wrong with it");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a person calls the file: its name, where teams are looked for by name.
+fn name_of(file: &Path) -> String {
+    let known = file
+        .parent()
+        .is_some_and(|folder| folder.ends_with(teams::HOME));
+    match file.file_stem() {
+        Some(stem) if known => stem.to_string_lossy().into_owned(),
+        _ => file.display().to_string(),
+    }
 }
