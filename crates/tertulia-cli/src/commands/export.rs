@@ -10,7 +10,7 @@ use tertulia::entry::Kind;
 use tertulia::formats::snapshot::Snapshot;
 use tertulia::formats::{json, markdown};
 use tertulia::query::Row;
-use tertulia::session::Log;
+use tertulia::session::{Log, Summary};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -90,11 +90,7 @@ fn content(format: Format, row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<S
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
             format!("{}\n", text.unwrap_or_default())
         }
-        Format::Jsonl => log
-            .entries
-            .iter()
-            .map(|entry| format!("{}\n", entry.line()))
-            .collect(),
+        Format::Jsonl => Form::Log.content(&row.summary, log)?,
         Format::Snapshot => snapshot(row, log, ui)?,
     })
 }
@@ -120,6 +116,28 @@ fn snapshot(row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
         ));
     }
     Ok(snapshot.write()?)
+}
+
+/// A form that is both read and written, so that a file can go on being a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The log itself.
+    Log,
+    /// The words of a team's talk.
+    Snapshot,
+}
+
+impl Form {
+    /// A session in this form.
+    pub fn content(self, summary: &Summary, log: &Log) -> CommandResult<String> {
+        Ok(match self {
+            Form::Log => {
+                let entries = log.entries.iter();
+                entries.map(|entry| format!("{}\n", entry.line())).collect()
+            }
+            Form::Snapshot => Snapshot::of(summary, log).write()?,
+        })
+    }
 }
 
 /// Writes a file for its owner alone. One that is there is kept, unless it may be replaced.

@@ -1,6 +1,7 @@
 //! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
 //! and how it ends.
 
+mod copy;
 pub mod door;
 pub mod keyboard;
 pub mod lines;
@@ -10,6 +11,7 @@ mod routed;
 pub mod target;
 mod unsaved;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -52,6 +54,9 @@ pub struct TalkArgs {
     /// The same as --resume REF
     #[arg(short, long, value_name = "REF", conflicts_with = "session_id")]
     pub session: Option<String>,
+    /// Go on with the session in this file, and write it back there with every save
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["go_on", "session", "session_id", "fork"])]
+    pub session_file: Option<PathBuf>,
     /// The id of the new session
     #[arg(long, value_name = "UUID")]
     pub session_id: Option<SessionId>,
@@ -76,7 +81,7 @@ pub struct TalkArgs {
 impl TalkArgs {
     /// Whether a flag says which session is meant.
     pub fn names_a_session(&self) -> bool {
-        self.go_on || self.resume.is_some() || self.session.is_some()
+        self.go_on || self.resume.is_some() || self.session.is_some() || self.session_file.is_some()
     }
 
     /// Whether the value of a flag may turn out to be the prompt.
@@ -259,8 +264,11 @@ pub async fn take_up(
             output.started(start.id);
             Pen::New(Recorder::begin(sessions, start, on_conflict))
         }
-        Target::Resume(row) => {
-            let (recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
+        Target::Resume(row, copy) => {
+            let (mut recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
+            if let Some(copy) = copy {
+                recorder.keep_copies(copy);
+            }
             output.started(recorder.id());
             Pen::Old(recorder, left)
         }

@@ -1,11 +1,16 @@
 //! Which session a talk is in: found first, without touching anything, then opened.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use tertulia::conversation::record::Copies;
 use tertulia::entry::Relation;
 use tertulia::query::{Filter, Row};
 use tertulia::store::{Fork, Start};
 
+use super::copy::FileCopy;
 use super::{Sort, TalkArgs};
-use crate::commands::rename;
+use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
 use crate::ui::Ui;
@@ -14,12 +19,14 @@ use crate::ui::Ui;
 pub struct Found {
     pub row: Option<Row>,
     pub prompt: Option<String>,
+    /// Where a copy of it is kept.
+    pub copy: Option<Arc<dyn Copies>>,
 }
 
 /// Which session the talk is in.
 pub enum Target {
     New(Start),
-    Resume(Box<Row>),
+    Resume(Box<Row>, Option<Arc<dyn Copies>>),
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
@@ -29,6 +36,9 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
         team: sort.team.map(str::to_owned),
         ..house.here()
     };
+    if let Some(file) = &args.session_file {
+        return from_file(args, file, house, ui);
+    }
     let mut prompt = None;
     let row = if args.go_on {
         let newest = house.wait(
@@ -77,7 +87,36 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
     } else {
         None
     };
-    Ok(Found { row, prompt })
+    Ok(Found {
+        row,
+        prompt,
+        copy: None,
+    })
+}
+
+/// Takes in the session of a file, and writes it back there from then on.
+fn from_file(args: &TalkArgs, file: &Path, house: &House, ui: &mut Ui) -> CommandResult<Found> {
+    if args.resume.as_ref().is_some_and(Option::is_some) {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "--resume names one session and --session-file another",
+        )
+        .hint("leave one of the two out"));
+    }
+    let taken = import::one(house, file)?;
+    ui.note(&taken.words);
+    let copy = FileCopy::of(file, taken.form)?;
+    if copy.is_none() {
+        ui.note(&format!(
+            "{} is only read: its form is not one that is written",
+            file.display()
+        ));
+    }
+    Ok(Found {
+        row: Some(house.wait(house.sessions.row(taken.session))?),
+        prompt: None,
+        copy: copy.map(|copy| Arc::new(copy) as Arc<dyn Copies>),
+    })
 }
 
 /// Opens what was found, as the flags say, or begins anew.
@@ -85,6 +124,7 @@ pub fn open(
     args: &TalkArgs,
     sort: Sort<'_>,
     row: Option<Row>,
+    copy: Option<Arc<dyn Copies>>,
     house: &House,
     ui: &mut Ui,
 ) -> CommandResult<Target> {
@@ -116,7 +156,7 @@ pub fn open(
     } else {
         retitled(house, row, title)?
     };
-    Ok(Target::Resume(Box::new(row)))
+    Ok(Target::Resume(Box::new(row), copy))
 }
 
 fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {

@@ -25,6 +25,7 @@ mod running;
 mod saves;
 mod search;
 mod secrets;
+mod session_file;
 mod settings;
 mod show;
 mod signals;

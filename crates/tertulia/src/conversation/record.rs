@@ -1,6 +1,10 @@
 //! The pen of a running talk: it knows where its log ends, steps aside into a fork when somebody else
 //! has written there, and holds in memory what cannot be saved until it can.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
 use crate::entry::{Body, Entry, Head, Relation, SpeakerKind};
 use crate::formats::jsonl;
 use crate::id::{Seq, SessionId};
@@ -19,6 +23,13 @@ pub enum OnConflict {
     Refuse,
 }
 
+/// Keeps a copy of a session somewhere else, each time that something is written.
+#[async_trait]
+pub trait Copies: std::fmt::Debug + Send + Sync {
+    /// Makes the copy. What went wrong is said in words: the session itself is safe.
+    async fn copy(&self, sessions: &Sessions, summary: &Summary) -> Result<(), String>;
+}
+
 /// The pen.
 #[derive(Debug)]
 pub struct Recorder {
@@ -28,6 +39,7 @@ pub struct Recorder {
     unsaved: Vec<Body>,
     on_conflict: OnConflict,
     told_size: bool,
+    copies: Option<Arc<dyn Copies>>,
 }
 
 #[derive(Debug)]
@@ -48,6 +60,8 @@ pub struct Recorded {
     pub trouble: Option<StoreError>,
     /// The size of the log, the first time that it nears the limit.
     pub near_limit: Option<u64>,
+    /// Why there is no copy of it, where there should be one.
+    pub not_copied: Option<String>,
 }
 
 impl Recorder {
@@ -60,7 +74,13 @@ impl Recorder {
             unsaved: Vec::new(),
             on_conflict,
             told_size: false,
+            copies: None,
         }
+    }
+
+    /// Has a copy kept from now on.
+    pub fn keep_copies(&mut self, copies: Arc<dyn Copies>) {
+        self.copies = Some(copies);
     }
 
     /// A pen that continues a session. If another program has it open, the talk goes on in a fork
@@ -86,6 +106,7 @@ impl Recorder {
             unsaved: Vec::new(),
             on_conflict,
             told_size: false,
+            copies: None,
         };
         let left = if taken {
             Some(recorder.step_aside(Vec::new()).await?.0)
@@ -130,11 +151,13 @@ impl Recorder {
             Ok((entries, left)) => {
                 self.unsaved.clear();
                 let near_limit = self.near_limit();
+                let not_copied = self.copy().await;
                 Ok(Recorded {
                     entries,
                     left,
                     trouble: None,
                     near_limit,
+                    not_copied,
                 })
             }
             // Words that were heard are never dropped: only new ones of a human can be refused.
@@ -223,6 +246,12 @@ impl Recorder {
         let (forked, entries) = self.sessions.fork(&summary, &fork, bodies).await?;
         self.log = LogState::Open(Box::new(forked));
         Ok((summary.id, entries))
+    }
+
+    /// Makes the copy, if one is to be kept. Why there is none.
+    async fn copy(&self) -> Option<String> {
+        let (copies, summary) = (self.copies.as_ref()?, self.summary()?);
+        copies.copy(&self.sessions, summary).await.err()
     }
 
     fn apply(&mut self, entries: &[Entry]) {

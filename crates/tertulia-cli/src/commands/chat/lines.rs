@@ -83,7 +83,7 @@ fn greet(session: &Session, ui: &mut Ui) {
     let introduction = super::introduction(&session.chosen);
     ui.note(&format!("{introduction} /help for help."));
     match &session.target {
-        Target::Resume(row) => {
+        Target::Resume(row, _) => {
             let summary = &row.summary;
             ui.note(&format!(
                 "Restored \"{}\": {} messages.",

@@ -89,7 +89,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
             .hint("leave --agent and --model out; the team's file says who answers"));
         }
         let words = talk::first_words(found.prompt, words);
-        return team::go_on(row.clone(), args.talk, words, house, ui);
+        return team::go_on(row.clone(), found.copy, args.talk, words, house, ui);
     }
     let recorded = found
         .row
@@ -101,7 +101,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         ..talk::terms(&args.talk, &house, kept, ui)
     };
     talk::close_to_others(ui);
-    let target = target::open(&args.talk, CHATS, found.row, &house, ui)?;
+    let target = target::open(&args.talk, CHATS, found.row, found.copy, &house, ui)?;
     let words = talk::first_words(found.prompt, words);
     if words.is_none() && !on_screen {
         return Err(talk::nothing_to_say("chat"));

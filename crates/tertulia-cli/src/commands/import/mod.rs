@@ -2,15 +2,17 @@ mod outcome;
 mod saves;
 mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tertulia::formats::jsonl;
+use tertulia::id::SessionId;
 use tertulia::store::{Adopted, Doing, Progress};
 
 use crate::args::GlobalArgs;
+use crate::commands::export::Form;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::ui::{Ui, harmless};
@@ -80,6 +82,45 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     report(&sources, outcomes, others, args, ui)
 }
 
+/// What became of the one file that a talk goes on with.
+pub struct Taken {
+    pub session: SessionId,
+    /// The form in which it can be written back.
+    pub form: Option<Form>,
+    pub words: String,
+}
+
+/// Takes in the session of one file.
+pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
+    let sources = sources::all(&[path.to_owned()])?;
+    let [source] = sources.as_slice() else {
+        let words = format!("{} is no file", path.display());
+        return Err(CommandError::new(ErrorKind::Usage, words).hint("name the file of one session"));
+    };
+    let content = source.read()?;
+    let (adopted, form) = match source.kind(&content, None)? {
+        Some(From::AgentChatter) => {
+            let talk = saves::read(&content, source)?.snapshot.talk();
+            let mut intake = house.sessions.intake(Doing::Write);
+            let taken = house.wait(intake.take_in(&talk))?;
+            (taken.adopted, Some(Form::Snapshot))
+        }
+        Some(From::Tertulia) => (
+            house.wait(house.sessions.adopt(&log(source, &content)?))?,
+            Some(Form::Log),
+        ),
+        None => {
+            let words = format!("{} is not a session that can be read", path.display());
+            return Err(CommandError::new(ErrorKind::Invalid, words));
+        }
+    };
+    Ok(Taken {
+        session: adopted.id(),
+        form,
+        words: format!("{}: {}", path.display(), words(adopted, false, "all of it")),
+    })
+}
+
 /// What a file turned out to be.
 enum Found {
     /// A log, which has been taken in.
@@ -99,16 +140,20 @@ fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> Command
     })
 }
 
+fn log(source: &Source, content: &[u8]) -> CommandResult<jsonl::Imported> {
+    jsonl::read(content).map_err(|error| {
+        let message = format!("{}: {error}", source.path.display());
+        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was taken in")
+    })
+}
+
 fn take_in_log(
     house: &House,
     source: &Source,
     content: &[u8],
     args: &ImportArgs,
 ) -> CommandResult<Outcome> {
-    let log = jsonl::read(content).map_err(|error| {
-        let message = format!("{}: {error}", source.path.display());
-        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was taken in")
-    })?;
+    let log = log(source, content)?;
     let adopted = if args.dry_run {
         house.wait(house.sessions.preview(&log))?
     } else {

@@ -114,7 +114,7 @@ impl Saves<'_> {
     }
 }
 
-fn read(content: &[u8], source: &Source) -> CommandResult<Reading> {
+pub fn read(content: &[u8], source: &Source) -> CommandResult<Reading> {
     let origin = source.path.display().to_string();
     let text = std::str::from_utf8(content).map_err(|error| {
         CommandError::new(ErrorKind::Invalid, format!("{origin} is not UTF-8")).because(error)

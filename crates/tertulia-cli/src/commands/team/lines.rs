@@ -165,7 +165,7 @@ fn greet(session: &Session, ui: &mut Ui) {
         members.join(", ")
     )));
     match &session.target {
-        Target::Resume(row) => ui.note(&harmless(&format!(
+        Target::Resume(row, _) => ui.note(&harmless(&format!(
             "Restored \"{}\": {}",
             fit(row.summary.title_or_untitled(), 60),
             statistics(&row.summary)

@@ -7,8 +7,10 @@ mod seats;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::Terms;
 use tertulia::conversation::table::{self, Heirs, Round, Seating, Table};
 use tertulia::conversation::team::events::{Next, Why};
@@ -124,7 +126,7 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         kind: Kind::Team,
         team: Some(team.id()),
     };
-    let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
+    let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     lead(
         Plan {
             file,
@@ -132,6 +134,7 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
             args: args.talk,
             seating: args.seating,
             row,
+            copy,
             words: talk::first_words(prompt, words),
             house,
             kept,
@@ -158,9 +161,12 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
-    let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
+    let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
-        Some(row) => seat_again(row, args.talk, args.seating, prompt, house, ui),
+        Some(row) => {
+            let asked = (args.talk, args.seating, prompt);
+            seat_again(row, copy, asked, house, ui)
+        }
         None => Err(talk::nothing_to_say("team NAME")),
     }
 }
@@ -168,19 +174,20 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
 /// Goes on with a team's session from anywhere: the session knows which file describes its team.
 pub fn go_on(
     row: Row,
+    copy: Option<Arc<dyn Copies>>,
     args: TalkArgs,
     words: Option<String>,
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    seat_again(row, args, SeatingArgs::default(), words, house, ui)
+    let asked = (args, SeatingArgs::default(), words);
+    seat_again(row, copy, asked, house, ui)
 }
 
 fn seat_again(
     row: Row,
-    args: TalkArgs,
-    seating: SeatingArgs,
-    words: Option<String>,
+    copy: Option<Arc<dyn Copies>>,
+    (args, seating, words): (TalkArgs, SeatingArgs, Option<String>),
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
@@ -194,6 +201,7 @@ fn seat_again(
         args,
         seating,
         row: Some(row),
+        copy,
         words,
         house,
         kept: Kept::InTheStore,
@@ -208,6 +216,7 @@ struct Plan {
     args: TalkArgs,
     seating: SeatingArgs,
     row: Option<Row>,
+    copy: Option<Arc<dyn Copies>>,
     words: Option<String>,
     house: House,
     kept: Kept,
@@ -260,7 +269,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
         kind: Kind::Team,
         team: Some(plan.team.id()),
     };
-    let target = target::open(&plan.args, sort, row, &plan.house, ui)?;
+    let target = target::open(&plan.args, sort, row, plan.copy, &plan.house, ui)?;
     let keeper = (!plan.args.ephemeral).then(|| plan.house.clone());
     let session = Session {
         leaving: Leaving::new(&plan.args, &plan.house, plan.kept),
