@@ -319,7 +319,10 @@ impl Summary {
         speakers::count(&mut self.speakers, message);
         self.updated_at = self.updated_at.max(at);
         if self.title.is_none() && message.speaker.kind == SpeakerKind::Human {
-            self.title = title_from(&message.content);
+            self.title = match self.kind {
+                Kind::Team => title_from(&without_markers(&message.content)),
+                Kind::Chat | Kind::Pair => title_from(&message.content),
+            };
         }
         if let Some(usage) = message.usage {
             self.tokens = self.tokens.plus(usage);
@@ -420,6 +423,34 @@ impl Summary {
 }
 
 /// The first line that says something, cut at a word where that loses little.
+/// What is said in a team without what says who is meant. A title needs no closer reading than this.
+fn without_markers(content: &str) -> String {
+    let mut words = String::new();
+    let mut rest = content;
+    while let Some(open) = rest.find('[') {
+        let (before, marker) = rest.split_at(open);
+        words.push_str(before);
+        let keywords = ["[NEXT:", "[FROM:", "[DROP:", "[TEAM_TASK:"];
+        let is_marker = keywords.iter().any(|keyword| {
+            let start = marker.get(..keyword.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
+        });
+        let end = marker.find(']').filter(|_| is_marker);
+        rest = match end {
+            Some(end) => &marker[end + 1..],
+            None => {
+                words.push('[');
+                &marker[1..]
+            }
+        };
+    }
+    words.push_str(rest);
+    if words.trim().is_empty() {
+        return content.to_owned();
+    }
+    words
+}
+
 fn title_from(content: &str) -> Option<String> {
     let line = content
         .lines()

@@ -288,3 +288,15 @@ fn a_log_reports_what_is_missing_unreadable_or_altered() {
     // What is readable is read, the altered one included: it is shown with its warning.
     assert_eq!(log.entries.len(), 4);
 }
+
+#[test]
+fn a_teams_title_is_what_was_said() {
+    let check = |content: &str, expected: &str| {
+        assert_eq!(without_markers(content).trim(), expected);
+    };
+    check("[NEXT: ben] and [you]?", "and [you]?");
+    check("plan [team_task: a table] it", "plan  it");
+    check("[NEXT: ben]", "[NEXT: ben]");
+    check("[NEXT: open", "[NEXT: open");
+    check("é[", "é[");
+}

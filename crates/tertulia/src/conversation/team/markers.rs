@@ -76,8 +76,8 @@ pub fn parse(text: &str) -> Markers {
     read
 }
 
-/// A text as people and agents read it: without markers, and without the lines that held nothing else.
-/// All other bytes stay.
+/// A text as people and agents read it: without markers, without the lines that held nothing else, and
+/// without one of the two spaces that a marker stood between. All other bytes stay.
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut markers = find(text).into_iter().map(|marker| marker.range).peekable();
@@ -91,6 +91,10 @@ pub fn shown(text: &str) -> String {
         while let Some(marker) = markers.next_if(|marker| marker.start < end) {
             kept.push(&text[from..marker.start]);
             from = marker.end;
+            let before = text[at..marker.start].chars().next_back();
+            if before.is_none_or(char::is_whitespace) && text[from..].starts_with(' ') {
+                from += 1;
+            }
             if from > end {
                 end = line_end(text, from);
             }

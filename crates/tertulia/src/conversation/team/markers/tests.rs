@@ -167,7 +167,9 @@ fn a_marker_in_code_does_not_count_and_stays() {
 
 #[test]
 fn lines_of_markers_disappear_and_all_else_stays() {
-    check_shown("hello [NEXT: bob] there", "hello  there");
+    check_shown("hello [NEXT: bob] there", "hello there");
+    check_shown("[NEXT: bob] [FROM: ann] there", "there");
+    check_shown("see[NEXT: bob] there", "see there");
     check_shown("hello\n[NEXT: bob]\nthere\n", "hello\nthere\n");
     check_shown(
         "hello\r\n  [NEXT: bob] [DROP: a]\t\r\nthere\r\n",
@@ -175,7 +177,7 @@ fn lines_of_markers_disappear_and_all_else_stays() {
     );
     check_shown("hello\n\n[NEXT: bob]", "hello\n\n");
     check_shown("[NEXT: bob]", "");
-    check_shown("a [TEAM_TASK: x\ny] b\nc", "a  b\nc");
+    check_shown("a [TEAM_TASK: x\ny] b\nc", "a b\nc");
     check_shown("a\n[TEAM_TASK: x\n\ny]\nc", "a\nc");
 }
 
