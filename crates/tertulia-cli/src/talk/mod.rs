@@ -5,7 +5,7 @@ mod copy;
 pub mod door;
 pub mod keyboard;
 pub mod lines;
-mod notice;
+pub mod notice;
 mod retention;
 mod routed;
 pub mod target;
