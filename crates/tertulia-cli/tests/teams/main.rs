@@ -25,3 +25,4 @@ mod pty;
 )]
 mod running;
 mod talk;
+mod trouble;
