@@ -158,9 +158,11 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
+    let words = input::words(&args.prompt, ui)?;
     let Found { row, prompt } = target::find(&args.talk, sort, &house, ui)?;
+    let words = talk::first_words(prompt, words);
     match row {
-        Some(row) => seat_again(row, args.talk, args.seating, prompt, house, ui),
+        Some(row) => seat_again(row, args.talk, args.seating, words, house, ui),
         None => Err(talk::nothing_to_say("team NAME")),
     }
 }
