@@ -18,11 +18,19 @@ mod cast;
 mod home;
 #[path = "../cli/pty.rs"]
 mod pty;
+mod restore;
 #[path = "../cli/running.rs"]
 #[allow(
     dead_code,
     reason = "what runs in the other tests; these need a part of it"
 )]
 mod running;
+#[path = "../cli/saves.rs"]
+#[allow(
+    dead_code,
+    reason = "saves of the other tests; these need a part of it"
+)]
+mod saves;
+mod screen;
 mod talk;
 mod trouble;
