@@ -43,7 +43,13 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
     );
     // Whoever only calls a tool says nothing.
     if !message.content.is_empty() || message.tool_calls.is_empty() {
-        text.push_str(harmless(&content).trim_end_matches('\n'));
+        // Only a terminal can be steered; elsewhere words are as they were said.
+        let content = if ui.has_screen() {
+            harmless(&content)
+        } else {
+            content
+        };
+        text.push_str(content.trim_end_matches('\n'));
         text.push('\n');
     }
     for call in &message.tool_calls {

@@ -14,12 +14,12 @@ use serde_json::Value;
 use crate::world::{Backend, Place, Ran, world};
 
 /// Repeated, more than what is left of a file's last block on a disk that is full.
-const LONG: &str = "word ";
+pub const LONG: &str = "word ";
 
 const INSIDE: &str = "TERTULIA_TEST_INSIDE";
 
 /// Runs the test of this name again where it may mount. Whether we are there.
-fn may_mount(test: &str) -> bool {
+pub fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
@@ -44,7 +44,7 @@ fn may_mount(test: &str) -> bool {
 }
 
 /// A small disk, gone when dropped.
-struct Small(PathBuf);
+pub struct Small(PathBuf);
 
 impl Small {
     fn mount(at: &Path) -> Small {
@@ -60,12 +60,12 @@ impl Small {
         system(&["mount", "-o", &format!("remount,{how}")], &self.0);
     }
 
-    fn filler(&self) -> PathBuf {
+    pub fn filler(&self) -> PathBuf {
         self.0.join("filler")
     }
 
     /// Writes until nothing more fits, then leaves so many bytes.
-    fn fill(&self, leave: u64) {
+    pub fn fill(&self, leave: u64) {
         let mut file = fs::File::create(self.filler()).unwrap();
         let error = loop {
             if let Err(error) = file.write_all(&[b'x'; 512]) {
@@ -77,7 +77,7 @@ impl Small {
         file.set_len(size - leave).unwrap();
     }
 
-    fn make_room(&self) {
+    pub fn make_room(&self) {
         fs::remove_file(self.filler()).unwrap();
     }
 }
@@ -99,7 +99,7 @@ fn system(words: &[&str], at: &Path) {
 }
 
 /// A world whose store lies on a small disk and already has a talk.
-fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
+pub fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
     let (small, root, place) = bare_world(backend);
     place.turn(&["echo from better days"]);
     (small, root, place)
@@ -119,7 +119,7 @@ fn bare_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
 
 /// The one file with a talk that could not be saved; the error must have named it.
 #[track_caller]
-fn rescued(place: &Place, ran: &Ran) -> PathBuf {
+pub fn rescued(place: &Place, ran: &Ran) -> PathBuf {
     let mut found: Vec<PathBuf> = fs::read_dir(&place.work)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -138,7 +138,7 @@ fn rescued(place: &Place, ran: &Ran) -> PathBuf {
 
 /// What a talk that could not be saved must end like.
 #[track_caller]
-fn assert_told(ran: &Ran, answer: &str) {
+pub fn assert_told(ran: &Ran, answer: &str) {
     assert!(!ran.broke(), "{ran:?}");
     assert!(ran.out.contains(answer), "the answer is not shown: {ran:?}");
     assert_eq!(ran.code, Some(1), "{ran:?}");
@@ -154,7 +154,7 @@ fn assert_told(ran: &Ran, answer: &str) {
 }
 
 /// How often a message with these words is in any session.
-fn said(place: &Place, words: &str) -> usize {
+pub fn said(place: &Place, words: &str) -> usize {
     let everything = place.everything();
     let entries = everything
         .values()
@@ -163,7 +163,7 @@ fn said(place: &Place, words: &str) -> usize {
 }
 
 /// Brings the talk back from its file, twice: the second time changes nothing.
-fn bring_back(place: &Place, file: &Path) {
+pub fn bring_back(place: &Place, file: &Path) {
     let file = file.to_str().unwrap();
     place.run(&["import", file]).ok("importing the talk");
     let once = place.everything();

@@ -19,6 +19,7 @@ mod disk;
 mod full;
 mod kill;
 mod sync;
+mod teams;
 mod trace;
 mod world;
 mod writers;

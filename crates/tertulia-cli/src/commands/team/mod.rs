@@ -161,10 +161,12 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
+    let words = input::words(&args.prompt, ui)?;
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
         Some(row) => {
-            let asked = (args.talk, args.seating, prompt);
+            let words = talk::first_words(prompt, words);
+            let asked = (args.talk, args.seating, words);
             seat_again(row, copy, asked, house, ui)
         }
         None => Err(talk::nothing_to_say("team NAME")),

@@ -1,0 +1,37 @@
+//! Teams as a user meets them: the built program in an empty home, members that are real processes, off
+//! a terminal and on one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod bytes;
+mod cast;
+#[path = "../cli/home.rs"]
+#[allow(
+    dead_code,
+    reason = "the home of the other tests; these need a part of it"
+)]
+mod home;
+mod prompts;
+#[path = "../cli/pty.rs"]
+mod pty;
+mod restore;
+#[path = "../cli/running.rs"]
+#[allow(
+    dead_code,
+    reason = "what runs in the other tests; these need a part of it"
+)]
+mod running;
+#[path = "../cli/saves.rs"]
+#[allow(
+    dead_code,
+    reason = "saves of the other tests; these need a part of it"
+)]
+mod saves;
+mod screen;
+mod talk;
+mod trouble;
