@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tertulia::conversation::team::events::{Missed, Next, Output, QueueUpdate, Unresolved, Why};
-use tertulia::conversation::team::queue::Item;
+use tertulia::conversation::team::queue::{Change, Item, Skip};
 
 use crate::ui::fit;
 
@@ -34,10 +34,11 @@ pub fn words(output: &Output) -> Option<(Tone, String)> {
             Some((Tone::Note, format!("the team's task: {task}")))
         }
         Output::Unresolved(unresolved) => Some((Tone::Warning, nobody(unresolved))),
-        Output::Queue(update) if !update.pending.is_empty() => {
-            Some((Tone::Watching, queue(update)))
-        }
-        Output::Queue(_) => None,
+        Output::Queue(update) => match not_taken(update) {
+            Some(words) => Some((Tone::Warning, words)),
+            None if update.pending.is_empty() => None,
+            None => Some((Tone::Watching, queue(update))),
+        },
         Output::Stopped { cut_off, unheard } => {
             let mut words = match cut_off {
                 Some(name) => format!("stopped: {name} was cut off"),
@@ -70,6 +71,27 @@ fn nobody(unresolved: &Unresolved) -> String {
         names.join(" or "),
         unresolved.available.join(", ")
     )
+}
+
+/// Whom a full queue did not take, each once.
+fn not_taken(update: &QueueUpdate) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for change in &update.changes {
+        if let Change::Skipped(request, Skip::Full) = change
+            && !names.contains(&request.target.as_str())
+        {
+            names.push(&request.target);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} wait already: {} {verb} not asked",
+        update.pending.len(),
+        names.join(", ")
+    ))
 }
 
 /// `[ada] → ben → cleo!P1`.
