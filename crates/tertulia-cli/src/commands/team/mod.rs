@@ -243,7 +243,10 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     let heirs = heirs(&plan.seating.map)?;
     let table = seats::seating(&plan.house.settings, &plan.file, &plan.team, ui)?;
     let mut row = plan.row;
-    if row.is_none() && on_screen && plan.words.is_none() && !plan.args.ephemeral {
+    let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
+    if begins_anew && plan.words.is_some() {
+        lines::mention_earlier(&plan.house, &plan.team, ui)?;
+    } else if begins_anew {
         row = match lines::offer_earlier(&plan.house, &plan.team, ui)? {
             lines::Choice::Resume(row) => Some(*row),
             lines::Choice::New => None,
