@@ -439,9 +439,13 @@ fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     // Zoe is waited for, and Ben behind her.
     let document = cast.turn(&["--as", "ann", "[NEXT: zoe, ben] go"]);
     assert_eq!(document["waiting_for"], "zoe");
+    let output = cast.run(&["-c", "and now?"]).ok();
+    output.notes("not heard: ben; [NEXT: ben] asks again");
     let document = cast.turn(&["-c", "and now?"]);
     assert_eq!(speakers(said_in(&document)), ["ann"]);
     assert_eq!(cast.asked("ben"), 0);
+    // Said once.
+    cast.run(&["-c", "and now?"]).ok().lacks("not heard");
     let stream = ["--output-format", "stream-json", "-c", "[NEXT: ada] go"];
     let events = cast.run(&stream).ok().events();
     let queue = events

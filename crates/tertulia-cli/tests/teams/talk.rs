@@ -414,3 +414,43 @@ fn words_that_are_too_long_are_refused_before_anything_is_done() {
     assert!(cast.home.all().is_empty());
     assert_eq!(cast.asked("ada"), 0);
 }
+
+#[test]
+fn without_people_or_words_nothing_begins() {
+    let cast = Cast::of(&["ada", "ben"], &["ann"]);
+    for words in [&[][..], &[""], &[" \n"]] {
+        cast.run(words).code(2).notes("nothing to say");
+    }
+    let mut lonely = cast;
+    lonely.change(|document| {
+        let members = document["team"]["members"].as_array_mut().unwrap();
+        members.retain(|member| member["type"] == "ai");
+    });
+    let output = lonely.run(&["[NEXT: ada] go"]).code(5);
+    output.notes("human");
+    assert!(lonely.home.all().is_empty());
+    assert_eq!(lonely.asked("ada"), 0);
+}
+
+/// What a team file gives a member in its environment is the member's alone, and a key among it is told
+/// nowhere.
+#[test]
+fn a_member_has_an_environment_of_its_own() {
+    let mut cast = Cast::of(&["ada", "ben"], &["ann"]);
+    cast.change_member("ada", |ada| {
+        ada["env"] = json!({"ADA_API_KEY": "lantern-meadow"})
+    });
+    for name in ["ada", "ben"] {
+        cast.does(name, "printf 'my key: %s.' \"$ADA_API_KEY\" | tr a-z A-Z");
+    }
+    let document = cast.turn(&["[NEXT: ada, ben] how are you?"]);
+    let said = said_in(&document);
+    assert_eq!(said[1]["content"], "MY KEY: LANTERN-MEADOW.");
+    assert_eq!(said[2]["content"], "MY KEY: .");
+    cast.does("ada", "echo \"it is $ADA_API_KEY\" >&2; exit 3");
+    cast.run(&["-v", "[NEXT: ada] and now?"])
+        .code(6)
+        .lacks("lantern-meadow");
+    let session = cast.home.show("@").to_string();
+    assert!(!session.contains("lantern-meadow"), "{session}");
+}

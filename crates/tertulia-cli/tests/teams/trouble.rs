@@ -321,6 +321,7 @@ fn ctrl_c_on_a_terminal_gives_the_floor_back() {
     let said = cast.messages("@");
     assert_eq!(speakers(&said), ["ann", "ada", "ann", "ben"]);
     assert_eq!(said[1]["interrupted"], true);
+    assert!(cast.prompt("ben").contains("Ada: line 0\nline 1"));
 }
 
 #[test]
