@@ -15,8 +15,17 @@ const PATIENCE: Timespec = Timespec {
     tv_nsec: 0,
 };
 
+/// How standard input stands below a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// As it is.
+    Plain,
+    /// As a block of code: where words can say who speaks next, somebody's diff must not.
+    Fenced,
+}
+
 /// The words to say, if there are any: the prompt, standard input, or the prompt with the input below it.
-pub fn words(prompt: &[String], ui: &mut Ui) -> CommandResult<Option<String>> {
+pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResult<Option<String>> {
     let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
     let piped = if ui.has_keyboard() || (prompt.is_some() && is_silent(ui)) {
         None
@@ -24,6 +33,9 @@ pub fn words(prompt: &[String], ui: &mut Ui) -> CommandResult<Option<String>> {
         piped()?
     };
     let words = match (prompt, piped) {
+        (Some(prompt), Some(piped)) if attached == Attached::Fenced => {
+            Some(format!("{prompt}\n\n{}", fenced(&piped)))
+        }
         (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n{piped}")),
         (Some(words), None) | (None, Some(words)) => Some(words),
         (None, None) => None,
@@ -32,6 +44,14 @@ pub fn words(prompt: &[String], ui: &mut Ui) -> CommandResult<Option<String>> {
         check_message(words)?;
     }
     Ok(words)
+}
+
+/// A text between fences that are longer than any in it.
+fn fenced(text: &str) -> String {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{end}{fence}")
 }
 
 /// Whether standard input stays open and says nothing: whoever runs a program with a prompt often

@@ -435,7 +435,15 @@ fn without_markers(content: &str) -> String {
             let start = marker.get(..keyword.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
         });
-        let end = marker.find(']').filter(|_| is_marker);
+        // What was redacted stands in brackets of its own.
+        let inner = marker[1..].find("[redacted:").map(|at| at + 1);
+        let first = marker.find(']');
+        let from = match (inner, first) {
+            (Some(inner), Some(first)) if inner < first => first + 1,
+            _ => 0,
+        };
+        let end = marker[from..].find(']').map(|at| from + at);
+        let end = end.filter(|_| is_marker);
         rest = match end {
             Some(end) => &marker[end + 1..],
             None => {

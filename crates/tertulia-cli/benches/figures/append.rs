@@ -237,7 +237,8 @@ pub fn bytes_written() -> u64 {
         .unwrap()
 }
 
-fn cpu_time() -> Duration {
+/// The processor time that this process has used.
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(
         u64::try_from(time.tv_sec).unwrap(),

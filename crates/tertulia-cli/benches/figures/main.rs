@@ -15,6 +15,7 @@ mod append;
 mod logs;
 mod reads;
 mod table;
+mod teams;
 mod writers;
 
 use table::Table;
@@ -25,6 +26,7 @@ fn main() {
         return match role.as_str() {
             "writer" => writers::be_a_writer(),
             "turns" => append::be_traced(),
+            "team" => teams::be_a_team(),
             other => panic!("unknown role {other}"),
         };
     }
@@ -55,6 +57,9 @@ fn main() {
     }
     if wants("writers") {
         writers::measure(&mut table);
+    }
+    if wants("team") {
+        teams::measure(&mut table);
     }
     table.print();
 }

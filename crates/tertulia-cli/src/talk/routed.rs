@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tertulia::conversation::team::events::{Missed, Next, Output, QueueUpdate, Unresolved};
-use tertulia::conversation::team::queue::Item;
+use tertulia::conversation::team::queue::{Change, Item, Skip};
 
 use crate::ui::fit;
 
@@ -34,9 +34,12 @@ pub fn words(output: &Output) -> Option<(Tone, String)> {
             Some((Tone::Note, format!("the team's task: {task}")))
         }
         Output::Unresolved(unresolved) => Some((Tone::Warning, nobody(unresolved))),
-        // Told when somebody begins to speak, not each time that somebody is added.
-        Output::Queue(update) if is_worth_telling(update) => Some((Tone::Watching, queue(update))),
-        Output::Queue(_) => None,
+        Output::Queue(update) => match not_taken(update) {
+            Some(words) => Some((Tone::Warning, words)),
+            // Told when somebody begins to speak, not each time that somebody is added.
+            None if is_worth_telling(update) => Some((Tone::Watching, queue(update))),
+            None => None,
+        },
         Output::Stopped { cut_off, unheard } => {
             let mut words = match cut_off {
                 Some(name) => format!("stopped: {name} was cut off"),
@@ -73,6 +76,27 @@ fn nobody(unresolved: &Unresolved) -> String {
 
 fn is_worth_telling(update: &QueueUpdate) -> bool {
     update.asked.is_some() && update.changes.is_empty() && !update.pending.is_empty()
+}
+
+/// Whom a full queue did not take, each once.
+fn not_taken(update: &QueueUpdate) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for change in &update.changes {
+        if let Change::Skipped(request, Skip::Full) = change
+            && !names.contains(&request.target.as_str())
+        {
+            names.push(&request.target);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let verb = if names.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} wait already: {} {verb} not asked",
+        update.pending.len(),
+        names.join(", ")
+    ))
 }
 
 /// `[ada] → ben → cleo`.

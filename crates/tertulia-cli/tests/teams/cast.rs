@@ -54,7 +54,7 @@ impl Cast {
     /// A program for the agent of this name.
     pub fn hires(&self, name: &str) {
         fs::create_dir_all(self.folder(name)).unwrap();
-        self.says(name, &format!("{} speaks.", shown(name)));
+        self.says(name, format!("{} speaks.", shown(name)));
         let settings = self.home.path().join(".config/tertulia/config.toml");
         let mut text = fs::read_to_string(&settings).unwrap();
         let args = json!(["-c", SCRIPT, self.folder(name)]);

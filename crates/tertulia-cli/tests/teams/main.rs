@@ -33,5 +33,6 @@ mod running;
 )]
 mod saves;
 mod screen;
+mod subtle;
 mod talk;
 mod trouble;

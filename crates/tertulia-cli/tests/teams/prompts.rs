@@ -414,6 +414,34 @@ fn an_api_uses_tools_before_the_next_is_asked() {
     assert!(!prompt.contains("on-the-table.txt"), "{prompt}");
 }
 
+/// However many tools were used, what was said before is remembered when the talk goes on.
+#[test]
+fn tools_take_no_room_in_what_is_remembered() {
+    let (cast, _provider) = with_api(Api::Anthropic);
+    for number in 1..=3 {
+        ask_api(
+            &cast,
+            &[
+                "-c",
+                &format!("[NEXT: ada] [[say:answer {number}]] question {number}"),
+            ][usize::from(number == 1)..],
+        );
+    }
+    let calls = "[[tool:directory_list {}]]".repeat(120);
+    ask_api(
+        &cast,
+        &["-c", &format!("[NEXT: ada] {calls} [[say:looked]]")],
+    );
+    cast.run(&["-c", "[NEXT: ben] do you remember?"]).ok();
+    let prompt = cast.prompt("ben");
+    for number in 1..=3 {
+        assert!(
+            prompt.contains(&format!("Ada: answer {number}")),
+            "{prompt}"
+        );
+    }
+}
+
 #[test]
 fn an_api_that_refuses_does_not_stop_the_others() {
     let (cast, provider) = with_api(Api::Anthropic);

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::cast::{Cast, FILE, person, said_in, speakers};
-use crate::home::{Home, short};
+use crate::home::{Backend, Home, short};
 use crate::saves;
 
 fn cast() -> Cast {
@@ -41,6 +41,10 @@ fn rivals(cast: &Cast) {
     fs::write(cast.home.project().join("rivals.json"), text).unwrap();
 }
 
+/// Says `begun`, waits for the file `go` in the home, and says `done`.
+const WAITS: &str = "echo begun; i=0; while [ ! -e ../../go ] && [ $i -lt 1200 ]; do \
+    sleep 0.05; i=$((i+1)); done; echo done";
+
 #[test]
 fn by_id_by_flag_and_by_title_the_talk_goes_on() {
     let cast = cast();
@@ -68,6 +72,68 @@ fn by_id_by_flag_and_by_title_the_talk_goes_on() {
         .ok();
     assert_eq!(cast.home.said(&newer).len(), 2);
     assert_eq!(cast.home.said("@").len(), 4);
+    assert_eq!(
+        cast.home.all().len(),
+        3,
+        "however often it is saved, a session is one"
+    );
+}
+
+/// The earlier program kept teams whose names differ in one sign only in one folder, and found neither.
+#[test]
+fn teams_of_similar_names_do_not_meet() {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        let mut cast = Cast::in_home(Home::with(backend), &["ada"], &["ann"]);
+        let names = ["a b", "a_b", "a/b", "A B", "../a"];
+        let named = |cast: &mut Cast, name: &str| {
+            cast.change(|document| document["team"]["name"] = json!(name));
+        };
+        for name in names {
+            named(&mut cast, name);
+            cast.turn(&[&format!("[NEXT: ada] we are {name}")]);
+        }
+        assert_eq!(cast.home.all().len(), names.len());
+        for name in names {
+            named(&mut cast, name);
+            let document = cast.turn(&["-c", "and on"]);
+            let said = cast.home.said(&id(&document));
+            assert_eq!(said[0], format!("[NEXT: ada] we are {name}"));
+        }
+        let kept = crate::home::files_below(cast.home.path());
+        let stray = kept
+            .iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "jsonl"));
+        for path in stray {
+            assert!(
+                path.starts_with(cast.home.files_folder()),
+                "{}",
+                path.display()
+            );
+        }
+        cast.home.run(&["doctor"]).ok();
+    }
+}
+
+/// Two programs in one talk: the second goes on in a fork and says so, and neither loses a word.
+#[test]
+fn a_talk_that_is_open_elsewhere_goes_on_in_a_fork() {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        let cast = Cast::in_home(Home::with(backend), &["ada", "ben"], &["ann"]);
+        let first = begun(&cast);
+        cast.does("ada", WAITS);
+        let mut talk = cast.start(&["-c", "[NEXT: ada] wait"]);
+        talk.until("text");
+        let output = cast.run(&["-c", "[NEXT: ben] meanwhile"]).ok();
+        output.notes("goes on in a fork").says("Ben speaks.");
+        let alone = ["--resume", &first, "--no-fork", "[NEXT: ben] meanwhile"];
+        cast.run(&alone).code(4);
+        fs::write(cast.home.path().join("go"), "").unwrap();
+        talk.end().ok();
+        let said = cast.messages(&first);
+        assert_eq!(speakers(&said), ["ann", "ada", "ann", "ada"]);
+        assert!(said[3]["content"].as_str().unwrap().contains("done"));
+        cast.home.run(&["doctor"]).ok();
+    }
 }
 
 #[test]
@@ -373,9 +439,13 @@ fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     // Zoe is waited for, and Ben behind her.
     let document = cast.turn(&["--as", "ann", "[NEXT: zoe, ben] go"]);
     assert_eq!(document["waiting_for"], "zoe");
+    let output = cast.run(&["-c", "and now?"]).ok();
+    output.notes("not heard: ben; [NEXT: ben] asks again");
     let document = cast.turn(&["-c", "and now?"]);
     assert_eq!(speakers(said_in(&document)), ["ann"]);
     assert_eq!(cast.asked("ben"), 0);
+    // Said once.
+    cast.run(&["-c", "and now?"]).ok().lacks("not heard");
     let stream = ["--output-format", "stream-json", "-c", "[NEXT: ada] go"];
     let events = cast.run(&stream).ok().events();
     let queue = events

@@ -109,6 +109,26 @@ fn nobody_is_asked_who_has_said_what_they_want() {
     assert_eq!(cast.home.said(&id).len(), 2);
 }
 
+/// Who has begun another talk by saying something is told of the earlier one, and not asked.
+#[test]
+fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
+    let (cast, id) = with_a_talk();
+    let mut terminal = cast.open(&["--as", "ann", "[NEXT: ben] go"]);
+    terminal.sees("Ben speaks.", 1);
+    terminal.sees("Ann> ", 1);
+    let shown = leaves(terminal);
+    let hint = format!("tertulia --resume {} goes on with it", short(&id));
+    assert!(
+        shown.contains("\"first words\"") && shown.contains(&hint),
+        "{shown}"
+    );
+    assert!(!shown.contains("[R] Resume"), "{shown}");
+    assert_eq!(cast.home.said(&id).len(), 2);
+    // Off a terminal nothing is said about it.
+    let output = cast.run(&["--as", "ann", "[NEXT: ben] go"]).ok();
+    output.lacks("earlier talk");
+}
+
 #[test]
 fn a_team_that_has_not_talked_begins_at_once() {
     let cast = cast();

@@ -8,13 +8,16 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cast::{Cast, said_in, speakers};
-use crate::home::{Output, until};
+use crate::home::{Backend, Home, Output, until};
 use crate::pty::CTRL_C;
 use crate::running::{SLOW, agents_of, sweep};
 
+/// What Ben says.
+const WELL: &str = "Ben is well.";
+
 fn cast() -> Cast {
     let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
-    cast.says("ben", "Ben is well.");
+    cast.says("ben", WELL);
     cast
 }
 
@@ -29,8 +32,11 @@ fn failures(session: &Value) -> Vec<Value> {
 
 /// Ada alone fails with exit code 6; with Ben behind her the turn is a good one; and Ben can be asked
 /// when the talk goes on, in a new process and in the same one. What is said of the failure.
-#[track_caller]
 fn never_stops_the_others(cast: &Cast, kind: &str) -> (Output, Value) {
+    the_others_say(WELL, cast, kind)
+}
+
+fn the_others_say(well: &str, cast: &Cast, kind: &str) -> (Output, Value) {
     let alone = cast.run(&["[NEXT: ada] go"]).code(6);
     let session = cast.home.show("@");
     let failed = failures(&session);
@@ -40,9 +46,7 @@ fn never_stops_the_others(cast: &Cast, kind: &str) -> (Output, Value) {
         (&json!("ada"), &json!(kind))
     );
     assert_eq!(session["status"], "paused");
-    cast.run(&["-c", "[NEXT: ben] and you?"])
-        .ok()
-        .says("Ben is well.");
+    cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(well);
     let document = cast.turn(&["[NEXT: ada, ben] go"]);
     assert_eq!(document["status"], "completed");
     let names = speakers(said_in(&document));
@@ -50,7 +54,7 @@ fn never_stops_the_others(cast: &Cast, kind: &str) -> (Output, Value) {
     let mut terminal = cast.open(&["[NEXT: ada] go"]);
     terminal.sees("Ann> ", 1);
     terminal.types("[NEXT: ben] and you?\n");
-    terminal.sees("Ben is well.", 1);
+    terminal.sees(well, 1);
     terminal.sees("Ann> ", 2);
     terminal.types("/end\n");
     let (code, shown) = terminal.ends();
@@ -108,7 +112,9 @@ fn one_that_hangs() {
     let mut cast = cast();
     cast.change(|document| document["conversation"] = json!({"maxAgentResponseTime": 1000}));
     cast.does("ada", "printf 'I thi'; sleep 1000 & sleep 1000");
-    let (output, failed) = never_stops_the_others(&cast, "timeout");
+    // The limit is for all, and a machine that is busy may take long to start a program.
+    cast.change_member("ben", |ben| ben["agentType"] = json!("demo"));
+    let (output, failed) = the_others_say("I am here and listening.", &cast, "timeout");
     output.notes("Ada could not answer");
     assert!(
         failed["message"].as_str().unwrap().contains("1 s"),
@@ -127,9 +133,7 @@ fn one_that_says_nothing() {
         let document = cast.turn(&["[NEXT: ada, ben] go"]);
         assert_eq!(document["status"], "completed");
         assert_eq!(speakers(said_in(&document)), spoke);
-        cast.run(&["-c", "[NEXT: ben] and you?"])
-            .ok()
-            .says("Ben is well.");
+        cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
     }
     assert_eq!(cast.asked("ada"), 2);
 }
@@ -152,9 +156,7 @@ fn one_that_says_too_much() {
     // Nor is Ben given more than fits.
     let prompt = cast.prompt("ben");
     assert!(prompt.len() <= 768 * 1024, "{}", prompt.len());
-    cast.run(&["-c", "[NEXT: ben] and you?"])
-        .ok()
-        .says("Ben is well.");
+    cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
     cast.home.run(&["doctor"]).ok();
 }
 
@@ -169,9 +171,7 @@ fn one_that_addresses_itself_for_ever() {
         ["ann", "ada", "ada", "ada", "ada"]
     );
     assert_eq!(document["status"], "paused");
-    cast.run(&["-c", "[NEXT: ben] and you?"])
-        .ok()
-        .says("Ben is well.");
+    cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
 }
 
 #[test]
@@ -189,9 +189,7 @@ fn one_that_prints_rubbish() {
         "{words:?}"
     );
     assert!(cast.prompt("ben").contains("caf\u{e9}"));
-    cast.run(&["-c", "[NEXT: ben] and you?"])
-        .ok()
-        .says("Ben is well.");
+    cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
     for form in ["md", "json", "jsonl", "snapshot"] {
         cast.home.run(&["export", "@", "--format", form]).ok();
     }
@@ -288,10 +286,7 @@ fn an_interrupt_stops_the_queue_and_keeps_what_was_said() {
         assert_eq!(said[1]["interrupted"], true);
         assert!(said[1]["content"].as_str().unwrap().starts_with(&heard));
         // Who was stopped by a person is not waited for any more.
-        let output = cast
-            .run(&["-c", "[NEXT: ben] and you?"])
-            .ok()
-            .says("Ben is well.");
+        let output = cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
         output.lacks("not heard").lacks("was cut off");
         assert!(
             cast.prompt("ben").contains(&heard),
@@ -318,7 +313,7 @@ fn ctrl_c_on_a_terminal_gives_the_floor_back() {
     terminal.types("/queue\n");
     terminal.sees("nobody waits", 1);
     terminal.types("[NEXT: ben] and you?\n");
-    terminal.sees("Ben is well.", 1);
+    terminal.sees(WELL, 1);
     terminal.sees("Ann> ", 4);
     terminal.types(CTRL_C);
     let (code, shown) = terminal.ends();
@@ -326,11 +321,21 @@ fn ctrl_c_on_a_terminal_gives_the_floor_back() {
     let said = cast.messages("@");
     assert_eq!(speakers(&said), ["ann", "ada", "ann", "ben"]);
     assert_eq!(said[1]["interrupted"], true);
+    assert!(cast.prompt("ben").contains("Ada: line 0\nline 1"));
 }
 
 #[test]
 fn after_a_kill_it_is_said_who_was_cut_off_and_who_was_not_heard() {
-    let cast = cast();
+    for backend in [Backend::Sqlite, Backend::Files] {
+        killed_in_the_middle(&Cast::in_home(
+            Home::with(backend),
+            &["ada", "ben", "cleo"],
+            &["ann"],
+        ));
+    }
+}
+
+fn killed_in_the_middle(cast: &Cast) {
     cast.says("ada", "Ada is first.");
     cast.does("ben", SLOW);
     let mut talk = cast.start(&["[NEXT: ada, ben, cleo] [TEAM_TASK: Count] go"]);
@@ -370,7 +375,7 @@ fn after_a_kill_before_the_first_word_all_are_unheard() {
     until("Ada is asked", || fs::exists(&began).unwrap().then_some(()));
     talk.kill();
     let output = cast.run(&["-c", "[NEXT: ben] go on"]).ok();
-    output.notes("not heard: ada, ben").says("Ben is well.");
+    output.notes("not heard: ada, ben").says(WELL);
     until("Ada's process is gone", || {
         agents_of(&cast.home).is_empty().then_some(())
     });

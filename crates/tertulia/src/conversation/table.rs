@@ -172,6 +172,7 @@ impl Table {
         for (id, text) in self.cleaned.drain(..) {
             self.memory.reword(id, text);
         }
+        self.task_as_logged();
         let mut message = plain(&sender.speaker(), Role::User, words);
         message.addressees = self.router.addressees(&sender.id, &message.content);
         let before = self.seated.clone().map(Body::Seated).into_iter().collect();
@@ -254,8 +255,14 @@ impl Table {
         }
         let mut outputs = Vec::new();
         let how = match &answered.end {
-            TurnEnd::Cancelled => return (self.router.step(Event::CancelledAll), None),
-            TurnEnd::Failed(_) | TurnEnd::Refused => Ending::Failed,
+            TurnEnd::Cancelled => {
+                self.keep_task(&answered.said);
+                return (self.router.step(Event::CancelledAll), None);
+            }
+            TurnEnd::Failed(_) | TurnEnd::Refused => {
+                self.keep_task(&answered.said);
+                Ending::Failed
+            }
             TurnEnd::Answered => {
                 for kept in answered.said {
                     outputs.extend(self.router.step(Event::Said {
@@ -273,6 +280,22 @@ impl Table {
             _ => None,
         };
         (outputs, failed)
+    }
+
+    /// Of an answer that was not finished nobody is asked, but a task that it gave is in the log.
+    fn keep_task(&mut self, said: &[Kept]) {
+        let mut whole = said.iter().rev().filter(|kept| !kept.message.interrupted);
+        if let Some(task) = whole.find_map(|kept| markers::parse(&kept.message.content).task) {
+            self.task = Some(markers::cut_task(&task).text);
+        }
+    }
+
+    /// Later turns are given the task as the log has it, without secrets.
+    fn task_as_logged(&mut self) {
+        let recorder = self.talk.recorder();
+        if let Some(summary) = recorder.summary().filter(|_| !recorder.has_unsaved()) {
+            self.task.clone_from(&summary.task);
+        }
     }
 
     async fn answer(

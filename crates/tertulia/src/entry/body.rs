@@ -116,6 +116,9 @@ impl Body {
             Body::Forked(forked) => forked.title.iter_mut().for_each(visit),
             Body::Message(message) => {
                 visit(&mut message.content);
+                for addressee in &mut message.addressees {
+                    visit(&mut addressee.identifier);
+                }
                 for call in &mut message.tool_calls {
                     for_each_string(&mut call.arguments, visit);
                 }

@@ -296,6 +296,7 @@ fn a_teams_title_is_what_was_said() {
     };
     check("[NEXT: ben] and [you]?", "and [you]?");
     check("plan [team_task: a table] it", "plan  it");
+    check("[TEAM_TASK: a [redacted:key] b] go", "go");
     check("[NEXT: ben]", "[NEXT: ben]");
     check("[NEXT: open", "[NEXT: open");
     check("é[", "é[");

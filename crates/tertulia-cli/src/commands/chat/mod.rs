@@ -13,7 +13,7 @@ use crate::agents::{self, Chosen};
 use crate::args::{GlobalArgs, OutputFormat};
 use crate::commands::team;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::input;
+use crate::input::{self, Attached};
 use crate::open::House;
 use crate::signals::Signals;
 use crate::talk::door::{End, Output};
@@ -67,7 +67,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     if args.agent.is_some() {
         agents::choose(&house.settings, &asked, None)?;
     }
-    let words = input::words(&args.prompt, ui)?;
+    let words = input::words(&args.prompt, Attached::Plain, ui)?;
     // Before anything is forked or renamed.
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say("chat"));

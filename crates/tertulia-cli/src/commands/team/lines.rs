@@ -40,15 +40,35 @@ pub enum Choice {
     Leave,
 }
 
-/// Asks whether to go on with this team's newest talk, if there is one.
-pub fn offer_earlier(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
+/// This team's newest talk in this project.
+fn earlier(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
     let ours = Filter {
         kind: Some(Kind::Team),
         team: Some(team.id().to_owned()),
         ..house.here()
     };
     let newest = house.wait(house.sessions.store().list(&ours, &Page::first(1)))?;
-    let Some(row) = newest.rows.into_iter().next() else {
+    Ok(newest.rows.into_iter().next())
+}
+
+/// Mentions this team's newest talk to somebody who has begun another by saying something.
+pub fn mention_earlier(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<()> {
+    if let Some(row) = earlier(house, team)? {
+        let when = ago(row.summary.updated_at, house.sessions.stamp().now());
+        ui.note(&format!(
+            "{} has an earlier talk, \"{}\" ({when}): {} --resume {} goes on with it.",
+            harmless(team.shown_name()),
+            fit(&harmless(row.summary.title_or_untitled()), 50),
+            house.settings.program,
+            row.summary.id.short()
+        ));
+    }
+    Ok(())
+}
+
+/// Asks whether to go on with this team's newest talk, if there is one.
+pub fn offer_earlier(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
+    let Some(row) = earlier(house, team)? else {
         return Ok(Choice::New);
     };
     let when = ago(row.summary.updated_at, house.sessions.stamp().now());

@@ -20,6 +20,7 @@ use tertulia::team::TeamFile;
 
 use crate::args::{GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::input::{self, Attached};
 use crate::open::House;
 use crate::signals::Signals;
 use crate::talk::door::{End, Output};
@@ -27,7 +28,7 @@ use crate::talk::keyboard::Keyboard;
 use crate::talk::target::{self, Found, Target};
 use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
 use crate::ui::Ui;
-use crate::{input, open, teams};
+use crate::{open, teams};
 
 /// Talk in a team of agents and people
 ///
@@ -118,7 +119,7 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     // A file that is wrong is told before anything else is done.
     let (file, team) = teams::read(&house.settings.cwd, config)?;
-    let words = input::words(&args.prompt, ui)?;
+    let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
     }
@@ -161,7 +162,7 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
-    let words = input::words(&args.prompt, ui)?;
+    let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
         Some(row) => {
@@ -243,7 +244,10 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     let heirs = heirs(&plan.seating.map)?;
     let table = seats::seating(&plan.house.settings, &plan.file, &plan.team, ui)?;
     let mut row = plan.row;
-    if row.is_none() && on_screen && plan.words.is_none() && !plan.args.ephemeral {
+    let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
+    if begins_anew && plan.words.is_some() {
+        lines::mention_earlier(&plan.house, &plan.team, ui)?;
+    } else if begins_anew {
         row = match lines::offer_earlier(&plan.house, &plan.team, ui)? {
             lines::Choice::Resume(row) => Some(*row),
             lines::Choice::New => None,
@@ -328,7 +332,10 @@ fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResu
             table::Misfit::NoTeam { session, .. } => {
                 error.hint(format!("`tertulia --resume {session}` goes on with it"))
             }
-            table::Misfit::NoSuchSpeaker(_) | table::Misfit::NoSuchMember { .. } => error,
+            table::Misfit::NoSuchSpeaker(_)
+            | table::Misfit::NoSuchMember { .. }
+            | table::Misfit::StillHere(_)
+            | table::Misfit::OtherNature { .. } => error,
         }
     })?;
     if strict && !fit.missing.is_empty() {

@@ -9,7 +9,7 @@ use crate::agent::process::end_orphans;
 use crate::conversation::chat::{INTERRUPTED, result_of};
 use crate::conversation::context::{dangling, summary};
 use crate::conversation::record::Recorder;
-use crate::entry::Body;
+use crate::entry::{Body, Kind};
 use crate::id::SessionId;
 use crate::session::{Log, Status, Summary};
 use crate::store::StoreResult;
@@ -79,7 +79,10 @@ impl Talk {
     /// Ends what a killed program has left running for this session. Nobody else has it open.
     async fn end_orphans(&self, recovered: bool, door: &mut dyn Door) {
         let summary = self.recorder.summary();
-        let cut_off = summary.is_some_and(|summary| summary.status == Status::Active || recovered);
+        // Among several, somebody may have been asked after the last who spoke.
+        let cut_off = summary.is_some_and(|summary| {
+            summary.status == Status::Active || summary.kind != Kind::Chat || recovered
+        });
         if !self.alone || !cut_off {
             return;
         }

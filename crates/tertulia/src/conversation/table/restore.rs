@@ -11,6 +11,7 @@ use super::super::team::markers::{self, Drop};
 use super::super::team::memory::Spoken;
 use super::super::team::names::{self, Member};
 use super::{Seating, Table, nobody};
+use crate::agent::FailureKind;
 use crate::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
 use crate::id::SessionId;
 use crate::session::{Log, Summary};
@@ -43,6 +44,17 @@ pub enum Misfit {
     /// Somebody is to have the seat of nobody.
     #[error("'{0}' has not spoken in this session, so that nobody can take their seat")]
     NoSuchSpeaker(String),
+    /// Somebody is to lose a seat who sits in it.
+    #[error("'{0}' is in the team and keeps their seat")]
+    StillHere(String),
+    /// A person is to have an agent's seat, or the other way round.
+    #[error("'{old}' and '{new}' are not both people or both agents")]
+    OtherNature {
+        /// Whose seat it was.
+        old: String,
+        /// Who is to have it.
+        new: String,
+    },
     /// The heir is not in the team.
     #[error("'{name}' is not a member of the team; the members are {}", .members.join(", "))]
     NoSuchMember {
@@ -101,6 +113,15 @@ pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, 
                 .map(|member| member.name.clone())
                 .collect(),
         })?;
+        if seating.members.iter().any(|member| member.id == spoke.id) {
+            return Err(Misfit::StillHere(spoke.display_name.clone()));
+        }
+        if heir.is_human() != (spoke.kind == SpeakerKind::Human) {
+            return Err(Misfit::OtherNature {
+                old: spoke.display_name.clone(),
+                new: heir.display_name.clone(),
+            });
+        }
         new_heirs.insert(spoke.id.clone(), heir.id.clone());
     }
     let mut heirs = summary.heirs.clone();
@@ -153,9 +174,13 @@ impl Table {
             file,
             heirs: fit.new_heirs.clone(),
         };
-        let seated = (seated != Seated::default()).then_some(seated);
-        let unheard = unheard(&log, &seating.members, recovered);
-        let mut table = Table::around(talk, seating, seated)
+        let unheard = match left {
+            // The other program may be asking them just now.
+            Some(_) => Vec::new(),
+            None => unheard(&log, &seating.members, recovered),
+        };
+        // Put down each time, also where nothing has changed: it is where the queue was emptied.
+        let mut table = Table::around(talk, seating, Some(seated))
             .map_err(|error| StoreError::Refused(error.to_string()))?;
         table.take_in(&log, &fit.heirs);
         if !unheard.is_empty() {
@@ -181,8 +206,7 @@ impl Table {
 
     /// A message as the team remembers it: words alone, under the name of who has the seat now.
     fn spoken(&self, entry: &Entry, message: &Message, heirs: &Heirs) -> Option<Spoken> {
-        let speaks = matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai);
-        if !speaks || message.content.is_empty() {
+        if !is_spoken(message) {
             return None;
         }
         let members = self.router.members();
@@ -202,6 +226,12 @@ impl Table {
     }
 }
 
+/// Whether a team remembers it: words, not what tools did.
+fn is_spoken(message: &Message) -> bool {
+    let speaks = matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai);
+    speaks && !message.content.is_empty()
+}
+
 /// How far back a team's memory goes.
 struct Enough {
     messages: usize,
@@ -210,8 +240,9 @@ struct Enough {
 
 impl Enough {
     fn is(&self, log: &Log) -> bool {
-        let sizes = log.messages().map(|(_, message)| message.content.len());
-        log.messages().count() >= self.messages || sizes.sum::<usize>() > self.bytes
+        let spoken = || log.messages().filter(|(_, message)| is_spoken(message));
+        let sizes = spoken().map(|(_, message)| message.content.len());
+        spoken().count() >= self.messages || sizes.sum::<usize>() > self.bytes
     }
 }
 
@@ -252,45 +283,58 @@ fn compare_models(summary: &Summary, seating: &Seating, heirs: &Heirs, door: &mu
 /// Which agents were to speak when the program ended, in the order in which they were addressed. Who was
 /// stopped by a person is not waited for any more.
 fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
-    let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
-    let from = log
-        .entries
+    let entries = &log.entries[sat_down(log)..];
+    let cut_off = entries
         .iter()
-        .rposition(|entry| entry.message().is_some_and(is_human));
+        .rposition(|entry| entry.message().is_some_and(|message| message.interrupted))
+        .filter(|_| recovered);
     let mut waiting: Vec<&Member> = Vec::new();
-    for entry in &log.entries[from.unwrap_or(0)..] {
+    for (at, entry) in entries.iter().enumerate() {
         match &entry.body {
-            Body::Message(message) => {
-                waiting.retain(|member| member.id != message.speaker.id);
-                if message.interrupted && !recovered {
-                    waiting.clear();
-                }
-                match markers::parse(&message.content).drop {
-                    Some(Drop::All) => waiting.clear(),
-                    Some(Drop::Names(dropped)) => waiting.retain(|member| {
-                        let is_dropped = |name: &String| {
-                            names::find(members, name).is_some_and(|named| named.id == member.id)
-                        };
-                        !dropped.iter().any(is_dropped)
-                    }),
-                    None => {}
-                }
-                let addressed = message.addressees.iter().filter_map(|addressee| {
-                    let id = addressee.member.as_ref()?;
-                    members
-                        .iter()
-                        .find(|member| member.id == *id && !member.is_human())
-                });
-                for member in addressed {
-                    if !waiting.contains(&member) {
-                        waiting.push(member);
-                    }
-                }
-            }
-            Body::Failed(failed) if failed.kind == "cancelled" => waiting.clear(),
+            // Whoever stopped an answer stopped the queue; a crash did not mean to.
+            Body::Message(message) if message.interrupted && Some(at) != cut_off => waiting.clear(),
+            Body::Message(message) => hear(&mut waiting, message, members),
+            Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => waiting.clear(),
             Body::Failed(failed) => waiting.retain(|member| member.name != failed.agent),
             _ => {}
         }
     }
     waiting.iter().map(|member| member.name.clone()).collect()
+}
+
+/// Where the queue was last empty for certain: where the team sat down; in a talk that was taken in from
+/// elsewhere, where a person last spoke.
+fn sat_down(log: &Log) -> usize {
+    let entries = log.entries.iter();
+    let seated = entries
+        .clone()
+        .rposition(|entry| matches!(entry.body, Body::Seated(_)));
+    let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
+    let spoke = || {
+        entries
+            .clone()
+            .rposition(|entry| entry.message().is_some_and(is_human))
+    };
+    seated.or_else(spoke).unwrap_or(0)
+}
+
+/// Who waits after a message.
+fn hear<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
+    waiting.retain(|member| member.id != message.speaker.id);
+    match markers::parse(&message.content).drop {
+        Some(Drop::All) => waiting.clear(),
+        Some(Drop::Names(dropped)) => waiting.retain(|member| {
+            let is_dropped = |name: &String| {
+                names::find(members, name).is_some_and(|named| named.id == member.id)
+            };
+            !dropped.iter().any(is_dropped)
+        }),
+        None => {}
+    }
+    for addressee in &message.addressees {
+        let is_meant =
+            |member: &&Member| Some(&member.id) == addressee.member.as_ref() && !member.is_human();
+        let member = members.iter().find(is_meant);
+        waiting.extend(member.filter(|member| !waiting.contains(member)));
+    }
 }

@@ -1,5 +1,5 @@
-//! Which parts of a text are code, by the rules of CommonMark: fenced blocks, also in quotes and lists,
-//! and code within a line. What stands there was written about, not said.
+//! Which parts of a text are code, by the rules of CommonMark: fenced and indented blocks, also in quotes
+//! and lists, and code within a line. What stands there was written about, not said.
 
 #[cfg(test)]
 mod tests;
@@ -19,7 +19,7 @@ const SHORTEST_FENCE: usize = 3;
 pub struct Code {
     /// Where, in bytes, with its fences or backticks.
     pub range: Range<usize>,
-    /// Whether it is a block between fences.
+    /// Whether it is a block, fenced or indented.
     pub fenced: bool,
 }
 
@@ -64,6 +64,8 @@ struct Blocks<'a> {
     /// The lines of running text just before; code within lines does not reach beyond them.
     paragraph: Option<Range<usize>>,
     found: Vec<Code>,
+    /// Whether anything was said before: nobody begins with code that nothing announces.
+    begun: bool,
 }
 
 impl Blocks<'_> {
@@ -106,7 +108,16 @@ impl Blocks<'_> {
                     depth: self.open.len(),
                 });
             }
-            None => self.running_text(start..start + line.len(), rest.starts_with('#')),
+            None if self.begun && self.paragraph.is_none() && is_indented(rest) => {
+                self.found.push(Code {
+                    range: start..start + line.len(),
+                    fenced: true,
+                })
+            }
+            None => {
+                self.begun = true;
+                self.running_text(start..start + line.len(), rest.starts_with('#'));
+            }
         }
     }
 
@@ -246,6 +257,19 @@ fn begins_fence(line: &str) -> Option<(char, usize)> {
     let (mark, length, info) = fence(line)?;
     // With backticks after it, it is code within a line.
     (mark == '~' || !info.contains('`')).then_some((mark, length))
+}
+
+/// Whether a line that begins a block is indented so deeply that the block is code.
+fn is_indented(line: &str) -> bool {
+    let mut columns = 0;
+    for letter in line.chars() {
+        match letter {
+            ' ' => columns += 1,
+            '\t' => columns += DEEPEST + 1,
+            _ => break,
+        }
+    }
+    columns > DEEPEST
 }
 
 fn ends_fence(line: &str, open: Fence) -> bool {

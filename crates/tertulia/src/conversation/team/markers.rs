@@ -13,6 +13,11 @@ pub use unmarked::Unmarked;
 
 use super::code::{Code, code};
 
+/// So many names are read of a text: far more than a queue takes.
+const MOST_NAMES: usize = 200;
+/// So many bytes of a name: far more than a member has.
+const LONGEST_NAME: usize = 200;
+
 /// The longest team task, in bytes.
 pub const TASK_LIMIT: usize = 5 * 1024;
 
@@ -61,7 +66,11 @@ pub fn parse(text: &str) -> Markers {
     let mut read = Markers::default();
     for marker in find(text) {
         match marker.keyword {
-            Keyword::Next => read.next.extend(names(marker.content).map(addressee)),
+            Keyword::Next => {
+                let room = MOST_NAMES - read.next.len();
+                let named = names(marker.content).take(room);
+                read.next.extend(named.map(addressee));
+            }
             Keyword::From => {
                 read.from
                     .get_or_insert_with(|| marker.content.trim().to_owned());
@@ -143,6 +152,9 @@ enum Keyword {
     Drop,
 }
 
+/// How what stands for a secret begins.
+const REDACTED: &str = "[redacted:";
+
 /// How markers begin.
 const OPENINGS: [(&str, Keyword); 4] = [
     ("[NEXT:", Keyword::Next),
@@ -174,6 +186,10 @@ fn find(text: &str) -> Vec<Marker<'_>> {
             continue;
         }
         match text.as_bytes()[at] {
+            // What was redacted stands in brackets of its own.
+            b'[' if open.is_some() && text[at..].starts_with(REDACTED) => {
+                at += text[at..].find(']').unwrap_or(0);
+            }
             b'[' => {
                 if let Some((opening, keyword)) = opening(&text[at..]) {
                     open = Some((keyword, at, at + opening.len()));
@@ -220,7 +236,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
 fn addressee(name: &str) -> Addressee {
     let (name, intent) = split_intent(name);
     Addressee {
-        name: name.to_owned(),
+        name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
         intent: intent.unwrap_or_default(),
     }
 }
