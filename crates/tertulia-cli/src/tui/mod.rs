@@ -1,5 +1,7 @@
 //! The screen: every key and event is data, every screen is a function of the state.
 
 pub mod engine;
+pub mod entries;
 pub mod item;
+pub mod terminal;
 pub mod theme;

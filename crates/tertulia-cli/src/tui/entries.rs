@@ -1,0 +1,105 @@
+//! From what is in the log to what a transcript shows.
+
+use tertulia::conversation::team::markers;
+use tertulia::entry::{Body, Entry, Kind, Message, Role, SpeakerKind};
+
+use super::item::{Item, Said, Tone, Used, What};
+use crate::show;
+
+/// What is shown of entries, in their order. The results of tools stand with their calls.
+pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
+    let mut items = Vec::new();
+    for entry in entries {
+        match &entry.body {
+            Body::Message(message) => said(&mut items, entry, message, kind),
+            Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
+                items.push(notice(entry, Tone::Error));
+            }
+            Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) => {
+                items.push(notice(entry, Tone::Note));
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+fn notice(entry: &Entry, tone: Tone) -> Item {
+    Item {
+        seq: Some(entry.seq),
+        what: What::Notice {
+            tone,
+            text: show::entry_line(entry),
+        },
+    }
+}
+
+fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
+    if message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool {
+        if put_result(items, message) {
+            return;
+        }
+        // The call is not loaded.
+        let text = format!("{}: {}", message.speaker.name, message.content);
+        let what = What::Notice {
+            tone: Tone::Note,
+            text,
+        };
+        return items.push(Item {
+            seq: Some(entry.seq),
+            what,
+        });
+    }
+    if !message.content.is_empty() || message.tool_calls.is_empty() {
+        items.push(Item {
+            seq: Some(entry.seq),
+            what: What::Said(spoken(message, kind, Some(entry))),
+        });
+    }
+    items.extend(message.tool_calls.iter().map(|call| Item {
+        seq: Some(entry.seq),
+        what: What::Used(Used {
+            call: call.clone(),
+            output: None,
+            folded: true,
+        }),
+    }));
+}
+
+/// Puts a tool's result to its call. Whether there is one.
+fn put_result(items: &mut [Item], message: &Message) -> bool {
+    let Some(id) = &message.tool_call_id else {
+        return false;
+    };
+    let call = items.iter_mut().rev().find_map(|item| match &mut item.what {
+        What::Used(used) if used.call.id == *id && used.output.is_none() => Some(used),
+        _ => None,
+    });
+    match call {
+        Some(used) => {
+            used.output = Some((message.content.clone(), !message.interrupted));
+            true
+        }
+        None => false,
+    }
+}
+
+/// A message as it is shown.
+pub fn spoken(message: &Message, kind: Kind, entry: Option<&Entry>) -> Said {
+    Said {
+        speaker: message.speaker.clone(),
+        to: message
+            .addressees
+            .iter()
+            .map(|addressee| addressee.identifier.clone())
+            .collect(),
+        at: entry.map(|entry| entry.at),
+        model: message.model.clone(),
+        text: match kind {
+            Kind::Team => markers::shown(&message.content),
+            Kind::Chat | Kind::Pair => message.content.clone(),
+        },
+        interrupted: message.interrupted,
+        streaming: false,
+    }
+}
