@@ -316,7 +316,8 @@ impl Completion {
         let mut letters = Vec::new();
         let mut fitting: Vec<(u16, usize)> = Vec::new();
         for (index, candidate) in open.candidates.iter().enumerate() {
-            let texts = [Some(candidate.shown()), Some(candidate.insert.as_str())];
+            // A session is found by its title and by its id.
+            let texts = [Some(&candidate.insert), candidate.label.as_ref()];
             let score = texts
                 .into_iter()
                 .flatten()

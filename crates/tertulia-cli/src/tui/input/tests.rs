@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-pub fn input() -> Input {
+fn input() -> Input {
     Input::new(History::new(
         ["first", "second\nof two lines", "third"].map(str::to_owned),
     ))

@@ -108,9 +108,12 @@ fn twice_is_something_else_if_it_is_soon() {
     assert_eq!(ctrl_c(&mut keys, Where::Talk, 0), Action::Interrupt);
     assert_eq!(ctrl_c(&mut keys, Where::Picker, 1900), Action::Leave);
     assert_eq!(ctrl_c(&mut keys, Where::Talk, 3000), Action::Interrupt);
+    assert_eq!(ctrl_c(&mut keys, Where::Talk, 5100), Action::Interrupt);
+    keys.forget();
+    assert_eq!(ctrl_c(&mut keys, Where::Talk, 5200), Action::Interrupt);
     let page = press(KeyCode::PageUp, KeyModifiers::NONE);
-    keys.action(Where::Talk, page, at(3100));
-    assert_eq!(ctrl_c(&mut keys, Where::Talk, 3200), Action::Interrupt);
+    keys.action(Where::Talk, page, at(5300));
+    assert_eq!(ctrl_c(&mut keys, Where::Talk, 5400), Action::Interrupt);
 }
 
 #[test]

@@ -83,11 +83,6 @@ fn draw_row(input: &Input, row: &Row, area: Rect, buffer: &mut Buffer, theme: Th
     }
 }
 
-/// How many rows the offers take.
-pub fn popup_height(input: &Input) -> u16 {
-    u16::try_from(input.completion().offers().len()).unwrap_or(0)
-}
-
 /// Draws what is offered into the lowest rows of what is above the input.
 pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme) {
     let above = above.intersection(*buffer.area());

@@ -266,14 +266,15 @@ fn an_area_that_is_smaller_than_was_said_is_kept_to() {
     let mut input = input();
     write(&mut input, "a\nb\nc\nd\ne 漢字漢字漢字");
     input.resize(80, 24);
-    let whole = Rect::new(0, 0, 10, 6);
+    let whole = Rect::new(0, 0, 14, 6);
     let mut buffer = Buffer::empty(whole);
     for position in whole.positions() {
         buffer[position].set_symbol("#");
     }
-    let area = Rect::new(2, 2, 5, 2);
+    let area = Rect::new(2, 2, 9, 2);
     let cursor = draw(&input, area, &mut buffer, Theme::default()).unwrap();
     assert!(area.contains(cursor));
+    assert_eq!(buffer[(7, 3)].symbol(), "e", "the cursor's row is shown");
     let outside = whole.positions().filter(|place| !area.contains(*place));
     for place in outside {
         assert_eq!(buffer[place].symbol(), "#", "{place}");
