@@ -42,7 +42,7 @@ pub struct ExportArgs {
 
 /// The forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     /// Markdown, for people
     #[value(alias = "markdown")]
     Md,
