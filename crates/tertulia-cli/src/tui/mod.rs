@@ -1,4 +1,14 @@
 //! The screen: every key and event is data, every screen is a function of the state.
 
+#![allow(dead_code, reason = "the loop that shows all this is built beside it")]
+
+pub mod choice;
+pub mod columns;
 pub mod item;
+pub mod one_line;
+pub mod picker;
+pub mod press;
+#[cfg(test)]
+mod stage;
 pub mod theme;
+pub mod view;

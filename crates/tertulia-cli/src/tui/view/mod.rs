@@ -1,0 +1,6 @@
+//! What the screen looks like: each view is a function of what it shows.
+
+pub mod brush;
+pub mod marked;
+pub mod picker;
+pub mod preview;
