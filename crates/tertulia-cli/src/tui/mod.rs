@@ -8,7 +8,9 @@ pub mod item;
 pub mod one_line;
 pub mod picker;
 pub mod press;
+pub mod search;
 #[cfg(test)]
 mod stage;
 pub mod theme;
+pub mod tree;
 pub mod view;

@@ -4,3 +4,5 @@ pub mod brush;
 pub mod marked;
 pub mod picker;
 pub mod preview;
+pub mod search;
+pub mod tree;
