@@ -4,13 +4,16 @@
 
 pub mod choice;
 pub mod columns;
+pub mod help;
 pub mod item;
 pub mod one_line;
 pub mod picker;
 pub mod press;
+pub mod rewind;
 pub mod search;
 #[cfg(test)]
 mod stage;
+pub mod stats;
 pub mod theme;
 pub mod tree;
 pub mod view;

@@ -1,8 +1,11 @@
 //! What the screen looks like: each view is a function of what it shows.
 
 pub mod brush;
+pub mod help;
 pub mod marked;
 pub mod picker;
 pub mod preview;
+pub mod rewind;
 pub mod search;
+pub mod stats;
 pub mod tree;

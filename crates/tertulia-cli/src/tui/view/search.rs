@@ -16,6 +16,8 @@ use crate::tui::search::Search;
 pub const HIT_LINES: usize = 2;
 /// From so many columns on the messages stand beside the hits.
 const WIDE: u16 = 110;
+/// Below so many columns a title has its line for itself.
+const NARROW: u16 = 40;
 /// Below so many lines there is no room for them.
 const LOW: u16 = 9;
 
@@ -140,7 +142,11 @@ fn draw_hit(hit: &Hit, look: Look, is_chosen: bool, area: Rect, buffer: &mut Buf
     let left = write(buffer, head, mark, theme.heading());
     let place = format!("{}:{}", hit.session.short(), hit.seq);
     let left = write_right(buffer, left, &place, theme.dim());
-    let left = write_right(buffer, left, &source(hit, look), theme.dim());
+    // The title comes first: on a narrow screen the rest gives way.
+    let left = match left.width >= NARROW {
+        true => write_right(buffer, left, &source(hit, look), theme.dim()),
+        false => left,
+    };
     let title = hit.title.as_deref().unwrap_or("(untitled)");
     write(buffer, left, title, theme.strong());
     if is_chosen {

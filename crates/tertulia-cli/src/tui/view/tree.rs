@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use super::brush::{Look, counted, hints, row, rows, write, write_right};
 use crate::moment::ago;
+use crate::tui::columns::cut;
 use crate::tui::tree::{Node, Tree};
 
 /// How many columns lead to a session for each level that it is below the eldest.
@@ -41,7 +42,10 @@ pub fn draw(tree: &Tree, look: Look, area: Rect, buffer: &mut Buffer) {
 
 fn draw_node(node: &Node, lead: &str, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    let left = write_right(buffer, area, &facts(node, look), theme.dim());
+    // The title comes first: on a narrow screen the facts give way.
+    let room = usize::from(area.width) * 3 / 5;
+    let facts = cut(&facts(node, look), room);
+    let left = write_right(buffer, area, &facts, theme.dim());
     let left = write(buffer, left, lead, theme.frame());
     let mark = if node.is_asked { "● " } else { "○ " };
     let left = write(buffer, left, mark, theme.heading());
