@@ -4,6 +4,7 @@
 
 pub mod choice;
 pub mod columns;
+pub mod dialog;
 pub mod help;
 pub mod item;
 pub mod one_line;
@@ -15,5 +16,6 @@ pub mod search;
 mod stage;
 pub mod stats;
 pub mod theme;
+pub mod toast;
 pub mod tree;
 pub mod view;

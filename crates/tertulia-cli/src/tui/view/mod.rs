@@ -1,6 +1,7 @@
 //! What the screen looks like: each view is a function of what it shows.
 
 pub mod brush;
+pub mod dialog;
 pub mod help;
 pub mod marked;
 pub mod picker;
@@ -8,4 +9,5 @@ pub mod preview;
 pub mod rewind;
 pub mod search;
 pub mod stats;
+pub mod toast;
 pub mod tree;
