@@ -12,4 +12,22 @@ pub mod item;
 pub mod keymap;
 pub mod slash;
 pub mod theme;
+#![allow(dead_code, reason = "the loop that shows all this is built beside it")]
+
+pub mod choice;
+pub mod columns;
+pub mod dialog;
+pub mod help;
+pub mod item;
+pub mod one_line;
+pub mod picker;
+pub mod press;
+pub mod rewind;
+pub mod search;
+#[cfg(test)]
+mod stage;
+pub mod stats;
+pub mod theme;
+pub mod toast;
+pub mod tree;
 pub mod view;
