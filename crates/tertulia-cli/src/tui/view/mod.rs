@@ -1,0 +1,3 @@
+//! What is seen of the state.
+
+pub mod transcript;
