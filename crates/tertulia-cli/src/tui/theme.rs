@@ -21,6 +21,23 @@ pub struct Theme {
     pub palette: Palette,
 }
 
+/// What a part of code is in its language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// For people.
+    Comment,
+    /// A word of the language.
+    Keyword,
+    /// Text in quotes.
+    Text,
+    /// A number or another value.
+    Constant,
+    /// The name of something that does something.
+    Function,
+    /// The name of a type, a tag, a field.
+    Type,
+}
+
 /// Speakers get these in the order in which they first speak, unless their team says otherwise.
 const SPEAKERS: [Color; 5] = [
     Color::Green,
@@ -99,6 +116,23 @@ impl Theme {
     /// What a change takes away.
     pub fn removed(self) -> Style {
         self.coloured(Color::Red)
+    }
+
+    /// A part of code, by what it is in its language.
+    pub fn token(self, token: Token) -> Style {
+        match token {
+            Token::Comment => self.dim(),
+            Token::Keyword => self.coloured(Color::Magenta),
+            Token::Text => self.coloured(Color::Green),
+            Token::Constant => self.coloured(Color::Cyan),
+            Token::Function => self.coloured(Color::Blue),
+            Token::Type => self.coloured(Color::Yellow),
+        }
+    }
+
+    /// Where a secret stood.
+    pub fn redacted(self) -> Style {
+        self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
     /// What a person should look at.

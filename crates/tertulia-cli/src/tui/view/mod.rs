@@ -14,3 +14,6 @@ pub mod search;
 pub mod stats;
 pub mod toast;
 pub mod tree;
+//! What is seen of the state.
+
+pub mod transcript;
