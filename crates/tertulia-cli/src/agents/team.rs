@@ -11,7 +11,7 @@ use tertulia::team::{
     AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
 };
 
-use super::registered::{self, command_line, is_whole};
+use super::registered::{self, command_line, is_whole, shown};
 use super::{build, described, is_from_project, is_known, key_variables, programs};
 use crate::env;
 use crate::settings::{AgentSettings, Settings, Source};
@@ -230,10 +230,10 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A file that came with a project may lead a program astray by its environment.
+    /// A file that came with a project may lead a program astray by its environment. Which variables do
+    /// is known to that program alone, so that all are told; their values may be keys, and are not.
     fn warn_of_environment(&mut self, member: &Member) {
-        let names = member.env.0.keys().filter(|name| leads_astray(name));
-        let names: Vec<&str> = names.map(String::as_str).collect();
+        let names: Vec<String> = member.env.0.keys().map(|name| shown(name)).collect();
         if !names.is_empty() {
             self.warnings.push(format!(
                 "the team file sets {} for {}, which can change what is run or where words go",
