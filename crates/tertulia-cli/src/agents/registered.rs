@@ -44,7 +44,17 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     described.args = match vendor {
         None => launch.args.clone(),
         Some(vendor) => {
-            let sifted = arguments::sift(vendor, &launch.args);
+            let sifted = if is_given_strangers_words(launch, vendor) {
+                arguments::sift_strictly(vendor, &launch.args)
+            } else {
+                arguments::sift(vendor, &launch.args)
+            };
+            for strange in sifted.strange {
+                warnings.push(format!(
+                    "the agent '{name}' is started without {}: a team file may choose the model and what is said to it; more is for your settings or `tertulia agents register`",
+                    shown(&strange)
+                ));
+            }
             for refused in sifted.refused {
                 warnings.push(format!(
                     "the agent '{name}' is started without {}: what it may do unasked is said with --approve, and --approve all is all of it",
@@ -69,11 +79,20 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     }
 }
 
+/// Whether a vendor's program is given what a team file says. What is only called like one is the team
+/// file's own program, for which a vendor's options mean nothing.
+fn is_given_strangers_words(launch: &Launch, vendor: Vendor) -> bool {
+    let theirs = launch.source == Chooser::TeamFile;
+    launch.args_source == Chooser::TeamFile
+        && (!theirs || vendor_of("", &launch.command) == Some(vendor))
+}
+
 /// A registered agent as it is started.
 pub fn launch(agent: &Registered) -> Launch {
     Launch {
         command: agent.command.clone(),
         args: agent.args.clone(),
+        args_source: Chooser::Registry,
         use_pty: agent.use_pty,
         source: Chooser::Registry,
     }

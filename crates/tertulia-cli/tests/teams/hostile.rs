@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 use serde_json::json;
 
@@ -65,20 +66,26 @@ fn its_program_does_not_get_the_persons_keys() {
     with_keys(&cast).says("keys:    green\n");
 }
 
+/// What claude says last.
+const DONE: &str =
+    r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'"#;
+
+/// A program below the home.
+fn program(cast: &Cast, path: &str, script: &str) -> PathBuf {
+    let program = cast.home.path().join(path);
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
 /// A vendor's program that is installed here needs its key, whoever names it.
 #[test]
 fn a_vendors_program_has_its_key_only_where_it_is_installed() {
     let mut cast = Cast::of(&["ada"], &["ann"]);
-    let script = format!(
-        "#!/bin/sh\n{TELLS_KEYS} > \"$0.keys\"\n\
-         echo '{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"done\"}}'\n"
-    );
-    let installed = cast.home.folder("bin").join("claude");
-    let theirs = cast.home.folder("project/tools").join("claude");
-    for program in [&installed, &theirs] {
-        fs::write(program, &script).unwrap();
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    let script = format!("{TELLS_KEYS} > \"$0.keys\"\n{DONE}");
+    let installed = program(&cast, "bin/claude", &script);
+    let theirs = program(&cast, "project/tools/claude", &script);
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", installed.parent().unwrap().display());
     cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
@@ -95,4 +102,63 @@ fn a_vendors_program_has_its_key_only_where_it_is_installed() {
         let told = fs::read_to_string(program.with_extension("keys")).unwrap();
         assert_eq!(told, keys, "{command}");
     }
+}
+
+#[test]
+fn it_gives_a_registered_program_no_code_and_no_folders() {
+    let mut cast = Cast::of(&["ada"], &["ann"]);
+    let script = format!("cat > /dev/null; echo \"$*\" > \"$0.line\"\n{DONE}");
+    let claude = program(&cast, "bin/claude", &script);
+    let mine = ["--model", "opus", "--add-dir", "mine"].map(str::to_owned);
+    let command = claude.display().to_string();
+    let registry = json!({
+        "schemaVersion": "1.1",
+        "agents": {"claude": {
+            "name": "claude", "displayName": "Claude", "command": command,
+            "args": mine, "usePty": false,
+        }},
+    });
+    fs::write(
+        cast.home.path().join(".config/tertulia/agents.json"),
+        registry.to_string(),
+    )
+    .unwrap();
+    cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
+    let line = || fs::read_to_string(claude.with_extension("line")).unwrap();
+    // What the person registered stays.
+    cast.run(&["[NEXT: ada] hello"]).ok().says("done");
+    assert!(
+        line().ends_with("--model opus --add-dir mine\n"),
+        "{}",
+        line()
+    );
+    let theirs = [
+        "--model",
+        "haiku",
+        "--mcp-config",
+        "evil.json",
+        "--plugin-dir",
+        "p",
+        "--settings",
+        "{}",
+        "--add-dir",
+        "/",
+    ];
+    cast.change(|document| document["agents"] = json!([{"name": "claude", "args": theirs}]));
+    let output = cast.run(&["[NEXT: ada] hello"]).ok().says("done");
+    for refused in [
+        "--mcp-config evil.json",
+        "--plugin-dir p",
+        "--settings {}",
+        "--add-dir /",
+    ] {
+        assert!(
+            output
+                .stderr
+                .contains(&format!("is started without \"{refused}\"")),
+            "{output:#?}"
+        );
+    }
+    assert!(line().ends_with("--model haiku\n"), "{}", line());
+    assert!(!line().contains("evil"), "{}", line());
 }
