@@ -162,3 +162,47 @@ fn it_gives_a_registered_program_no_code_and_no_folders() {
     assert!(line().ends_with("--model haiku\n"), "{}", line());
     assert!(!line().contains("evil"), "{}", line());
 }
+
+#[test]
+fn it_reads_no_files_but_its_own_and_those_of_the_folder() {
+    let mut cast = Cast::of(&["ada"], &["ann"]);
+    let home = cast.home.path().to_owned();
+    fs::write(home.join("private"), "the secret").unwrap();
+    fs::write(home.join("AGENTS.md"), "the secret").unwrap();
+    std::os::unix::fs::symlink(home.join("private"), cast.home.project().join("link")).unwrap();
+    fs::write(cast.home.project().join("own.md"), "be brief").unwrap();
+    let private = home.join("private").display().to_string();
+    let mut check = |base: &str, file: Option<&str>, told: &str| {
+        cast.change_member("ada", |ada| {
+            ada["baseDir"] = json!(base);
+            ada["instructionFile"] = json!(file.unwrap_or("AGENTS.md"));
+            if file.is_none() {
+                ada.as_object_mut().unwrap().remove("instructionFile");
+            }
+        });
+        let output = cast.run(&["[NEXT: ada] hello"]).ok();
+        assert!(
+            !cast.prompt("ada").contains("the secret"),
+            "{base} {file:?}"
+        );
+        output
+            .notes(told)
+            .notes("are left out: the file is neither below");
+    };
+    check(".", Some(&private), &private);
+    check(".", Some("../private"), "project/./../private");
+    check(".", Some("link"), "project/./link");
+    check("..", None, "project/../AGENTS.md");
+    check(home.to_str().unwrap(), Some("private"), &private);
+    // The same for what all are told.
+    cast.change(|document| document["team"]["instructionFile"] = json!("../private"));
+    cast.change_member("ada", |ada| {
+        ada["baseDir"] = json!(".");
+        ada["instructionFile"] = json!("own.md");
+    });
+    cast.run(&["[NEXT: ada] hello"])
+        .ok()
+        .notes("../private are left out");
+    let prompt = cast.prompt("ada");
+    assert!(prompt.contains("be brief") && !prompt.contains("the secret"));
+}
