@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tertulia::session::Summary;
 use tertulia::team::TeamFile;
 
+use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
 /// The folders of team files, below this folder or one above it.
@@ -67,9 +68,9 @@ pub fn of_session(cwd: &Path, summary: &Summary) -> CommandResult<(PathBuf, Team
     )))
 }
 
-/// The names by which teams can be named here.
+/// The names by which teams can be named here, to be shown.
 pub fn names(cwd: &Path) -> CommandResult<Vec<String>> {
-    let stem = |file: &PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
+    let stem = |file: &PathBuf| Some(agents::shown(&file.file_stem()?.to_string_lossy()));
     Ok(all(cwd)?.iter().filter_map(stem).collect())
 }
 

@@ -206,3 +206,28 @@ fn it_reads_no_files_but_its_own_and_those_of_the_folder() {
     let prompt = cast.prompt("ada");
     assert!(prompt.contains("be brief") && !prompt.contains("the secret"));
 }
+
+#[test]
+fn what_it_says_cannot_steer_the_terminal() {
+    let mut cast = Cast::of(&["ada"], &["ann"]);
+    let evil = "x\u{1b}]0;owned\u{7}\u{9b}2J\nforged  row";
+    cast.change_member("ada", |ada| ada["agentType"] = json!(evil));
+    let teams = cast.home.folder("project/.tertulia/teams");
+    fs::copy(cast.file(), teams.join("a\u{1b}[2Jb\nforged.json")).unwrap();
+    fs::write(teams.join("c.json"), format!("{{\"{evil}\": 1}}")).unwrap();
+    for args in [
+        &["team", "check", crate::cast::FILE][..],
+        &["team", "list"],
+        &["team", "check", "c"],
+        &["team", "nobody", "hello"],
+    ] {
+        let output = cast.home.run(args);
+        let shown = format!("{}{}", output.stdout, output.stderr);
+        assert!(
+            !shown.contains(['\u{1b}', '\u{7}', '\u{9b}']),
+            "{args:?} {output:#?}"
+        );
+        let forged = shown.lines().any(|line| line.starts_with("forged"));
+        assert!(!forged, "{args:?} {output:#?}");
+    }
+}
