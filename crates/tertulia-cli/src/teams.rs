@@ -1,6 +1,7 @@
 //! Where team files are, and reading them.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tertulia::session::Summary;
@@ -14,18 +15,35 @@ const FOLDERS: &[&str] = &[".tertulia/teams", ".agent-chatter/team-config"];
 /// The folder that new ones go to.
 pub const HOME: &str = FOLDERS[0];
 
+/// A team file has at most so many bytes.
+const LARGEST: u64 = 10_000_000;
+
 /// Reads the team that a person named: a path, or a name in one of the folders.
 pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
     let file = find(cwd, name)?;
-    let text = fs::read_to_string(&file).map_err(|error| {
-        CommandError::new(
-            ErrorKind::Failed,
-            format!("{} cannot be read", file.display()),
-        )
-        .because(error)
-    })?;
-    let team = TeamFile::read(&text, &file.display().to_string())?;
+    let team = TeamFile::read(&text(&file)?, &file.display().to_string())?;
     Ok((file, team))
+}
+
+fn text(file: &Path) -> CommandResult<String> {
+    let shown = file.display();
+    let mut bytes = Vec::new();
+    File::open(file)
+        .and_then(|open| open.take(LARGEST + 1).read_to_end(&mut bytes))
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, format!("{shown} cannot be read")).because(error)
+        })?;
+    let invalid = |words: String| CommandError::new(ErrorKind::Invalid, words);
+    if bytes.len() as u64 > LARGEST {
+        return Err(invalid(format!(
+            "{shown} is larger than {} MB, which no team file is",
+            LARGEST / 1_000_000
+        )));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let place = error.utf8_error().valid_up_to();
+        invalid(format!("{shown} is not UTF-8 at position {place}"))
+    })
 }
 
 /// The team of a session: as its log has it, else the one of that name that can be found from here or from

@@ -231,3 +231,21 @@ fn what_it_says_cannot_steer_the_terminal() {
         assert!(!forged, "{args:?} {output:#?}");
     }
 }
+
+#[test]
+fn a_file_that_is_no_text_or_has_no_end_is_not_valid() {
+    let cast = Cast::of(&["ada"], &["ann"]);
+    let whole = fs::read(cast.file()).unwrap();
+    let broken = [b"{\"team\": \"\xff".as_slice(), &whole].concat();
+    fs::write(cast.file(), broken).unwrap();
+    cast.run(&["hello"])
+        .code(5)
+        .notes("team.json is not UTF-8 at position 10");
+    let file = fs::File::options().append(true).open(cast.file()).unwrap();
+    // A hole: it takes no room on the disk.
+    file.set_len(1 << 34).unwrap();
+    cast.run(&["hello"])
+        .code(5)
+        .notes("team.json is larger than 10 MB");
+    assert!(cast.home.all().is_empty());
+}
