@@ -1,7 +1,8 @@
 //! Where team files are, and reading them.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tertulia::session::Summary;
@@ -107,9 +108,14 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
         return Ok(file.clone());
     }
     let known = names(cwd)?;
-    let error = CommandError::new(ErrorKind::NotFound, format!("there is no team '{name}'")).hint(
-        format!("a team is a file, or a name in {}", FOLDERS.join(" or ")),
-    );
+    let mut error = CommandError::new(ErrorKind::NotFound, format!("there is no team '{name}'"))
+        .hint(format!(
+            "a team is a file, or a name in {}",
+            FOLDERS.join(" or ")
+        ));
+    if let Some(others) = passed_over(cwd) {
+        error = error.hint(others);
+    }
     Err(if known.is_empty() {
         error.hint("`tertulia team init` makes one to begin with")
     } else {
@@ -120,14 +126,7 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
 /// All team files that can be named here, by name.
 pub fn all(cwd: &Path) -> CommandResult<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for folder in FOLDERS {
-        let Some(folder) = cwd
-            .ancestors()
-            .map(|above| above.join(folder))
-            .find(|folder| folder.is_dir())
-        else {
-            continue;
-        };
+    for folder in Folders::of(cwd, user()).own {
         let unreadable = |error| {
             CommandError::new(
                 ErrorKind::Failed,
@@ -144,4 +143,77 @@ pub fn all(cwd: &Path) -> CommandResult<Vec<PathBuf>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The folders of other people that were passed over when teams were looked for.
+pub fn passed_over(cwd: &Path) -> Option<String> {
+    let others = Folders::of(cwd, user()).others;
+    let others: Vec<String> = others
+        .iter()
+        .map(|folder| agents::shown(&folder.to_string_lossy()))
+        .collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "{} belongs to somebody else, and no team is looked for there by name; a path names its files",
+            others.join(", ")
+        )
+    })
+}
+
+/// Who runs this program.
+fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// The nearest folders of team files, at or above a place.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Folders {
+    own: Vec<PathBuf>,
+    /// Those of other people: in a folder that all may write to, like that for temporary files, anybody
+    /// could leave a team for whoever works below it.
+    others: Vec<PathBuf>,
+}
+
+impl Folders {
+    fn of(cwd: &Path, user: u32) -> Folders {
+        let mut folders = Folders::default();
+        for name in FOLDERS {
+            let above = cwd.ancestors().map(|above| (above, above.join(name)));
+            for (above, folder) in above.filter(|(_, folder)| folder.is_dir()) {
+                if belongs_to(user, above, &folder) {
+                    folders.own.push(folder);
+                    break;
+                }
+                folders.others.push(folder);
+            }
+        }
+        folders
+    }
+}
+
+/// Whether all steps down to a folder are a user's own, and where they lead.
+fn belongs_to(user: u32, above: &Path, folder: &Path) -> bool {
+    let owns = |meta: io::Result<Metadata>| meta.is_ok_and(|meta| meta.uid() == user);
+    let mut steps = folder.ancestors().take_while(|step| *step != above);
+    steps.all(|step| owns(fs::symlink_metadata(step)) && owns(fs::metadata(step)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_others_is_passed_over() {
+        let place = tempfile::tempdir().unwrap();
+        let below = place.path().join("a/b");
+        let (near, far) = (place.path().join("a").join(HOME), place.path().join(HOME));
+        for folder in [&below, &near, &far] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        let mine = user();
+        let folders = Folders::of(&below, mine);
+        assert_eq!((folders.own, folders.others), (vec![near.clone()], vec![]));
+        let folders = Folders::of(&below, mine + 1);
+        assert_eq!((folders.own, folders.others), (vec![], vec![near, far]));
+    }
 }

@@ -249,3 +249,40 @@ fn a_file_that_is_no_text_or_has_no_end_is_not_valid() {
         .notes("team.json is larger than 10 MB");
     assert!(cast.home.all().is_empty());
 }
+
+/// Only the superuser can give a folder away.
+#[test]
+fn a_folder_of_somebody_else_is_not_looked_into() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let cast = Cast::of(&["ada"], &["ann"]);
+    let teams = cast.home.folder(".tertulia/teams");
+    fs::copy(cast.file(), teams.join("review.json")).unwrap();
+    cast.home.run(&["team", "review", "[NEXT: ada] hello"]).ok();
+    for folder in [teams.as_path(), teams.parent().unwrap()] {
+        std::os::unix::fs::chown(folder, Some(4242), None).unwrap();
+        let told = format!("{} belongs to somebody else", teams.display());
+        cast.home
+            .run(&["team", "review", "[NEXT: ada] hello"])
+            .code(3)
+            .notes(&told);
+        cast.home
+            .run(&["team", "list"])
+            .ok()
+            .notes(&told)
+            .lacks("valid");
+        std::os::unix::fs::chown(folder, Some(0), None).unwrap();
+    }
+    // A link to what is one's own is still somebody else's choice.
+    fs::rename(&teams, cast.home.path().join("mine")).unwrap();
+    std::os::unix::fs::symlink(cast.home.path().join("mine"), &teams).unwrap();
+    cast.home.run(&["team", "review", "[NEXT: ada] hello"]).ok();
+    std::os::unix::fs::lchown(&teams, Some(4242), None).unwrap();
+    cast.home
+        .run(&["team", "review", "[NEXT: ada] hello"])
+        .code(3);
+    let path = teams.join("review.json").display().to_string();
+    cast.home.run(&["team", &path, "[NEXT: ada] hello"]).ok();
+    assert_eq!(cast.asked("ada"), 3);
+}
