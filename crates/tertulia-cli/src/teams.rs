@@ -1,21 +1,25 @@
 //! Where team files are, and reading them.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use tertulia::session::Summary;
 use tertulia::team::TeamFile;
 
 use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::Settings;
 
 /// The folders of team files, below this folder or one above it.
 const FOLDERS: &[&str] = &[".tertulia/teams", ".agent-chatter/team-config"];
 /// The folder that new ones go to.
 pub const HOME: &str = FOLDERS[0];
 
+/// The list of those that were named, in the folder of the program's own data.
+const NAMED: &str = "teams-named";
 /// A team file has at most so many bytes.
 const LARGEST: u64 = 10_000_000;
 
@@ -47,44 +51,105 @@ fn text(file: &Path) -> CommandResult<String> {
     })
 }
 
-/// The team of a session: as its log has it, else the one of that name that can be found from here or from
-/// where it began.
-pub fn of_session(cwd: &Path, summary: &Summary) -> CommandResult<(PathBuf, TeamFile)> {
-    if let Some(file) = summary
-        .team_file
-        .as_deref()
-        .map(Path::new)
-        .filter(|file| file.is_file())
-    {
+/// The team of a session: in the file that its log has, else the one of that name that can be found from
+/// where it began or from here. A log may be somebody else's, taken in from a file: beyond what is named
+/// here anyway it leads only to files that the person has named before.
+pub fn of_session(settings: &Settings, summary: &Summary) -> CommandResult<(PathBuf, TeamFile)> {
+    let cwd = &settings.cwd;
+    let named = Named::of(settings);
+    let recorded = summary.team_file.as_deref().map(Path::new);
+    let recorded = recorded.filter(|file| file.is_file());
+    if let Some(file) = recorded.filter(|file| named.has(file)) {
         return read(cwd, &file.display().to_string());
     }
     let team = summary.team.as_deref().unwrap_or_default();
     let began = summary.cwd.as_deref().map(Path::new);
-    for folder in began.into_iter().chain([cwd]) {
-        for file in all(folder).unwrap_or_default() {
-            if let Ok((file, read)) = read(cwd, &file.display().to_string())
-                && read.id() == team
-            {
-                return Ok((file, read));
-            }
+    let there = began.map(|began| all(began).unwrap_or_default());
+    let there = there.into_iter().flatten().filter(|file| named.has(file));
+    for file in there.chain(all(cwd).unwrap_or_default()) {
+        if let Ok((file, read)) = read(cwd, &file.display().to_string())
+            && read.id() == team
+        {
+            return Ok((file, read));
         }
     }
     let session = summary.id.short();
-    let was = summary
-        .team_file
-        .as_deref()
-        .map(|file| format!("; it was {file}"));
-    Err(CommandError::new(
-        ErrorKind::NotFound,
-        format!(
-            "the file of the team '{team}' is not found{}",
-            was.unwrap_or_default()
+    let (kind, words) = match (recorded, &summary.team_file) {
+        (Some(_), Some(file)) => (
+            ErrorKind::Usage,
+            format!(
+                "the session says that its team is in {file}, a file that you have not named before: what it would run is yours to decide"
+            ),
         ),
-    )
-    .hint(format!("name it: tertulia team CONFIG --resume {session}"))
-    .hint(format!(
-        "`tertulia show {session}` reads the talk without it"
-    )))
+        (_, Some(file)) => (
+            ErrorKind::NotFound,
+            format!("the file of the team '{team}' is not found; it was {file}"),
+        ),
+        (_, None) => (
+            ErrorKind::NotFound,
+            format!("the file of the team '{team}' is not found"),
+        ),
+    };
+    Err(CommandError::new(kind, words)
+        .hint(format!("name it: tertulia team CONFIG --resume {session}"))
+        .hint(format!(
+            "`tertulia show {session}` reads the talk without it"
+        )))
+}
+
+/// The team files that a person has named on the command line, so that a session may name them again.
+/// They are paths, one in each line, written as JSON.
+#[derive(Debug)]
+pub struct Named {
+    list: PathBuf,
+}
+
+impl Named {
+    pub fn of(settings: &Settings) -> Named {
+        Named {
+            list: settings.data.join(NAMED),
+        }
+    }
+
+    /// Keeps a file in mind.
+    pub fn add(&self, file: &Path) -> CommandResult<()> {
+        if self.has(file) {
+            return Ok(());
+        }
+        let line = format!("{}\n", json!(resolved(file)));
+        let kept = || -> io::Result<()> {
+            if let Some(folder) = self.list.parent() {
+                DirBuilder::new()
+                    .recursive(true)
+                    .mode(0o700)
+                    .create(folder)?;
+            }
+            let mut options = File::options();
+            // In one step and at the end: two programs lose nothing to each other.
+            let mut list = options
+                .create(true)
+                .append(true)
+                .mode(0o600)
+                .open(&self.list)?;
+            list.write_all(line.as_bytes())
+        };
+        kept().map_err(|error| {
+            let words = format!("{} cannot be written", self.list.display());
+            CommandError::new(ErrorKind::Failed, words).because(error)
+        })
+    }
+
+    fn has(&self, file: &Path) -> bool {
+        let line = json!(resolved(file)).to_string();
+        let list = fs::read_to_string(&self.list).unwrap_or_default();
+        list.lines().any(|known| known == line)
+    }
+}
+
+/// A file's one true path.
+fn resolved(file: &Path) -> String {
+    let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    path.to_string_lossy().into_owned()
 }
 
 /// The names by which teams can be named here, to be shown.

@@ -286,3 +286,62 @@ fn a_folder_of_somebody_else_is_not_looked_into() {
     cast.home.run(&["team", &path, "[NEXT: ada] hello"]).ok();
     assert_eq!(cast.asked("ada"), 3);
 }
+
+/// A talk of the cast, as a log in a file, which another home has never seen.
+fn log_of(cast: &Cast) -> String {
+    cast.run(&["[NEXT: ada] hello"]).ok();
+    let file = cast.home.path().join("talk.jsonl").display().to_string();
+    cast.home
+        .run(&["export", "@", "--format", "jsonl", "-o", &file])
+        .ok();
+    file
+}
+
+#[test]
+fn a_session_file_does_not_choose_the_team() {
+    let cast = Cast::of(&["ada"], &["ann"]);
+    let file = log_of(&cast);
+    for args in [
+        &["--session-file", &file, "hello"][..],
+        &["chat", "--session-file", &file, "hello"],
+        &["team", "--session-file", &file],
+    ] {
+        let output = cast.home.prepare(args).stdin("hello").run();
+        output
+            .code(2)
+            .notes(&format!("tertulia team CONFIG --session-file {file}"));
+    }
+    assert_eq!(cast.asked("ada"), 1);
+    cast.run(&["--session-file", &file, "[NEXT: ada] again"])
+        .ok();
+    assert_eq!(cast.asked("ada"), 2);
+}
+
+#[test]
+fn nor_does_a_session_that_was_taken_in() {
+    let cast = Cast::of(&["ada"], &["ann"]);
+    let file = log_of(&cast);
+    let other = cast.home.folder("other");
+    let elsewhere = |args: &[&str]| {
+        let data = other.display().to_string();
+        let args = [&["--data-dir", &data], args].concat();
+        cast.home.prepare(&args).run()
+    };
+    fs::copy(
+        cast.home.path().join(".config/tertulia/config.toml"),
+        other.join("config.toml"),
+    )
+    .unwrap();
+    elsewhere(&["import", &file]).ok();
+    let id = cast.home.show("@")["id"].as_str().unwrap().to_owned();
+    let go_on = ["--resume", &id, "-p", "[NEXT: ada] again"];
+    elsewhere(&go_on)
+        .code(2)
+        .notes("a file that you have not named before")
+        .notes("tertulia team CONFIG --resume");
+    assert_eq!(cast.asked("ada"), 1);
+    // Whoever has named it is not asked again, from wherever the talk goes on.
+    elsewhere(&[&["team", crate::cast::FILE][..], &go_on].concat()).ok();
+    elsewhere(&go_on).ok();
+    assert_eq!(cast.asked("ada"), 3);
+}
