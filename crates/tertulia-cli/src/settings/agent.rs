@@ -59,6 +59,8 @@ pub struct AgentSettings {
     pub args: Vec<String>,
     /// What is added to the program's environment.
     pub env: Vec<(String, String)>,
+    /// What the program does not get of the environment that everybody has.
+    pub without: Vec<String>,
     /// What precedes every prompt.
     pub system: Option<String>,
     /// How long an answer may take.
@@ -101,6 +103,7 @@ impl AgentSettings {
             command: None,
             args: Vec::new(),
             env: Vec::new(),
+            without: Vec::new(),
             system: None,
             timeout: None,
             idle_timeout: None,
@@ -168,6 +171,7 @@ impl AgentSettings {
             command,
             args: reader.texts(table, "args")?,
             env,
+            without: Vec::new(),
             system: reader.text(table, "system")?,
             timeout: reader.duration(table, "timeout", Duration::from_secs(1))?,
             idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1))?,

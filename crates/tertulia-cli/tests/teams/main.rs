@@ -16,6 +16,7 @@ mod cast;
     reason = "the home of the other tests; these need a part of it"
 )]
 mod home;
+mod hostile;
 mod prompts;
 #[path = "../cli/pty.rs"]
 mod pty;

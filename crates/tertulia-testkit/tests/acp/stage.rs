@@ -58,6 +58,7 @@ impl Stage {
             command: command.into(),
             args,
             env: vec![("FAKE_KEY".into(), "secret".into())],
+            without: Vec::new(),
             work_dir: self.path().to_owned(),
             system: None,
             patience: Patience {

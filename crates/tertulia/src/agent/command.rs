@@ -25,6 +25,8 @@ pub struct Command {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it runs.
     pub work_dir: Option<PathBuf>,
     /// What precedes every prompt.
@@ -78,7 +80,7 @@ impl Agent for Command {
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),
-            without: Vec::new(),
+            without: self.without.clone(),
             work_dir: self.work_dir.clone(),
             marker: question.marker.clone(),
         };

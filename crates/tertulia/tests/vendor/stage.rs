@@ -52,6 +52,7 @@ impl Stage {
             command: path.clone(),
             args: Vec::new(),
             env: Vec::new(),
+            without: Vec::new(),
             work_dir: Some(self.dir.path().to_owned()),
             system: None,
             patience: Patience {

@@ -119,6 +119,11 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     // A file that is wrong is told before anything else is done.
     let (file, team) = teams::read(&house.settings.cwd, config)?;
+    if !args.talk.ephemeral
+        && let Err(error) = teams::Named::of(&house.settings).add(&file)
+    {
+        ui.detail(&error.to_string());
+    }
     let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
@@ -197,7 +202,19 @@ fn seat_again(
     if words.is_none() && !args.is_on_screen(ui) {
         return Err(talk::nothing_to_say("team NAME"));
     }
-    let (file, team) = teams::of_session(&house.settings.cwd, &row.summary)?;
+    if let Some(file) = &args.session_file {
+        // It may have come with somebody's project, and would choose what runs here.
+        let words = format!(
+            "the session in {} is a team's: which team goes on with it is yours to say",
+            file.display()
+        );
+        let hint = format!(
+            "name it: tertulia team CONFIG --session-file {}",
+            file.display()
+        );
+        return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
+    }
+    let (file, team) = teams::of_session(&house.settings, &row.summary)?;
     let plan = Plan {
         file,
         team,

@@ -35,6 +35,8 @@ pub struct Acp {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it works. The protocol wants it absolute.
     pub work_dir: PathBuf,
     /// What precedes the first prompt of a session.
@@ -141,7 +143,7 @@ impl Agent for Acp {
 impl Acp {
     async fn start(&self, marker: &str) -> Result<Live, AgentError> {
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),

@@ -211,6 +211,7 @@ mod tests {
             command: vendor.program().into(),
             args: vec!["--mine".into()],
             env: vec![("KEY".into(), "value".into())],
+            without: Vec::new(),
             work_dir: None,
             system: Some("Be kind.".into()),
             patience: Patience::default(),

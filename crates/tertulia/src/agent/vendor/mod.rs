@@ -113,6 +113,8 @@ pub struct VendorProgram {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it runs.
     pub work_dir: Option<PathBuf>,
     /// What precedes every talk.

@@ -52,7 +52,7 @@ impl VendorProgram {
             asks,
         } = launch(self, question, native);
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args,
             env,
@@ -141,7 +141,7 @@ impl VendorProgram {
     /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
     pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args: vec!["--version".into()],
             env: self.env.clone(),
