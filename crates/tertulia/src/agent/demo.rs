@@ -291,6 +291,7 @@ mod tests {
             from: "Ada".into(),
             words: "echo   fn main() {}".into(),
             next: vec!["cleo".into()],
+            ..Part::default()
         });
         let said =
             |asked: &Question| handed_over(reply(asked).unwrap(), asked.part.as_ref().unwrap());

@@ -91,6 +91,20 @@ pub struct Part {
     pub words: String,
     /// Whom its instructions tell it to hand over to.
     pub next: Vec<String>,
+    /// Where it sits.
+    pub seat: Chair,
+}
+
+/// Where an agent sits among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chair {
+    /// In a team.
+    #[default]
+    Member,
+    /// It tells a worker what to do.
+    Instructor,
+    /// It does what an instructor tells it.
+    Worker,
 }
 
 /// An agent's own session, in its own store.
