@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tertulia::agent::{AgentEvent, TodoState};
 use tertulia::approval::ToolRequest;
 use tertulia::conversation::team::markers;
-use tertulia::entry::{Body, Entry, Kind, Message, PairedAgent, SpeakerKind, ToolCall};
+use tertulia::entry::{Body, Entry, Kind, Message, PairedAgent, Role, SpeakerKind, ToolCall};
 use tertulia::session::{Damage, Summary};
 
 use crate::moment::{clock, lasting};
@@ -94,9 +94,14 @@ pub fn entry_line(entry: &Entry) -> String {
                 .iter()
                 .map(|call| format!(" → {}", call_line(call)))
                 .collect();
+            let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
+            let to = message.thread.as_ref().filter(|_| handed_on);
+            let to = to.map(|thread| format!(" to the {thread}"));
             format!(
-                "{}{mark}: {}{calls}",
-                message.speaker.display_name, message.content
+                "{}{}{mark}: {}{calls}",
+                message.speaker.display_name,
+                to.unwrap_or_default(),
+                message.content
             )
         }
         Body::Renamed(renamed) => format!("title: {}", renamed.title),

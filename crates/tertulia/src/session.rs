@@ -283,25 +283,31 @@ impl Summary {
                 self.remember(entry, touched.operation, before);
             }
             Body::Undone(undone) => self.take_back(undone.change),
-            Body::Paired(paired) => {
-                self.agents = vec![paired.instructor.agent.clone()];
-                if paired.worker.agent != paired.instructor.agent {
-                    self.agents.push(paired.worker.agent.clone());
-                }
-            }
-            Body::Budgeted(_)
+            Body::Paired(_)
+            | Body::Budgeted(_)
             | Body::Thought(_)
             | Body::Lost(_)
             | Body::Repaired(_)
             | Body::Unknown(_) => {}
         }
-        if let Some(pair) = &mut self.pair {
-            pair.apply(entry);
-            self.status = match pair.is_waiting() {
-                true => Status::Paused,
-                false => Status::Active,
-            };
-        }
+        self.pair_on(entry);
+    }
+
+    /// The same for an instructor and a worker: who has the floor is for them to say.
+    fn pair_on(&mut self, entry: &Entry) {
+        let Some(pair) = &mut self.pair else {
+            return;
+        };
+        pair.apply(entry);
+        self.agents = [&pair.instructor.agent, &pair.worker.agent]
+            .map(String::clone)
+            .to_vec();
+        self.agents.dedup();
+        self.agents.retain(|agent| !agent.is_empty());
+        self.status = match pair.is_waiting() {
+            true => Status::Paused,
+            false => Status::Active,
+        };
     }
 
     fn fork(&mut self, entry: &Entry) {

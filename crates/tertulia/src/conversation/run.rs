@@ -22,10 +22,11 @@ use crate::store::Draft;
 use crate::tool::Toolbox;
 
 pub use super::door::{Door, Notice, TalkEvent};
+pub(super) use ask::tokens_of;
 pub use compact::Compaction;
 
 /// How much of the talk an agent is given at most, in bytes, cut at whole messages.
-const CONTEXT_BYTES: usize = 768 * 1024;
+pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
 
 /// What a talk is led by.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::ask::{tell, tokens_of};
 use super::{CONTEXT_BYTES, Door, Notice, Talk};
-use crate::agent::{Agent, AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance};
+use crate::agent::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance,
+};
 use crate::approval::Approval;
 use crate::conversation::chat::human;
 use crate::conversation::context::{SUMMARISE, Said, context, older, summary, weight};
@@ -151,8 +153,13 @@ impl Talk {
         cut: usize,
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
-        self.summarise(&self.agent, self.summary.as_ref(), &self.past[..cut], cancel)
-            .await
+        self.summarise(
+            &self.agent,
+            self.summary.as_ref(),
+            &self.past[..cut],
+            cancel,
+        )
+        .await
     }
 
     /// Has an agent sum up messages, with the summary of what was before them.
