@@ -1,1 +1,133 @@
-//! To come.
+//! Long pairs: the instructor's thread is summed up, and going on costs the same however long it was.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tertulia_testkit::provider::Api;
+
+use crate::home::{Backend, Home, messages};
+use crate::stage::{home, pair, state};
+use crate::world::World;
+
+/// Goes on for so many rounds without a worker's call in vain.
+fn endless() -> Home {
+    home(
+        "cat > /dev/null; echo 'Tell worker: one more'",
+        "cat > /dev/null; echo 'did it'",
+    )
+}
+
+fn summaries(home: &Home) -> Vec<Value> {
+    let session = home.show("@");
+    let entries = session["entries"].as_array().unwrap().iter();
+    let of_kind = entries.filter(|entry| entry["type"] == "compacted");
+    of_kind.cloned().collect()
+}
+
+/// An earlier program lost its summaries when it went on.
+#[test]
+fn a_summary_is_an_entry_and_a_resume_uses_it() {
+    let world = World::with(Api::OpenAi, Backend::Sqlite, "compact_at = 1200\n");
+    let hand = "cat > /dev/null; echo \"[[say:Tell worker: more]]\"";
+    world.home.script_agent("hand", hand);
+    let filler = "lantern ".repeat(300);
+    let words = format!("[[say:Tell worker: go]] {filler}");
+    let args = [
+        "pair",
+        &words,
+        "--instructor",
+        "a",
+        "--worker",
+        "hand",
+        "-r",
+        "2",
+    ];
+    world.run(&args).ok();
+    let long = format!("[r+2] [[say:Tell worker: more]] {}", "harbour ".repeat(900));
+    world.run(&["pair", "-c", &long]).ok().notes("summed up");
+    let found = summaries(&world.home);
+    assert!(!found.is_empty());
+    assert!(
+        found.iter().all(|entry| entry["thread"] == "instructor"),
+        "{found:#?}"
+    );
+    // The log keeps everything.
+    let said = messages(&world.home.show("@"));
+    assert!(said[0]["content"].as_str().unwrap().contains("lantern"));
+    // And whoever goes on is given the summary, and not what it stands for.
+    let before = world.questions().len();
+    world
+        .run(&["pair", "-c", "[[say:fine\nDONE]] and now"])
+        .ok();
+    let asked = world.questions()[before..].to_vec();
+    let given = asked.last().unwrap().body.to_string();
+    assert!(given.contains("SUMMARY of"), "{given}");
+    assert!(!given.contains("lantern lantern"), "{given}");
+    assert_eq!(state(&world.home)["next"], "human");
+}
+
+#[test]
+fn the_worker_may_say_more_than_fits_into_a_message() {
+    let home = home(
+        "grep -q 'cut here' && echo DONE || echo 'Tell worker: talk'",
+        "cat > /dev/null; head -c 1500000 /dev/zero | tr '\\0' 'x'",
+    );
+    pair(&home, &["go"]).ok();
+    assert_eq!(state(&home)["next"], "human");
+}
+
+#[test]
+fn five_hundred_rounds_go_on_as_fast_as_five() {
+    let (short, long) = (endless(), endless());
+    pair(&short, &["go", "-r", "5"]).ok();
+    write_rounds(&long, 500);
+    let now = state(&long);
+    assert_eq!((&now["round"], &now["remaining"]), (&json!(500), &json!(0)));
+    let quickest = |home: &Home| {
+        let once = |_| {
+            let begun = Instant::now();
+            pair(home, &["-c"]).ok().notes("may not be called any more");
+            begun.elapsed()
+        };
+        (0..5).map(once).min().unwrap()
+    };
+    let (few, many) = (quickest(&short), quickest(&long));
+    let limit = few * 2 + Duration::from_millis(50);
+    assert!(many < limit, "{many:?} for 500 rounds, {few:?} for 5");
+}
+
+/// A session with so many rounds, taken in at once.
+fn write_rounds(home: &Home, rounds: usize) {
+    let mut instructor = vec![json!({ "role": "user", "content": "go" })];
+    let mut worker = Vec::new();
+    for round in 0..rounds {
+        instructor.push(json!({ "role": "assistant", "content": "Tell worker: one more" }));
+        if round + 1 < rounds {
+            instructor.push(json!({ "role": "user", "content": "Worker says: did it" }));
+            worker.push(json!({ "role": "user", "content": "one more" }));
+            worker.push(json!({ "role": "assistant", "content": "did it" }));
+        }
+    }
+    let file = home.path().join("state.json");
+    let document = json!({
+        "sessionId": "long", "createdAt": "2025-11-08T15:30:00.000Z",
+        "config": { "workDir": home.project(), "maxRounds": rounds }, "currentRound": rounds, "remainingRounds": 0,
+        "instructor": { "systemPrompt": "lead", "conversationHistory": instructor },
+        "worker": { "conversationHistory": worker },
+    });
+    std::fs::write(&file, document.to_string()).unwrap();
+    home.run(&["import", file.to_str().unwrap()]).ok();
+    let id = home.all()[0]["id"].as_str().unwrap().to_owned();
+    // It belongs to no project; a fork of it does, and is what `-c` finds.
+    home.run(&[
+        "pair",
+        "--resume",
+        &id,
+        "--fork",
+        "--instructor",
+        "boss",
+        "--worker",
+        "hand",
+    ])
+    .ok();
+}

@@ -1,4 +1,5 @@
 mod outcome;
+mod pairs;
 mod saves;
 mod sources;
 
@@ -26,9 +27,10 @@ use sources::Source;
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
     tertulia import ~/.agent-chatter/sessions\n  \
+    tertulia import .claude-master/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
 pub struct ImportArgs {
-    /// The files, or folders of agent-chatter's sessions; - is standard input
+    /// The files, or folders of agent-chatter's or claude-master's sessions; - is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// What wrote them, instead of looking
@@ -46,6 +48,8 @@ enum From {
     Tertulia,
     /// Session snapshots of agent-chatter, and our own
     AgentChatter,
+    /// What claude-master kept of an instructor and a worker
+    ClaudeMaster,
 }
 
 /// What became of each file; nothing where it is no session.
@@ -95,6 +99,9 @@ fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> Command
     Ok(match source.kind(&content, args.from)? {
         None => Found::Nothing,
         Some(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        Some(From::ClaudeMaster) => {
+            Found::Log(pairs::take_in(house, source, &content, args.dry_run)?)
+        }
         Some(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
     })
 }
