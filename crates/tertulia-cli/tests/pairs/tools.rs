@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use tertulia_testkit::provider::Api;
 
 use crate::home::{Output, messages};
-use crate::world::World;
+use crate::pty::{CTRL_D, Terminal};
+use crate::world::{KEY, World};
 
 /// A project with a repository.
 fn world(boss: &str) -> World {
@@ -276,4 +277,37 @@ fn a_provider_that_fails_the_worker_is_told_of() {
         report.starts_with("Worker says: [ERROR: ") && report.contains("Only the person"),
         "{report}"
     );
+}
+
+#[test]
+fn an_instructors_git_asks_first() {
+    let world = world("true");
+    fs::write(world.home.project().join("kept"), "x\n").unwrap();
+    let commit = json!({ "command": "git add -A && git commit -q -m yes" });
+    let words =
+        format!("[[tool:shell {{\"command\":\"git status\"}}]][[tool:shell {commit}]][[say:DONE]]");
+    for (answer, expected) in [("n\n", 1), ("y\n", 2)] {
+        let args = [
+            "--no-color",
+            "pair",
+            &words,
+            "--instructor",
+            "a",
+            "--worker",
+            "demo",
+        ];
+        let mut terminal = Terminal::open(&world.home, &args, &[("TEST_KEY", KEY)]);
+        // What only looks was not asked about.
+        terminal.sees("Allow it?", 1);
+        terminal.types(answer);
+        terminal.sees("done (0 worker calls", 1);
+        terminal.types(CTRL_D);
+        let (code, shown) = terminal.ends();
+        assert_eq!(
+            (code, shown.matches("Allow it?").count()),
+            (0, 1),
+            "{shown}"
+        );
+        assert_eq!(commits(&world), expected);
+    }
 }

@@ -190,6 +190,10 @@ impl Duet {
         self.failures = 0;
         self.heard = None;
         self.threads.forget_typed();
+        if self.talk.recorder().has_unsaved() {
+            // What was held comes first, so that it is known what there is to say.
+            self.put_down(Vec::new(), door).await;
+        }
         let (changes, said) = budget::read(input);
         if !changes.is_empty() {
             let changed = changes.into_iter().fold(self.budget(), Budget::changed);

@@ -211,7 +211,7 @@ fn report(
         ));
     }
     if belongs_nowhere(&results) && !args.dry_run {
-        ui.note("What agent-chatter kept belongs to no project: `tertulia list --all` shows it");
+        ui.note("What other programs kept belongs to no project: `tertulia list --all` shows it");
     }
     if ui.json {
         ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));

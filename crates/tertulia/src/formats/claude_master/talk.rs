@@ -106,7 +106,7 @@ impl Kept {
         let waits = instructor.last().and_then(|(_, last)| instruction(last));
         let reached = |waits: &String| {
             let told = exchanges.last().and_then(|exchange| exchange.first());
-            told.is_some_and(|(_, told)| told.content.trim() == waits)
+            exchanges.len() >= given && told.is_some_and(|(_, told)| told.content.trim() == waits)
         };
         let given = given - usize::from(waits.as_ref().is_some_and(|waits| !reached(waits)));
         let mut forgotten = given.saturating_sub(exchanges.len());
