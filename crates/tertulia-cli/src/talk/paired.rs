@@ -20,8 +20,8 @@ pub fn words(event: &PairEvent) -> String {
             "the worker was cut off; it is told so, and asked to look and finish".to_owned()
         }
         PairEvent::Chose(model) => format!("the worker uses {model} for this"),
-        PairEvent::WorkerFailed(why) => {
-            format!("the worker could not finish, and the instructor is told: {why}")
+        PairEvent::WorkerFailed(error) => {
+            format!("the worker could not finish, and the instructor is told: {error}")
         }
     }
 }
@@ -56,8 +56,12 @@ pub fn object(event: &PairEvent) -> Value {
         }
         PairEvent::TakenUp => json!({ "type": "taken_up" }),
         PairEvent::Chose(model) => json!({ "type": "worker_model", "model": model }),
-        PairEvent::WorkerFailed(why) => json!({
-            "type": "error", "speaker": Seat::Worker.name(), "message": why,
+        PairEvent::WorkerFailed(error) => json!({
+            "type": "error",
+            "speaker": Seat::Worker.name(),
+            "kind": error.kind.name(),
+            "message": error.message,
+            "hint": error.hint,
         }),
     }
 }

@@ -67,6 +67,19 @@ fn a_summary_is_an_entry_and_a_resume_uses_it() {
 }
 
 #[test]
+fn what_a_provider_cannot_read_is_summed_up_and_asked_again() {
+    let world = World::new(Api::Anthropic);
+    let args = ["pair", "--instructor", "a", "--worker", "demo"];
+    let first = format!("[[say:fine\nDONE]] {}", "lantern ".repeat(50));
+    world.run(&[&args[..], &[&first]].concat()).ok();
+    let words = "[[fail:overflow:times=1]][[say:still fine\nDONE]]";
+    world.run(&["pair", "-c", words]).ok().says("still fine");
+    assert_eq!(summaries(&world.home).len(), 1);
+    let now = state(&world.home);
+    assert_eq!((&now["round"], &now["next"]), (&json!(2), &json!("human")));
+}
+
+#[test]
 fn the_worker_may_say_more_than_fits_into_a_message() {
     let home = home(
         "grep -q 'cut here' && echo DONE || echo 'Tell worker: talk'",

@@ -33,6 +33,12 @@ mod running;
 mod signals;
 mod stage;
 mod terminal;
+#[path = "../talks/stage.rs"]
+#[allow(
+    dead_code,
+    reason = "the stage of the other tests; these need a part of it"
+)]
+mod tool_stage;
 mod tools;
 #[path = "../agents/world.rs"]
 #[allow(

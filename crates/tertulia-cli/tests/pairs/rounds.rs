@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, messages, short};
+use crate::home::{Backend, Home, messages, short};
 use crate::stage::{MARKING, home, marks, pair, planner, state, thread};
 
 #[test]
@@ -263,7 +263,6 @@ fn the_work_folder_must_be_there() {
     std::fs::remove_dir_all(&elsewhere).unwrap();
     pair(&home, &["-c", "more"]).code(2).notes("--work-dir");
     pair(&home, &["-c", "more", "-d", "."]).ok();
-    assert!(home.project().join("marks").exists() || marks(&home).is_empty());
     assert_eq!(
         state(&home)["work_dir"],
         home.project().canonicalize().unwrap().to_str().unwrap()
@@ -406,4 +405,52 @@ fn secrets_are_handed_on_and_not_kept() {
     let said = thread(&home, "worker");
     assert!(said[0].2.contains("[redacted:"), "{said:#?}");
     assert_eq!(said[1].2.trim(), "got it");
+}
+
+#[test]
+fn each_store_keeps_all_of_it() {
+    for backend in [Backend::Sqlite, Backend::Files] {
+        let home = Home::with(backend);
+        home.script_agent("boss", &planner(2));
+        home.script_agent("hand", MARKING);
+        pair(&home, &["go", "-r", "1"]).ok();
+        home.run(&["store", "rebuild"]).ok();
+        let before = state(&home);
+        assert_eq!(
+            (&before["round"], &before["next"]),
+            (&json!(2), &json!("handover"))
+        );
+        pair(&home, &["-c", "[r=9]"]).ok();
+        let now = state(&home);
+        assert_eq!((&now["round"], &now["remaining"]), (&json!(3), &json!(8)));
+        home.run(&["doctor"]).ok();
+    }
+}
+
+/// Another program at the same session: neither loses a word, and both know how far they are.
+#[test]
+fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
+    let home = home(
+        "cat > /dev/null; echo 'Tell worker: wait'",
+        crate::running::WAITING,
+    );
+    let args = crate::stage::with_both(&["go", "-r", "1", "--output-format", "stream-json"]);
+    let mut running = crate::running::Running::of(&home.prepare(&args));
+    loop {
+        if running.until("turn.started")["speaker"] == "worker" {
+            break;
+        }
+    }
+    home.script_agent("brief", "cat > /dev/null; echo DONE");
+    let args = ["pair", "-c", "never mind", "--instructor", "brief"];
+    home.run(&args).ok().notes("goes on in a fork");
+    std::fs::write(home.path().join("go"), "").unwrap();
+    running.end().ok();
+    let rounds: Vec<Value> = home
+        .all()
+        .iter()
+        .map(|row| state_of(&home, row["id"].as_str().unwrap())["round"].clone())
+        .collect();
+    assert_eq!(rounds.len(), 2);
+    assert!(rounds.iter().all(|round| *round == json!(2)), "{rounds:?}");
 }

@@ -42,11 +42,14 @@ fn what_was_left_undone_is_offered_and_never_done_unasked() {
     terminal.types(CTRL_D);
     assert_eq!(terminal.ends().0, 0);
     assert_eq!(marks(&home).len(), 2);
-    // With one, it is asked for.
+    // With one, it is asked about.
     let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c", "-r", "5"], &[]);
+    terminal.sees("Go on with it?", 1);
+    terminal.types("n\n");
     terminal.sees("you> ", 1);
     terminal.types("/exit\n");
     terminal.ends();
+    assert_eq!(marks(&home).len(), 2);
     let args = ["--no-color", "pair", "-c", "--notify"];
     let mut terminal = Terminal::open(&home, &args, &[]);
     terminal.sees("has not been given to the worker: step-2", 1);

@@ -8,6 +8,8 @@ use tertulia_testkit::provider::Api;
 
 use crate::home::{Output, messages};
 use crate::pty::{CTRL_D, Terminal};
+use crate::running::Running;
+use crate::tool_stage::{sleepers, unique_seconds, wait_for_sleepers};
 use crate::world::{KEY, World};
 
 /// A project with a repository.
@@ -310,4 +312,49 @@ fn an_instructors_git_asks_first() {
         );
         assert_eq!(commits(&world), expected);
     }
+}
+
+#[test]
+fn a_call_that_was_killed_is_closed_in_its_thread_and_nothing_of_it_runs_on() {
+    let seconds = unique_seconds();
+    let boss = format!(
+        "grep -q '^Worker says:' && echo DONE || echo 'Tell worker: [[tool:shell {{\"command\":\"sleep {seconds}\"}}]]'"
+    );
+    let world = world(&boss);
+    let args = [
+        "pair",
+        "go",
+        "--instructor",
+        "boss",
+        "--worker",
+        "a",
+        "--approve",
+        "all",
+        "--output-format",
+        "stream-json",
+    ];
+    let running = Running::of(&world.home.prepare(&args).env("TEST_KEY", KEY));
+    wait_for_sleepers(&seconds, 1);
+    running.kill();
+    let output = world.run(&["pair", "-c"]).ok();
+    output
+        .notes("still ran, and were ended")
+        .notes("had not come back")
+        .notes("done");
+    assert!(sleepers(&seconds).is_empty());
+    let said = messages(&world.home.show("@"));
+    let closed: Vec<&Value> = said
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .collect();
+    assert_eq!(closed.len(), 1);
+    assert_eq!(
+        (&closed[0]["thread"], &closed[0]["interrupted"]),
+        (&json!("worker"), &json!(true))
+    );
+    let pair = world.home.show("@")["pair"].clone();
+    assert_eq!(
+        (&pair["worker_calls"], &pair["round"]),
+        (&json!(1), &json!(2))
+    );
 }

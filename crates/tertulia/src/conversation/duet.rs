@@ -327,8 +327,7 @@ impl Duet {
                     Some(heard) => heard,
                     None => self.last_words_of_worker().await,
                 };
-                let message = error.message.clone();
-                door.show(TalkEvent::Pair(&PairEvent::WorkerFailed(message)));
+                door.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
                 (words::worker_failed(&error, &said), Some(error))
             }
             None => {

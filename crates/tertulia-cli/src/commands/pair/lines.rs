@@ -161,7 +161,7 @@ async fn offered(
         _ => "The instructor has not replied.".to_owned(),
     };
     ui.ask(&harmless(&what));
-    if pair.next == Next::Handover && pair.remaining.is_spent() {
+    if pair.next == Next::Handover && duet.progress().remaining.is_spent() {
         ui.ask("The worker may not be called any more: [r+5] allows five more calls.");
         return Offer::Ask;
     }

@@ -157,9 +157,10 @@ impl Threads {
                     seq: Some(entry.seq),
                     words: utterance(message),
                 });
-                thread.forget();
             }
         }
+        self.instructor.forget();
+        self.worker.forget();
     }
 
     /// Whoever is asked in this turn gets the words as they were said.

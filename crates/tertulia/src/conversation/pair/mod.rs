@@ -24,6 +24,7 @@ pub mod words;
 
 use jiff::SignedDuration;
 
+use crate::agent::AgentError;
 use crate::entry::Usage;
 pub use budget::Budget;
 pub use reply::Reply;
@@ -72,7 +73,7 @@ pub enum PairEvent {
     /// The worker gets an instruction for a model of its own.
     Chose(String),
     /// The worker could not finish, and the instructor is told why.
-    WorkerFailed(String),
+    WorkerFailed(AgentError),
 }
 
 /// How far a pair is.
