@@ -196,6 +196,13 @@ impl Ui {
         let _ = write!(err, "{text}").and_then(|()| err.flush());
     }
 
+    /// The bell, where somebody may hear it.
+    pub fn bell(&mut self) {
+        if io::stderr().is_terminal() || io::stdout().is_terminal() {
+            self.prompt("\u{7}");
+        }
+    }
+
     /// Text in a style, for stderr.
     pub fn styled_words(&self, style: Style, text: &str) -> String {
         self.styled_err(style, text)

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::conversation::door::{Door, Notice, TalkEvent};
+use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::conversation::team::markers::Unmarked;
 use tertulia::entry::{Entry, Speaker, Usage};
@@ -12,7 +13,7 @@ use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
-use super::{notice, routed};
+use super::{notice, paired, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
@@ -34,6 +35,8 @@ pub struct Output<'a> {
     speaker: Option<(Speaker, Unmarked)>,
     /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
     ends: String,
+    /// Whether words are shown as they are: markers are a team's.
+    verbatim: bool,
 }
 
 /// How a run ended.
@@ -70,7 +73,14 @@ impl<'a> Output<'a> {
             line: LineState::Empty,
             speaker: None,
             ends: String::new(),
+            verbatim: false,
         }
+    }
+
+    /// The same, for speakers whose words have no markers.
+    pub fn verbatim(mut self) -> Output<'a> {
+        self.verbatim = true;
+        self
     }
 
     /// Says which session the talk is in.
@@ -137,8 +147,8 @@ impl<'a> Output<'a> {
         match (event, self.format) {
             (AgentEvent::Text(text), OutputFormat::Text) => {
                 let shown = match &mut self.speaker {
-                    Some((_, words)) => words.push(text),
-                    None => text.clone(),
+                    Some((_, words)) if !self.verbatim => words.push(text),
+                    _ => text.clone(),
                 };
                 self.write(&shown);
             }
@@ -167,6 +177,9 @@ impl<'a> Output<'a> {
 
     /// Somebody of several begins to speak.
     fn asked(&mut self, speaker: &Speaker) {
+        if self.verbatim {
+            self.rested();
+        }
         self.hear_out();
         self.break_line();
         self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
@@ -236,6 +249,16 @@ impl<'a> Output<'a> {
             }
             Some((routed::Tone::Watching, words)) => self.ui.detail(&harmless(&words)),
             None => {}
+        }
+    }
+
+    fn paired(&mut self, event: &PairEvent) {
+        self.rested();
+        self.event(&paired::object(event));
+        let words = harmless(&paired::words(event));
+        match event {
+            PairEvent::WorkerFailed(_) => self.ui.warn(&words),
+            _ => self.ui.note(&words),
         }
     }
 
@@ -314,6 +337,7 @@ impl Door for Output<'_> {
             TalkEvent::Asked(speaker) => self.asked(speaker),
             TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
             TalkEvent::Routed(output) => self.routed(output),
+            TalkEvent::Pair(event) => self.paired(event),
             TalkEvent::Notice(notice) => self.notice(notice),
         }
     }

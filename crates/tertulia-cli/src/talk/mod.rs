@@ -6,6 +6,7 @@ pub mod door;
 pub mod keyboard;
 pub mod lines;
 mod notice;
+pub mod paired;
 mod retention;
 mod routed;
 pub mod target;

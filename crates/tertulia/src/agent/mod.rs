@@ -91,6 +91,20 @@ pub struct Part {
     pub words: String,
     /// Whom its instructions tell it to hand over to.
     pub next: Vec<String>,
+    /// Where it sits.
+    pub seat: Chair,
+}
+
+/// Where an agent sits among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chair {
+    /// In a team.
+    #[default]
+    Member,
+    /// It tells a worker what to do.
+    Instructor,
+    /// It does what an instructor tells it.
+    Worker,
 }
 
 /// An agent's own session, in its own store.
@@ -292,6 +306,23 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The kind of a name as it is written; one that is not known is a failure like any other.
+    pub fn of_name(name: &str) -> FailureKind {
+        use FailureKind as Kind;
+        let known = [
+            Kind::Auth,
+            Kind::RateLimit,
+            Kind::TooLong,
+            Kind::Unavailable,
+            Kind::Refused,
+            Kind::Protocol,
+            Kind::Timeout,
+            Kind::Cancelled,
+        ];
+        let named = known.into_iter().find(|kind| kind.name() == name);
+        named.unwrap_or(Kind::Failed)
+    }
+
     /// Its name as it is written.
     pub const fn name(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use super::pair::PairEvent;
 use super::team::events::Output;
 use crate::agent::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
@@ -37,6 +38,8 @@ pub enum TalkEvent<'a> {
     Failed(&'a Speaker, &'a AgentError),
     /// What followed from what was said among several: the queue, who is next, names that are nobody's.
     Routed(&'a Output),
+    /// What followed from what was said between an instructor and a worker.
+    Pair(&'a PairEvent),
     /// Something that the human should know.
     Notice(Notice),
 }

@@ -34,6 +34,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
         created_at: Timestamp::from_second(1).unwrap(),
         said: said.collect(),
         task: task.map(str::to_owned),
+        closing: Vec::new(),
     }
 }
 
