@@ -217,7 +217,7 @@ pub(super) fn is_session_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Part, Patience, Utterance};
+    use crate::agent::{Part, Patience, Utterance, Whence};
     use crate::entry::{Role, Usage};
 
     fn program(vendor: Vendor) -> VendorProgram {
@@ -232,6 +232,7 @@ mod tests {
             work_dir: None,
             system: Some("Be kind.".into()),
             patience: Patience::default(),
+            whence: Whence::settings("bot"),
             retries: 2,
             found: None,
         }
