@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tertulia::agent::Agent;
 use tertulia::agent::vendor::Vendor;
+use tertulia::agent::{Agent, Whence};
 use tertulia::team::{
     AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
 };
@@ -134,7 +134,11 @@ impl<'a> Finder<'a> {
             // It may be another program that answers to the name, or another server.
             described.without = key_variables(self.settings);
         }
-        described.timeout = Some(described.timeout.map_or(limit, |own| own.min(limit)));
+        let own_limit = described.timeout.filter(|own| *own < limit);
+        described.timeout = Some(own_limit.unwrap_or(limit));
+        if let (None, Some(whence)) = (own_limit, &mut described.whence) {
+            whence.limit = Some("`maxAgentResponseTime` in the team file".to_owned());
+        }
         let agent = build::agent(self.settings, &member.name, &described);
         let agent = agent.map_err(|error| {
             let reason = format!("{} cannot speak: {error}", member.display_name);
@@ -155,8 +159,15 @@ impl<'a> Finder<'a> {
             self.registry.agents.get(name).map(registered::launch)
         });
         let launch = launch.filter(|launch| !self.settings_beat(name, launch));
+        let mut whence = Whence::settings(name);
         let mut described = match launch {
             Some(launch) => {
+                whence.program = Some(match launch.source {
+                    Chooser::Registry => "register it again: `tertulia agents register`".to_owned(),
+                    Chooser::TeamFile => {
+                        format!("change `command` of the agent '{name}' in the team file")
+                    }
+                });
                 self.warn_of_launch(name, &launch);
                 let started = registered::started(self.settings, name, &launch);
                 self.warnings.extend(started.warnings);
@@ -168,6 +179,7 @@ impl<'a> Finder<'a> {
             }
             None => return None,
         };
+        described.whence = Some(whence);
         if is_somebody_elses(&described) {
             described.without = key_variables(self.settings);
         }

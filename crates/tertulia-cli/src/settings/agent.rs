@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tertulia::agent::Whence;
 use toml::{Table, Value};
 
 use super::Source;
@@ -79,6 +80,8 @@ pub struct AgentSettings {
     pub pace: Option<Duration>,
     /// Who described it.
     pub source: Source,
+    /// Where it is set how it is run, if not in these settings under the name of whoever speaks.
+    pub whence: Option<Whence>,
 }
 
 // The environment may hold keys: it is never shown.
@@ -113,6 +116,7 @@ impl AgentSettings {
             compact_at: None,
             pace: None,
             source: Source::UserFile,
+            whence: None,
         }
     }
 
@@ -181,6 +185,7 @@ impl AgentSettings {
             compact_at: reader.number(table, "compact_at")?,
             pace: reader.duration(table, "pace", Duration::from_millis(1))?,
             source,
+            whence: None,
         })
     }
 }

@@ -67,11 +67,11 @@ fn its_program_does_not_get_the_persons_keys() {
 }
 
 /// What claude says last.
-const DONE: &str =
+pub const DONE: &str =
     r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'"#;
 
 /// A program below the home.
-fn program(cast: &Cast, path: &str, script: &str) -> PathBuf {
+pub fn program(cast: &Cast, path: &str, script: &str) -> PathBuf {
     let program = cast.home.path().join(path);
     fs::create_dir_all(program.parent().unwrap()).unwrap();
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();

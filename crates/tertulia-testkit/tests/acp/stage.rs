@@ -9,6 +9,7 @@ use tertulia::agent::acp::{Acp, Connection};
 use tertulia::agent::process::MARKER_VAR;
 use tertulia::agent::{
     Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
+    Whence,
 };
 use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::entry::{Role, Usage};
@@ -65,6 +66,7 @@ impl Stage {
                 total: Duration::from_secs(60),
                 idle: Duration::from_secs(60),
             },
+            whence: Whence::settings("fake"),
             found: Some(command.into()),
             connection: Connection::default(),
         }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::process::{self, Limits, Program, Utf8Stream};
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide, failure, prompt,
+    ToolSide, Whence, failure, prompt,
 };
 
 /// How a program is run as an agent.
@@ -33,6 +33,8 @@ pub struct Command {
     pub system: Option<String>,
     /// How long it may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// Where the program was found, if it was.
     pub found: Option<PathBuf>,
 }
@@ -104,7 +106,7 @@ impl Agent for Command {
                     &finished.stderr_tail,
                 ),
             )),
-            Err(error) => Err(failure::of_process(error, &self.command, &self.name)),
+            Err(error) => Err(failure::of_process(error, &self.command, &self.whence)),
         }
         .map_err(|mut error| {
             error.message = failure::without_keys(&error.message, &self.env);

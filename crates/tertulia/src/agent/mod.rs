@@ -282,6 +282,45 @@ impl Default for Patience {
     }
 }
 
+/// Where a person sets how an agent is run. What a hint names must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whence {
+    /// Its name in the settings, `[agents.NAME]`. In a team it speaks under another.
+    pub section: String,
+    /// What to do about the program, where it is not the settings that name it.
+    pub program: Option<String>,
+    /// What sets how long an answer may take, where it is not the settings.
+    pub limit: Option<String>,
+}
+
+impl Whence {
+    /// From the settings of this name.
+    pub fn settings(name: &str) -> Whence {
+        Whence {
+            section: name.to_owned(),
+            program: None,
+            limit: None,
+        }
+    }
+
+    /// A setting of it, where it stands.
+    fn setting(&self, key: &str) -> String {
+        format!("`{key}` in [agents.{}]", self.section)
+    }
+
+    /// What sets how long an answer may take.
+    fn limit(&self) -> String {
+        let limit = self.limit.clone();
+        limit.unwrap_or_else(|| self.setting("timeout"))
+    }
+
+    /// What to do if the program is another.
+    fn program(&self) -> String {
+        let program = self.program.clone();
+        program.unwrap_or_else(|| format!("set {}", self.setting("command")))
+    }
+}
+
 /// What kind of failure: each is something that a person does differently about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {

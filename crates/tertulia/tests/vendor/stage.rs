@@ -10,6 +10,7 @@ use tertulia::agent::process::MARKER_VAR;
 use tertulia::agent::vendor::{Vendor, VendorProgram};
 use tertulia::agent::{
     Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
+    Whence,
 };
 use tertulia::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,7 @@ impl Stage {
                 total: Duration::from_secs(20),
                 idle: Duration::from_secs(20),
             },
+            whence: Whence::settings(vendor.name()),
             retries: 1,
             found: Some(path),
         }

@@ -409,7 +409,7 @@ async fn one_turn(
     }
     let by_failure = round.ended_by_failure();
     match round.failed.filter(|_| by_failure) {
-        Some(error) => Err(error.into()),
+        Some(error) => Err(seats::failed(error)),
         None if left_unsaved => Err(CommandError::new(
             ErrorKind::Failed,
             "this talk could not be saved",

@@ -230,6 +230,17 @@ pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> Comma
     }
 }
 
+/// A member could not answer, and nothing more is known about it.
+pub fn failed(error: AgentError) -> CommandError {
+    let hint = "`tertulia team check CONFIG` shows which agent each member is, `tertulia agents` which are ready";
+    let hint = error.hint.clone().unwrap_or_else(|| hint.to_owned());
+    AgentError {
+        hint: Some(hint),
+        ..error
+    }
+    .into()
+}
+
 /// It is not known who speaks.
 pub fn who(error: SenderError) -> CommandError {
     CommandError::new(ErrorKind::Usage, error.to_string())

@@ -20,7 +20,7 @@ use self::live::{Ending, Live};
 use self::watch::{End, Lost, Watch};
 use super::process::{ProcessError, Program};
 use super::{
-    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide,
+    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide, Whence,
 };
 
 /// How an agent is run that speaks the Agent Client Protocol.
@@ -43,6 +43,8 @@ pub struct Acp {
     pub system: Option<String>,
     /// How long an answer may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// Where the program was found, if it was.
     pub found: Option<PathBuf>,
     /// Its process, once it has been asked. Begins empty.
@@ -172,7 +174,6 @@ impl Acp {
     /// Why it cannot be asked again, in words.
     fn explain(&self, lost: Lost, ending: &Ending) -> AgentError {
         let command = self.command.display();
-        let setting = |key: &str| format!("`{key}` in [agents.{}] sets how long", self.name);
         let failed = |kind, what: String| AgentError::new(kind, with_reason(&what, ending));
         match lost {
             Lost::Cancelled => AgentError::cancelled(),
@@ -183,7 +184,10 @@ impl Acp {
                     limit.as_secs_f32()
                 ),
             )
-            .hint(setting("idle_timeout")),
+            .hint(format!(
+                "{} sets how long",
+                self.whence.setting("idle_timeout")
+            )),
             Lost::Total(limit) => failed(
                 FailureKind::Timeout,
                 format!(
@@ -191,7 +195,7 @@ impl Acp {
                     limit.as_secs_f32()
                 ),
             )
-            .hint(setting("timeout")),
+            .hint(format!("{} sets how long", self.whence.limit())),
             Lost::Gone => self.gone(ending),
             Lost::Unfit(why) => failed(
                 FailureKind::Protocol,
@@ -224,10 +228,7 @@ impl Acp {
                 FailureKind::Unavailable,
                 format!("the program {command} was not found"),
             )
-            .hint(format!(
-                "install it, or set `command` in [agents.{}]",
-                self.name
-            )),
+            .hint(format!("install it, or {}", self.whence.program())),
             Err(other) => AgentError::new(
                 FailureKind::Unavailable,
                 format!("{command} cannot be run: {other}"),

@@ -198,12 +198,12 @@ impl VendorProgram {
             },
             other => other,
         };
-        let mut error = failure::of_process(error, &self.command, &self.name);
+        let mut error = failure::of_process(error, &self.command, &self.whence);
         if missing {
             error.hint = Some(format!(
-                "`{}` installs it; or set `command` in [agents.{}]",
+                "`{}` installs it; or {}",
                 self.vendor.install(),
-                self.name
+                self.whence.program()
             ));
         }
         error.message = failure::one_line(&failure::without_keys(&error.message, &self.env));
