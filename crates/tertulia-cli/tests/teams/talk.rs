@@ -149,6 +149,32 @@ fn names_are_asked_in_their_order_and_by_urgency() {
     check("[NEXT:] go", &["ann"]);
 }
 
+/// An agent that writes Markdown means the same member.
+#[test]
+fn names_are_understood_as_agents_write_them() {
+    let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
+    let check = |words: &str, expected: &[&str]| {
+        cast.says("ada", words);
+        let output = cast.run(&["[NEXT: ada] go", "--json"]).ok();
+        let output = output.lacks("nobody here");
+        assert_eq!(order(&output.json()), expected, "{words}");
+    };
+    check("Over to [NEXT: `ben`]", &["ann", "ada", "ben"]);
+    check("Over to [NEXT: @ben]", &["ann", "ada", "ben"]);
+    check("Over to [NEXT: **Ben**]", &["ann", "ada", "ben"]);
+    check("[NEXT: **ben, cleo!P1**]", &["ann", "ada", "cleo", "ben"]);
+    check("[NEXT: ben, `cleo!P1`]", &["ann", "ada", "cleo", "ben"]);
+    check(
+        "[NEXT: @ben, cleo] [DROP: **ALL**]",
+        &["ann", "ada", "ben", "cleo"],
+    );
+    let members = &cast.messages("@")[1]["addressees"];
+    assert_eq!(members[0]["member"], "ben", "{members}");
+    cast.says("ada", "Not now. [DROP: `ALL`]");
+    let document = cast.turn(&["[NEXT: ada, ben, cleo] go"]);
+    assert_eq!(order(&document), ["ann", "ada"]);
+}
+
 /// What an urgent word asks for comes before those who wait longer.
 #[test]
 fn an_agents_urgent_word_comes_first() {
