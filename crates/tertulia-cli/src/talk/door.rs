@@ -227,15 +227,15 @@ impl<'a> Output<'a> {
         if let Some(object) = routed::object(output) {
             self.event(&object);
         }
-        match routed::words(output) {
-            Some((routed::Tone::Warning, words)) => self.ui.warn(&harmless(&words)),
-            Some((routed::Tone::Note, words)) => self.ui.note(&harmless(&words)),
-            // Only whoever watches wants to see who waits.
-            Some((routed::Tone::Watching, words)) if self.ui.has_screen() => {
-                self.ui.note(&harmless(&words));
+        for (tone, words) in routed::words(output) {
+            let words = harmless(&words);
+            match tone {
+                routed::Tone::Warning => self.ui.warn(&words),
+                routed::Tone::Note => self.ui.note(&words),
+                // Only whoever watches wants to see who waits.
+                routed::Tone::Watching if self.ui.has_screen() => self.ui.note(&words),
+                routed::Tone::Watching | routed::Tone::Detail => self.ui.detail(&words),
             }
-            Some((routed::Tone::Watching, words)) => self.ui.detail(&harmless(&words)),
-            None => {}
         }
     }
 

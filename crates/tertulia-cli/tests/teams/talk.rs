@@ -414,9 +414,8 @@ fn an_agent_speaks_for_itself() {
     assert!(!cast.prompt("ben").contains("[FROM"));
 }
 
-/// Each asks everybody, so that ever more wait: who is not taken any more is named.
-#[test]
-fn a_queue_that_is_full_says_whom_it_does_not_take() {
+/// A team in which each asks everybody, so that ever more wait: whom to ask, and how.
+fn crowd() -> (Cast, String) {
     let names: Vec<String> = (10..22).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut cast = Cast::of(&names, &["ann"]);
@@ -425,10 +424,62 @@ fn a_queue_that_is_full_says_whom_it_does_not_take() {
     for name in &names {
         cast.says(name, &everybody);
     }
+    (cast, everybody)
+}
+
+/// Who is not taken any more is named.
+#[test]
+fn a_queue_that_is_full_says_whom_it_does_not_take() {
+    let (cast, everybody) = crowd();
     let output = cast.run(&[&everybody]).ok().notes("maxRounds");
-    output.notes("50 wait already").notes("m21 are not asked");
+    let output = output.notes("50 wait already").notes("m21 are not asked");
+    output.lacks("as P3");
     let calm = cast.run(&["[NEXT: ann] nobody"]).ok();
     calm.lacks("wait already");
+    // The curious are told who waits less urgently, too.
+    let output = cast.run(&[&everybody, "-v"]).ok();
+    output.notes("more than 10 are to reply to one message: m20, m21 wait as P3");
+}
+
+#[test]
+fn a_stream_tells_what_happens_to_the_queue() {
+    let (cast, everybody) = crowd();
+    let output = cast.run(&["--output-format", "stream-json", &everybody]);
+    let events = output.ok().events();
+    let queues = events.iter().filter(|event| event["type"] == "queue");
+    let changes = |queue: &Value| queue["changes"].as_array().unwrap().clone();
+    let changes: Vec<Value> = queues.flat_map(changes).collect();
+    let of = |what: &str| {
+        let mut changes = changes.iter();
+        changes.find(|change| change["change"] == what).unwrap()
+    };
+    let first = of("queued");
+    assert_eq!(
+        (&first["member"], &first["intent"]),
+        (&json!("m10"), &json!("P2"))
+    );
+    assert_eq!(first["parent"], cast.messages("@")[0]["id"]);
+    let demoted = of("demoted");
+    assert_eq!(
+        (&demoted["member"], &demoted["intent"], &demoted["asked"]),
+        (&json!("m20"), &json!("P3"), &json!("P2"))
+    );
+    let skipped = changes
+        .iter()
+        .filter(|change| change["change"] == "skipped");
+    let reasons: Vec<&Value> = skipped.map(|change| &change["reason"]).collect();
+    assert!(reasons.contains(&&json!("full")), "{reasons:?}");
+    cast.says("m10", "[DROP: m11] enough");
+    let output = cast.run(&["--output-format", "stream-json", "[NEXT: m10, m11] go"]);
+    let events = output.ok().events();
+    let mut changes = events
+        .iter()
+        .filter_map(|event| event["changes"].as_array());
+    let is_dropped = |change: &Value| change["change"] == "dropped" && change["member"] == "m11";
+    assert!(
+        changes.any(|changes| changes.iter().any(is_dropped)),
+        "{events:#?}"
+    );
 }
 
 #[test]
