@@ -7,7 +7,7 @@ use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Entry, Speaker, Usage};
+use tertulia::entry::{Entry, Message, Speaker, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
@@ -24,9 +24,13 @@ pub struct Output<'a> {
     ui: &'a mut Ui,
     /// Where the person answers, if there is one to be asked.
     keyboard: Option<&'a mut Keyboard>,
+    /// What the document at the end tells. In the other forms it has been told, and is not kept: agents may
+    /// talk for very long before a person is next.
     messages: Vec<Value>,
-    /// Messages that are said and not saved, oldest first.
+    /// The same of messages that are said and not saved, oldest first.
     held: Vec<Value>,
+    /// How many of those there are.
+    unsaved: usize,
     usage: Usage,
     refused: Option<CommandError>,
     line: LineState,
@@ -65,6 +69,7 @@ impl<'a> Output<'a> {
             keyboard,
             messages: Vec::new(),
             held: Vec::new(),
+            unsaved: 0,
             usage: Usage::default(),
             refused: None,
             line: LineState::Empty,
@@ -275,15 +280,26 @@ impl<'a> Output<'a> {
         let Some(message) = entry.message() else {
             return;
         };
-        if self.held.is_empty() {
+        if self.unsaved == 0 {
             self.usage = self.usage.plus(message.usage.unwrap_or_default());
         } else {
             // It was held, and counted, before.
-            self.held.remove(0);
+            self.unsaved -= 1;
+            self.held.drain(..self.held.len().min(1));
         }
-        let message = json::entry(entry);
-        self.event(&message);
-        self.messages.push(message);
+        match self.format {
+            OutputFormat::Text => {}
+            OutputFormat::StreamJson => self.event(&json::entry(entry)),
+            OutputFormat::Json => self.messages.push(json::entry(entry)),
+        }
+    }
+
+    fn held(&mut self, message: &Message) {
+        self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        self.unsaved += 1;
+        if self.format == OutputFormat::Json {
+            self.held.push(json::held(message));
+        }
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -307,10 +323,7 @@ impl Door for Output<'_> {
         match event {
             TalkEvent::Heard(event) => self.heard(event),
             TalkEvent::Durable(entry) => self.durable(entry),
-            TalkEvent::Held(message) => {
-                self.usage = self.usage.plus(message.usage.unwrap_or_default());
-                self.held.push(json::held(message));
-            }
+            TalkEvent::Held(message) => self.held(message),
             TalkEvent::Asked(speaker) => self.asked(speaker),
             TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
             TalkEvent::Routed(output) => self.routed(output),
@@ -343,5 +356,52 @@ impl Door for Output<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tertulia::conversation::chat::{human, plain};
+    use tertulia::entry::{Body, Head, Role, Unsealed};
+    use tertulia::id::EntryId;
+
+    use super::*;
+    use crate::args::GlobalArgs;
+
+    /// How many messages are kept after so many were shown.
+    fn kept(format: OutputFormat) -> (usize, usize) {
+        let message = plain(&human(), Role::User, "hello".into());
+        let entry = Entry::seal(
+            &Head::START,
+            vec![Unsealed {
+                id: EntryId::new(uuid::Uuid::from_u128(1)),
+                at: jiff::Timestamp::UNIX_EPOCH,
+                body: Body::Message(message.clone()),
+                redacted: BTreeMap::new(),
+            }],
+        );
+        let entry = entry.unwrap().remove(0);
+        let mut ui = Ui::new(&GlobalArgs::default());
+        let mut output = Output::new(format, &mut ui, None);
+        for _ in 0..5 {
+            output.show(TalkEvent::Durable(&entry));
+        }
+        for _ in 0..3 {
+            output.show(TalkEvent::Held(&message));
+        }
+        // The oldest that was held is saved now.
+        output.show(TalkEvent::Durable(&entry));
+        assert_eq!(output.unsaved, 2);
+        (output.messages.len(), output.held.len())
+    }
+
+    /// Agents may talk for very long before a person is next.
+    #[test]
+    fn only_a_document_needs_what_was_said() {
+        assert_eq!(kept(OutputFormat::Json), (6, 2));
+        assert_eq!(kept(OutputFormat::Text), (0, 0));
+        assert_eq!(kept(OutputFormat::StreamJson), (0, 0));
     }
 }
