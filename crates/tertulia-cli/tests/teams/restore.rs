@@ -466,3 +466,34 @@ fn an_ephemeral_talk_leaves_nothing() {
     cast.run(&["-c", "[NEXT: ada] go"]).code(3);
     cast.run(&["-c", "--ephemeral", "[NEXT: ada] go"]).code(2);
 }
+
+/// A talk that was imported belongs to no project.
+#[test]
+fn an_imported_talk_is_found_where_there_is_none_of_the_project() {
+    let cast = cast();
+    let save = |session: &str, team: &str, words: &str| {
+        let talk = saves::talk(session).team(team);
+        talk.says("ann", "human", words).write(&cast.home);
+    };
+    save("session-1-abc", "cast", "from before");
+    save("session-2-abc", "rivals", "of others");
+    saves::import(&cast.home);
+    // One of another project is not meant, however new it is.
+    let elsewhere = cast.home.folder("elsewhere");
+    fs::copy(cast.file(), elsewhere.join(FILE)).unwrap();
+    let there = cast.prepare(&["[NEXT: ada] elsewhere"]).folder(&elsewhere);
+    there.run().ok();
+    let mut terminal = cast.open(&[]);
+    terminal.sees("[R] Resume", 1);
+    assert!(terminal.shown().contains("from before"));
+    terminal.types("q\n");
+    assert_eq!(terminal.ends().0, 0);
+    for way in [&["-c"][..], &["--resume", "@"]] {
+        let document = cast.turn(&[way, &["[NEXT: ben] again"]].concat());
+        assert_eq!(cast.home.said(&id(&document))[0], "from before", "{way:?}");
+    }
+    // One of this project goes before.
+    let ours = begun(&cast);
+    let document = cast.turn(&["-c", "[NEXT: ben] again"]);
+    assert_eq!(id(&document), ours);
+}

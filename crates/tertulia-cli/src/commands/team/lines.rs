@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tertulia::conversation::table::Table;
 use tertulia::entry::Kind;
-use tertulia::query::{Filter, Page, Row};
+use tertulia::query::Row;
 use tertulia::session::Summary;
 use tertulia::team::{MemberKind, TeamFile};
 
@@ -19,8 +19,8 @@ use crate::signals::Signals;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
-use crate::talk::target::Target;
-use crate::talk::{Leaving, exit_code};
+use crate::talk::target::{self, Target};
+use crate::talk::{Leaving, Sort, exit_code};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
@@ -40,15 +40,13 @@ pub enum Choice {
     Leave,
 }
 
-/// This team's newest talk in this project.
+/// This team's newest talk in this project, or one that was brought here.
 fn earlier(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
-    let ours = Filter {
-        kind: Some(Kind::Team),
-        team: Some(team.id().to_owned()),
-        ..house.here()
+    let sort = Sort {
+        kind: Kind::Team,
+        team: Some(team.id()),
     };
-    let newest = house.wait(house.sessions.store().list(&ours, &Page::first(1)))?;
-    Ok(newest.rows.into_iter().next())
+    target::newest(sort, house)
 }
 
 /// Mentions this team's newest talk to somebody who has begun another by saying something.
