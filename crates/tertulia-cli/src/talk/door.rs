@@ -36,6 +36,10 @@ pub struct Output<'a> {
     line: LineState,
     /// Who of several speaks, and what of their words was shown.
     speaker: Option<(Speaker, Unmarked)>,
+    /// Whether their name stands above their words.
+    named: bool,
+    /// The last failure of somebody: it is told when it is known whether the run ends with it.
+    failure: Option<Failure>,
     /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
     ends: String,
 }
@@ -47,6 +51,14 @@ pub struct End<'a> {
     pub failure: Option<&'a AgentError>,
     /// The name of whoever has the floor.
     pub waiting_for: &'a str,
+}
+
+/// Somebody of several could not answer.
+pub struct Failure {
+    /// Who, and why.
+    pub words: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// What stands on the line that is being written.
@@ -74,6 +86,8 @@ impl<'a> Output<'a> {
             refused: None,
             line: LineState::Empty,
             speaker: None,
+            named: false,
+            failure: None,
             ends: String::new(),
         }
     }
@@ -83,10 +97,27 @@ impl<'a> Output<'a> {
         self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 
+    /// The failure that a run ended with, if it was not told yet: for the caller to report.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// Leaves in the middle of an answer: what follows begins on a line of its own.
+    pub fn cut_off(&mut self) {
+        self.tell_failure();
+        self.hear_out();
+        // On a terminal the keys that stop it stand on the line, whatever else does.
+        if self.ui.has_screen() && self.line == LineState::Empty && self.ends.is_empty() {
+            self.ui.data("\n");
+        }
+        self.break_line();
+    }
+
     /// Says how the run ended. What was refused is for the caller to report.
     pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
         self.hear_out();
         self.break_line();
+        self.tell_failure();
         let usage = json!({ "input": self.usage.input, "output": self.usage.output });
         if let Some(error) = end.failure {
             self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
@@ -118,9 +149,9 @@ impl<'a> Output<'a> {
 
     /// Ends a line that has no end yet, so that notes stand on lines of their own.
     fn break_line(&mut self) {
-        let ends = std::mem::take(&mut self.ends);
-        if self.format == OutputFormat::Text && (self.line != LineState::Empty || !ends.is_empty())
-        {
+        // Of somebody who has not said a word there is no line.
+        let ends = !std::mem::take(&mut self.ends).is_empty() && self.named;
+        if self.format == OutputFormat::Text && (self.line != LineState::Empty || ends) {
             self.ui.data("\n");
             self.line = LineState::Empty;
         }
@@ -174,13 +205,27 @@ impl<'a> Output<'a> {
     fn asked(&mut self, speaker: &Speaker) {
         self.hear_out();
         self.break_line();
+        self.tell_failure();
         self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
+        self.speaker = Some((speaker.clone(), Unmarked::default()));
+        self.named = false;
+        // Whoever watches wants to see who is being asked; elsewhere a name stands above words only.
+        if self.ui.has_screen() {
+            self.name();
+        }
+    }
+
+    /// Puts down who of several speaks, once.
+    fn name(&mut self) {
+        let Some((speaker, _)) = self.speaker.as_ref().filter(|_| !self.named) else {
+            return;
+        };
         if self.format == OutputFormat::Text {
             let name = harmless(&speaker.display_name);
             let name = self.ui.styled(AGENT, &format!("{name}:"));
             self.ui.data(&format!("{name}\n"));
         }
-        self.speaker = Some((speaker.clone(), Unmarked::default()));
+        self.named = true;
     }
 
     /// Shows what was held back of somebody's words because it might have been a marker.
@@ -202,7 +247,7 @@ impl<'a> Output<'a> {
         self.hear_out();
         self.break_line();
         self.speaker = None;
-        if self.format == OutputFormat::Text {
+        if self.format == OutputFormat::Text && self.named {
             self.ui.data("\n");
         }
     }
@@ -216,14 +261,24 @@ impl<'a> Output<'a> {
             "message": error.message,
             "hint": error.hint,
         }));
-        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+        self.tell_failure();
         let words = format!(
-            "{} could not answer: {}{}",
-            speaker.display_name,
-            error.message,
-            hint.unwrap_or_default()
+            "{} could not answer: {}",
+            speaker.display_name, error.message
         );
-        self.ui.warn(&harmless(&words));
+        self.failure = Some(Failure {
+            words,
+            hint: error.hint.clone(),
+        });
+    }
+
+    /// Warns of a failure with which the run does not end.
+    fn tell_failure(&mut self) {
+        if let Some(Failure { words, hint }) = self.failure.take() {
+            let hint = hint.map(|hint| format!(" ({hint})"));
+            let words = format!("{words}{}", hint.unwrap_or_default());
+            self.ui.warn(&harmless(&words));
+        }
     }
 
     fn routed(&mut self, output: &Routed) {
@@ -261,6 +316,7 @@ impl<'a> Output<'a> {
         }
         let words = text.trim_end_matches('\n');
         if !words.is_empty() {
+            self.name();
             let before = std::mem::take(&mut self.ends);
             self.ui.answer(&format!("{before}{words}"));
         }

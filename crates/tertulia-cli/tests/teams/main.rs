@@ -10,6 +10,7 @@
 
 mod bytes;
 mod cast;
+mod ending;
 #[path = "../cli/home.rs"]
 #[allow(
     dead_code,

@@ -152,9 +152,13 @@ async fn turn(
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
-    let end = signals
-        .during(talk.turn(words, &mut output, &cancel))
-        .await?;
+    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
+        Ok(end) => end,
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
+        }
+    };
     let refused = finish(&mut output, talk, &end);
     if let Some(refused) = refused {
         refused.report(ui);

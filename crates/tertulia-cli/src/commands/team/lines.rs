@@ -9,7 +9,8 @@ use tertulia::query::Row;
 use tertulia::session::Summary;
 use tertulia::team::{MemberKind, TeamFile};
 
-use super::{Session, finish, seats, sit_down};
+use super::end::finish;
+use super::{Session, seats, sit_down};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
@@ -275,11 +276,15 @@ async fn turn(
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
     let turn = table.turn(seat, words, &mut output, &cancel);
-    let round = match signals.during(turn).await? {
-        Ok(round) => round,
-        Err(error) => {
+    let round = match signals.during(turn).await {
+        Ok(Ok(round)) => round,
+        Ok(Err(error)) => {
             seats::who(error).report(ui);
             return Ok(());
+        }
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
         }
     };
     if let Some(refused) = finish(&mut output, table, &round) {

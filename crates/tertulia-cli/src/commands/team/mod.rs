@@ -1,5 +1,6 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
+mod end;
 mod files;
 mod lines;
 mod seats;
@@ -12,8 +13,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::Terms;
-use tertulia::conversation::table::{self, Heirs, Round, Seating, Table};
-use tertulia::conversation::team::events::{Next, Why};
+use tertulia::conversation::table::{self, Heirs, Seating, Table};
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::team::TeamFile;
@@ -22,12 +22,13 @@ use crate::args::{GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
 use crate::signals::Signals;
-use crate::talk::door::{End, Output};
+use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::target::{self, Found, Target};
 use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{input, open, teams};
+use end::{could_not_answer, finish};
 
 /// Talk in a team of agents and people
 ///
@@ -373,7 +374,17 @@ async fn one_turn(
     let mut table = sit_down(session, &mut output).await?;
     let cancel = signals.cancel.clone();
     let turn = table.turn(seat.as_deref(), words, &mut output, &cancel);
-    let round = signals.during(turn).await?.map_err(seats::who)?;
+    let round = match signals.during(turn).await {
+        Ok(round) => round.map_err(seats::who)?,
+        Err(left) => {
+            output.cut_off();
+            leaving.farewell(table.talk(), ui).await;
+            return Err(left);
+        }
+    };
+    // What the run ends with is told once, at its end.
+    let failure = round.failed.as_ref().filter(|_| round.ended_by_failure());
+    let failure = failure.and_then(|_| output.take_failure());
     let refused = finish(&mut output, &table, &round);
     table.leave().await;
     let left_unsaved = leaving.farewell(table.talk(), ui).await;
@@ -386,37 +397,12 @@ async fn one_turn(
     if round.went_to_nobody() {
         ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
     }
-    let by_failure = round.ended_by_failure();
-    match round.failed.filter(|_| by_failure) {
-        Some(error) => Err(error.into()),
+    match failure {
+        Some(failure) => Err(could_not_answer(failure)),
         None if left_unsaved => Err(CommandError::new(
             ErrorKind::Failed,
             "this talk could not be saved",
         )),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, table: &Table, round: &Round) -> Option<CommandError> {
-    let (status, waiting_for) = match &round.floor {
-        None => ("refused", table.router().waiting().unwrap_or_default()),
-        Some(Next::Paused { human, .. }) => ("paused", human.as_str()),
-        Some(Next::WaitFor { human, why }) => {
-            let status = match why {
-                Why::Stopped => "cancelled",
-                Why::Failed => "failed",
-                _ => "completed",
-            };
-            (status, human.as_str())
-        }
-        Some(Next::Ask { item, .. }) => ("completed", item.request.target.as_str()),
-    };
-    output.finish(&End {
-        session: table.talk().recorder().id(),
-        status,
-        // It was told when it happened.
-        failure: None,
-        waiting_for,
-    })
 }
