@@ -136,6 +136,11 @@ impl Leaving {
         Leaving { kept, hint }
     }
 
+    /// Whether the talk can be gone on with.
+    pub fn is_resumable(&self) -> bool {
+        self.hint.is_some()
+    }
+
     /// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
     pub async fn farewell(&self, talk: &Talk, ui: &mut Ui) -> bool {
         let left_unsaved = unsaved::offer(talk, self.kept, ui).await;

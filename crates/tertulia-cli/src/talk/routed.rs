@@ -157,7 +157,7 @@ fn floor(next: &Next) -> Option<(Tone, String)> {
         Next::Paused { rounds, .. } => Some((
             Tone::Warning,
             format!(
-                "the agents have had {rounds} turns without a person, as many as maxRounds allows: say something, and whoever waits goes on"
+                "the agents have had {rounds} turns without a person, as many as maxRounds allows"
             ),
         )),
         Next::WaitFor { .. } | Next::Ask { .. } => None,

@@ -4,12 +4,13 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 use tertulia::conversation::table::Table;
+use tertulia::conversation::team::events::Next;
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::session::Summary;
 use tertulia::team::{MemberKind, TeamFile};
 
-use super::end::finish;
+use super::end::{finish, unheard};
 use super::{Session, seats, sit_down};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
@@ -165,6 +166,9 @@ pub(super) async fn talk(
 
 async fn leave(table: &Table, leaving: &Leaving, ui: &mut Ui) -> bool {
     table.leave().await;
+    if let Some(words) = unheard(table, leaving) {
+        ui.note(&words);
+    }
     leaving.farewell(table.talk(), ui).await
 }
 
@@ -289,6 +293,9 @@ async fn turn(
     };
     if let Some(refused) = finish(&mut output, table, &round) {
         refused.report(ui);
+    }
+    if let Some(Next::Paused { .. }) = round.floor {
+        ui.note("say something, and whoever waits goes on");
     }
     if round.went_to_nobody() {
         ui.note("nobody was addressed: [NEXT: name] gives somebody the floor; /members shows who is here");

@@ -28,7 +28,7 @@ use crate::talk::target::{self, Found, Target};
 use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{input, open, teams};
-use end::{could_not_answer, finish};
+use end::{could_not_answer, finish, unheard};
 
 /// Talk in a team of agents and people
 ///
@@ -387,6 +387,9 @@ async fn one_turn(
     let failure = failure.and_then(|_| output.take_failure());
     let refused = finish(&mut output, &table, &round);
     table.leave().await;
+    if let Some(words) = unheard(&table, &leaving) {
+        ui.warn(&words);
+    }
     let left_unsaved = leaving.farewell(table.talk(), ui).await;
     if let Some(refused) = refused {
         return Err(refused);
