@@ -118,7 +118,13 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return without_config(args, house, ui);
     };
     // A file that is wrong is told before anything else is done.
-    let (file, team) = teams::read(&house.settings.cwd, config)?;
+    let (file, team) = match teams::read(&house.settings.cwd, config) {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &house) => {
+            ui.note(&format!("there is no team '{config}': it is what is said"));
+            return without_config(args, house, ui);
+        }
+        read => read?,
+    };
     let words = input::words(&args.prompt, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
@@ -144,6 +150,18 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     )
 }
 
+/// Whether a first word that is no team's can be the first that is said: a session that is named knows its
+/// team. A name that is almost a team's, or a file's, is more likely to be mistyped.
+fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
+    let known = teams::names(&house.settings.cwd).unwrap_or_default();
+    let is_near = |name: &String| {
+        let far = strsim::damerau_levenshtein(name, word);
+        far <= name.chars().count() / 3
+    };
+    let is_file = word.ends_with(".json");
+    args.talk.names_a_session() && !is_file && !known.iter().any(is_near)
+}
+
 /// A session knows its team.
 fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<ExitCode> {
     let sort = Sort {
@@ -162,7 +180,8 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
-    let words = input::words(&args.prompt, ui)?;
+    let said: Vec<String> = args.config.into_iter().chain(args.prompt).collect();
+    let words = input::words(&said, ui)?;
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
         Some(row) => {
