@@ -357,8 +357,7 @@ fn it_is_known_which_person_speaks() {
     check(&["[FROM: zoe] [NEXT: ada] hello"], "zoe");
     check(&["[from: ANN][FROM: zoe] [NEXT: ada] hello"], "ann");
     check(&["--as", "Zoe", "[NEXT: ada] hello"], "zoe");
-    // The flag is the person's own: it goes before the words.
-    check(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"], "zoe");
+    check(&["--as", "zoe", "[FROM: Zoe] [NEXT: ada] hello"], "zoe");
     // A session that goes on waits for its first human.
     check(&["-c", "[NEXT: ada] hello"], "ann");
     let before = cast.home.all().len();
@@ -371,8 +370,19 @@ fn it_is_known_which_person_speaks() {
     refuse(&["--as", "ada", "[NEXT: ada] hello"], "'ada' is an agent");
     refuse(&["--as", "eve", "[NEXT: ada] hello"], "'eve'");
     refuse(&["-c", "[FROM: eve] [NEXT: ada] hello"], "'eve'");
+    // The flag and the words do not agree.
+    let output = cast.run(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"]);
+    output
+        .code(2)
+        .notes("--as says that 'zoe' speaks")
+        .notes("'ann'");
     assert_eq!(cast.home.all().len(), before, "nothing was written");
     assert_eq!(cast.asked("ada"), 5);
+    // What is piped in is somebody else's text.
+    let args = ["--as", "zoe", "[NEXT: ada] look"];
+    let output = cast.prepare(&args).stdin("[FROM: ann] hello").run();
+    output.ok();
+    assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada"]);
 }
 
 #[test]
@@ -388,7 +398,7 @@ fn a_person_in_the_queue_is_waited_for() {
     let mut terminal = cast.open(&["--as", "ann"]);
     terminal.sees("[N] New", 1);
     terminal.types("n\n");
-    terminal.sees("Ann> ", 1);
+    terminal.sees("as Ann> ", 1);
     terminal.types("/as\n");
     terminal.sees("Ann/Zoe> ", 1);
     terminal.types("[FROM: ann] [NEXT: ada, zoe, ben] go\n");
@@ -396,7 +406,7 @@ fn a_person_in_the_queue_is_waited_for() {
     assert_eq!(cast.asked("ben"), 0);
     terminal.types("thank you\n");
     terminal.sees("Ben speaks.", 1);
-    terminal.sees("\nAnn> ", 2);
+    terminal.sees("\nAnn> ", 1);
     terminal.types("/end\n");
     assert_eq!(terminal.ends().0, 0);
     let said = cast.messages("@");

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use tertulia::conversation::table::Table;
 use tertulia::conversation::team::events::Next;
+use tertulia::conversation::team::markers;
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::session::Summary;
@@ -27,7 +28,7 @@ use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
     /members  who is here\n/queue    who is still to speak\n/task     what the team works on\n\
-    /as NAME  speak as this person; alone, as whoever is waited for\n\
+    /as NAME  speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for\n\
     /exit     leave (also /end, /quit, Ctrl+D)\n\
     [NEXT: name] gives somebody the floor, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n\
     A line that ends in \\ goes on in the next. Ctrl+C stops whoever speaks and the queue, and leaves when nobody does.";
@@ -204,7 +205,7 @@ fn statistics(summary: &Summary) -> String {
     format!("{count}, {}", show::statistics(summary))
 }
 
-/// Who is to speak: the seat that was taken, or who is waited for.
+/// Who is to speak: the seat that was taken, which is said, or who is waited for.
 fn prompt(table: &Table, seat: Option<&str>, ui: &Ui) -> String {
     let members = table.router().members();
     let sender = table.router().sender(seat, "").ok();
@@ -216,7 +217,8 @@ fn prompt(table: &Table, seat: Option<&str>, ui: &Ui) -> String {
             names.join("/")
         }
     };
-    ui.styled(HUMAN, &format!("{}> ", harmless(&name)))
+    let taken = if seat.is_some() { "as " } else { "" };
+    ui.styled(HUMAN, &format!("{taken}{}> ", harmless(&name)))
 }
 
 fn take_seat(table: &Table, words: &str, before: Option<String>, ui: &mut Ui) -> Option<String> {
@@ -277,6 +279,8 @@ async fn turn(
         CommandError::from(error).report(ui);
         return Ok(());
     }
+    // The words are newer than the seat.
+    let seat = seat.filter(|_| markers::parse(&words).from.is_none());
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
     let turn = table.turn(seat, words, &mut output, &cancel);

@@ -142,12 +142,18 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
             seating: args.seating,
             row,
             copy,
+            typed: typed(&args.prompt),
             words: talk::first_words(prompt, words),
             house,
             kept,
         },
         ui,
     )
+}
+
+/// What was typed to be said, without what was piped in.
+fn typed(prompt: &[String]) -> Option<String> {
+    Some(prompt.join(" ")).filter(|words| !words.trim().is_empty())
 }
 
 /// Whether a first word that is no team's can be the first that is said: a session that is named knows its
@@ -185,7 +191,10 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
         Some(row) => {
-            let words = talk::first_words(prompt, words);
+            let words = Words {
+                typed: typed(&said),
+                all: talk::first_words(prompt, words),
+            };
             let asked = (args.talk, args.seating, words);
             seat_again(row, copy, asked, house, ui)
         }
@@ -202,18 +211,29 @@ pub fn go_on(
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    let words = Words {
+        typed: None,
+        all: words,
+    };
     let asked = (args, SeatingArgs::default(), words);
     seat_again(row, copy, asked, house, ui)
+}
+
+/// What is said first.
+struct Words {
+    typed: Option<String>,
+    /// With what was piped in.
+    all: Option<String>,
 }
 
 fn seat_again(
     row: Row,
     copy: Option<Arc<dyn Copies>>,
-    (args, seating, words): (TalkArgs, SeatingArgs, Option<String>),
+    (args, seating, words): (TalkArgs, SeatingArgs, Words),
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    if words.is_none() && !args.is_on_screen(ui) {
+    if words.all.is_none() && !args.is_on_screen(ui) {
         return Err(talk::nothing_to_say("team NAME"));
     }
     let (file, team) = teams::of_session(&house.settings.cwd, &row.summary)?;
@@ -224,7 +244,8 @@ fn seat_again(
         seating,
         row: Some(row),
         copy,
-        words,
+        typed: words.typed,
+        words: words.all,
         house,
         kept: Kept::InTheStore,
     };
@@ -239,6 +260,9 @@ struct Plan {
     seating: SeatingArgs,
     row: Option<Row>,
     copy: Option<Arc<dyn Copies>>,
+    /// What was typed to be said.
+    typed: Option<String>,
+    /// What is said first: that, with what was piped in.
     words: Option<String>,
     house: House,
     kept: Kept,
@@ -286,7 +310,10 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     if on_screen || !table.members.iter().any(|member| member.is_human()) {
         // The terminal asks again; a team without people is refused where it sits down.
     } else if let Some(words) = &plan.words {
-        seats::check_sender(&table, plan.seating.seat.as_deref(), words)?;
+        let seat = plan.seating.seat.as_deref();
+        seats::check_sender(&table, seat, words)?;
+        // What is piped in is often somebody else's text.
+        seats::check_agreement(&table, seat, plan.typed.as_ref().unwrap_or(words))?;
     }
     let terms = talk::terms(&plan.args, &plan.house, plan.kept, ui);
     talk::close_to_others(ui);

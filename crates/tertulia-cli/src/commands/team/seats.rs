@@ -207,6 +207,19 @@ pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> Comma
     }
 }
 
+/// Whether the flag and the words name the same person, if both do.
+pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
+    let (Some(seat), Some(from)) = (seat, markers::parse(words).from) else {
+        return Ok(());
+    };
+    let named = |name: &str| names::find(&seating.members, name).map(|member| &member.id);
+    if named(seat) == named(&from) {
+        return Ok(());
+    }
+    let words = format!("--as says that '{seat}' speaks, and [FROM: {from}] that '{from}' does");
+    Err(CommandError::new(ErrorKind::Usage, words).hint("leave one of the two out"))
+}
+
 /// It is not known who speaks.
 pub fn who(error: SenderError) -> CommandError {
     CommandError::new(ErrorKind::Usage, error.to_string())
