@@ -11,6 +11,7 @@
 mod bytes;
 mod cast;
 mod ending;
+mod file;
 #[path = "../cli/home.rs"]
 #[allow(
     dead_code,

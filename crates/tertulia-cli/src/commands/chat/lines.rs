@@ -14,7 +14,7 @@ use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
 use crate::talk::target::Target;
-use crate::talk::{Leaving, exit_code};
+use crate::talk::{Leaving, exit_code, write_back};
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -131,6 +131,7 @@ async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> Command
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
     let summed_up = signals.during(talk.compact(&mut output, &cancel)).await?;
+    write_back(talk, ui).await;
     if summed_up == Compaction::Nothing {
         ui.note("nothing was summed up: there is nothing older");
     }
@@ -160,6 +161,7 @@ async fn turn(
         }
     };
     let refused = finish(&mut output, talk, &end);
+    write_back(talk, ui).await;
     if let Some(refused) = refused {
         refused.report(ui);
     }

@@ -23,7 +23,7 @@ use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
 use crate::talk::target::{self, Target};
-use crate::talk::{Leaving, Sort, exit_code};
+use crate::talk::{Leaving, Sort, exit_code, write_back};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
@@ -295,7 +295,9 @@ async fn turn(
             return Err(left);
         }
     };
-    if let Some(refused) = finish(&mut output, table, &round) {
+    let refused = finish(&mut output, table, &round);
+    write_back(table.talk(), ui).await;
+    if let Some(refused) = refused {
         refused.report(ui);
     }
     if let Some(Next::Paused { .. }) = round.floor {
