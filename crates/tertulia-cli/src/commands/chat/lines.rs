@@ -130,7 +130,13 @@ fn info(talk: &Talk, ui: &mut Ui) {
 async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> CommandResult<()> {
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
-    let summed_up = signals.during(talk.compact(&mut output, &cancel)).await?;
+    let summed_up = match signals.during(talk.compact(&mut output, &cancel)).await {
+        Ok(summed_up) => summed_up,
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
+        }
+    };
     write_back(talk, ui).await;
     if summed_up == Compaction::Nothing {
         ui.note("nothing was summed up: there is nothing older");
