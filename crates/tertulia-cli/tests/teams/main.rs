@@ -10,6 +10,8 @@
 
 mod bytes;
 mod cast;
+mod ending;
+mod file;
 #[path = "../cli/home.rs"]
 #[allow(
     dead_code,

@@ -96,8 +96,6 @@ pub enum Notice {
     NotHeard(Vec<String>),
     /// Nothing can be saved; the talk goes on in memory.
     Unsaved(StoreError),
-    /// It is saved, but the copy that was to be kept is not there: why.
-    NotCopied(String),
     /// What could not be saved is saved now.
     SavedAgain,
     /// Secrets were replaced, so many of each kind.

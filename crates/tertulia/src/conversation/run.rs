@@ -401,9 +401,6 @@ impl Talk {
         if !redacted.is_empty() {
             door.show(TalkEvent::Notice(Notice::Redacted(redacted)));
         }
-        if let Some(reason) = &recorded.not_copied {
-            door.show(TalkEvent::Notice(Notice::NotCopied(reason.clone())));
-        }
         if let Some(bytes) = recorded.near_limit {
             door.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
         }

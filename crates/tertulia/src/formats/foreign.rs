@@ -162,7 +162,9 @@ impl Foreign {
         SessionId::new(match self.said.get(shared) {
             Some(said) => {
                 let (entry, at) = (said.id.to_string(), said.at.to_string());
-                derived(&["apart", &id, team, &entry, &at, &said.words()])
+                // The same words of somebody else are others: see `Said::is`.
+                let by = serde_json::to_string(&said.message.speaker).unwrap_or_default();
+                derived(&["apart", &id, team, &entry, &at, &by, &said.words()])
             }
             None => derived(&["apart", &id, team]),
         })

@@ -216,9 +216,14 @@ async fn one_turn(
     let mut output = Output::new(format, ui, answers);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
-    let end = signals
-        .during(talk.turn(words, &mut output, &cancel))
-        .await?;
+    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
+        Ok(end) => end,
+        Err(left) => {
+            output.cut_off();
+            leaving.farewell(&talk, ui).await;
+            return Err(left);
+        }
+    };
     let refused = finish(&mut output, &talk, &end);
     let left_unsaved = leaving.farewell(&talk, ui).await;
     if let Some(refused) = refused {

@@ -230,15 +230,17 @@ pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> Comma
     }
 }
 
-/// A member could not answer, and nothing more is known about it.
-pub fn failed(error: AgentError) -> CommandError {
-    let hint = "`tertulia team check CONFIG` shows which agent each member is, `tertulia agents` which are ready";
-    let hint = error.hint.clone().unwrap_or_else(|| hint.to_owned());
-    AgentError {
-        hint: Some(hint),
-        ..error
+/// Whether the flag and the words name the same person, if both do.
+pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
+    let (Some(seat), Some(from)) = (seat, markers::parse(words).from) else {
+        return Ok(());
+    };
+    let named = |name: &str| names::find(&seating.members, name).map(|member| &member.id);
+    if named(seat) == named(&from) {
+        return Ok(());
     }
-    .into()
+    let words = format!("--as says that '{seat}' speaks, and [FROM: {from}] that '{from}' does");
+    Err(CommandError::new(ErrorKind::Usage, words).hint("leave one of the two out"))
 }
 
 /// It is not known who speaks.
