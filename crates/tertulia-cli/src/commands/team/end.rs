@@ -12,7 +12,7 @@ pub fn could_not_answer(failure: Failure) -> CommandError {
     let error = CommandError::new(ErrorKind::Agent, failure.words);
     match failure.hint {
         Some(hint) => error.hint(hint),
-        None => error.hint("`tertulia team check NAME` tells which program each member runs"),
+        None => error.hint("`tertulia team check CONFIG` shows which agent each member is, `tertulia agents` which are ready"),
     }
 }
 
