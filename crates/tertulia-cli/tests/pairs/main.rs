@@ -32,6 +32,7 @@ mod rounds;
 mod running;
 mod signals;
 mod stage;
+mod subtle;
 mod terminal;
 #[path = "../talks/stage.rs"]
 #[allow(

@@ -150,7 +150,7 @@ fn no_calls_left_pauses_and_more_go_on() {
 #[test]
 fn a_budget_alone_begins_nothing() {
     let home = home(&planner(1), MARKING);
-    pair(&home, &["[r+5]"]).ok().notes("budget");
+    pair(&home, &["[r+5]"]).code(2).notes("nothing to say");
     assert!(home.all().is_empty());
     pair(&home, &["[r=1] go"]).ok();
     assert_eq!(state(&home)["remaining"], 0);

@@ -22,6 +22,7 @@ use super::run::{Equipment, Talk, Terms};
 use crate::agent::{Agent, AgentError};
 use crate::entry::{Body, Budgeted, Message, Paired, Role, Speaker};
 use crate::session::Summary;
+use crate::store::StoreResult;
 use threads::{Ear, Threads};
 
 /// A worker that fails so often in a row is not asked again before the human has had a look.
@@ -208,36 +209,44 @@ impl Duet {
                     return Pause::Refused;
                 }
             }
-        } else if !self.take_words(said, door).await {
-            return Pause::Refused;
+        } else if let Some(pause) = self.take_words(said, door).await {
+            return pause;
         }
         self.follow(door, cancel).await
     }
 
-    /// The human's words, behind what the instructor does not know yet. Whether they were taken.
-    async fn take_words(&mut self, said: &str, door: &mut dyn Door) -> bool {
+    /// The human's words, behind what the instructor does not know yet. Why they were not taken.
+    async fn take_words(&mut self, said: &str, door: &mut dyn Door) -> Option<Pause> {
+        let news = match self.news(door).await {
+            Ok(news) => news,
+            Err(error) => return Some(Pause::Unreadable(error.to_string())),
+        };
         let mut before = std::mem::take(&mut self.opening);
         let opening = before.clone();
-        let news = match self.pair().map(|pair| pair.next) {
+        before.extend(news.map(|(by, text)| said_to(Seat::Instructor, &by, text)));
+        let words = message_to(Seat::Instructor, &human(), said.to_owned());
+        if self.hear(before, words, door).await {
+            return None;
+        }
+        // Who sits where is still to be put down.
+        self.opening = opening;
+        Some(Pause::Refused)
+    }
+
+    /// What the instructor does not know yet, and who tells it.
+    async fn news(&mut self, door: &mut dyn Door) -> StoreResult<Option<(Speaker, String)>> {
+        Ok(match self.pair().map(|pair| pair.next) {
             Some(Next::Worker) => {
-                let said = self.last_words_of_worker().await;
+                let said = self.last_words_of_worker().await?;
                 Some((words::narrator(), words::worker_cut_off(&said)))
             }
             Some(Next::Handover) => Some((words::narrator(), words::NOT_GIVEN.to_owned())),
             Some(Next::Report) => {
-                let report = self.report(door).await;
+                let report = self.report(door).await?;
                 Some((words::speaker(Seat::Worker), report.0))
             }
             _ => None,
-        };
-        before.extend(news.map(|(by, text)| said_to(Seat::Instructor, &by, text)));
-        let words = message_to(Seat::Instructor, &human(), said.to_owned());
-        let taken = self.hear(before, words, door).await;
-        if !taken {
-            // Who sits where is still to be put down.
-            self.opening = opening;
-        }
-        taken
+        })
     }
 
     /// Does what is next until the human is.
@@ -284,12 +293,15 @@ impl Duet {
     async fn hand_over(&mut self, door: &mut dyn Door) -> Option<Pause> {
         let whole = match self.heard.take() {
             Some(heard) => Some(heard),
-            None => self.words_at(|pair| pair.reply_at).await,
+            None => match self.words_at(|pair| pair.reply_at).await {
+                Ok(whole) => whole,
+                Err(error) => return Some(Pause::Unreadable(error.to_string())),
+            },
         };
         let instruction = whole.map(|whole| reply::read(&whole).instruction);
         let instruction = match instruction.filter(|words| !words.is_empty()) {
             Some(instruction) => instruction,
-            // The reply itself cannot be read any more; the fold has its beginning.
+            // There is no place in the log for it, as in what was taken in from elsewhere.
             None => self.pair()?.last_instruction.clone(),
         };
         let by = words::speaker(Seat::Instructor);
@@ -301,7 +313,10 @@ impl Duet {
 
     /// Tells the instructor what the worker said, or why it said nothing.
     async fn hand_back(&mut self, door: &mut dyn Door) -> Option<Pause> {
-        let (text, error) = self.report(door).await;
+        let (text, error) = match self.report(door).await {
+            Ok(report) => report,
+            Err(error) => return Some(Pause::Unreadable(error.to_string())),
+        };
         let message = message_to(Seat::Instructor, &words::speaker(Seat::Worker), text);
         if let Some(pause) = self.tell(message, door).await {
             return Some(pause);
@@ -319,13 +334,14 @@ impl Duet {
     }
 
     /// What the instructor is told about the worker's end.
-    async fn report(&mut self, door: &mut dyn Door) -> (String, Option<AgentError>) {
+    async fn report(&mut self, door: &mut dyn Door) -> StoreResult<(String, Option<AgentError>)> {
+        let failure = self.failure_of_worker().await?;
         let heard = self.heard.take();
-        match self.failure_of_worker().await {
+        Ok(match failure {
             Some(error) => {
                 let said = match heard {
                     Some(heard) => heard,
-                    None => self.last_words_of_worker().await,
+                    None => self.last_words_of_worker().await?,
                 };
                 door.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
                 (words::worker_failed(&error, &said), Some(error))
@@ -333,11 +349,11 @@ impl Duet {
             None => {
                 let said = match heard {
                     Some(heard) => Some(heard),
-                    None => self.words_at(|pair| pair.report_at).await,
+                    None => self.words_at(|pair| pair.report_at).await?,
                 };
                 (words::worker_says(&said.unwrap_or_default()), None)
             }
-        }
+        })
     }
 
     fn place(&self, seat: Seat) -> &Place {

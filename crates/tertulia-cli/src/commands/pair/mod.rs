@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use tertulia::agent::AgentError;
 use tertulia::conversation::chat::human;
 use tertulia::conversation::duet::{Duet, Pause, Seating};
-use tertulia::conversation::pair::{Next, Pair, Wait};
+use tertulia::conversation::pair::{Next, Pair, Wait, budget};
 use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::Terms;
 use tertulia::entry::Kind;
@@ -94,7 +95,10 @@ pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     let (house, kept) = talk::house(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
-    if words.is_none() && !on_screen && !args.talk.names_a_session() {
+    // A budget alone changes one that there is.
+    let is_silent = |words: &String| budget::read(words).1.trim().is_empty();
+    let silent = words.as_ref().is_none_or(is_silent);
+    if silent && !on_screen && !args.talk.names_a_session() {
         return Err(talk::nothing_to_say("pair"));
     }
     let found = target::find(&args.talk, PAIRS, &house, ui)?;
@@ -299,7 +303,7 @@ async fn one_turn(
         return Ok(talk::exit_code(Some(signal), false));
     }
     match pause {
-        Pause::Failed(error) | Pause::WorkerFails(error) => Err(error.into()),
+        Pause::Failed(error) | Pause::WorkerFails(error) => Err(failed(error)),
         Pause::Unreadable(why) => Err(CommandError::new(ErrorKind::Failed, why)),
         _ if left_unsaved => Err(CommandError::new(
             ErrorKind::Failed,
@@ -309,13 +313,26 @@ async fn one_turn(
     }
 }
 
+/// An agent failed, and the human is to deal with it.
+fn failed(error: AgentError) -> CommandError {
+    let choose = "`tertulia agents` shows who is ready; --instructor and --worker choose";
+    let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
+    AgentError {
+        hint: Some(hint),
+        ..error
+    }
+    .into()
+}
+
 /// Says how a turn ended. What was refused is for the caller to report.
 fn finish(output: &mut Output<'_>, duet: &Duet, pause: &Pause) -> Option<CommandError> {
     let status = match pause {
         Pause::Waits(Wait::Done) => "completed",
-        Pause::Waits(_) | Pause::WorkerFails(_) => "paused",
+        Pause::Waits(_) => "paused",
         Pause::Stopped(_) => "cancelled",
-        Pause::Failed(_) | Pause::Unsaved | Pause::Unreadable(_) => "failed",
+        Pause::Failed(_) | Pause::WorkerFails(_) | Pause::Unsaved | Pause::Unreadable(_) => {
+            "failed"
+        }
         Pause::Refused => "refused",
     };
     output.finish(&End {

@@ -69,6 +69,7 @@ impl Duet {
         let fresh = std::mem::take(&mut self.fresh);
         let text = match seat {
             Seat::Worker if !fresh => words::TAKE_UP,
+            Seat::Instructor if self.has_used_tools() => words::REPLY_AFTER_TOOLS,
             Seat::Instructor if self.was_cut_off() => words::REPLY_AGAIN,
             _ => return None,
         };
@@ -77,6 +78,13 @@ impl Duet {
         }
         let message = message_to(seat, &words::narrator(), text.to_owned());
         self.tell(message, door).await
+    }
+
+    /// Whether the instructor's thread ends in the middle of a reply for which tools were used.
+    fn has_used_tools(&self) -> bool {
+        let said = self.threads.of(Seat::Instructor).said.iter().rev();
+        let reply = said.take_while(|said| said.words.role != Role::User);
+        reply.into_iter().any(|said| said.words.role == Role::Tool)
     }
 
     /// Whether the instructor's thread ends in the middle of a reply.

@@ -12,7 +12,7 @@ use crate::conversation::run::{CONTEXT_BYTES, Talk, Terms};
 use crate::entry::{Body, Budgeted, Entry, Paired, Role};
 use crate::id::{Seq, SessionId};
 use crate::session::{Log, Summary};
-use crate::store::StoreResult;
+use crate::store::{StoreError, StoreResult};
 
 impl Duet {
     /// A talk that goes on: what a crash left half said is kept, what it left running is ended, and the
@@ -119,44 +119,58 @@ impl Duet {
     }
 
     /// The words of an entry that the fold points to.
-    pub(super) async fn words_at(&self, place: impl Fn(&Pair) -> Option<Seq>) -> Option<String> {
-        let at = place(self.pair()?)?;
-        let entry = entry_at(&self.talk, self.summary()?, at).await.ok()??;
-        entry.message().map(|message| message.content.clone())
+    pub(super) async fn words_at(
+        &self,
+        place: impl Fn(&Pair) -> Option<Seq>,
+    ) -> StoreResult<Option<String>> {
+        let entry = self.pointed_to(place).await?;
+        Ok(entry.and_then(|entry| Some(entry.message()?.content.clone())))
+    }
+
+    /// The entry that the fold points to. One that cannot be read is an error: what stands in its place
+    /// would be taken for what was said.
+    async fn pointed_to(&self, place: impl Fn(&Pair) -> Option<Seq>) -> StoreResult<Option<Entry>> {
+        let (Some(at), Some(summary)) = (self.pair().and_then(place), self.summary()) else {
+            return Ok(None);
+        };
+        match entry_at(&self.talk, summary, at).await? {
+            Some(entry) => Ok(Some(entry)),
+            None => Err(StoreError::Refused(format!(
+                "entry {at} of this session cannot be read; `tertulia doctor` shows the damage"
+            ))),
+        }
     }
 
     /// Why the worker did not finish, if it failed.
-    pub(super) async fn failure_of_worker(&self) -> Option<AgentError> {
-        let at = self.pair()?.report_at?;
-        let entry = entry_at(&self.talk, self.summary()?, at).await.ok()??;
-        match entry.body {
-            Body::Failed(failed) => Some(AgentError::new(
+    pub(super) async fn failure_of_worker(&self) -> StoreResult<Option<AgentError>> {
+        let entry = self.pointed_to(|pair| pair.report_at).await?;
+        Ok(match entry.map(|entry| entry.body) {
+            Some(Body::Failed(failed)) => Some(AgentError::new(
                 FailureKind::of_name(&failed.kind),
                 failed.message,
             )),
             _ => None,
-        }
+        })
     }
 
     /// What the worker had said when it was cut off or failed, since it was last told something.
-    pub(super) async fn last_words_of_worker(&self) -> String {
+    pub(super) async fn last_words_of_worker(&self) -> StoreResult<String> {
         let Some(summary) = self.summary() else {
-            return String::new();
+            return Ok(String::new());
         };
         let sessions = self.talk.recorder().sessions();
         let asked =
             |entry: &Entry| in_thread(entry, Seat::Worker) && role(entry) == Some(Role::User);
         let log = sessions
             .load_back(summary, |log| log.entries.iter().any(asked))
-            .await
-            .unwrap_or_default();
+            .await?;
         let since = log.entries.iter().rposition(asked).unwrap_or(0);
         let said = log.entries[since..]
             .iter()
             .filter(|entry| in_thread(entry, Seat::Worker) && role(entry) == Some(Role::Assistant));
         let said = said.filter_map(|entry| Some(entry.message()?.content.as_str()));
         let said: Vec<&str> = said.filter(|words| !words.trim().is_empty()).collect();
-        said.join("\n\n")
+        Ok(said.join("\n\n"))
     }
 }
 

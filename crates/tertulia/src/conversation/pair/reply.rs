@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// `DONE` counts on so many of the last lines.
 const LAST_LINES: usize = 3;
+/// The longest name of a model, with what stands before it.
+const LONGEST_MODEL: usize = 200;
 /// How thinking is set apart in a text.
 const THOUGHTS: [(&str, &str); 2] = [("<thinking>", "</thinking>"), ("<think>", "</think>")];
 
@@ -29,7 +31,7 @@ pub struct Reply {
 pub fn read(text: &str) -> Reply {
     let (thinking, said) = apart(text);
     let done = is_done(&said);
-    let told = marker(&said).filter(|told| !told.instruction.is_empty());
+    let told = marker(&said, 0).filter(|told| !told.instruction.is_empty());
     let (instruction, worker_model) = match &told {
         Some(told) => (told.instruction.to_owned(), told.model.map(str::to_owned)),
         None => (String::new(), None),
@@ -47,29 +49,53 @@ pub fn read(text: &str) -> Reply {
 /// well be about such marks.
 fn apart(text: &str) -> (String, String) {
     let (mut thinking, mut said) = (Vec::new(), String::new());
-    let mut rest = text;
+    let mut from = 0;
+    let mut told = Ahead::default();
+    let mut opened = THOUGHTS.map(|_| Ahead::default());
     loop {
-        let told = marker(rest).map_or(rest.len(), |told| told.at);
-        let opened = THOUGHTS
-            .iter()
-            .filter_map(|(open, close)| Some((find(rest, open)?, *open, *close)))
+        let told = told.next(from, |from| Some(marker(text, from)?.at));
+        let openings = THOUGHTS.iter().zip(&mut opened);
+        let first = openings
+            .filter_map(|((open, close), ahead)| {
+                let at = ahead.next(from, |from| Some(from + find(&text[from..], open)?))?;
+                Some((at, *open, *close))
+            })
             .min();
-        let Some((at, open, close)) = opened.filter(|(at, ..)| *at < told) else {
-            said.push_str(rest);
+        let before_told = |at: usize| told.is_none_or(|told| at < told);
+        let Some((at, open, close)) = first.filter(|(at, ..)| before_told(*at)) else {
+            said.push_str(&text[from..]);
             break;
         };
-        said.push_str(&rest[..at]);
-        let inside = &rest[at + open.len()..];
+        said.push_str(&text[from..at]);
+        let inside = at + open.len();
         // Who does not say where the thought ends is still thinking.
-        let end = find(inside, close);
-        thinking.push(inside[..end.unwrap_or(inside.len())].trim());
-        match end {
-            Some(end) => rest = &inside[end + close.len()..],
-            None => break,
-        }
+        let Some(length) = find(&text[inside..], close) else {
+            thinking.push(text[inside..].trim());
+            break;
+        };
+        thinking.push(text[inside..inside + length].trim());
+        from = inside + length + close.len();
     }
     thinking.retain(|thought| !thought.is_empty());
     (thinking.join("\n\n"), said)
+}
+
+/// Where something stands next. It is looked for again only when that place is passed, so that reading
+/// takes time in proportion to the text.
+#[derive(Clone, Copy, Default)]
+struct Ahead {
+    looked: bool,
+    at: Option<usize>,
+}
+
+impl Ahead {
+    fn next(&mut self, from: usize, find: impl Fn(usize) -> Option<usize>) -> Option<usize> {
+        if !self.looked || self.at.is_some_and(|at| at < from) {
+            self.looked = true;
+            self.at = find(from);
+        }
+        self.at
+    }
 }
 
 /// Where some ASCII words stand in a text, in any case.
@@ -95,8 +121,8 @@ struct Told<'a> {
     instruction: &'a str,
 }
 
-fn marker(text: &str) -> Option<Told<'_>> {
-    let mut from = 0;
+/// The first such words at `from` or behind it.
+fn marker(text: &str, mut from: usize) -> Option<Told<'_>> {
     while let Some(found) = find(&text[from..], "tell") {
         let at = from + found;
         from = at + "tell".len();
@@ -137,7 +163,10 @@ fn after_tell(text: &str) -> Option<(Option<&str>, &str)> {
     let mut rest = &rest[skipped(rest)..];
     let mut model = None;
     if let Some(inside) = rest.strip_prefix('(') {
-        let (chosen, behind) = inside.split_once(')')?;
+        // A name is not longer; looking for its end all through the text, each time, would take long.
+        let near = &inside[..inside.floor_char_boundary(LONGEST_MODEL)];
+        let end = near.find(')')?;
+        let (chosen, behind) = (&inside[..end], &inside[end + 1..]);
         model = Some(chosen_model(chosen)?).filter(|model| !model.is_empty());
         rest = &behind[skipped(behind)..];
     }
@@ -173,6 +202,19 @@ mod tests {
         assert_eq!(reply.instruction, instruction, "{text:?}");
         assert_eq!(reply.worker_model.as_deref(), model, "{text:?}");
         assert!(reply.should_continue && !reply.needs_correction, "{text:?}");
+    }
+
+    #[test]
+    fn long_hostile_replies_take_no_long_time() {
+        for part in [
+            "<think></think>",
+            "<thinking>",
+            "tell worker (",
+            "tell ",
+            "<think>tell worker:</think>",
+        ] {
+            read(&part.repeat(1_000_000 / part.len()));
+        }
     }
 
     #[test]

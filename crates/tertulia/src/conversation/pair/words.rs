@@ -49,6 +49,10 @@ already: look at what is there before you do anything again, then finish it.]";
 pub const REPLY_AGAIN: &str = "[You were cut off in the middle of your reply. Nothing of it was carried out. Reply \
 again, whole.]";
 
+/// What an instructor is told that could not finish, though its tools had done something.
+pub const REPLY_AFTER_TOOLS: &str = "[You were cut off in the middle of your reply. What your tools gave back above is \
+done; nothing else was carried out. Reply again, whole.]";
+
 /// What an instructor is told whose instruction did not reach the worker.
 pub const NOT_GIVEN: &str =
     "[Your last instruction was not given to the worker. The person has something to say first.]";
@@ -102,11 +106,22 @@ pub fn cut(words: &str) -> String {
     if words.len() <= room {
         return words.to_owned();
     }
+    let (words, missing) = already_cut(words);
     let kept = &words[..words.floor_char_boundary(room)];
     format!(
         "{kept}\n[cut here: {} more bytes]",
-        words.len() - kept.len()
+        missing + words.len() - kept.len()
     )
+}
+
+/// Words that were cut before, without the mark, and how many bytes it says are missing.
+fn already_cut(words: &str) -> (&str, usize) {
+    let marked = words.trim_end().strip_suffix(" more bytes]");
+    let parts = marked.and_then(|marked| marked.rsplit_once("[cut here: "));
+    match parts.and_then(|(kept, count)| Some((kept.trim_end_matches('\n'), count.parse().ok()?))) {
+        Some((kept, missing)) => (kept, missing),
+        None => (words, 0),
+    }
 }
 
 /// Who speaks from a seat.
