@@ -167,6 +167,7 @@ pub enum Command {
     Store(commands::store::StoreArgs),
     Agents(commands::agents::AgentsArgs),
     Team(commands::team::TeamArgs),
+    Pair(commands::pair::PairArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

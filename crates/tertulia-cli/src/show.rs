@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tertulia::agent::{AgentEvent, TodoState};
 use tertulia::approval::ToolRequest;
 use tertulia::conversation::team::markers;
-use tertulia::entry::{Body, Entry, Kind, Message, SpeakerKind, ToolCall};
+use tertulia::entry::{Body, Entry, Kind, Message, PairedAgent, Role, SpeakerKind, ToolCall};
 use tertulia::session::{Damage, Summary};
 
 use crate::moment::{clock, lasting};
@@ -30,6 +30,9 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
             .map(|addressee| addressee.identifier.as_str())
             .collect();
         when.push_str(&format!(" · to {}", harmless(&names.join(", "))));
+    }
+    if let Some(thread) = message.thread.as_deref().filter(|_| kind == Kind::Pair) {
+        when.push_str(&format!(" · {}'s thread", harmless(thread)));
     }
     if let Some(model) = &message.model {
         when.push_str(&format!(" · {}", harmless(model)));
@@ -97,9 +100,14 @@ pub fn entry_line(entry: &Entry) -> String {
                 .iter()
                 .map(|call| format!(" → {}", call_line(call)))
                 .collect();
+            let handed_on = message.role == Role::User && message.speaker.kind == SpeakerKind::Ai;
+            let to = message.thread.as_ref().filter(|_| handed_on);
+            let to = to.map(|thread| format!(" to the {thread}"));
             format!(
-                "{}{mark}: {}{calls}",
-                message.speaker.display_name, message.content
+                "{}{}{mark}: {}{calls}",
+                message.speaker.display_name,
+                to.unwrap_or_default(),
+                message.content
             )
         }
         Body::Renamed(renamed) => format!("title: {}", renamed.title),
@@ -120,6 +128,7 @@ pub fn entry_line(entry: &Entry) -> String {
             None => "the team sat down in another order".to_owned(),
         },
         Body::Tasked(tasked) => format!("the team's task: {}", tasked.task),
+        Body::Paired(_) | Body::Budgeted(_) | Body::Thought(_) => pair_line(&entry.body),
         Body::Linked(linked) => {
             format!(
                 "{} remembers this in its session {}",
@@ -141,6 +150,25 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)
+}
+
+/// What only happens to an instructor and a worker, on one line.
+fn pair_line(body: &Body) -> String {
+    let shown = |seat: &PairedAgent| match &seat.model {
+        Some(model) => format!("{} ({model})", seat.agent),
+        None => seat.agent.clone(),
+    };
+    match body {
+        Body::Paired(paired) => format!(
+            "{} instructs, {} works in {}",
+            shown(&paired.instructor),
+            shown(&paired.worker),
+            paired.work_dir
+        ),
+        Body::Budgeted(budgeted) => budgeted.budget.to_string(),
+        Body::Thought(thought) => format!("the {} thought: {}", thought.thread, thought.text),
+        _ => String::new(),
+    }
 }
 
 /// What an agent says or does as an event of a stream, if it has a place there.

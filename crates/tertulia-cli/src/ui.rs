@@ -196,6 +196,13 @@ impl Ui {
         let _ = write!(err, "{text}").and_then(|()| err.flush());
     }
 
+    /// The bell, where somebody may hear it.
+    pub fn bell(&mut self) {
+        if io::stderr().is_terminal() || io::stdout().is_terminal() {
+            self.prompt("\u{7}");
+        }
+    }
+
     /// Text in a style, for stderr.
     pub fn styled_words(&self, style: Style, text: &str) -> String {
         self.styled_err(style, text)
@@ -231,10 +238,13 @@ impl Ui {
         })
     }
 
-    /// Rows under headings, each column as wide as its widest cell; the last is left as it is.
+    /// Rows under headings, each column as wide as its widest cell. What stands in a cell may be
+    /// anybody's words: it can neither steer the terminal nor begin a row of its own.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
+        let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
+        let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
         let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
-        for row in rows {
+        for row in &rows {
             for (column, cell) in row.iter().enumerate().take(widths.len()) {
                 widths[column] = widths[column].max(cell.width());
             }
@@ -251,7 +261,7 @@ impl Ui {
         };
         let heading = self.styled(BOLD, &line(headings.to_vec()));
         let mut text = format!("{heading}\n");
-        for row in rows {
+        for row in &rows {
             text.push_str(&line(row.iter().map(String::as_str).collect()));
             text.push('\n');
         }
@@ -279,6 +289,11 @@ pub fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
+/// Text as a cell of a table: harmless, and on one line.
+fn cell_of(text: &str) -> String {
+    harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")
+}
+
 /// Text from a talk, made safe for a terminal: control sequences lose their power.
 pub fn harmless(text: &str) -> String {
     text.chars()
@@ -303,6 +318,11 @@ mod tests {
         check("a longer text", 8, "a longe…");
         check("漢字漢字", 5, "漢字…");
         check("a\nb", 5, "a b");
+    }
+
+    #[test]
+    fn a_cell_is_one_line_of_text() {
+        assert_eq!(cell_of("a\u{1b}[2J\nb\tc"), "a\u{fffd}[2J b c");
     }
 
     #[test]

@@ -20,8 +20,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use body::{
-    Body, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Relation, Renamed,
-    Repaired, Seated, Tagged, Tasked, Touched, Undone,
+    Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Paired,
+    PairedAgent, Relation, Renamed, Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
 pub use message::{Addressee, Intent, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
 

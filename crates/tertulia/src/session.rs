@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::conversation::pair::Pair;
 use crate::entry::{Addressee, Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
 use crate::id::{EntryId, Seq, SessionId};
 pub use log::{Damage, Line, Log};
@@ -81,6 +82,9 @@ pub struct Summary {
     /// Earlier speakers whose seats members of the team have now, by id.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub heirs: BTreeMap<String, String>,
+    /// How far an instructor and a worker are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<Box<Pair>>,
     /// The last entry that the newest summary for agents stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Seq>,
@@ -194,6 +198,7 @@ impl Summary {
             task: None,
             team_file: None,
             heirs: BTreeMap::new(),
+            pair: None,
             compacted: None,
             parent: None,
             status: Status::Paused,
@@ -228,6 +233,7 @@ impl Summary {
                 self.cwd.clone_from(&created.cwd);
                 self.created_at = entry.at;
                 self.updated_at = entry.at;
+                self.pair = (created.kind == Kind::Pair).then(Box::default);
             }
             Body::Forked(_) => self.fork(entry),
             Body::Message(message) => self.hear(entry.at, message),
@@ -277,8 +283,31 @@ impl Summary {
                 self.remember(entry, touched.operation, before);
             }
             Body::Undone(undone) => self.take_back(undone.change),
-            Body::Lost(_) | Body::Repaired(_) | Body::Unknown(_) => {}
+            Body::Paired(_)
+            | Body::Budgeted(_)
+            | Body::Thought(_)
+            | Body::Lost(_)
+            | Body::Repaired(_)
+            | Body::Unknown(_) => {}
         }
+        self.pair_on(entry);
+    }
+
+    /// The same for an instructor and a worker: who has the floor is for them to say.
+    fn pair_on(&mut self, entry: &Entry) {
+        let Some(pair) = &mut self.pair else {
+            return;
+        };
+        pair.apply(entry);
+        self.agents = [&pair.instructor.agent, &pair.worker.agent]
+            .map(String::clone)
+            .to_vec();
+        self.agents.dedup();
+        self.agents.retain(|agent| !agent.is_empty());
+        self.status = match pair.is_waiting() {
+            true => Status::Paused,
+            false => Status::Active,
+        };
     }
 
     fn fork(&mut self, entry: &Entry) {
@@ -351,7 +380,7 @@ impl Summary {
                     Status::Active
                 };
                 self.answered_by = Some(message.speaker.name.clone());
-                if !self.agents.contains(&message.speaker.name) {
+                if self.pair.is_none() && !self.agents.contains(&message.speaker.name) {
                     self.agents.push(message.speaker.name.clone());
                 }
                 if message.model.is_some() {

@@ -10,9 +10,11 @@ pub struct Sifted {
     pub kept: Vec<String>,
     /// Left out, since `--approve` decides about it.
     pub refused: Vec<String>,
+    /// Left out, since somebody else's file has no say in it.
+    pub strange: Vec<String>,
 }
 
-/// One argument that is left out.
+/// One argument that is left out, or kept whoever gives it.
 struct Rule {
     /// How it is written; long ones in any case and with or without hyphens.
     flag: &'static str,
@@ -27,7 +29,7 @@ enum Takes {
     Value,
     /// All words up to the next flag.
     Words,
-    /// A value, and only with one that begins like this is it left out.
+    /// A value, and only with one that begins like this does the rule hold.
     Like(&'static [&'static str]),
 }
 
@@ -37,6 +39,8 @@ enum Why {
     Ours,
     /// It would take the question out of a person's hands.
     Frees,
+    /// It does nothing but choose who thinks how, or restrict.
+    Harmless,
 }
 
 const fn ours(flag: &'static str, takes: Takes) -> Rule {
@@ -52,6 +56,14 @@ const fn frees(flag: &'static str, takes: Takes) -> Rule {
         flag,
         takes,
         why: Why::Frees,
+    }
+}
+
+const fn harmless(flag: &'static str, takes: Takes) -> Rule {
+    Rule {
+        flag,
+        takes,
+        why: Why::Harmless,
     }
 }
 
@@ -112,6 +124,43 @@ const OPENCODE: &[Rule] = &[
     frees("--auto", Takes::Nothing),
 ];
 
+const HARMLESS_CLAUDE: &[Rule] = &[
+    harmless("--model", Takes::Value),
+    harmless("--fallback-model", Takes::Value),
+    harmless("--effort", Takes::Value),
+    harmless("--max-turns", Takes::Value),
+    harmless("--max-budget-usd", Takes::Value),
+    harmless("--system-prompt", Takes::Value),
+    harmless("--append-system-prompt", Takes::Value),
+    harmless("--permission-mode", Takes::Like(&["plan", "default"])),
+    harmless("--disallowed-tools", Takes::Words),
+];
+
+const HARMLESS_CODEX: &[Rule] = &[
+    harmless("-m", Takes::Value),
+    harmless("--model", Takes::Value),
+    harmless("-s", Takes::Like(&["read-only"])),
+    harmless("--sandbox", Takes::Like(&["read-only"])),
+    harmless("-c", Takes::Like(HARMLESS_CODEX_SETTINGS)),
+    harmless("--config", Takes::Like(HARMLESS_CODEX_SETTINGS)),
+];
+
+/// Settings of codex that choose who thinks how. Other settings run programs or name servers.
+const HARMLESS_CODEX_SETTINGS: &[&str] =
+    &["model=", "model =", "model_reasoning_", "model_verbosity"];
+
+const HARMLESS_GEMINI: &[Rule] = &[
+    harmless("-m", Takes::Value),
+    harmless("--model", Takes::Value),
+    harmless("--approval-mode", Takes::Like(&["default", "plan"])),
+];
+
+const HARMLESS_OPENCODE: &[Rule] = &[
+    harmless("-m", Takes::Value),
+    harmless("--model", Takes::Value),
+    harmless("--variant", Takes::Value),
+];
+
 /// What any of them calls working without leave.
 const EVERYBODY: &[Rule] = &[
     frees("--yolo", Takes::Nothing),
@@ -146,14 +195,53 @@ pub fn sift(vendor: Vendor, args: &[String]) -> Sifted {
     sifted
 }
 
+/// Sorts the arguments that somebody else's file has for a vendor's program. What makes one load code,
+/// read files or reach servers has many names and gets new ones, so that only what is known is kept.
+pub fn sift_strictly(vendor: Vendor, args: &[String]) -> Sifted {
+    let mut sifted = sift(vendor, args);
+    let plain = std::mem::take(&mut sifted.kept);
+    let mut rest = plain.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        let known = harmless_words(vendor, first, after);
+        let until_next_flag = || {
+            after
+                .iter()
+                .take_while(|word| !word.starts_with('-'))
+                .count()
+        };
+        let taken = known.unwrap_or_else(until_next_flag);
+        let words = rest[..=taken].iter();
+        match known {
+            Some(_) => sifted.kept.extend(words.cloned()),
+            None => {
+                let words: Vec<&str> = words.map(String::as_str).collect();
+                sifted.strange.push(words.join(" "));
+            }
+        }
+        rest = &after[taken..];
+    }
+    sifted
+}
+
+/// How many words go with a word that is harmless with them.
+fn harmless_words(vendor: Vendor, word: &str, after: &[String]) -> Option<usize> {
+    let rules = match vendor {
+        Vendor::Claude => HARMLESS_CLAUDE,
+        Vendor::Codex => HARMLESS_CODEX,
+        Vendor::GeminiCli => HARMLESS_GEMINI,
+        Vendor::OpenCode => HARMLESS_OPENCODE,
+    };
+    let (_, taken) = matching(rules, word, after)?;
+    // A value that is missing, or that some programs would take for a flag, is none.
+    let values = after.get(..taken)?;
+    let all_values = values.iter().all(|value| !value.starts_with('-'));
+    all_values.then_some(taken)
+}
+
 /// Why a word is left out, if it is, and how many words after it are.
 fn rule(vendor: Vendor, word: &str, after: &[String]) -> Option<(Why, usize)> {
-    let (flag, attached) = match word.split_once('=') {
-        Some((flag, value)) if flag.starts_with('-') => (flag, Some(value)),
-        _ => (word, None),
-    };
-    let plain = comparable(flag);
-    if flag.starts_with("--") && DANGEROUS.iter().any(|begin| plain.starts_with(begin)) {
+    let plain = comparable(parted(word).0);
+    if word.starts_with("--") && DANGEROUS.iter().any(|begin| plain.starts_with(begin)) {
         return Some((Why::Frees, 0));
     }
     let own = match vendor {
@@ -162,7 +250,26 @@ fn rule(vendor: Vendor, word: &str, after: &[String]) -> Option<(Why, usize)> {
         Vendor::GeminiCli => GEMINI,
         Vendor::OpenCode => OPENCODE,
     };
-    own.iter().chain(EVERYBODY).find_map(|rule| {
+    matching(own.iter().chain(EVERYBODY), word, after)
+}
+
+/// A flag and the value that is attached to it.
+fn parted(word: &str) -> (&str, Option<&str>) {
+    match word.split_once('=') {
+        Some((flag, value)) if flag.starts_with('-') => (flag, Some(value)),
+        _ => (word, None),
+    }
+}
+
+/// What the first rule that is about a word says, and how many words after it go with it.
+fn matching<'a>(
+    rules: impl IntoIterator<Item = &'a Rule>,
+    word: &str,
+    after: &[String],
+) -> Option<(Why, usize)> {
+    let (flag, attached) = parted(word);
+    let plain = comparable(flag);
+    rules.into_iter().find_map(|rule| {
         let (is_it, attached) = if rule.flag.starts_with("--") {
             (
                 flag.starts_with("--") && comparable(rule.flag) == plain,
@@ -293,6 +400,55 @@ mod tests {
             "--agent plan",
             &["--auto"],
         );
+    }
+
+    #[test]
+    fn somebody_elses_file_chooses_the_model_and_little_else() {
+        let check = |vendor, line: &str, kept: &str, strange: &[&str]| {
+            let sifted = sift_strictly(vendor, &words(line));
+            assert_eq!(sifted.kept, words(kept), "{line}");
+            assert_eq!(sifted.strange, strange, "{line}");
+        };
+        check(
+            Vendor::Claude,
+            "-p --mcp-config evil.json --model opus --plugin-dir p --add-dir / /etc --disallowedTools Bash Edit",
+            "--model opus --disallowedTools Bash Edit",
+            &[
+                "--mcp-config evil.json",
+                "--plugin-dir p",
+                "--add-dir / /etc",
+            ],
+        );
+        check(
+            Vendor::Claude,
+            "stray --model=opus --model --mcp-config=x --permission-mode plan --newest-flag",
+            "--model=opus --permission-mode plan",
+            &["stray", "--model", "--mcp-config=x", "--newest-flag"],
+        );
+        check(
+            Vendor::Codex,
+            "exec -c mcp_servers.x.command=sh -cmodel_provider=evil -c model=o3 --config model_reasoning_effort=high -m o3 -C / -s read-only",
+            "-c model=o3 --config model_reasoning_effort=high -m o3 -s read-only",
+            &[
+                "-c mcp_servers.x.command=sh",
+                "-cmodel_provider=evil",
+                "-C /",
+            ],
+        );
+        check(
+            Vendor::GeminiCli,
+            "--include-directories / -e evil -m pro --approval-mode plan",
+            "-m pro --approval-mode plan",
+            &["--include-directories /", "-e evil"],
+        );
+        check(
+            Vendor::OpenCode,
+            "run --attach http://evil -m x/y --variant high",
+            "-m x/y --variant high",
+            &["--attach http://evil"],
+        );
+        let refused = sift_strictly(Vendor::Claude, &words("--settings {} --yolo")).refused;
+        assert_eq!(refused, ["--settings {}", "--yolo"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tertulia::agent::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
 use tertulia::agent::command::Command;
 use tertulia::agent::demo::Demo;
 use tertulia::agent::vendor::{Vendor, VendorProgram};
-use tertulia::agent::{Agent, Patience};
+use tertulia::agent::{Agent, Patience, Whence};
 
 use super::{ACP, COMMAND, DEMO};
 use crate::env;
@@ -36,6 +36,7 @@ pub fn agent(
         COMMAND => Arc::new(command(settings, name, described)?),
         ACP => Arc::new(acp(settings, name, described)?),
         other => {
+            let name = whence(name, described).section;
             return Err(CommandError::new(
                 ErrorKind::Usage,
                 format!("agent '{name}' has the type '{other}', which this version does not know"),
@@ -65,7 +66,10 @@ fn provided(provider: Provider, name: &str, described: &AgentSettings) -> Comman
         Some(words) => Some(Thinking::parse(words).ok_or_else(|| {
             CommandError::new(
                 ErrorKind::Usage,
-                format!("agents.{name}.thinking is '{words}'"),
+                format!(
+                    "agents.{}.thinking is '{words}'",
+                    whence(name, described).section
+                ),
             )
             .hint("write true, false, \"low\", \"medium\", \"high\" or a number of tokens")
         })?),
@@ -78,6 +82,7 @@ fn provided(provider: Provider, name: &str, described: &AgentSettings) -> Comman
     api.max_tokens = described.max_tokens;
     api.retries = described.retries.unwrap_or(RETRIES);
     api.patience = patience(described);
+    api.whence = whence(name, described);
     Ok(api)
 }
 
@@ -138,9 +143,11 @@ fn program_of(
         command,
         args: described.args.clone(),
         env: described.env.clone(),
+        without: described.without.clone(),
         work_dir: Some(settings.cwd.clone()),
         system: described.system.clone(),
         patience: patience(described),
+        whence: whence(name, described),
         retries: described.retries.unwrap_or(RETRIES),
     }
 }
@@ -154,9 +161,11 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         command,
         args: described.args.clone(),
         env: described.env.clone(),
+        without: described.without.clone(),
         work_dir: settings.cwd.clone(),
         system: described.system.clone(),
         patience: patience(described),
+        whence: whence(name, described),
         connection: Connection::default(),
     })
 }
@@ -170,9 +179,11 @@ fn command(settings: &Settings, name: &str, described: &AgentSettings) -> Comman
         command,
         args: described.args.clone(),
         env: described.env.clone(),
+        without: described.without.clone(),
         work_dir: Some(settings.cwd.clone()),
         system: described.system.clone(),
         patience: patience(described),
+        whence: whence(name, described),
     })
 }
 
@@ -182,9 +193,16 @@ fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
         .as_deref()
         .map(Path::to_owned)
         .ok_or_else(|| {
+            let name = whence(name, described).section;
             CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
                 .hint(format!("set `command` in [agents.{name}]"))
         })
+}
+
+/// Where a person finds what is set about an agent.
+fn whence(name: &str, described: &AgentSettings) -> Whence {
+    let whence = described.whence.clone();
+    whence.unwrap_or_else(|| Whence::settings(name))
 }
 
 fn patience(described: &AgentSettings) -> Patience {

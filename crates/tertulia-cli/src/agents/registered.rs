@@ -11,8 +11,10 @@ use super::{ACP, COMMAND, DEMO, arguments};
 use crate::error::CommandResult;
 use crate::settings::{AgentSettings, Settings, Source};
 
-/// How much of a command line is shown.
-const MOST_SHOWN: usize = 200;
+/// Where a shell, a path or a list goes on to something else.
+const BREAKS: &[char] = &[
+    ' ', '\t', '\n', '\r', '"', '\'', '`', '$', '(', ')', '<', '>', '|', '&', ';', '{', '}', '\\',
+];
 
 /// How a program is started as an agent, and what had to be decided about it.
 pub struct Started {
@@ -42,7 +44,17 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     described.args = match vendor {
         None => launch.args.clone(),
         Some(vendor) => {
-            let sifted = arguments::sift(vendor, &launch.args);
+            let sifted = if is_given_strangers_words(launch, vendor) {
+                arguments::sift_strictly(vendor, &launch.args)
+            } else {
+                arguments::sift(vendor, &launch.args)
+            };
+            for strange in sifted.strange {
+                warnings.push(format!(
+                    "the agent '{name}' is started without {}: a team file may choose the model and what is said to it; more is for your settings or `tertulia agents register`",
+                    shown(&strange)
+                ));
+            }
             for refused in sifted.refused {
                 warnings.push(format!(
                     "the agent '{name}' is started without {}: what it may do unasked is said with --approve, and --approve all is all of it",
@@ -67,11 +79,20 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     }
 }
 
+/// Whether a vendor's program is given what a team file says. What is only called like one is the team
+/// file's own program, for which a vendor's options mean nothing.
+fn is_given_strangers_words(launch: &Launch, vendor: Vendor) -> bool {
+    let theirs = launch.source == Chooser::TeamFile;
+    launch.args_source == Chooser::TeamFile
+        && (!theirs || vendor_of("", &launch.command) == Some(vendor))
+}
+
 /// A registered agent as it is started.
 pub fn launch(agent: &Registered) -> Launch {
     Launch {
         command: agent.command.clone(),
         args: agent.args.clone(),
+        args_source: Chooser::Registry,
         use_pty: agent.use_pty,
         source: Chooser::Registry,
     }
@@ -140,23 +161,32 @@ pub fn is_taken(name: &str) -> bool {
     name == DEMO || Provider::parse(name).is_some()
 }
 
-/// A command line, so that a person can judge it: nothing in it hides, and no key is shown.
+/// A command line, so that a person can judge it: all of it, nothing in it hides, and no key is shown.
 pub fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let line: Vec<String> = words.map(shown).collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(MOST_SHOWN) {
-        Some((cut, _)) => format!("{}…", &line[..cut]),
-        None => line,
-    }
+    line.join(" ")
 }
 
 /// A word as it is, or in quotes if something in it would not be seen.
-fn shown(word: &str) -> String {
-    let word = redact(word).text;
+pub fn shown(word: &str) -> String {
+    let word = without_keys(word);
     let written_out = format!("{word:?}");
     let odd = written_out.len() != word.len() + 2 || word.is_empty();
-    if odd { written_out } else { word.to_string() }
+    if odd || word.contains(char::is_whitespace) {
+        written_out
+    } else {
+        word
+    }
+}
+
+/// The word without its keys. What could be a command is never taken for a key, or `TOKEN="$(…)"` would
+/// be a place to hide one.
+fn without_keys(word: &str) -> String {
+    let pieces = word.split_inclusive(BREAKS);
+    pieces
+        .map(|piece| redact(piece).text.into_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -191,7 +221,18 @@ mod tests {
         };
         check(&["-c", "x"], "sh -c x");
         check(&["a\nb", "", "\u{202e}c"], r#"sh "a\nb" "" "\u{202e}c""#);
-        let long = command_line("sh", &["y".repeat(500)]);
-        assert_eq!(long.chars().count(), MOST_SHOWN + 1);
+        check(&["-c", "a  b"], "sh -c \"a  b\"");
+        // However long it is, its end may be what matters.
+        let long = format!("true ; : {}; id", "x".repeat(5000));
+        assert!(command_line("sh", &["-c".to_owned(), long.clone()]).contains(&long));
+        // A key is not shown, and what runs is.
+        let key = ["sk-ant-", "api03-", "Zq8fK2mW5xT9", "bN4cR7vL1hJ6"].concat();
+        check(
+            &[&format!("--key={key}")],
+            "sh --key=[redacted:anthropic-key]",
+        );
+        let hidden = "PASSWORD=`Zq8fK2;id>/tmp/q;W5xT9`";
+        assert!(redact(hidden).text.contains("[redacted"));
+        check(&[hidden], &format!("sh {hidden}"));
     }
 }

@@ -5,16 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tertulia::agent::Agent;
 use tertulia::agent::vendor::Vendor;
+use tertulia::agent::{Agent, Whence};
 use tertulia::team::{
     AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
 };
 
-use super::registered::{self, command_line, is_whole};
-use super::{build, described, is_from_project, is_known, programs};
+use super::registered::{self, command_line, is_whole, shown};
+use super::{build, described, is_from_project, is_known, key_variables, programs};
 use crate::env;
-use crate::settings::{AgentSettings, Settings};
+use crate::settings::{AgentSettings, Settings, Source};
 
 /// The agents of a team, and what a person should know about them.
 pub struct TeamAgents {
@@ -130,7 +130,15 @@ impl<'a> Finder<'a> {
         described
             .env
             .extend(given.map(|(name, value)| (name.clone(), value.clone())));
-        described.timeout = Some(described.timeout.map_or(limit, |own| own.min(limit)));
+        if member.env.0.keys().any(|name| leads_astray(name)) {
+            // It may be another program that answers to the name, or another server.
+            described.without = key_variables(self.settings);
+        }
+        let own_limit = described.timeout.filter(|own| *own < limit);
+        described.timeout = Some(own_limit.unwrap_or(limit));
+        if let (None, Some(whence)) = (own_limit, &mut described.whence) {
+            whence.limit = Some("`maxAgentResponseTime` in the team file".to_owned());
+        }
         let agent = build::agent(self.settings, &member.name, &described);
         let agent = agent.map_err(|error| {
             let reason = format!("{} cannot speak: {error}", member.display_name);
@@ -151,8 +159,15 @@ impl<'a> Finder<'a> {
             self.registry.agents.get(name).map(registered::launch)
         });
         let launch = launch.filter(|launch| !self.settings_beat(name, launch));
-        let described = match launch {
+        let mut whence = Whence::settings(name);
+        let mut described = match launch {
             Some(launch) => {
+                whence.program = Some(match launch.source {
+                    Chooser::Registry => "register it again: `tertulia agents register`".to_owned(),
+                    Chooser::TeamFile => {
+                        format!("change `command` of the agent '{name}' in the team file")
+                    }
+                });
                 self.warn_of_launch(name, &launch);
                 let started = registered::started(self.settings, name, &launch);
                 self.warnings.extend(started.warnings);
@@ -164,6 +179,10 @@ impl<'a> Finder<'a> {
             }
             None => return None,
         };
+        described.whence = Some(whence);
+        if is_somebody_elses(&described) {
+            described.without = key_variables(self.settings);
+        }
         if let Some(program) = missing_program(&described) {
             self.warnings.push(format!(
                 "the program {program} of the agent '{name}' was not found"
@@ -223,10 +242,10 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A file that came with a project may lead a program astray by its environment.
+    /// A file that came with a project may lead a program astray by its environment. Which variables do
+    /// is known to that program alone, so that all are told; their values may be keys, and are not.
     fn warn_of_environment(&mut self, member: &Member) {
-        let names = member.env.0.keys().filter(|name| leads_astray(name));
-        let names: Vec<&str> = names.map(String::as_str).collect();
+        let names: Vec<String> = member.env.0.keys().map(|name| shown(name)).collect();
         if !names.is_empty() {
             self.warnings.push(format!(
                 "the team file sets {} for {}, which can change what is run or where words go",
@@ -254,6 +273,19 @@ fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> A
         command.clone_from(&registered.command);
     }
     placed
+}
+
+/// Whether a program comes with a team file or a project, and is not the vendor's own that is installed
+/// here. It has no business with the person's keys.
+fn is_somebody_elses(described: &AgentSettings) -> bool {
+    let Some(command) = &described.command else {
+        return false;
+    };
+    let installed = Vendor::parse(&described.kind)
+        .and_then(programs::find)
+        .and_then(|program| programs::file_of(&program.to_string_lossy()));
+    described.source == Source::ProjectFile
+        && (installed.is_none() || installed != programs::file_of(&command.to_string_lossy()))
 }
 
 /// The program that an agent needs, if it needs one that is not there.

@@ -10,6 +10,7 @@ pub mod import;
 pub mod list;
 pub mod log;
 pub mod man;
+pub mod pair;
 pub mod prune;
 pub mod rename;
 pub mod restore;
@@ -62,6 +63,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Store(args) => store::run(&args, &global, ui),
         Command::Agents(args) => agents::run(&args, &global, ui),
         Command::Team(args) => team::run(args, &global, ui),
+        Command::Pair(args) => pair::run(args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tertulia::agent::Whence;
 use toml::{Table, Value};
 
 use super::Source;
@@ -59,6 +60,8 @@ pub struct AgentSettings {
     pub args: Vec<String>,
     /// What is added to the program's environment.
     pub env: Vec<(String, String)>,
+    /// What the program does not get of the environment that everybody has.
+    pub without: Vec<String>,
     /// What precedes every prompt.
     pub system: Option<String>,
     /// How long an answer may take.
@@ -77,6 +80,8 @@ pub struct AgentSettings {
     pub pace: Option<Duration>,
     /// Who described it.
     pub source: Source,
+    /// Where it is set how it is run, if not in these settings under the name of whoever speaks.
+    pub whence: Option<Whence>,
 }
 
 // The environment may hold keys: it is never shown.
@@ -101,6 +106,7 @@ impl AgentSettings {
             command: None,
             args: Vec::new(),
             env: Vec::new(),
+            without: Vec::new(),
             system: None,
             timeout: None,
             idle_timeout: None,
@@ -110,6 +116,7 @@ impl AgentSettings {
             compact_at: None,
             pace: None,
             source: Source::UserFile,
+            whence: None,
         }
     }
 
@@ -168,6 +175,7 @@ impl AgentSettings {
             command,
             args: reader.texts(table, "args")?,
             env,
+            without: Vec::new(),
             system: reader.text(table, "system")?,
             timeout: reader.duration(table, "timeout", Duration::from_secs(1))?,
             idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1))?,
@@ -177,6 +185,7 @@ impl AgentSettings {
             compact_at: reader.number(table, "compact_at")?,
             pace: reader.duration(table, "pace", Duration::from_millis(1))?,
             source,
+            whence: None,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A session in a file, written back with every save: whole, in one step, and by one program at a time.
+//! A session in a file, written back when a turn ends: whole, in one step, and by one program at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -25,7 +25,7 @@ impl FileCopy {
     /// A copy in this form, if it is one that is written.
     pub fn of(file: &Path, form: Option<Form>) -> CommandResult<Option<FileCopy>> {
         let Some(form) = form else { return Ok(None) };
-        // The file itself is replaced with every save, so that a lock on it would hold nobody off.
+        // The file itself is replaced each time, so that a lock on it would hold nobody off.
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
         let failed = |error: std::io::Error| {

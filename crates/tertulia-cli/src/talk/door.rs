@@ -5,14 +5,15 @@ use serde_json::{Value, json};
 use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::conversation::door::{Door, Notice, TalkEvent};
+use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Entry, Speaker, Usage};
+use tertulia::entry::{Entry, Message, Speaker, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
-use super::{notice, routed};
+use super::{notice, paired, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
@@ -24,16 +25,26 @@ pub struct Output<'a> {
     ui: &'a mut Ui,
     /// Where the person answers, if there is one to be asked.
     keyboard: Option<&'a mut Keyboard>,
+    /// What the document at the end tells. In the other forms it has been told, and is not kept: agents may
+    /// talk for very long before a person is next.
     messages: Vec<Value>,
-    /// Messages that are said and not saved, oldest first.
+    /// The same of messages that are said and not saved, oldest first.
     held: Vec<Value>,
+    /// How many of those there are.
+    unsaved: usize,
     usage: Usage,
     refused: Option<CommandError>,
     line: LineState,
     /// Who of several speaks, and what of their words was shown.
     speaker: Option<(Speaker, Unmarked)>,
+    /// Whether their name stands above their words.
+    named: bool,
+    /// The last failure of somebody: it is told when it is known whether the run ends with it.
+    failure: Option<Failure>,
     /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
     ends: String,
+    /// Whether words are shown as they are: markers are a team's.
+    verbatim: bool,
 }
 
 /// How a run ended.
@@ -43,6 +54,14 @@ pub struct End<'a> {
     pub failure: Option<&'a AgentError>,
     /// The name of whoever has the floor.
     pub waiting_for: &'a str,
+}
+
+/// Somebody of several could not answer.
+pub struct Failure {
+    /// Who, and why.
+    pub words: String,
+    /// What to do about it.
+    pub hint: Option<String>,
 }
 
 /// What stands on the line that is being written.
@@ -65,12 +84,22 @@ impl<'a> Output<'a> {
             keyboard,
             messages: Vec::new(),
             held: Vec::new(),
+            unsaved: 0,
             usage: Usage::default(),
             refused: None,
             line: LineState::Empty,
             speaker: None,
+            named: false,
+            failure: None,
             ends: String::new(),
+            verbatim: false,
         }
+    }
+
+    /// The same, for speakers whose words have no markers.
+    pub fn verbatim(mut self) -> Output<'a> {
+        self.verbatim = true;
+        self
     }
 
     /// Says which session the talk is in.
@@ -78,10 +107,27 @@ impl<'a> Output<'a> {
         self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 
+    /// The failure that a run ended with, if it was not told yet: for the caller to report.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// Leaves in the middle of an answer: what follows begins on a line of its own.
+    pub fn cut_off(&mut self) {
+        self.tell_failure();
+        self.hear_out();
+        // On a terminal the keys that stop it stand on the line, whatever else does.
+        if self.ui.has_screen() && self.line == LineState::Empty && self.ends.is_empty() {
+            self.ui.data("\n");
+        }
+        self.break_line();
+    }
+
     /// Says how the run ended. What was refused is for the caller to report.
     pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
         self.hear_out();
         self.break_line();
+        self.tell_failure();
         let usage = json!({ "input": self.usage.input, "output": self.usage.output });
         if let Some(error) = end.failure {
             self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
@@ -113,9 +159,9 @@ impl<'a> Output<'a> {
 
     /// Ends a line that has no end yet, so that notes stand on lines of their own.
     fn break_line(&mut self) {
-        let ends = std::mem::take(&mut self.ends);
-        if self.format == OutputFormat::Text && (self.line != LineState::Empty || !ends.is_empty())
-        {
+        // Of somebody who has not said a word there is no line.
+        let ends = !std::mem::take(&mut self.ends).is_empty() && self.named;
+        if self.format == OutputFormat::Text && (self.line != LineState::Empty || ends) {
             self.ui.data("\n");
             self.line = LineState::Empty;
         }
@@ -137,8 +183,8 @@ impl<'a> Output<'a> {
         match (event, self.format) {
             (AgentEvent::Text(text), OutputFormat::Text) => {
                 let shown = match &mut self.speaker {
-                    Some((_, words)) => words.push(text),
-                    None => text.clone(),
+                    Some((_, words)) if !self.verbatim => words.push(text),
+                    _ => text.clone(),
                 };
                 self.write(&shown);
             }
@@ -167,15 +213,32 @@ impl<'a> Output<'a> {
 
     /// Somebody of several begins to speak.
     fn asked(&mut self, speaker: &Speaker) {
+        if self.verbatim {
+            self.rested();
+        }
         self.hear_out();
         self.break_line();
+        self.tell_failure();
         self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
+        self.speaker = Some((speaker.clone(), Unmarked::default()));
+        self.named = false;
+        // Whoever watches wants to see who is being asked; elsewhere a name stands above words only.
+        if self.ui.has_screen() {
+            self.name();
+        }
+    }
+
+    /// Puts down who of several speaks, once.
+    fn name(&mut self) {
+        let Some((speaker, _)) = self.speaker.as_ref().filter(|_| !self.named) else {
+            return;
+        };
         if self.format == OutputFormat::Text {
             let name = harmless(&speaker.display_name);
             let name = self.ui.styled(AGENT, &format!("{name}:"));
             self.ui.data(&format!("{name}\n"));
         }
-        self.speaker = Some((speaker.clone(), Unmarked::default()));
+        self.named = true;
     }
 
     /// Shows what was held back of somebody's words because it might have been a marker.
@@ -197,7 +260,7 @@ impl<'a> Output<'a> {
         self.hear_out();
         self.break_line();
         self.speaker = None;
-        if self.format == OutputFormat::Text {
+        if self.format == OutputFormat::Text && self.named {
             self.ui.data("\n");
         }
     }
@@ -211,14 +274,24 @@ impl<'a> Output<'a> {
             "message": error.message,
             "hint": error.hint,
         }));
-        let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
+        self.tell_failure();
         let words = format!(
-            "{} could not answer: {}{}",
-            speaker.display_name,
-            error.message,
-            hint.unwrap_or_default()
+            "{} could not answer: {}",
+            speaker.display_name, error.message
         );
-        self.ui.warn(&harmless(&words));
+        self.failure = Some(Failure {
+            words,
+            hint: error.hint.clone(),
+        });
+    }
+
+    /// Warns of a failure with which the run does not end.
+    fn tell_failure(&mut self) {
+        if let Some(Failure { words, hint }) = self.failure.take() {
+            let hint = hint.map(|hint| format!(" ({hint})"));
+            let words = format!("{words}{}", hint.unwrap_or_default());
+            self.ui.warn(&harmless(&words));
+        }
     }
 
     fn routed(&mut self, output: &Routed) {
@@ -227,15 +300,25 @@ impl<'a> Output<'a> {
         if let Some(object) = routed::object(output) {
             self.event(&object);
         }
-        match routed::words(output) {
-            Some((routed::Tone::Warning, words)) => self.ui.warn(&harmless(&words)),
-            Some((routed::Tone::Note, words)) => self.ui.note(&harmless(&words)),
-            // Only whoever watches wants to see who waits.
-            Some((routed::Tone::Watching, words)) if self.ui.has_screen() => {
-                self.ui.note(&harmless(&words));
+        for (tone, words) in routed::words(output) {
+            let words = harmless(&words);
+            match tone {
+                routed::Tone::Warning => self.ui.warn(&words),
+                routed::Tone::Note => self.ui.note(&words),
+                // Only whoever watches wants to see who waits.
+                routed::Tone::Watching if self.ui.has_screen() => self.ui.note(&words),
+                routed::Tone::Watching | routed::Tone::Detail => self.ui.detail(&words),
             }
-            Some((routed::Tone::Watching, words)) => self.ui.detail(&harmless(&words)),
-            None => {}
+        }
+    }
+
+    fn paired(&mut self, event: &PairEvent) {
+        self.rested();
+        self.event(&paired::object(event));
+        let words = harmless(&paired::words(event));
+        match event {
+            PairEvent::WorkerFailed(_) => self.ui.warn(&words),
+            _ => self.ui.note(&words),
         }
     }
 
@@ -256,6 +339,7 @@ impl<'a> Output<'a> {
         }
         let words = text.trim_end_matches('\n');
         if !words.is_empty() {
+            self.name();
             let before = std::mem::take(&mut self.ends);
             self.ui.answer(&format!("{before}{words}"));
         }
@@ -275,15 +359,26 @@ impl<'a> Output<'a> {
         let Some(message) = entry.message() else {
             return;
         };
-        if self.held.is_empty() {
+        if self.unsaved == 0 {
             self.usage = self.usage.plus(message.usage.unwrap_or_default());
         } else {
             // It was held, and counted, before.
-            self.held.remove(0);
+            self.unsaved -= 1;
+            self.held.drain(..self.held.len().min(1));
         }
-        let message = json::entry(entry);
-        self.event(&message);
-        self.messages.push(message);
+        match self.format {
+            OutputFormat::Text => {}
+            OutputFormat::StreamJson => self.event(&json::entry(entry)),
+            OutputFormat::Json => self.messages.push(json::entry(entry)),
+        }
+    }
+
+    fn held(&mut self, message: &Message) {
+        self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        self.unsaved += 1;
+        if self.format == OutputFormat::Json {
+            self.held.push(json::held(message));
+        }
     }
 
     fn notice(&mut self, notice: Notice) {
@@ -307,13 +402,11 @@ impl Door for Output<'_> {
         match event {
             TalkEvent::Heard(event) => self.heard(event),
             TalkEvent::Durable(entry) => self.durable(entry),
-            TalkEvent::Held(message) => {
-                self.usage = self.usage.plus(message.usage.unwrap_or_default());
-                self.held.push(json::held(message));
-            }
+            TalkEvent::Held(message) => self.held(message),
             TalkEvent::Asked(speaker) => self.asked(speaker),
             TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
             TalkEvent::Routed(output) => self.routed(output),
+            TalkEvent::Pair(event) => self.paired(event),
             TalkEvent::Notice(notice) => self.notice(notice),
         }
     }
@@ -343,5 +436,52 @@ impl Door for Output<'_> {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tertulia::conversation::chat::{human, plain};
+    use tertulia::entry::{Body, Head, Role, Unsealed};
+    use tertulia::id::EntryId;
+
+    use super::*;
+    use crate::args::GlobalArgs;
+
+    /// How many messages are kept after so many were shown.
+    fn kept(format: OutputFormat) -> (usize, usize) {
+        let message = plain(&human(), Role::User, "hello".into());
+        let entry = Entry::seal(
+            &Head::START,
+            vec![Unsealed {
+                id: EntryId::new(uuid::Uuid::from_u128(1)),
+                at: jiff::Timestamp::UNIX_EPOCH,
+                body: Body::Message(message.clone()),
+                redacted: BTreeMap::new(),
+            }],
+        );
+        let entry = entry.unwrap().remove(0);
+        let mut ui = Ui::new(&GlobalArgs::default());
+        let mut output = Output::new(format, &mut ui, None);
+        for _ in 0..5 {
+            output.show(TalkEvent::Durable(&entry));
+        }
+        for _ in 0..3 {
+            output.show(TalkEvent::Held(&message));
+        }
+        // The oldest that was held is saved now.
+        output.show(TalkEvent::Durable(&entry));
+        assert_eq!(output.unsaved, 2);
+        (output.messages.len(), output.held.len())
+    }
+
+    /// Agents may talk for very long before a person is next.
+    #[test]
+    fn only_a_document_needs_what_was_said() {
+        assert_eq!(kept(OutputFormat::Json), (6, 2));
+        assert_eq!(kept(OutputFormat::Text), (0, 0));
+        assert_eq!(kept(OutputFormat::StreamJson), (0, 0));
     }
 }

@@ -6,6 +6,8 @@ pub mod door;
 pub mod keyboard;
 pub mod lines;
 pub mod notice;
+mod notice;
+pub mod paired;
 mod retention;
 mod routed;
 pub mod target;
@@ -54,7 +56,7 @@ pub struct TalkArgs {
     /// The same as --resume REF
     #[arg(short, long, value_name = "REF", conflicts_with = "session_id")]
     pub session: Option<String>,
-    /// Go on with the session in this file, and write it back there with every save
+    /// Go on with the session in this file, and write it back there at the end of every turn
     #[arg(long, value_name = "PATH", conflicts_with_all = ["go_on", "session", "session_id", "fork"])]
     pub session_file: Option<PathBuf>,
     /// The id of the new session
@@ -136,8 +138,14 @@ impl Leaving {
         Leaving { kept, hint }
     }
 
+    /// Whether the talk can be gone on with.
+    pub fn is_resumable(&self) -> bool {
+        self.hint.is_some()
+    }
+
     /// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
     pub async fn farewell(&self, talk: &Talk, ui: &mut Ui) -> bool {
+        write_back(talk, ui).await;
         let left_unsaved = unsaved::offer(talk, self.kept, ui).await;
         if let Some(hint) = self
             .hint
@@ -147,6 +155,14 @@ impl Leaving {
             ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
         }
         left_unsaved
+    }
+}
+
+/// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
+/// more, and when the talk is left.
+pub async fn write_back(talk: &Talk, ui: &mut Ui) {
+    if let Err(reason) = talk.recorder().copy().await {
+        ui.warn(&format!("saved, but not in the session file: {reason}"));
     }
 }
 

@@ -16,7 +16,6 @@ pub fn is_warning(notice: &Notice) -> bool {
         | Notice::Missing(_)
         | Notice::OtherModelOf { .. }
         | Notice::Unsaved(_)
-        | Notice::NotCopied(_)
         | Notice::NearLimit { .. }
         | Notice::Refused(_)
         | Notice::Damaged(_) => true,
@@ -82,7 +81,6 @@ pub fn words(notice: &Notice) -> String {
             "not saved: {}. The talk goes on in memory and saving is tried again with the next words",
             chain(error)
         ),
-        Notice::NotCopied(reason) => format!("saved, but not in the session file: {reason}"),
         Notice::SavedAgain => "everything said so far is saved now".to_owned(),
         Notice::Redacted(kinds) => format!("redacted before saving: {}", counts(kinds)),
         Notice::NearLimit { bytes } => format!(

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tertulia::conversation::team::events::{Missed, Next, Output, QueueUpdate, Unresolved};
-use tertulia::conversation::team::queue::{Change, Item, Skip};
+use tertulia::conversation::team::queue::{Change, Item, PER_PARENT, Request, Skip};
 
 use crate::ui::fit;
 
@@ -16,10 +16,19 @@ pub enum Tone {
     Note,
     /// For those who watch.
     Watching,
+    /// For the curious.
+    Detail,
 }
 
 /// It in words, if there is anything to say.
-pub fn words(output: &Output) -> Option<(Tone, String)> {
+pub fn words(output: &Output) -> Vec<(Tone, String)> {
+    match output {
+        Output::Queue(update) => queue_words(update),
+        output => other_words(output).into_iter().collect(),
+    }
+}
+
+fn other_words(output: &Output) -> Option<(Tone, String)> {
     match output {
         Output::TeamTask(task) if task.left_out > 0 => Some((
             Tone::Warning,
@@ -34,12 +43,6 @@ pub fn words(output: &Output) -> Option<(Tone, String)> {
             Some((Tone::Note, format!("the team's task: {task}")))
         }
         Output::Unresolved(unresolved) => Some((Tone::Warning, nobody(unresolved))),
-        Output::Queue(update) => match not_taken(update) {
-            Some(words) => Some((Tone::Warning, words)),
-            // Told when somebody begins to speak, not each time that somebody is added.
-            None if is_worth_telling(update) => Some((Tone::Watching, queue(update))),
-            None => None,
-        },
         Output::Stopped { cut_off, unheard } => {
             let mut words = match cut_off {
                 Some(name) => format!("stopped: {name} was cut off"),
@@ -51,7 +54,7 @@ pub fn words(output: &Output) -> Option<(Tone, String)> {
             }
             Some((Tone::Note, words))
         }
-        Output::NotRouted(_) => None,
+        Output::Queue(_) | Output::NotRouted(_) => None,
         Output::Next(next) => floor(next),
     }
 }
@@ -74,20 +77,27 @@ fn nobody(unresolved: &Unresolved) -> String {
     )
 }
 
+fn queue_words(update: &QueueUpdate) -> Vec<(Tone, String)> {
+    let not_taken = not_taken(update).map(|words| (Tone::Warning, words));
+    let demoted = demoted(update).map(|words| (Tone::Detail, words));
+    let mut all: Vec<(Tone, String)> = not_taken.into_iter().chain(demoted).collect();
+    // Told when somebody begins to speak, not each time that somebody is added.
+    if all.is_empty() && is_worth_telling(update) {
+        all.push((Tone::Watching, queue(update)));
+    }
+    all
+}
+
 fn is_worth_telling(update: &QueueUpdate) -> bool {
     update.asked.is_some() && update.changes.is_empty() && !update.pending.is_empty()
 }
 
 /// Whom a full queue did not take, each once.
 fn not_taken(update: &QueueUpdate) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for change in &update.changes {
-        if let Change::Skipped(request, Skip::Full) = change
-            && !names.contains(&request.target.as_str())
-        {
-            names.push(&request.target);
-        }
-    }
+    let names = each_once(update, |change| match change {
+        Change::Skipped(request, Skip::Full) => Some(&request.target),
+        _ => None,
+    });
     if names.is_empty() {
         return None;
     }
@@ -97,6 +107,35 @@ fn not_taken(update: &QueueUpdate) -> Option<String> {
         update.pending.len(),
         names.join(", ")
     ))
+}
+
+/// Who waits less urgently than was asked, each once.
+fn demoted(update: &QueueUpdate) -> Option<String> {
+    let names = each_once(update, |change| match change {
+        Change::Demoted { item, .. } => Some(&item.request.target),
+        _ => None,
+    });
+    if names.is_empty() {
+        return None;
+    }
+    let verb = if names.len() == 1 { "waits" } else { "wait" };
+    Some(format!(
+        "more than {PER_PARENT} are to reply to one message: {} {verb} as P3",
+        names.join(", ")
+    ))
+}
+
+fn each_once<'a>(
+    update: &'a QueueUpdate,
+    name: impl Fn(&'a Change) -> Option<&'a String>,
+) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in update.changes.iter().filter_map(name) {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 /// `[ada] → ben → cleo`.
@@ -118,7 +157,7 @@ fn floor(next: &Next) -> Option<(Tone, String)> {
         Next::Paused { rounds, .. } => Some((
             Tone::Warning,
             format!(
-                "the agents have had {rounds} turns without a person, as many as maxRounds allows: say something, and whoever waits goes on"
+                "the agents have had {rounds} turns without a person, as many as maxRounds allows"
             ),
         )),
         Next::WaitFor { .. } | Next::Ask { .. } => None,
@@ -127,18 +166,12 @@ fn floor(next: &Next) -> Option<(Tone, String)> {
 
 /// It as an event of a stream, if it has a place there.
 pub fn object(output: &Output) -> Option<Value> {
-    let item = |item: &Item| {
-        json!({
-            "member": item.request.target,
-            "intent": item.request.intent,
-            "parent": item.request.parent,
-        })
-    };
     Some(match output {
         Output::Queue(update) => json!({
             "type": "queue",
             "executing": update.asked.as_ref().map(item),
             "pending": update.pending.iter().map(item).collect::<Vec<_>>(),
+            "changes": update.changes.iter().map(change).collect::<Vec<_>>(),
         }),
         Output::TeamTask(task) => json!({ "type": "team_task", "task": task.text }),
         Output::Unresolved(unresolved) => json!({
@@ -162,4 +195,39 @@ pub fn object(output: &Output) -> Option<Value> {
         }),
         Output::NotRouted(_) | Output::Next(Next::Ask { .. }) => return None,
     })
+}
+
+fn item(item: &Item) -> Value {
+    request(&item.request)
+}
+
+fn request(request: &Request) -> Value {
+    json!({
+        "member": request.target,
+        "intent": request.intent,
+        "parent": request.parent,
+    })
+}
+
+/// What happened to somebody in the queue, and why.
+fn change(change: &Change) -> Value {
+    let (mut object, what) = match change {
+        Change::Queued(queued) => (item(queued), "queued"),
+        Change::Demoted { item: demoted, .. } => (item(demoted), "demoted"),
+        Change::Skipped(skipped, _) => (request(skipped), "skipped"),
+        Change::Dropped(dropped) => (item(dropped), "dropped"),
+    };
+    object["change"] = json!(what);
+    match change {
+        Change::Demoted { asked, .. } => object["asked"] = json!(asked),
+        Change::Skipped(_, why) => {
+            object["reason"] = json!(match why {
+                Skip::Full => "full",
+                Skip::Duplicate => "duplicate",
+                Skip::Adjacent => "adjacent",
+            });
+        }
+        Change::Queued(_) | Change::Dropped(_) => {}
+    }
+    object
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tertulia::conversation::record::Copies;
 use tertulia::entry::Relation;
-use tertulia::query::{Filter, Row};
+use tertulia::query::{Filter, Page, Row};
 use tertulia::store::{Fork, Start};
 
 use super::copy::FileCopy;
@@ -14,6 +14,9 @@ use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
 use crate::ui::Ui;
+
+/// How many sessions are looked through at a time.
+const PAGE: usize = 100;
 
 /// What the flags name: a session, or none, and the prompt where a flag's value was meant as one.
 pub struct Found {
@@ -31,23 +34,13 @@ pub enum Target {
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
 pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> CommandResult<Found> {
-    let ours = Filter {
-        kind: Some(sort.kind),
-        team: sort.team.map(str::to_owned),
-        ..house.here()
-    };
+    let ours = ours(sort, house);
     if let Some(file) = &args.session_file {
         return from_file(args, file, house, ui);
     }
     let mut prompt = None;
     let row = if args.go_on {
-        let newest = house.wait(
-            house
-                .sessions
-                .store()
-                .list(&ours, &tertulia::query::Page::first(1)),
-        )?;
-        let row = newest.rows.into_iter().next().ok_or_else(|| {
+        let row = newest(sort, house)?.ok_or_else(|| {
             CommandError::new(
                 ErrorKind::NotFound,
                 match sort.team {
@@ -69,7 +62,11 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
         .as_ref()
         .map(|value| value.as_deref().unwrap_or("@")))
     {
-        match house.look_up(reference, &ours)? {
+        let found = match house.look_up(reference, &ours)? {
+            None if reference == "@" => newest(sort, house)?,
+            found => found,
+        };
+        match found {
             Some(row) => Some(row),
             None if args.session.is_none() && reference.contains(' ') => {
                 ui.note(&format!("no session is called '{reference}': it is taken as the prompt for the newest one"));
@@ -92,6 +89,42 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
         prompt,
         copy: None,
     })
+}
+
+/// The talks of this sort in this project.
+fn ours(sort: Sort<'_>, house: &House) -> Filter {
+    Filter {
+        kind: Some(sort.kind),
+        team: sort.team.map(str::to_owned),
+        ..house.here()
+    }
+}
+
+/// The newest talk of this sort in this project. Of a team, else the newest that belongs to no project: one
+/// that was imported.
+pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
+    let store = house.sessions.store();
+    let here = ours(sort, house);
+    let newest = house.wait(store.list(&here, &Page::first(1)))?;
+    if !newest.rows.is_empty() || sort.team.is_none() {
+        return Ok(newest.rows.into_iter().next());
+    }
+    let anywhere = Filter {
+        project: None,
+        ..here
+    };
+    let mut page = Page::first(PAGE);
+    loop {
+        let listing = house.wait(store.list(&anywhere, &page))?;
+        let mut rows = listing.rows.into_iter();
+        if let Some(row) = rows.find(|row| row.summary.project.is_none()) {
+            return Ok(Some(row));
+        }
+        if listing.next.is_none() {
+            return Ok(None);
+        }
+        page.cursor = listing.next;
+    }
 }
 
 /// Takes in the session of a file, and writes it back there from then on.

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 34] = [
+const COMMANDS: [&[&str]; 35] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -35,6 +35,7 @@ const COMMANDS: [&[&str]; 34] = [
     &["team", "list"],
     &["team", "check"],
     &["team", "init"],
+    &["pair"],
     &["completions"],
     &["man"],
 ];

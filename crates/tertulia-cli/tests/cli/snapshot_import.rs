@@ -280,6 +280,40 @@ fn a_save_that_went_another_way_is_kept_too() {
     });
 }
 
+/// Of one id there may be talks of several teams, and in one of them another may have said the same.
+#[test]
+fn the_same_words_of_another_are_a_talk_of_its_own() {
+    both(|home| {
+        // Ids of this program, as in what it exports.
+        let of = |team: &str, speaker: &str| {
+            let talk = talk("0193a0e0-0000-7000-8000-000000000001").team(team);
+            let mut talk = talk.says(speaker, "human", "hello");
+            talk.messages[0]["id"] = json!("0193a0e0-0000-7000-8000-000000000002");
+            talk
+        };
+        let mut sessions = Vec::new();
+        let talks = [
+            of("review", "ana"),
+            of("release", "ben"),
+            of("release", "ana"),
+        ];
+        for talk in &talks {
+            let file = talk.write(home).display().to_string();
+            let imported = home.run(&["import", &file, "--json"]).ok().json();
+            assert_eq!(imported["imported"][0]["result"], "created");
+            sessions.push(imported["imported"][0]["session"].clone());
+        }
+        assert_eq!(home.all().len(), 3);
+        // Each is known again.
+        for (talk, session) in talks.iter().zip(&sessions) {
+            let file = talk.write(home).display().to_string();
+            let again = home.run(&["import", &file, "--json"]).ok().json();
+            assert_eq!(again["imported"][0]["result"], "known");
+            assert_eq!(again["imported"][0]["session"], *session);
+        }
+    });
+}
+
 #[test]
 fn damaged_and_other_versions_are_named_and_the_others_taken_in() {
     both(|home| {

@@ -10,12 +10,15 @@
 
 mod bytes;
 mod cast;
+mod ending;
+mod file;
 #[path = "../cli/home.rs"]
 #[allow(
     dead_code,
     reason = "the home of the other tests; these need a part of it"
 )]
 mod home;
+mod hostile;
 mod prompts;
 #[path = "../cli/pty.rs"]
 mod pty;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, FakeProvider};
 
 use crate::cast::{Cast, said_in, speakers};
+use crate::hostile::{DONE, program};
 
 /// What everybody is told about the team stands at the end of what they are told about themselves.
 const ABOUT_END: &str = "Without it the floor goes back to a person.";
@@ -518,4 +519,23 @@ fn a_secret_of_an_agent_is_not_kept_either() {
         cast.prompt("ben")
             .contains("It is [redacted:anthropic-key].")
     );
+}
+
+/// No single argument may have 128 KiB; and what is in one is seen by everybody.
+#[test]
+fn claude_is_told_long_instructions_on_its_input() {
+    let mut cast = Cast::of(&["ada"], &["ann"]);
+    let script = format!("cat > \"$0.input\"; echo \"$*\" > \"$0.line\"\n{DONE}");
+    let claude = program(&cast, "bin/claude", &script);
+    cast.home.settings(&format!(
+        "[agents.claude]\ncommand = {claude:?}\ntype = \"claude\"\n"
+    ));
+    cast.change_member("ada", |ada| {
+        ada["agentType"] = json!("claude");
+        ada["systemInstruction"] = json!(format!("Mind this. {}", "x".repeat(200_000)));
+    });
+    cast.run(&["[NEXT: ada] hello"]).ok().says("done");
+    let told = |end: &str| fs::read_to_string(claude.with_extension(end)).unwrap();
+    assert!(told("input").contains("Mind this. xxx"));
+    assert!(!told("line").contains("Mind this."));
 }

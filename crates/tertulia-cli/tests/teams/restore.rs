@@ -470,3 +470,74 @@ fn an_ephemeral_talk_leaves_nothing() {
     cast.run(&["-c", "[NEXT: ada] go"]).code(3);
     cast.run(&["-c", "--ephemeral", "[NEXT: ada] go"]).code(2);
 }
+
+/// A talk that was imported belongs to no project.
+#[test]
+fn an_imported_talk_is_found_where_there_is_none_of_the_project() {
+    let cast = cast();
+    let save = |session: &str, team: &str, words: &str| {
+        let talk = saves::talk(session).team(team);
+        talk.says("ann", "human", words).write(&cast.home);
+    };
+    save("session-1-abc", "cast", "from before");
+    save("session-2-abc", "rivals", "of others");
+    saves::import(&cast.home);
+    // One of another project is not meant, however new it is.
+    let elsewhere = cast.home.folder("elsewhere");
+    fs::copy(cast.file(), elsewhere.join(FILE)).unwrap();
+    let there = cast.prepare(&["[NEXT: ada] elsewhere"]).folder(&elsewhere);
+    there.run().ok();
+    let mut terminal = cast.open(&[]);
+    terminal.sees("[R] Resume", 1);
+    assert!(terminal.shown().contains("from before"));
+    terminal.types("q\n");
+    assert_eq!(terminal.ends().0, 0);
+    for way in [&["-c"][..], &["--resume", "@"]] {
+        let document = cast.turn(&[way, &["[NEXT: ben] again"]].concat());
+        assert_eq!(cast.home.said(&id(&document))[0], "from before", "{way:?}");
+    }
+    // One of this project goes before.
+    let ours = begun(&cast);
+    let document = cast.turn(&["-c", "[NEXT: ben] again"]);
+    assert_eq!(id(&document), ours);
+}
+
+/// A session that is named knows its team, so that the first word need not be one.
+#[test]
+fn where_a_session_is_named_the_first_word_may_be_said() {
+    let cast = cast();
+    let first = begun(&cast);
+    let file = cast.home.path().join("talk.jsonl").display().to_string();
+    let export = ["export", &first, "--format", "jsonl", "-o", &file];
+    cast.home.run(&export).ok();
+    let mut length = 2;
+    for way in [&["-c"][..], &["-r", &first], &["-s", &short(&first)]] {
+        let words: &[&str] = &["[NEXT: ben] again", "and again"];
+        let args = [&["team"], way, words].concat();
+        let output = cast.home.run(&args).ok().says("Ben said that.");
+        output.notes("there is no team '[NEXT: ben] again': it is what is said");
+        length += 2;
+        let said = cast.home.said(&first);
+        assert_eq!(said.len(), length, "{way:?}");
+        assert_eq!(said[length - 2], "[NEXT: ben] again and again");
+    }
+    let args = ["team", "--session-file", &file, "[NEXT: ben] again"];
+    let output = cast.home.run(&args);
+    assert!(
+        !output.stderr.contains("error: there is no team"),
+        "{output:#?}"
+    );
+    // A file or a name that is mistyped is not said, and neither is anything where no session is named.
+    fs::create_dir_all(cast.home.project().join(".tertulia/teams")).unwrap();
+    let named = cast.home.project().join(".tertulia/teams/review.json");
+    fs::copy(cast.file(), named).unwrap();
+    let before = everything(&cast.home);
+    for args in [
+        &["team", "reviw", "-c", "hello"][..],
+        &["team", "taem.json", "-c", "hello"],
+        &["team", "hello"],
+    ] {
+        cast.home.run(args).code(3).notes("error: there is no team");
+    }
+    assert_eq!(everything(&cast.home), before);
+}

@@ -180,13 +180,32 @@ fn slash_commands_tell_about_the_talk() {
     );
     asks(&mut terminal, "/task", &["Count sheep"]);
     asks(&mut terminal, "/info", &["2 messages, Zoe 1 · Ada 1"]);
-    asks(&mut terminal, "/as ann", &["\nAnn> "]);
+    asks(&mut terminal, "/as ann", &["\nas Ann> "]);
     asks(&mut terminal, "/as ada", &["'ada' is an agent", "ann, zoe"]);
     asks(&mut terminal, "/as eve", &["'eve'"]);
     asks(&mut terminal, "thank you", &[]);
     asks(&mut terminal, "/as", &[]);
     leaves(terminal);
     assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada", "ann"]);
+}
+
+/// The words are newer than the seat that was taken.
+#[test]
+fn words_may_be_another_persons_than_the_seat_that_was_taken() {
+    let cast = cast();
+    let mut terminal = cast.open(&["--as", "ann", "[FROM: zoe] [NEXT: ada] hello"]);
+    terminal.sees("as Ann> ", 1);
+    terminal.types("/as zoe\n");
+    terminal.sees("as Zoe> ", 1);
+    terminal.types("[FROM: ann] [NEXT: ada] again\n");
+    terminal.sees("as Zoe> ", 2);
+    terminal.types("thank you\n");
+    terminal.sees("as Zoe> ", 3);
+    terminal.types("/as\n");
+    terminal.sees("\nAnn> ", 1);
+    leaves(terminal);
+    let said = cast.messages("@");
+    assert_eq!(speakers(&said), ["zoe", "ada", "ann", "ada", "zoe"]);
 }
 
 #[test]

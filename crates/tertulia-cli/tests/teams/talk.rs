@@ -149,6 +149,32 @@ fn names_are_asked_in_their_order_and_by_urgency() {
     check("[NEXT:] go", &["ann"]);
 }
 
+/// An agent that writes Markdown means the same member.
+#[test]
+fn names_are_understood_as_agents_write_them() {
+    let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
+    let check = |words: &str, expected: &[&str]| {
+        cast.says("ada", words);
+        let output = cast.run(&["[NEXT: ada] go", "--json"]).ok();
+        let output = output.lacks("nobody here");
+        assert_eq!(order(&output.json()), expected, "{words}");
+    };
+    check("Over to [NEXT: `ben`]", &["ann", "ada", "ben"]);
+    check("Over to [NEXT: @ben]", &["ann", "ada", "ben"]);
+    check("Over to [NEXT: **Ben**]", &["ann", "ada", "ben"]);
+    check("[NEXT: **ben, cleo!P1**]", &["ann", "ada", "cleo", "ben"]);
+    check("[NEXT: ben, `cleo!P1`]", &["ann", "ada", "cleo", "ben"]);
+    check(
+        "[NEXT: @ben, cleo] [DROP: **ALL**]",
+        &["ann", "ada", "ben", "cleo"],
+    );
+    let members = &cast.messages("@")[1]["addressees"];
+    assert_eq!(members[0]["member"], "ben", "{members}");
+    cast.says("ada", "Not now. [DROP: `ALL`]");
+    let document = cast.turn(&["[NEXT: ada, ben, cleo] go"]);
+    assert_eq!(order(&document), ["ann", "ada"]);
+}
+
 /// What an urgent word asks for comes before those who wait longer.
 #[test]
 fn an_agents_urgent_word_comes_first() {
@@ -331,8 +357,7 @@ fn it_is_known_which_person_speaks() {
     check(&["[FROM: zoe] [NEXT: ada] hello"], "zoe");
     check(&["[from: ANN][FROM: zoe] [NEXT: ada] hello"], "ann");
     check(&["--as", "Zoe", "[NEXT: ada] hello"], "zoe");
-    // The flag is the person's own: it goes before the words.
-    check(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"], "zoe");
+    check(&["--as", "zoe", "[FROM: Zoe] [NEXT: ada] hello"], "zoe");
     // A session that goes on waits for its first human.
     check(&["-c", "[NEXT: ada] hello"], "ann");
     let before = cast.home.all().len();
@@ -345,8 +370,19 @@ fn it_is_known_which_person_speaks() {
     refuse(&["--as", "ada", "[NEXT: ada] hello"], "'ada' is an agent");
     refuse(&["--as", "eve", "[NEXT: ada] hello"], "'eve'");
     refuse(&["-c", "[FROM: eve] [NEXT: ada] hello"], "'eve'");
+    // The flag and the words do not agree.
+    let output = cast.run(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"]);
+    output
+        .code(2)
+        .notes("--as says that 'zoe' speaks")
+        .notes("'ann'");
     assert_eq!(cast.home.all().len(), before, "nothing was written");
     assert_eq!(cast.asked("ada"), 5);
+    // What is piped in is somebody else's text.
+    let args = ["--as", "zoe", "[NEXT: ada] look"];
+    let output = cast.prepare(&args).stdin("[FROM: ann] hello").run();
+    output.ok();
+    assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada"]);
 }
 
 #[test]
@@ -362,7 +398,7 @@ fn a_person_in_the_queue_is_waited_for() {
     let mut terminal = cast.open(&["--as", "ann"]);
     terminal.sees("[N] New", 1);
     terminal.types("n\n");
-    terminal.sees("Ann> ", 1);
+    terminal.sees("as Ann> ", 1);
     terminal.types("/as\n");
     terminal.sees("Ann/Zoe> ", 1);
     terminal.types("[FROM: ann] [NEXT: ada, zoe, ben] go\n");
@@ -370,7 +406,7 @@ fn a_person_in_the_queue_is_waited_for() {
     assert_eq!(cast.asked("ben"), 0);
     terminal.types("thank you\n");
     terminal.sees("Ben speaks.", 1);
-    terminal.sees("\nAnn> ", 2);
+    terminal.sees("\nAnn> ", 1);
     terminal.types("/end\n");
     assert_eq!(terminal.ends().0, 0);
     let said = cast.messages("@");
@@ -388,9 +424,8 @@ fn an_agent_speaks_for_itself() {
     assert!(!cast.prompt("ben").contains("[FROM"));
 }
 
-/// Each asks everybody, so that ever more wait: who is not taken any more is named.
-#[test]
-fn a_queue_that_is_full_says_whom_it_does_not_take() {
+/// A team in which each asks everybody, so that ever more wait: whom to ask, and how.
+fn crowd() -> (Cast, String) {
     let names: Vec<String> = (10..22).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut cast = Cast::of(&names, &["ann"]);
@@ -399,10 +434,62 @@ fn a_queue_that_is_full_says_whom_it_does_not_take() {
     for name in &names {
         cast.says(name, &everybody);
     }
+    (cast, everybody)
+}
+
+/// Who is not taken any more is named.
+#[test]
+fn a_queue_that_is_full_says_whom_it_does_not_take() {
+    let (cast, everybody) = crowd();
     let output = cast.run(&[&everybody]).ok().notes("maxRounds");
-    output.notes("50 wait already").notes("m21 are not asked");
+    let output = output.notes("50 wait already").notes("m21 are not asked");
+    output.lacks("as P3");
     let calm = cast.run(&["[NEXT: ann] nobody"]).ok();
     calm.lacks("wait already");
+    // The curious are told who waits less urgently, too.
+    let output = cast.run(&[&everybody, "-v"]).ok();
+    output.notes("more than 10 are to reply to one message: m20, m21 wait as P3");
+}
+
+#[test]
+fn a_stream_tells_what_happens_to_the_queue() {
+    let (cast, everybody) = crowd();
+    let output = cast.run(&["--output-format", "stream-json", &everybody]);
+    let events = output.ok().events();
+    let queues = events.iter().filter(|event| event["type"] == "queue");
+    let changes = |queue: &Value| queue["changes"].as_array().unwrap().clone();
+    let changes: Vec<Value> = queues.flat_map(changes).collect();
+    let of = |what: &str| {
+        let mut changes = changes.iter();
+        changes.find(|change| change["change"] == what).unwrap()
+    };
+    let first = of("queued");
+    assert_eq!(
+        (&first["member"], &first["intent"]),
+        (&json!("m10"), &json!("P2"))
+    );
+    assert_eq!(first["parent"], cast.messages("@")[0]["id"]);
+    let demoted = of("demoted");
+    assert_eq!(
+        (&demoted["member"], &demoted["intent"], &demoted["asked"]),
+        (&json!("m20"), &json!("P3"), &json!("P2"))
+    );
+    let skipped = changes
+        .iter()
+        .filter(|change| change["change"] == "skipped");
+    let reasons: Vec<&Value> = skipped.map(|change| &change["reason"]).collect();
+    assert!(reasons.contains(&&json!("full")), "{reasons:?}");
+    cast.says("m10", "[DROP: m11] enough");
+    let output = cast.run(&["--output-format", "stream-json", "[NEXT: m10, m11] go"]);
+    let events = output.ok().events();
+    let mut changes = events
+        .iter()
+        .filter_map(|event| event["changes"].as_array());
+    let is_dropped = |change: &Value| change["change"] == "dropped" && change["member"] == "m11";
+    assert!(
+        changes.any(|changes| changes.iter().any(is_dropped)),
+        "{events:#?}"
+    );
 }
 
 #[test]

@@ -380,3 +380,40 @@ fn after_a_kill_before_the_first_word_all_are_unheard() {
         agents_of(&cast.home).is_empty().then_some(())
     });
 }
+
+/// What is named is what there is: the team file's limit, and the agent's name rather than the member's.
+#[test]
+fn hints_name_what_there_is() {
+    let mut cast = Cast::of(&["ada", "ben"], &["ann"]);
+    cast.change_member("ada", |ada| ada["name"] = json!("member"));
+    let check = |cast: &Cast, hint: &str| {
+        let output = cast.run(&["[NEXT: member] go"]).code(6).notes(hint);
+        output.lacks("[agents.member]").lacks("--agent chooses");
+    };
+    cast.does("ada", "exit 3");
+    check(&cast, "hint: `tertulia team check CONFIG` shows");
+    cast.does("ada", "exec sleep 1000");
+    cast.change(|document| document["conversation"] = json!({"maxAgentResponseTime": 1000}));
+    check(
+        &cast,
+        "`maxAgentResponseTime` in the team file sets how long",
+    );
+    cast.change(|document| document["conversation"] = json!({"maxAgentResponseTime": 60_000}));
+    let settings = cast.home.path().join(".config/tertulia/config.toml");
+    let mut text = fs::read_to_string(&settings).unwrap();
+    for setting in ["idle_timeout", "timeout"] {
+        let line = format!("[agents.ada]\n{setting} = \"1s\"\n");
+        fs::write(&settings, text.replace("[agents.ada]\n", &line)).unwrap();
+        check(&cast, &format!("`{setting}` in [agents.ada] sets how long"));
+    }
+    text.push_str("[agents.gone]\ncommand = \"/no/such/program\"\n");
+    fs::write(&settings, text).unwrap();
+    cast.change_member("member", |member| member["agentType"] = json!("gone"));
+    check(&cast, "set `command` in [agents.gone]");
+    cast.change(|document| document["agents"] = json!([{"name": "lost", "command": "/no/such"}]));
+    cast.change_member("member", |member| member["agentType"] = json!("lost"));
+    check(
+        &cast,
+        "change `command` of the agent 'lost' in the team file",
+    );
+}

@@ -9,6 +9,7 @@ use tertulia::agent::acp::{Acp, Connection};
 use tertulia::agent::process::MARKER_VAR;
 use tertulia::agent::{
     Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
+    Whence,
 };
 use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::entry::{Role, Usage};
@@ -58,12 +59,14 @@ impl Stage {
             command: command.into(),
             args,
             env: vec![("FAKE_KEY".into(), "secret".into())],
+            without: Vec::new(),
             work_dir: self.path().to_owned(),
             system: None,
             patience: Patience {
                 total: Duration::from_secs(60),
                 idle: Duration::from_secs(60),
             },
+            whence: Whence::settings("fake"),
             found: Some(command.into()),
             connection: Connection::default(),
         }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::process::{self, Limits, Program, Utf8Stream};
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide, failure, prompt,
+    ToolSide, Whence, failure, prompt,
 };
 
 /// How a program is run as an agent.
@@ -25,12 +25,16 @@ pub struct Command {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it runs.
     pub work_dir: Option<PathBuf>,
     /// What precedes every prompt.
     pub system: Option<String>,
     /// How long it may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// Where the program was found, if it was.
     pub found: Option<PathBuf>,
 }
@@ -78,7 +82,7 @@ impl Agent for Command {
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),
-            without: Vec::new(),
+            without: self.without.clone(),
             work_dir: self.work_dir.clone(),
             marker: question.marker.clone(),
         };
@@ -102,7 +106,7 @@ impl Agent for Command {
                     &finished.stderr_tail,
                 ),
             )),
-            Err(error) => Err(failure::of_process(error, &self.command, &self.name)),
+            Err(error) => Err(failure::of_process(error, &self.command, &self.whence)),
         }
         .map_err(|mut error| {
             error.message = failure::without_keys(&error.message, &self.env);

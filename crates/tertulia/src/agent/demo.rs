@@ -6,12 +6,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Part, Question, Readiness, ToolSide,
+    Agent, AgentError, AgentEvent, Chair, FailureKind, Floor, Outcome, Part, Question, Readiness,
+    ToolSide, Utterance,
 };
 use crate::entry::{Role, ToolCall, Usage};
 
 /// The model name that the demo reports.
 const MODEL: &str = "demo-1";
+
+/// How an instructor hears what its worker said.
+const WORKER_SAYS: &str = "Worker says:";
 
 /// The agent.
 #[derive(Clone, Debug)]
@@ -152,6 +156,41 @@ fn in_role(part: &Part) -> String {
     }
 }
 
+/// What the demo says as an instructor: two instructions, then that it is done.
+fn instructed(question: &Question) -> String {
+    let said = |message: &&Utterance| message.role == Role::User;
+    let heard: Vec<&Utterance> = question.messages.iter().filter(said).collect();
+    let reports = heard
+        .iter()
+        .rev()
+        .take_while(|message| message.content.starts_with(WORKER_SAYS))
+        .count();
+    let task = heard.iter().rev().nth(reports);
+    let topic = first_words(task.map_or("", |message| message.content.trim()));
+    match reports {
+        0 => format!(
+            "I take this in two steps: a plan, then the work.\n\n\
+             Tell worker: Write down in three short steps how you would do this: {topic}"
+        ),
+        1 => "The plan will do.\n\nTell worker: Do the first step of your plan, and say how you know that it is done."
+            .to_owned(),
+        _ => format!("Both steps are done and reported: {topic}\n\nDONE"),
+    }
+}
+
+/// What the demo says as a worker.
+fn worked(part: &Part) -> String {
+    let topic = first_words(part.words.trim());
+    if part.words.contains("three short steps") {
+        return format!(
+            "1. Look at what is there. 2. Make the smallest version that works. 3. Try it.\n\n(For: “{topic}”)"
+        );
+    }
+    format!(
+        "I did what you told me: “{topic}”. I am the demo, so nothing in the folder has changed."
+    )
+}
+
 /// What the demo says: a pure function of the talk.
 fn reply(question: &Question) -> Result<String, AgentError> {
     let last = question.messages.last();
@@ -183,8 +222,11 @@ fn reply(question: &Question) -> Result<String, AgentError> {
     if remembers && question.part.is_none() {
         return Ok(memories(question));
     }
-    if let Some(part) = &question.part {
-        return Ok(in_role(part));
+    match &question.part {
+        Some(part) if part.seat == Chair::Instructor => return Ok(instructed(question)),
+        Some(part) if part.seat == Chair::Worker => return Ok(worked(part)),
+        Some(part) => return Ok(in_role(part)),
+        None => {}
     }
     if ["hello", "hi", "hola", "hey"].contains(&lower.trim_end_matches(['!', '.', '?', ','])) {
         return Ok(format!(
@@ -238,7 +280,6 @@ fn first_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Utterance;
     use super::*;
 
     fn question(said: &[&str]) -> Question {
@@ -291,6 +332,7 @@ mod tests {
             from: "Ada".into(),
             words: "echo   fn main() {}".into(),
             next: vec!["cleo".into()],
+            ..Part::default()
         });
         let said =
             |asked: &Question| handed_over(reply(asked).unwrap(), asked.part.as_ref().unwrap());
@@ -299,6 +341,27 @@ mod tests {
         part.words = "one two".into();
         part.next.clear();
         assert!(said(&asked).starts_with("I have read what Ada said."));
+    }
+
+    #[test]
+    fn as_an_instructor_it_comes_to_an_end() {
+        let said = |said: &[&str]| {
+            let mut asked = question(said);
+            asked.part = Some(Part {
+                seat: Chair::Instructor,
+                words: said.last().unwrap().to_string(),
+                ..Part::default()
+            });
+            reply(&asked).unwrap()
+        };
+        let first = said(&["bake bread"]);
+        assert!(first.contains("Tell worker: ") && first.ends_with("bake bread"));
+        assert!(said(&["x", "y", "bake", "z", "Worker says: a"]).contains("Tell worker: Do"));
+        let last = said(&["bake", "z", "Worker says: a", "z", "Worker says: b"]);
+        assert!(
+            last.contains("bake") && last.ends_with("\n\nDONE"),
+            "{last}"
+        );
     }
 
     fn check(said: &[&str], expected: &str) {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::process::ProcessError;
-use super::{AgentError, FailureKind};
+use super::{AgentError, FailureKind, Whence};
 
 /// Longer than this, an error is not read.
 const LONGEST: usize = 500;
 
-/// What a run that did not come to its own end means; `agent` is the name in the settings.
-pub(super) fn of_process(error: ProcessError, command: &Path, agent: &str) -> AgentError {
+/// What a run that did not come to its own end means.
+pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -> AgentError {
     let command = command.display();
     match error {
         ProcessError::Cancelled => AgentError::cancelled(),
@@ -17,14 +17,15 @@ pub(super) fn of_process(error: ProcessError, command: &Path, agent: &str) -> Ag
             FailureKind::Unavailable,
             format!("the program {command} was not found"),
         )
-        .hint(format!("install it, or set `command` in [agents.{agent}]")),
+        .hint(format!("install it, or {}", whence.program())),
         ProcessError::Idle { limit, stderr_tail } => {
             let what = format!(
                 "{command} said nothing for {} s and was ended",
                 limit.as_secs_f32()
             );
             AgentError::new(FailureKind::Timeout, explain(&what, &stderr_tail)).hint(format!(
-                "`idle_timeout` in [agents.{agent}] sets how long it may be silent"
+                "{} sets how long it may be silent",
+                whence.setting("idle_timeout")
             ))
         }
         ProcessError::Timeout { limit, stderr_tail } => {
@@ -32,9 +33,8 @@ pub(super) fn of_process(error: ProcessError, command: &Path, agent: &str) -> Ag
                 "{command} was not done after {} s and was ended",
                 limit.as_secs_f32()
             );
-            AgentError::new(FailureKind::Timeout, explain(&what, &stderr_tail)).hint(format!(
-                "`timeout` in [agents.{agent}] sets how long it may take"
-            ))
+            AgentError::new(FailureKind::Timeout, explain(&what, &stderr_tail))
+                .hint(format!("{} sets how long it may take", whence.limit()))
         }
         other => AgentError::new(
             FailureKind::Unavailable,

@@ -91,6 +91,20 @@ pub struct Part {
     pub words: String,
     /// Whom its instructions tell it to hand over to.
     pub next: Vec<String>,
+    /// Where it sits.
+    pub seat: Chair,
+}
+
+/// Where an agent sits among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Chair {
+    /// In a team.
+    #[default]
+    Member,
+    /// It tells a worker what to do.
+    Instructor,
+    /// It does what an instructor tells it.
+    Worker,
 }
 
 /// An agent's own session, in its own store.
@@ -268,6 +282,45 @@ impl Default for Patience {
     }
 }
 
+/// Where a person sets how an agent is run. What a hint names must be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Whence {
+    /// Its name in the settings, `[agents.NAME]`. In a team it speaks under another.
+    pub section: String,
+    /// What to do about the program, where it is not the settings that name it.
+    pub program: Option<String>,
+    /// What sets how long an answer may take, where it is not the settings.
+    pub limit: Option<String>,
+}
+
+impl Whence {
+    /// From the settings of this name.
+    pub fn settings(name: &str) -> Whence {
+        Whence {
+            section: name.to_owned(),
+            program: None,
+            limit: None,
+        }
+    }
+
+    /// A setting of it, where it stands.
+    fn setting(&self, key: &str) -> String {
+        format!("`{key}` in [agents.{}]", self.section)
+    }
+
+    /// What sets how long an answer may take.
+    fn limit(&self) -> String {
+        let limit = self.limit.clone();
+        limit.unwrap_or_else(|| self.setting("timeout"))
+    }
+
+    /// What to do if the program is another.
+    fn program(&self) -> String {
+        let program = self.program.clone();
+        program.unwrap_or_else(|| format!("set {}", self.setting("command")))
+    }
+}
+
 /// What kind of failure: each is something that a person does differently about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
@@ -292,6 +345,23 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// The kind of a name as it is written; one that is not known is a failure like any other.
+    pub fn of_name(name: &str) -> FailureKind {
+        use FailureKind as Kind;
+        let known = [
+            Kind::Auth,
+            Kind::RateLimit,
+            Kind::TooLong,
+            Kind::Unavailable,
+            Kind::Refused,
+            Kind::Protocol,
+            Kind::Timeout,
+            Kind::Cancelled,
+        ];
+        let named = known.into_iter().find(|kind| kind.name() == name);
+        named.unwrap_or(Kind::Failed)
+    }
+
     /// Its name as it is written.
     pub const fn name(self) -> &'static str {
         match self {

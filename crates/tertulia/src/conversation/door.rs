@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
+use super::pair::PairEvent;
 use super::team::events::Output;
 use crate::agent::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
@@ -37,6 +38,8 @@ pub enum TalkEvent<'a> {
     Failed(&'a Speaker, &'a AgentError),
     /// What followed from what was said among several: the queue, who is next, names that are nobody's.
     Routed(&'a Output),
+    /// What followed from what was said between an instructor and a worker.
+    Pair(&'a PairEvent),
     /// Something that the human should know.
     Notice(Notice),
 }
@@ -93,8 +96,6 @@ pub enum Notice {
     NotHeard(Vec<String>),
     /// Nothing can be saved; the talk goes on in memory.
     Unsaved(StoreError),
-    /// It is saved, but the copy that was to be kept is not there: why.
-    NotCopied(String),
     /// What could not be saved is saved now.
     SavedAgain,
     /// Secrets were replaced, so many of each kind.

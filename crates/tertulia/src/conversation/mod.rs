@@ -6,6 +6,8 @@
 //! | [`chat`] | one human, one agent: what follows from what, as data |
 //! | [`context`] | what an agent is given of a talk: summary, as much as there is room for, calls with results |
 //! | [`door`] | what a talk shows, and whom it asks |
+//! | [`duet`] | an instructor and a worker at work: carries out what their machine decides, one answer at a time |
+//! | [`pair`] | an instructor and a worker: what a reply says, the budget, who is next |
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
 //! | [`table`] | a team at one table: carries out what its routing machine decides, one answer at a time |
@@ -14,6 +16,8 @@
 pub mod chat;
 pub mod context;
 pub mod door;
+pub mod duet;
+pub mod pair;
 pub mod record;
 pub mod run;
 pub mod table;

@@ -2,6 +2,7 @@
 //! has written there, and holds in memory what cannot be saved until it can.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
@@ -23,7 +24,7 @@ pub enum OnConflict {
     Refuse,
 }
 
-/// Keeps a copy of a session somewhere else, each time that something is written.
+/// Keeps a copy of a session somewhere else.
 #[async_trait]
 pub trait Copies: std::fmt::Debug + Send + Sync {
     /// Makes the copy. What went wrong is said in words: the session itself is safe.
@@ -40,6 +41,8 @@ pub struct Recorder {
     on_conflict: OnConflict,
     told_size: bool,
     copies: Option<Arc<dyn Copies>>,
+    /// Whether the log has more than the copy.
+    ahead: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -60,8 +63,6 @@ pub struct Recorded {
     pub trouble: Option<StoreError>,
     /// The size of the log, the first time that it nears the limit.
     pub near_limit: Option<u64>,
-    /// Why there is no copy of it, where there should be one.
-    pub not_copied: Option<String>,
 }
 
 impl Recorder {
@@ -75,10 +76,11 @@ impl Recorder {
             on_conflict,
             told_size: false,
             copies: None,
+            ahead: AtomicBool::new(false),
         }
     }
 
-    /// Has a copy kept from now on.
+    /// Has a copy kept from now on, as new as the last [`copy`](Recorder::copy).
     pub fn keep_copies(&mut self, copies: Arc<dyn Copies>) {
         self.copies = Some(copies);
     }
@@ -107,6 +109,7 @@ impl Recorder {
             on_conflict,
             told_size: false,
             copies: None,
+            ahead: AtomicBool::new(false),
         };
         let left = if taken {
             Some(recorder.step_aside(Vec::new()).await?.0)
@@ -147,17 +150,17 @@ impl Recorder {
         if pending.is_empty() {
             return Ok(Recorded::default());
         }
+        // Said before it is so: whoever insists on leaving does not wait for the write to return.
+        self.ahead.store(true, Ordering::Relaxed);
         match self.write(pending.clone()).await {
             Ok((entries, left)) => {
                 self.unsaved.clear();
                 let near_limit = self.near_limit();
-                let not_copied = self.copy().await;
                 Ok(Recorded {
                     entries,
                     left,
                     trouble: None,
                     near_limit,
-                    not_copied,
                 })
             }
             // Words that were heard are never dropped: only new ones of a human can be refused.
@@ -248,10 +251,19 @@ impl Recorder {
         Ok((summary.id, entries))
     }
 
-    /// Makes the copy, if one is to be kept. Why there is none.
-    async fn copy(&self) -> Option<String> {
-        let (copies, summary) = (self.copies.as_ref()?, self.summary()?);
-        copies.copy(&self.sessions, summary).await.err()
+    /// Makes the copy, if one is to be kept and there is something new. It is made of the whole session, so
+    /// that it belongs where a talk rests, not where each of many speaks. What went wrong is said in words,
+    /// and the next time tried again.
+    pub async fn copy(&self) -> Result<(), String> {
+        let (Some(copies), Some(summary)) = (&self.copies, self.summary()) else {
+            return Ok(());
+        };
+        if !self.ahead.swap(false, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let copied = copies.copy(&self.sessions, summary).await;
+        self.ahead.fetch_or(copied.is_err(), Ordering::Relaxed);
+        copied
     }
 
     fn apply(&mut self, entries: &[Entry]) {
@@ -283,6 +295,7 @@ impl Recorder {
         match recovered {
             Ok(Some(entry)) => {
                 self.apply(std::slice::from_ref(&entry));
+                self.ahead.store(true, Ordering::Relaxed);
                 Ok(Some(entry))
             }
             Ok(None) => Ok(None),

@@ -22,10 +22,11 @@ use crate::store::Draft;
 use crate::tool::Toolbox;
 
 pub use super::door::{Door, Notice, TalkEvent};
+pub(super) use ask::tokens_of;
 pub use compact::Compaction;
 
 /// How much of the talk an agent is given at most, in bytes, cut at whole messages.
-const CONTEXT_BYTES: usize = 768 * 1024;
+pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
 
 /// What a talk is led by.
 #[derive(Clone, Debug, Default)]
@@ -50,12 +51,23 @@ pub struct Seat {
 }
 
 /// What whoever is asked is given, where that is not the talk as it was said.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Brief {
     /// The words.
     pub messages: Vec<Utterance>,
     /// The part that it plays.
     pub part: Part,
+    /// The thread in which it speaks, where there are several.
+    pub thread: Option<String>,
+}
+
+/// What whoever is asked may use.
+#[derive(Clone, Debug, Default)]
+pub struct Equipment {
+    /// The tools, for agents that bring none.
+    pub tools: Option<Toolbox>,
+    /// Which of them may be used unasked.
+    pub rules: Rules,
 }
 
 /// What came of asking somebody.
@@ -104,6 +116,8 @@ pub struct Talk {
     said: Vec<Kept>,
     /// Who can be addressed.
     members: Vec<names::Member>,
+    /// Whether everybody is given a brief: then nothing is remembered here.
+    by_brief: bool,
 }
 
 impl Talk {
@@ -126,7 +140,28 @@ impl Talk {
             brief: None,
             said: Vec::new(),
             members: Vec::new(),
+            by_brief: false,
         }
+    }
+
+    /// The same talk, in which everybody is given a brief.
+    #[must_use]
+    pub fn by_brief(mut self) -> Talk {
+        self.by_brief = true;
+        self
+    }
+
+    /// Changes what whoever is asked may use. What it was before.
+    pub fn equip(&mut self, equipment: Equipment) -> Equipment {
+        Equipment {
+            tools: std::mem::replace(&mut self.terms.tools, equipment.tools),
+            rules: std::mem::replace(&mut self.terms.rules, equipment.rules),
+        }
+    }
+
+    /// Puts down something that nobody said. Whether it may be in the log.
+    pub async fn put_down(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> bool {
+        self.write(bodies, door).await.is_some()
     }
 
     /// The pen.
@@ -246,7 +281,7 @@ impl Talk {
     /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
     /// nothing if they may not be in the log.
     async fn write(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Option<Vec<Kept>> {
-        let bodies = self.addressed(bodies);
+        let bodies = self.threaded(self.addressed(bodies));
         let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
         let said: Vec<Utterance> = messages.iter().map(utterance).collect();
         let recorded = match self.recorder.record(bodies).await {
@@ -334,6 +369,19 @@ impl Talk {
         all
     }
 
+    /// Puts what is said into the thread of whoever speaks.
+    fn threaded(&self, mut bodies: Vec<Body>) -> Vec<Body> {
+        let thread = self.brief.as_ref().and_then(|brief| brief.thread.as_ref());
+        for body in &mut bodies {
+            if let Body::Message(message) = body
+                && message.thread.is_none()
+            {
+                message.thread = thread.cloned();
+            }
+        }
+        bodies
+    }
+
     fn show_recorded(&mut self, recorded: &Recorded, door: &mut dyn Door) {
         if let Some(from) = recorded.left {
             let to = self.recorder.id();
@@ -353,9 +401,6 @@ impl Talk {
         if !redacted.is_empty() {
             door.show(TalkEvent::Notice(Notice::Redacted(redacted)));
         }
-        if let Some(reason) = &recorded.not_copied {
-            door.show(TalkEvent::Notice(Notice::NotCopied(reason.clone())));
-        }
         if let Some(bytes) = recorded.near_limit {
             door.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
         }
@@ -373,7 +418,7 @@ impl Talk {
 
     /// Among several each is given a brief: a memory of the talk here would only grow with it.
     fn remembers(&self) -> bool {
-        self.brief.is_none() && self.members.is_empty()
+        self.brief.is_none() && self.members.is_empty() && !self.by_brief
     }
 
     async fn keep_draft(&mut self, content: String) {
@@ -386,7 +431,7 @@ impl Talk {
             at: self.recorder.sessions().stamp().now(),
             speaker: self.chat.agent().clone(),
             model: self.agent.model().map(str::to_owned),
-            thread: None,
+            thread: self.brief.as_ref().and_then(|brief| brief.thread.clone()),
             content,
         };
         // The answer itself is saved when it is finished; a draft that cannot be kept costs only what

@@ -350,10 +350,7 @@ impl Table {
     /// What somebody is told who is asked.
     fn brief(&self, place: &Place, tools: ToolSide, item: &Item) -> Brief {
         let Some(recalled) = self.memory.recall(item.request.parent) else {
-            return Brief {
-                messages: Vec::new(),
-                part: Part::default(),
-            };
+            return Brief::default();
         };
         let material = Material {
             system: &place.system,
@@ -371,7 +368,9 @@ impl Table {
                 from: newest.from.clone(),
                 words: newest.text.clone(),
                 next: hand_over(&place.system),
+                ..Part::default()
             },
+            thread: None,
         }
     }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::message::{Message, Usage};
+use crate::conversation::pair::Budget;
 use crate::entry::Hash;
 use crate::id::{EntryId, Seq, SessionId};
 
@@ -36,6 +37,12 @@ pub enum Body {
     Seated(Seated),
     /// The team got a task.
     Tasked(Tasked),
+    /// An instructor and a worker sat down, or others than before.
+    Paired(Paired),
+    /// The worker may be called so often from here on.
+    Budgeted(Budgeted),
+    /// What an agent thought before it spoke.
+    Thought(Thought),
     /// An agent remembers the talk in a session of its own.
     Linked(Linked),
     /// The older part was summed up for the agents; the log keeps all of it.
@@ -64,6 +71,9 @@ impl Body {
             "failed" => Body::Failed(serde_json::from_str(line)?),
             "seated" => Body::Seated(serde_json::from_str(line)?),
             "tasked" => Body::Tasked(serde_json::from_str(line)?),
+            "paired" => Body::Paired(serde_json::from_str(line)?),
+            "budgeted" => Body::Budgeted(serde_json::from_str(line)?),
+            "thought" => Body::Thought(serde_json::from_str(line)?),
             "linked" => Body::Linked(serde_json::from_str(line)?),
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
@@ -86,6 +96,9 @@ impl Body {
             Body::Failed(_) => "failed",
             Body::Seated(_) => "seated",
             Body::Tasked(_) => "tasked",
+            Body::Paired(_) => "paired",
+            Body::Budgeted(_) => "budgeted",
+            Body::Thought(_) => "thought",
             Body::Linked(_) => "linked",
             Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
@@ -128,7 +141,10 @@ impl Body {
             Body::Failed(failed) => visit(&mut failed.message),
             Body::Tasked(tasked) => visit(&mut tasked.task),
             Body::Compacted(compacted) => visit(&mut compacted.summary),
+            Body::Paired(paired) => visit(&mut paired.system),
+            Body::Thought(thought) => visit(&mut thought.text),
             Body::Seated(_)
+            | Body::Budgeted(_)
             | Body::Linked(_)
             | Body::Trashed(_)
             | Body::Restored(_)
@@ -161,6 +177,7 @@ impl Body {
             Body::Failed(failed) => failed.message.clone(),
             Body::Tasked(tasked) => tasked.task.clone(),
             Body::Compacted(compacted) => compacted.summary.clone(),
+            Body::Thought(thought) => thought.text.clone(),
             _ => String::new(),
         }
     }
@@ -367,6 +384,50 @@ pub struct Tasked {
     pub task: String,
 }
 
+/// Who instructs and who works, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Paired {
+    /// Who instructs.
+    pub instructor: PairedAgent,
+    /// Who works.
+    pub worker: PairedAgent,
+    /// Whether the instructor thinks before it speaks, where it can.
+    pub thinking: bool,
+    /// The folder that they work in.
+    pub work_dir: String,
+    /// What the instructor is told about its part.
+    pub system: String,
+    /// The round at which the talk is, where another program counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u64>,
+}
+
+/// An agent in one of the two seats.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairedAgent {
+    /// Its name.
+    pub agent: String,
+    /// Its model, if one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// How often the worker may be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budgeted {
+    /// From here on.
+    pub budget: Budget,
+}
+
+/// What an agent thought before it spoke.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thought {
+    /// In which thread.
+    pub thread: String,
+    /// The thoughts.
+    pub text: String,
+}
+
 /// An agent's own session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Linked {
@@ -391,6 +452,9 @@ pub struct Compacted {
     /// What writing it cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// The thread that it stands for, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
 }
 
 /// What stands in the place of an entry that a repair could not read.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
+use crate::conversation::pair::Budget;
 
 fn unsealed(body: Body) -> Unsealed {
     Unsealed {
@@ -106,6 +107,32 @@ fn an_unknown_type_and_unknown_fields_survive() {
     assert!(entry.follows(&Head::START));
 }
 
+fn pair_bodies() -> impl Strategy<Value = Body> {
+    let text = "\\PC{0,40}";
+    prop_oneof![
+        (text, any::<u64>()).prop_map(|(system, calls)| Body::Paired(Paired {
+            worker: PairedAgent {
+                agent: "w".into(),
+                model: (calls > 9).then(|| "m".to_owned()),
+            },
+            thinking: calls % 2 == 0,
+            system,
+            round: (calls > 5).then_some(calls),
+            ..Paired::default()
+        })),
+        any::<u64>().prop_map(|calls| Body::Budgeted(Budgeted {
+            budget: match calls % 3 {
+                0 => Budget::Unlimited,
+                _ => Budget::Calls(calls),
+            },
+        })),
+        text.prop_map(|text| Body::Thought(Thought {
+            thread: "instructor".into(),
+            text,
+        })),
+    ]
+}
+
 fn bodies() -> impl Strategy<Value = Body> {
     let operation = EntryId::new(Uuid::from_u128(9));
     let session = crate::id::SessionId::new(Uuid::from_u128(3));
@@ -165,7 +192,9 @@ fn bodies() -> impl Strategy<Value = Body> {
                 output: 1,
                 estimated: true
             }),
+            thread: (upto % 2 == 0).then(|| "worker".to_owned()),
         })),
+        pair_bodies(),
         text.prop_map(|message| Body::Failed(Failed {
             agent: "a".into(),
             kind: "timeout".into(),

@@ -33,6 +33,8 @@ pub struct Foreign {
     pub said: Vec<Said>,
     /// What the team works on.
     pub task: Option<String>,
+    /// What else there is to know at its end.
+    pub closing: Vec<Body>,
 }
 
 /// Something that was said in it.
@@ -94,6 +96,18 @@ impl Foreign {
         unsealed(EntryId::new(name), at, body)
     }
 
+    /// The entries with what else there is to know, after so many messages.
+    pub fn closings(&self, id: SessionId) -> Vec<Unsealed> {
+        let said = self.said.len().to_string();
+        let last = self.said.iter().map(|said| said.at).max();
+        let at = last.unwrap_or(self.created_at);
+        let closing = self.closing.iter().enumerate().map(|(place, body)| {
+            let name = derived(&["closing", &id.to_string(), &said, &place.to_string()]);
+            unsealed(EntryId::new(name), at, body.clone())
+        });
+        closing.collect()
+    }
+
     /// Compares it with the log of a session that goes by its id.
     pub fn meet(&self, log: &Log) -> Meeting {
         let words: Vec<(&Entry, &Message)> = log
@@ -101,26 +115,34 @@ impl Foreign {
             .filter(|(_, message)| has_words(message))
             .collect();
         let ours = self.is_ours(log);
-        let shared = words
+        // What tools were given and gave goes with the words before it.
+        let own: Vec<(usize, &Said)> = self
+            .said
             .iter()
-            .zip(&self.said)
-            .take_while(|((entry, message), said)| ours && said.is(entry, message))
+            .enumerate()
+            .filter(|(_, said)| has_words(&said.message))
+            .collect();
+        let common = words
+            .iter()
+            .zip(&own)
+            .take_while(|((entry, message), (_, said))| ours && said.is(entry, message))
             .count();
-        if ours && shared == self.said.len() {
+        let shared = own.get(common).map_or(self.said.len(), |(place, _)| *place);
+        if ours && common == own.len() {
             // An older state of the talk must not bring its older task back.
             let task = self.task.clone().filter(|task| {
-                shared == words.len() && !tasks(&log.entries).any(|known| same_words(known, task))
+                common == words.len() && !tasks(&log.entries).any(|known| same_words(known, task))
             });
             return match task {
                 None => Meeting::Known,
                 task => Meeting::GoesOn { shared, task },
             };
         }
-        if ours && shared == words.len() {
+        if ours && common == words.len() {
             let task = self.new_task(&log.entries);
             return Meeting::GoesOn { shared, task };
         }
-        let last = shared.checked_sub(1).map(|last| words[last].0.head());
+        let last = common.checked_sub(1).map(|last| words[last].0.head());
         let common = log
             .entries
             .iter()
@@ -140,7 +162,9 @@ impl Foreign {
         SessionId::new(match self.said.get(shared) {
             Some(said) => {
                 let (entry, at) = (said.id.to_string(), said.at.to_string());
-                derived(&["apart", &id, team, &entry, &at, &said.words()])
+                // The same words of somebody else are others: see `Said::is`.
+                let by = serde_json::to_string(&said.message.speaker).unwrap_or_default();
+                derived(&["apart", &id, team, &entry, &at, &by, &said.words()])
             }
             None => derived(&["apart", &id, team]),
         })

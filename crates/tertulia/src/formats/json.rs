@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::conversation::pair::{Budget, Pair};
 use crate::entry::{Body, Entry, Message};
 use crate::query::{Hit, Row};
 use crate::session::{Log, Spoke};
@@ -45,11 +46,38 @@ pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
         "speakers".into(),
         row.summary.speakers.iter().map(spoke).collect(),
     );
+    if let Some(pair) = &row.summary.pair {
+        object.insert("pair".into(), self::pair(pair));
+    }
     object.insert("entries".into(), log.entries.iter().map(entry).collect());
     if !log.damage.is_empty() {
         object.insert("damage".into(), json!(log.damage));
     }
     object
+}
+
+/// How far an instructor and a worker are.
+fn pair(pair: &Pair) -> Value {
+    json!({
+        "instructor": pair.instructor,
+        "worker": pair.worker,
+        "thinking": pair.thinking,
+        "work_dir": pair.work_dir,
+        "round": pair.round,
+        "worker_calls": pair.worker_calls,
+        "remaining": remaining(pair.remaining),
+        "next": pair.next,
+        "last_instruction": pair.last_instruction,
+        "last_reply": pair.last_reply,
+    })
+}
+
+/// How often a worker may still be called: a number, or the word for any number.
+pub fn remaining(budget: Budget) -> Value {
+    match budget {
+        Budget::Unlimited => json!("unlimited"),
+        Budget::Calls(calls) => json!(calls),
+    }
 }
 
 /// Somebody who spoke, and how much.

@@ -4,11 +4,13 @@
 //! |---|---|---|
 //! | [`json`] | yes: the object that every `--json` answer shows | no |
 //! | [`jsonl`] | yes: the log itself, line by line | yes |
+//! | [`claude_master`] | no | yes: what claude-master kept of an instructor and a worker |
 //! | [`markdown`] | yes, for people | no |
 //! | [`snapshot`] | yes: a team's talk as one document | yes |
 //!
 //! What another program kept is a [`foreign`] talk before it becomes entries.
 
+pub mod claude_master;
 pub mod foreign;
 pub mod json;
 pub mod jsonl;

@@ -83,6 +83,7 @@ impl Intake<'_> {
                 Meeting::GoesOn { shared, task } => {
                     let mut new = said[shared..].to_vec();
                     new.extend(self.tasking(talk, id, task)?);
+                    new.extend(self.closings(talk, id)?);
                     let adopted = self.go_on(id, log, new).await?;
                     return Ok(Taken { adopted, entries });
                 }
@@ -135,11 +136,19 @@ impl Intake<'_> {
         .transpose()
     }
 
+    fn closings(&self, talk: &Foreign, id: SessionId) -> StoreResult<Vec<Unsealed>> {
+        let closings = talk.closings(id).into_iter();
+        closings
+            .map(|new| self.sessions.kept(new.id, new.at, new.body))
+            .collect()
+    }
+
     /// The whole talk as a log of its own.
     fn whole(&self, talk: &Foreign, id: SessionId, said: &[Unsealed]) -> StoreResult<Vec<Entry>> {
         let mut new = vec![talk.opening(id)];
         new.extend_from_slice(said);
         new.extend(self.tasking(talk, id, talk.task.clone())?);
+        new.extend(self.closings(talk, id)?);
         seal_each(Head::START, new)
     }
 
@@ -181,6 +190,7 @@ impl Intake<'_> {
         }];
         new.extend_from_slice(own);
         new.extend(self.tasking(talk, id, parted.task.clone())?);
+        new.extend(self.closings(talk, id)?);
         let head = Head {
             seq: from.seq,
             hash: from.hash,

@@ -25,13 +25,15 @@ pub struct Launch {
     pub command: String,
     /// What it is given on its command line.
     pub args: Vec<String>,
+    /// Who chose that.
+    pub args_source: Source,
     /// Whether it wants a terminal.
     pub use_pty: bool,
     /// Who chose the program.
     pub source: Source,
 }
 
-/// Who chose a program.
+/// Who chose a program, or what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The person who registered it.
@@ -104,6 +106,7 @@ fn registered(registry: &Registry, name: &str) -> Option<Launch> {
     Some(Launch {
         command: agent.command.clone(),
         args: agent.args.clone(),
+        args_source: Source::Registry,
         use_pty: agent.use_pty,
         source: Source::Registry,
     })
@@ -113,6 +116,7 @@ fn from_team_file(command: &str) -> Launch {
     Launch {
         command: command.to_owned(),
         args: Vec::new(),
+        args_source: Source::TeamFile,
         use_pty: false,
         source: Source::TeamFile,
     }
@@ -120,8 +124,14 @@ fn from_team_file(command: &str) -> Launch {
 
 /// A team may say how its agents are called, but not which program that is.
 fn with_wishes(launch: Launch, definition: &AgentDefinition) -> Launch {
+    let wanted = definition.args.as_ref();
     Launch {
-        args: definition.args.clone().unwrap_or(launch.args),
+        // The same arguments are no wish.
+        args_source: match wanted {
+            Some(wanted) if *wanted != launch.args => Source::TeamFile,
+            _ => launch.args_source,
+        },
+        args: wanted.cloned().unwrap_or(launch.args),
         use_pty: definition.use_pty.unwrap_or(launch.use_pty),
         ..launch
     }

@@ -19,6 +19,7 @@ pub fn address(name: &str) -> String {
 /// What a team file breaks.
 pub(super) fn team(document: &Value) -> Vec<Problem> {
     let mut problems = repeated_agents(document);
+    problems.extend(unfit_names(document));
     if let Some(members) = document.pointer("/team/members").and_then(Value::as_array) {
         problems.extend(ambiguous_names(members));
         problems.extend(nobody_human(members));
@@ -125,6 +126,54 @@ fn ambiguous(path: String, name: &str, first: &Use<'_>) -> Problem {
     }
 }
 
+/// The lists in which things have names, and the fields in which the names stand. A member's `name` is the
+/// schema's affair.
+const NAMED: &[(&str, &[&str])] = &[
+    ("/agents", &["name"]),
+    ("/team/roleDefinitions", &["name", "displayName"]),
+    (
+        "/team/members",
+        &["displayName", "role", "displayRole", "agentType"],
+    ),
+];
+
+/// Names are shown before what somebody says, to people and to agents. One with a line end in it would be
+/// a way to put words into somebody else's mouth.
+fn unfit_names(document: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Some(team) = document.get("team") {
+        problems.extend(unfit(team, "/team", &["name", "displayName"]));
+    }
+    for (list, fields) in NAMED {
+        let items = document.pointer(list).and_then(Value::as_array);
+        for (index, item) in items.into_iter().flatten().enumerate() {
+            problems.extend(unfit(item, &format!("{list}/{index}"), fields));
+        }
+    }
+    problems
+}
+
+fn unfit<'a>(
+    object: &'a Value,
+    path: &'a str,
+    fields: &'a [&str],
+) -> impl Iterator<Item = Problem> + 'a {
+    fields.iter().filter_map(move |field| {
+        let name = object.get(field)?.as_str()?;
+        name.contains(breaks_or_turns).then(|| Problem {
+            path: below(path, field),
+            found: quoted(name),
+            expected: "a text on one line, without control characters".to_owned(),
+        })
+    })
+}
+
+/// Whether a character ends a line, steers a terminal or turns the direction of writing. Those that join
+/// letters belong to names in many scripts.
+fn breaks_or_turns(char: char) -> bool {
+    char.is_control() || matches!(char, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Only where all are known to be agents: a type that is misspelt is told by the schema.
 fn nobody_human(members: &[Value]) -> Option<Problem> {
     let all_agents = members.iter().all(|member| member["type"] == "ai");
@@ -161,6 +210,23 @@ fn repeated_agents(document: &Value) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_may_join_letters_and_break_no_lines() {
+        for name in [
+            "Zo\u{e}",
+            "A\nB",
+            "A\u{2028}B",
+            "\u{202e}A",
+            "\u{2066}A",
+            "\u{9b}2J",
+        ] {
+            assert!(name.contains(breaks_or_turns), "{name:?}");
+        }
+        for name in ["Zoë", "👩\u{200d}💻", "می\u{200c}خواهم", "a b"] {
+            assert!(!name.contains(breaks_or_turns), "{name:?}");
+        }
+    }
 
     #[test]
     fn names_are_compared_without_what_people_leave_out() {

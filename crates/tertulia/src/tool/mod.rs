@@ -7,6 +7,7 @@ mod confine;
 mod cut;
 mod edit;
 mod folder;
+mod git;
 mod lines;
 mod read;
 mod replace;
@@ -24,6 +25,7 @@ use crate::approval::{Risk, ToolRequest};
 use crate::entry::ToolCall;
 use arguments::Arguments;
 use change::{FileDelete, FileEdit, FileWrite};
+use git::GitUse;
 use read::{DirectoryList, FileRead};
 use search::{Glob, Grep};
 use shell::Shell;
@@ -37,6 +39,20 @@ pub struct Toolbox {
     limits: ToolLimits,
     /// Variables that a command does not inherit: the keys of the agents.
     hidden: Vec<String>,
+    /// Whose they are.
+    owner: Owner,
+}
+
+/// Whose the tools are: in a pair not everybody may do everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// Somebody who may use all of them.
+    #[default]
+    Anybody,
+    /// An instructor: it looks, and has git to itself.
+    Instructor,
+    /// A worker: git commands that write are not its to run.
+    Worker,
 }
 
 /// How long a tool may take and how much it may say.
@@ -88,6 +104,7 @@ impl Toolbox {
                 work_dir,
                 limits,
                 hidden,
+                owner: Owner::Anybody,
             }),
             Err(source) => Err(WorkDirError {
                 path: work_dir,
@@ -96,22 +113,64 @@ impl Toolbox {
         }
     }
 
+    /// The same tools in somebody's hands.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Owner) -> Toolbox {
+        self.owner = owner;
+        self
+    }
+
     /// What an agent is told about them.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = Vec::new();
         specs.extend(read::specs());
         specs.extend(search::specs());
-        specs.extend(change::specs());
-        specs.push(shell::spec(&self.limits));
+        if self.owner != Owner::Instructor {
+            specs.extend(change::specs());
+        }
+        let mut shell = shell::spec(&self.limits);
+        shell.description.push_str(match self.owner {
+            Owner::Anybody => "",
+            Owner::Instructor => " You may run git commands with it, and nothing else.",
+            Owner::Worker => " Git commands that change anything are not yours to run.",
+        });
+        specs.push(shell);
         specs
+    }
+
+    /// The task of a call, and how risky it is in the hands of whoever calls.
+    fn task(&self, call: &ToolCall) -> Result<(Task, Risk), String> {
+        let task = Task::parse(call, &self.work_dir)?;
+        let risk = task.risk();
+        let risk = match (self.owner, &task) {
+            (Owner::Anybody, _) => risk,
+            (owner, Task::Shell(shell)) => match (git::used_by(shell.command()), owner) {
+                (GitUse::Looks, _) => Risk::Low,
+                (GitUse::Writes | GitUse::Among, Owner::Worker) => {
+                    return Err("[not run: git commands that change anything are the instructor's; say what you would do]".to_owned());
+                }
+                (GitUse::Among | GitUse::Nothing, Owner::Instructor) => {
+                    return Err("[not run: you may run git commands and nothing else; have the worker run it]".to_owned());
+                }
+                _ => risk,
+            },
+            (Owner::Instructor, _) if risk != Risk::Low => {
+                return Err(
+                    "[not run: you change no files yourself; have the worker do it]".to_owned(),
+                );
+            }
+            _ => risk,
+        };
+        Ok((task, risk))
     }
 
     /// What a person is asked about a call: its risk, and what it would do. A call that cannot be
     /// run (no such tool, wrong arguments, a path outside the folder) is an output for the agent.
     /// It reads the file that would be changed, at most some megabytes of it.
     pub fn request(&self, call: &ToolCall) -> Result<ToolRequest, ToolOutput> {
-        let described = Task::parse(call, &self.work_dir)
-            .and_then(|task| Ok((task.risk(), task.preview()?, task.key(&call.name))));
+        let described = self
+            .task(call)
+            .and_then(|(task, risk)| Ok((risk, task.preview()?, task.key(&call.name))));
         match described {
             Ok((risk, preview, key)) => Ok(ToolRequest {
                 call: call.clone(),
@@ -135,14 +194,16 @@ impl Toolbox {
             return self.output(Err("stopped".to_owned()));
         }
         let watch = Watch::start(cancel, self.limits.time);
-        let (call, work_dir, output) = (call.clone(), self.work_dir.clone(), self.limits.output);
+        let (call, tools, output) = (call.clone(), self.clone(), self.limits.output);
         // Files block, and whoever waits for them must not keep others waiting.
-        let done =
-            tokio::task::spawn_blocking(move || Task::parse(&call, &work_dir)?.run(&watch, output));
+        let done = tokio::task::spawn_blocking(move || tools.task(&call)?.0.run(&watch, output));
         match done.await {
             Ok(Ok(Ran::Said(text))) => self.output(Ok(text)),
             Ok(Ok(Ran::Command(shell))) => {
                 let (dir, limits) = (&self.work_dir, &self.limits);
+                let looks =
+                    self.owner != Owner::Anybody && git::used_by(shell.command()) == GitUse::Looks;
+                let shell = if looks { shell.looking() } else { shell };
                 shell.run(dir, limits, &self.hidden, marker, cancel).await
             }
             Ok(Err(why)) => self.output(Err(why)),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::arguments::Arguments;
 use super::cut::{Ends, within};
-use super::{ToolLimits, ToolOutput};
+use super::{ToolLimits, ToolOutput, git};
 use crate::agent::ToolSpec;
 use crate::agent::process::{self, Finished, Limits, ProcessError, Program, Utf8Stream};
 use crate::preview::visible;
@@ -72,6 +72,18 @@ impl Shell {
                 .whole("timeout_seconds", 1)?
                 .map(Duration::from_secs),
         })
+    }
+
+    pub(super) fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// The same look at a repository, for which nothing of that is run.
+    pub(super) fn looking(self) -> Shell {
+        Shell {
+            command: git::looking(&self.command),
+            ..self
+        }
     }
 
     /// What "always" allows: this very command.

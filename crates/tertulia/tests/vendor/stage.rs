@@ -10,6 +10,7 @@ use tertulia::agent::process::MARKER_VAR;
 use tertulia::agent::vendor::{Vendor, VendorProgram};
 use tertulia::agent::{
     Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
+    Whence,
 };
 use tertulia::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
@@ -52,6 +53,7 @@ impl Stage {
             command: path.clone(),
             args: Vec::new(),
             env: Vec::new(),
+            without: Vec::new(),
             work_dir: Some(self.dir.path().to_owned()),
             system: None,
             patience: Patience {
@@ -59,6 +61,7 @@ impl Stage {
                 total: Duration::from_secs(20),
                 idle: Duration::from_secs(20),
             },
+            whence: Whence::settings(vendor.name()),
             retries: 1,
             found: Some(path),
         }

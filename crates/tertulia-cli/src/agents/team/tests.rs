@@ -129,7 +129,12 @@ async fn each_member_speaks_under_its_own_name_with_its_own_environment() {
     );
     let settings = "[agents.colour]\ntype = \"command\"\n[agents.colour.env]\nSHARED = \"yes\"\n";
     let found = world.find(settings, &registry(&[("colour", &colour, &[])]), &team);
-    assert_eq!(found.warnings, Vec::<String>::new());
+    let told = |name: &str| {
+        format!(
+            "the team file sets COLOUR for {name}, which can change what is run or where words go"
+        )
+    };
+    assert_eq!(found.warnings, [told("ADA"), told("BOB")]);
     let names: Vec<&str> = found
         .members
         .iter()
@@ -225,7 +230,7 @@ fn who_is_asked_first() {
         format!("the agent 'local' runs {} -x, as the team file says", local.display()),
         "the agent 'local' wants a terminal of its own (usePty), and is run without one".to_owned(),
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),
-        "the team file sets PATH for E, which can change what is run or where words go".to_owned(),
+        "the team file sets COLOUR, PATH for E, which can change what is run or where words go".to_owned(),
     ];
     // The first quotes paths, and cuts them where a temporary folder is deep.
     let told: Vec<&String> = found.warnings.iter().collect();

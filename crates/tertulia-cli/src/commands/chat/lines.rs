@@ -14,7 +14,7 @@ use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
 use crate::talk::target::Target;
-use crate::talk::{Leaving, exit_code};
+use crate::talk::{Leaving, exit_code, write_back};
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -130,7 +130,14 @@ fn info(talk: &Talk, ui: &mut Ui) {
 async fn compact(talk: &mut Talk, signals: &mut Signals, ui: &mut Ui) -> CommandResult<()> {
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, None);
-    let summed_up = signals.during(talk.compact(&mut output, &cancel)).await?;
+    let summed_up = match signals.during(talk.compact(&mut output, &cancel)).await {
+        Ok(summed_up) => summed_up,
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
+        }
+    };
+    write_back(talk, ui).await;
     if summed_up == Compaction::Nothing {
         ui.note("nothing was summed up: there is nothing older");
     }
@@ -152,10 +159,15 @@ async fn turn(
     ui.data(&name);
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
-    let end = signals
-        .during(talk.turn(words, &mut output, &cancel))
-        .await?;
+    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
+        Ok(end) => end,
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
+        }
+    };
     let refused = finish(&mut output, talk, &end);
+    write_back(talk, ui).await;
     if let Some(refused) = refused {
         refused.report(ui);
     }

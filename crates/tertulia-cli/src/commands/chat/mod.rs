@@ -3,15 +3,18 @@
 mod lines;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::Args;
 use tertulia::conversation::chat::{TurnEnd, human};
+use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::{Talk, Terms};
 use tertulia::entry::Kind;
+use tertulia::query::Row;
 
 use crate::agents::{self, Chosen};
 use crate::args::{GlobalArgs, OutputFormat};
-use crate::commands::team;
+use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
@@ -76,20 +79,10 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     if let Some(row) = found
         .row
         .as_ref()
-        .filter(|row| row.summary.kind == Kind::Team)
+        .filter(|row| row.summary.kind != Kind::Chat)
     {
-        if args.agent.is_some() || args.model.is_some() {
-            return Err(CommandError::new(
-                ErrorKind::Usage,
-                format!(
-                    "session {} is a team's talk, in which each member has an agent",
-                    row.summary.id.short()
-                ),
-            )
-            .hint("leave --agent and --model out; the team's file says who answers"));
-        }
         let words = talk::first_words(found.prompt, words);
-        return team::go_on(row.clone(), found.copy, args.talk, words, house, ui);
+        return go_on_among_several(row.clone(), found.copy, args, words, house, ui);
     }
     let recorded = found
         .row
@@ -123,6 +116,36 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         }
     };
     talk::run_to_end(talk, keeper, ui)
+}
+
+/// Goes on with a session in which others than one agent speak.
+fn go_on_among_several(
+    row: Row,
+    copy: Option<Arc<dyn Copies>>,
+    args: ChatArgs,
+    words: Option<String>,
+    house: House,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let (whose, hint) = match row.summary.kind {
+        Kind::Pair => (
+            "an instructor's and a worker's talk, in which each has an agent",
+            "leave --agent and --model out; `tertulia pair --resume` has flags for both",
+        ),
+        Kind::Team | Kind::Chat => (
+            "a team's talk, in which each member has an agent",
+            "leave --agent and --model out; the team's file says who answers",
+        ),
+    };
+    if args.agent.is_some() || args.model.is_some() {
+        let short = row.summary.id.short();
+        let words = format!("session {short} is {whose}");
+        return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
+    }
+    match row.summary.kind {
+        Kind::Pair => pair::go_on(row, copy, args.talk, words, house, ui),
+        Kind::Team | Kind::Chat => team::go_on(row, copy, args.talk, words, house, ui),
+    }
 }
 
 /// Everything that a talk begins with.
@@ -193,9 +216,14 @@ async fn one_turn(
     let mut output = Output::new(format, ui, answers);
     let mut talk = open_talk(session, &mut output).await?;
     let cancel = signals.cancel.clone();
-    let end = signals
-        .during(talk.turn(words, &mut output, &cancel))
-        .await?;
+    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
+        Ok(end) => end,
+        Err(left) => {
+            output.cut_off();
+            leaving.farewell(&talk, ui).await;
+            return Err(left);
+        }
+    };
     let refused = finish(&mut output, &talk, &end);
     let left_unsaved = leaving.farewell(&talk, ui).await;
     if let Some(refused) = refused {

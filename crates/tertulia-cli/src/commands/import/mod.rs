@@ -1,4 +1,5 @@
 mod outcome;
+mod pairs;
 mod saves;
 mod sources;
 
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tertulia::formats::foreign::Foreign;
 use tertulia::formats::jsonl;
 use tertulia::id::SessionId;
 use tertulia::store::{Adopted, Doing, Progress};
@@ -28,9 +30,10 @@ use sources::Source;
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
     tertulia import ~/.agent-chatter/sessions\n  \
+    tertulia import .claude-master/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
 pub struct ImportArgs {
-    /// The files, or folders of agent-chatter's sessions; - is standard input
+    /// The files, or folders of agent-chatter's or claude-master's sessions; - is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// What wrote them, instead of looking
@@ -48,6 +51,8 @@ enum From {
     Tertulia,
     /// Session snapshots of agent-chatter, and our own
     AgentChatter,
+    /// What claude-master kept of an instructor and a worker
+    ClaudeMaster,
 }
 
 /// What became of each file; nothing where it is no session.
@@ -101,9 +106,11 @@ pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
     let (adopted, form) = match source.kind(&content, None)? {
         Some(From::AgentChatter) => {
             let talk = saves::read(&content, source)?.snapshot.talk();
-            let mut intake = house.sessions.intake(Doing::Write);
-            let taken = house.wait(intake.take_in(&talk))?;
-            (taken.adopted, Some(Form::Snapshot))
+            (foreign(house, &talk)?, Some(Form::Snapshot))
+        }
+        Some(From::ClaudeMaster) => {
+            let talk = pairs::read(source, &content)?.talk();
+            (foreign(house, &talk)?, None)
         }
         Some(From::Tertulia) => (
             house.wait(house.sessions.adopt(&log(source, &content)?))?,
@@ -121,6 +128,11 @@ pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
     })
 }
 
+fn foreign(house: &House, talk: &Foreign) -> CommandResult<Adopted> {
+    let mut intake = house.sessions.intake(Doing::Write);
+    Ok(house.wait(intake.take_in(talk))?.adopted)
+}
+
 /// What a file turned out to be.
 enum Found {
     /// A log, which has been taken in.
@@ -136,6 +148,9 @@ fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> Command
     Ok(match source.kind(&content, args.from)? {
         None => Found::Nothing,
         Some(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        Some(From::ClaudeMaster) => {
+            Found::Log(pairs::take_in(house, source, &content, args.dry_run)?)
+        }
         Some(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
     })
 }
@@ -249,7 +264,7 @@ fn report(
         ));
     }
     if belongs_nowhere(&results) && !args.dry_run {
-        ui.note("What agent-chatter kept belongs to no project: `tertulia list --all` shows it");
+        ui.note("What other programs kept belongs to no project: `tertulia list --all` shows it");
     }
     if ui.json {
         ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tertulia::formats::jsonl;
 use tertulia::formats::snapshot::Snapshot;
+use tertulia::formats::{claude_master, jsonl};
 
 use super::From;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -39,6 +39,12 @@ impl Source {
     /// What it is: as was said, or by the look of it. `None` for what is no session and lies in a folder
     /// with others.
     pub fn kind(&self, content: &[u8], said: Option<From>) -> CommandResult<Option<From>> {
+        if said.is_none() && claude_master::is_one(content) {
+            return Ok(Some(From::ClaudeMaster));
+        }
+        if self.in_folder && (is_named(&self.path, "jsonl") || said == Some(From::ClaudeMaster)) {
+            return Ok(said.filter(|_| claude_master::is_one(content)));
+        }
         if self.in_folder && !Snapshot::is_one(content) && is_json(content) {
             return Ok(None);
         }
@@ -49,7 +55,7 @@ impl Source {
             return Ok(Some(From::Tertulia));
         }
         // Of a damaged one, where it is damaged says more than that it looks like nothing.
-        let damaged = is_named_json(&self.path) && !is_json(content);
+        let damaged = is_named(&self.path, "json") && !is_json(content);
         if Snapshot::is_one(content) || damaged {
             return Ok(Some(From::AgentChatter));
         }
@@ -58,20 +64,28 @@ impl Source {
             format!("{} is not a session that can be read", self.path.display()),
         )
         .hint("read are: tertulia logs, as `tertulia export --format jsonl` writes them")
-        .hint("and agent-chatter's session snapshots, a file or a folder of them"))
+        .hint("agent-chatter's session snapshots and claude-master's sessions, a file or a folder of them"))
     }
 }
 
-fn is_named_json(path: &Path) -> bool {
+fn is_named(path: &Path, wanted: &str) -> bool {
     path.extension()
-        .is_some_and(|extension| extension == "json")
+        .is_some_and(|extension| extension == wanted)
+}
+
+/// Whether a file in a folder may be a session.
+fn is_candidate(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let logged = name.is_some_and(|name| name.starts_with("session-"));
+    is_named(path, "json") || (logged && is_named(path, "jsonl"))
 }
 
 fn is_json(content: &[u8]) -> bool {
     serde_json::from_slice::<Value>(content).is_ok()
 }
 
-/// Every file that is named, and every `*.json` below every folder that is, in the order of their paths.
+/// Every file that is named, and every `*.json` and `session-*.jsonl` below every folder that is, in the order of
+/// their paths.
 pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
@@ -110,7 +124,7 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
         let path = entry.path();
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             below(&path, sources);
-        } else if is_named_json(&path) && path.is_file() {
+        } else if is_candidate(&path) && path.is_file() {
             sources.push(found(path));
         }
     }

@@ -32,6 +32,9 @@ pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
         }));
         rows.push(vec![name, members.join(", "), state, shown]);
     }
+    if let Some(others) = teams::passed_over(&settings.cwd) {
+        ui.note(&others);
+    }
     if ui.json {
         ui.document(&json!({ "teams": objects }));
     } else if rows.is_empty() {

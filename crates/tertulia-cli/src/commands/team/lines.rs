@@ -4,12 +4,15 @@ use std::io::BufRead;
 use std::process::ExitCode;
 
 use tertulia::conversation::table::Table;
+use tertulia::conversation::team::events::Next;
+use tertulia::conversation::team::markers;
 use tertulia::entry::Kind;
-use tertulia::query::{Filter, Page, Row};
+use tertulia::query::Row;
 use tertulia::session::Summary;
 use tertulia::team::{MemberKind, TeamFile};
 
-use super::{Session, finish, seats, sit_down};
+use super::end::{finish, unheard};
+use super::{Session, seats, sit_down};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
@@ -19,13 +22,13 @@ use crate::signals::Signals;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
-use crate::talk::target::Target;
-use crate::talk::{Leaving, exit_code};
+use crate::talk::target::{self, Target};
+use crate::talk::{Leaving, Sort, exit_code, write_back};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
     /members  who is here\n/queue    who is still to speak\n/task     what the team works on\n\
-    /as NAME  speak as this person; alone, as whoever is waited for\n\
+    /as NAME  speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for\n\
     /exit     leave (also /end, /quit, Ctrl+D)\n\
     [NEXT: name] gives somebody the floor, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n\
     A line that ends in \\ goes on in the next. Ctrl+C stops whoever speaks and the queue, and leaves when nobody does.";
@@ -40,15 +43,13 @@ pub enum Choice {
     Leave,
 }
 
-/// This team's newest talk in this project.
+/// This team's newest talk in this project, or one that was brought here.
 fn earlier(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
-    let ours = Filter {
-        kind: Some(Kind::Team),
-        team: Some(team.id().to_owned()),
-        ..house.here()
+    let sort = Sort {
+        kind: Kind::Team,
+        team: Some(team.id()),
     };
-    let newest = house.wait(house.sessions.store().list(&ours, &Page::first(1)))?;
-    Ok(newest.rows.into_iter().next())
+    target::newest(sort, house)
 }
 
 /// Mentions this team's newest talk to somebody who has begun another by saying something.
@@ -166,6 +167,9 @@ pub(super) async fn talk(
 
 async fn leave(table: &Table, leaving: &Leaving, ui: &mut Ui) -> bool {
     table.leave().await;
+    if let Some(words) = unheard(table, leaving) {
+        ui.note(&words);
+    }
     leaving.farewell(table.talk(), ui).await
 }
 
@@ -201,7 +205,7 @@ fn statistics(summary: &Summary) -> String {
     format!("{count}, {}", show::statistics(summary))
 }
 
-/// Who is to speak: the seat that was taken, or who is waited for.
+/// Who is to speak: the seat that was taken, which is said, or who is waited for.
 fn prompt(table: &Table, seat: Option<&str>, ui: &Ui) -> String {
     let members = table.router().members();
     let sender = table.router().sender(seat, "").ok();
@@ -213,7 +217,8 @@ fn prompt(table: &Table, seat: Option<&str>, ui: &Ui) -> String {
             names.join("/")
         }
     };
-    ui.styled(HUMAN, &format!("{}> ", harmless(&name)))
+    let taken = if seat.is_some() { "as " } else { "" };
+    ui.styled(HUMAN, &format!("{taken}{}> ", harmless(&name)))
 }
 
 fn take_seat(table: &Table, words: &str, before: Option<String>, ui: &mut Ui) -> Option<String> {
@@ -274,18 +279,29 @@ async fn turn(
         CommandError::from(error).report(ui);
         return Ok(());
     }
+    // The words are newer than the seat.
+    let seat = seat.filter(|_| markers::parse(&words).from.is_none());
     let cancel = signals.cancel.clone();
     let mut output = Output::new(OutputFormat::Text, ui, Some(keyboard));
     let turn = table.turn(seat, words, &mut output, &cancel);
-    let round = match signals.during(turn).await? {
-        Ok(round) => round,
-        Err(error) => {
+    let round = match signals.during(turn).await {
+        Ok(Ok(round)) => round,
+        Ok(Err(error)) => {
             seats::who(error).report(ui);
             return Ok(());
         }
+        Err(left) => {
+            output.cut_off();
+            return Err(left);
+        }
     };
-    if let Some(refused) = finish(&mut output, table, &round) {
+    let refused = finish(&mut output, table, &round);
+    write_back(table.talk(), ui).await;
+    if let Some(refused) = refused {
         refused.report(ui);
+    }
+    if let Some(Next::Paused { .. }) = round.floor {
+        ui.note("say something, and whoever waits goes on");
     }
     if round.went_to_nobody() {
         ui.note("nobody was addressed: [NEXT: name] gives somebody the floor; /members shows who is here");

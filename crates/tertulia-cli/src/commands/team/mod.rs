@@ -1,5 +1,6 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
+mod end;
 mod files;
 mod lines;
 mod seats;
@@ -12,8 +13,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::Terms;
-use tertulia::conversation::table::{self, Heirs, Round, Seating, Table};
-use tertulia::conversation::team::events::{Next, Why};
+use tertulia::conversation::table::{self, Heirs, Seating, Table};
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::team::TeamFile;
@@ -23,12 +23,13 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
 use crate::signals::Signals;
-use crate::talk::door::{End, Output};
+use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::target::{self, Found, Target};
 use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
+use end::{could_not_answer, finish, unheard};
 
 /// Talk in a team of agents and people
 ///
@@ -118,7 +119,18 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return without_config(args, house, ui);
     };
     // A file that is wrong is told before anything else is done.
-    let (file, team) = teams::read(&house.settings.cwd, config)?;
+    let (file, team) = match teams::read(&house.settings.cwd, config) {
+        Err(error) if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &house) => {
+            ui.note(&format!("there is no team '{config}': it is what is said"));
+            return without_config(args, house, ui);
+        }
+        read => read?,
+    };
+    if !args.talk.ephemeral
+        && let Err(error) = teams::Named::of(&house.settings).add(&file)
+    {
+        ui.detail(&error.to_string());
+    }
     let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
@@ -136,12 +148,30 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
             seating: args.seating,
             row,
             copy,
+            typed: typed(&args.prompt),
             words: talk::first_words(prompt, words),
             house,
             kept,
         },
         ui,
     )
+}
+
+/// What was typed to be said, without what was piped in.
+fn typed(prompt: &[String]) -> Option<String> {
+    Some(prompt.join(" ")).filter(|words| !words.trim().is_empty())
+}
+
+/// Whether a first word that is no team's can be the first that is said: a session that is named knows its
+/// team. A name that is almost a team's, or a file's, is more likely to be mistyped.
+fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
+    let known = teams::names(&house.settings.cwd).unwrap_or_default();
+    let is_near = |name: &String| {
+        let far = strsim::damerau_levenshtein(name, word);
+        far <= name.chars().count() / 3
+    };
+    let is_file = word.ends_with(".json");
+    args.talk.names_a_session() && !is_file && !known.iter().any(is_near)
 }
 
 /// A session knows its team.
@@ -162,11 +192,15 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Ex
             ))
         });
     }
-    let words = input::words(&args.prompt, Attached::Fenced, ui)?;
+    let said: Vec<String> = args.config.into_iter().chain(args.prompt).collect();
+    let words = input::words(&said, Attached::Fenced, ui)?;
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     match row {
         Some(row) => {
-            let words = talk::first_words(prompt, words);
+            let words = Words {
+                typed: typed(&said),
+                all: talk::first_words(prompt, words),
+            };
             let asked = (args.talk, args.seating, words);
             seat_again(row, copy, asked, house, ui)
         }
@@ -183,21 +217,44 @@ pub fn go_on(
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    let words = Words {
+        typed: None,
+        all: words,
+    };
     let asked = (args, SeatingArgs::default(), words);
     seat_again(row, copy, asked, house, ui)
+}
+
+/// What is said first.
+struct Words {
+    typed: Option<String>,
+    /// With what was piped in.
+    all: Option<String>,
 }
 
 fn seat_again(
     row: Row,
     copy: Option<Arc<dyn Copies>>,
-    (args, seating, words): (TalkArgs, SeatingArgs, Option<String>),
+    (args, seating, words): (TalkArgs, SeatingArgs, Words),
     house: House,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    if words.is_none() && !args.is_on_screen(ui) {
+    if words.all.is_none() && !args.is_on_screen(ui) {
         return Err(talk::nothing_to_say("team NAME"));
     }
-    let (file, team) = teams::of_session(&house.settings.cwd, &row.summary)?;
+    if let Some(file) = &args.session_file {
+        // It may have come with somebody's project, and would choose what runs here.
+        let words = format!(
+            "the session in {} is a team's: which team goes on with it is yours to say",
+            file.display()
+        );
+        let hint = format!(
+            "name it: tertulia team CONFIG --session-file {}",
+            file.display()
+        );
+        return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
+    }
+    let (file, team) = teams::of_session(&house.settings, &row.summary)?;
     let plan = Plan {
         file,
         team,
@@ -205,7 +262,8 @@ fn seat_again(
         seating,
         row: Some(row),
         copy,
-        words,
+        typed: words.typed,
+        words: words.all,
         house,
         kept: Kept::InTheStore,
     };
@@ -220,6 +278,9 @@ struct Plan {
     seating: SeatingArgs,
     row: Option<Row>,
     copy: Option<Arc<dyn Copies>>,
+    /// What was typed to be said.
+    typed: Option<String>,
+    /// What is said first: that, with what was piped in.
     words: Option<String>,
     house: House,
     kept: Kept,
@@ -267,7 +328,10 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     if on_screen || !table.members.iter().any(|member| member.is_human()) {
         // The terminal asks again; a team without people is refused where it sits down.
     } else if let Some(words) = &plan.words {
-        seats::check_sender(&table, plan.seating.seat.as_deref(), words)?;
+        let seat = plan.seating.seat.as_deref();
+        seats::check_sender(&table, seat, words)?;
+        // What is piped in is often somebody else's text.
+        seats::check_agreement(&table, seat, plan.typed.as_ref().unwrap_or(words))?;
     }
     let terms = talk::terms(&plan.args, &plan.house, plan.kept, ui);
     talk::close_to_others(ui);
@@ -377,9 +441,22 @@ async fn one_turn(
     let mut table = sit_down(session, &mut output).await?;
     let cancel = signals.cancel.clone();
     let turn = table.turn(seat.as_deref(), words, &mut output, &cancel);
-    let round = signals.during(turn).await?.map_err(seats::who)?;
+    let round = match signals.during(turn).await {
+        Ok(round) => round.map_err(seats::who)?,
+        Err(left) => {
+            output.cut_off();
+            leaving.farewell(table.talk(), ui).await;
+            return Err(left);
+        }
+    };
+    // What the run ends with is told once, at its end.
+    let failure = round.failed.as_ref().filter(|_| round.ended_by_failure());
+    let failure = failure.and_then(|_| output.take_failure());
     let refused = finish(&mut output, &table, &round);
     table.leave().await;
+    if let Some(words) = unheard(&table, &leaving) {
+        ui.warn(&words);
+    }
     let left_unsaved = leaving.farewell(table.talk(), ui).await;
     if let Some(refused) = refused {
         return Err(refused);
@@ -390,37 +467,12 @@ async fn one_turn(
     if round.went_to_nobody() {
         ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
     }
-    let by_failure = round.ended_by_failure();
-    match round.failed.filter(|_| by_failure) {
-        Some(error) => Err(error.into()),
+    match failure {
+        Some(failure) => Err(could_not_answer(failure)),
         None if left_unsaved => Err(CommandError::new(
             ErrorKind::Failed,
             "this talk could not be saved",
         )),
         None => Ok(ExitCode::SUCCESS),
     }
-}
-
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, table: &Table, round: &Round) -> Option<CommandError> {
-    let (status, waiting_for) = match &round.floor {
-        None => ("refused", table.router().waiting().unwrap_or_default()),
-        Some(Next::Paused { human, .. }) => ("paused", human.as_str()),
-        Some(Next::WaitFor { human, why }) => {
-            let status = match why {
-                Why::Stopped => "cancelled",
-                Why::Failed => "failed",
-                _ => "completed",
-            };
-            (status, human.as_str())
-        }
-        Some(Next::Ask { item, .. }) => ("completed", item.request.target.as_str()),
-    };
-    output.finish(&End {
-        session: table.talk().recorder().id(),
-        status,
-        // It was told when it happened.
-        failure: None,
-        waiting_for,
-    })
 }

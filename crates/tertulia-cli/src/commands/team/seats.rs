@@ -35,7 +35,12 @@ pub fn seating(
     for warning in &found.warnings {
         ui.warn(warning);
     }
-    let mut reader = Reader { settings, ui };
+    let mut reader = Reader {
+        settings,
+        roots: [settings.cwd.as_path(), folder]
+            .map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned())),
+        ui,
+    };
     let shared = team.instruction_file.as_deref().map(|name| {
         let places = [settings.cwd.join(name), folder.join(name)];
         reader.read(&places, Wanted::Asked)
@@ -140,6 +145,8 @@ enum Wanted {
 
 struct Reader<'a> {
     settings: &'a Settings,
+    /// Only what lies below these is told to agents: the file that names it may be somebody else's.
+    roots: [PathBuf; 2],
     ui: &'a mut Ui,
 }
 
@@ -155,17 +162,28 @@ impl Reader<'_> {
 
     /// The first of these files that is there. One that was asked for and cannot be read is told.
     fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<String> {
-        let found = places.iter().find(|place| place.is_file());
-        let file = found
-            .or(places.first())
-            .filter(|_| found.is_some() || wanted == Wanted::Asked)?;
+        let Some(file) = places.iter().find(|place| place.is_file()) else {
+            if let Some(file) = places.first().filter(|_| wanted == Wanted::Asked) {
+                let words = format!("the instructions in {} are not there", named(file));
+                self.ui.warn(&words);
+            }
+            return None;
+        };
+        let resolved = file.canonicalize().unwrap_or_else(|_| file.clone());
+        if !self.roots.iter().any(|root| resolved.starts_with(root)) {
+            self.ui.warn(&format!(
+                "the instructions in {} are left out: the file is neither below this folder nor below the team file's",
+                named(file)
+            ));
+            return None;
+        }
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(file)
+        let read = std::fs::File::open(&resolved)
             .and_then(|open| open.take(INSTRUCTIONS + 1).read_to_end(&mut bytes));
         if let Err(error) = read {
             self.ui.warn(&format!(
                 "the instructions in {} cannot be read: {error}",
-                file.display()
+                named(file)
             ));
             return None;
         }
@@ -178,7 +196,7 @@ impl Reader<'_> {
             Err(_) => {
                 self.ui.warn(&format!(
                     "the instructions in {} are not UTF-8, and are left out",
-                    file.display()
+                    named(file)
                 ));
                 return None;
             }
@@ -187,13 +205,18 @@ impl Reader<'_> {
         if text.len() > limit {
             self.ui.warn(&format!(
                 "of the instructions in {} only the first {} KiB are told",
-                file.display(),
+                named(file),
                 INSTRUCTIONS / 1024
             ));
             text.truncate(text.floor_char_boundary(limit));
         }
         Some(text)
     }
+}
+
+/// A file's name, in which nothing hides.
+fn named(file: &Path) -> String {
+    agents::shown(&file.to_string_lossy())
 }
 
 /// Whether it is known who speaks, before anything is written.
@@ -205,6 +228,19 @@ pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> Comma
         Ok(_) | Err(SenderError::Ambiguous { .. }) => Ok(()),
         Err(error) => Err(who(error)),
     }
+}
+
+/// Whether the flag and the words name the same person, if both do.
+pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
+    let (Some(seat), Some(from)) = (seat, markers::parse(words).from) else {
+        return Ok(());
+    };
+    let named = |name: &str| names::find(&seating.members, name).map(|member| &member.id);
+    if named(seat) == named(&from) {
+        return Ok(());
+    }
+    let words = format!("--as says that '{seat}' speaks, and [FROM: {from}] that '{from}' does");
+    Err(CommandError::new(ErrorKind::Usage, words).hint("leave one of the two out"))
 }
 
 /// It is not known who speaks.

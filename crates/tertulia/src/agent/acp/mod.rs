@@ -20,7 +20,7 @@ use self::live::{Ending, Live};
 use self::watch::{End, Lost, Watch};
 use super::process::{ProcessError, Program};
 use super::{
-    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide,
+    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide, Whence,
 };
 
 /// How an agent is run that speaks the Agent Client Protocol.
@@ -35,12 +35,16 @@ pub struct Acp {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it works. The protocol wants it absolute.
     pub work_dir: PathBuf,
     /// What precedes the first prompt of a session.
     pub system: Option<String>,
     /// How long an answer may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// Where the program was found, if it was.
     pub found: Option<PathBuf>,
     /// Its process, once it has been asked. Begins empty.
@@ -141,7 +145,7 @@ impl Agent for Acp {
 impl Acp {
     async fn start(&self, marker: &str) -> Result<Live, AgentError> {
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args: self.args.clone(),
             env: self.env.clone(),
@@ -170,7 +174,6 @@ impl Acp {
     /// Why it cannot be asked again, in words.
     fn explain(&self, lost: Lost, ending: &Ending) -> AgentError {
         let command = self.command.display();
-        let setting = |key: &str| format!("`{key}` in [agents.{}] sets how long", self.name);
         let failed = |kind, what: String| AgentError::new(kind, with_reason(&what, ending));
         match lost {
             Lost::Cancelled => AgentError::cancelled(),
@@ -181,7 +184,10 @@ impl Acp {
                     limit.as_secs_f32()
                 ),
             )
-            .hint(setting("idle_timeout")),
+            .hint(format!(
+                "{} sets how long",
+                self.whence.setting("idle_timeout")
+            )),
             Lost::Total(limit) => failed(
                 FailureKind::Timeout,
                 format!(
@@ -189,7 +195,7 @@ impl Acp {
                     limit.as_secs_f32()
                 ),
             )
-            .hint(setting("timeout")),
+            .hint(format!("{} sets how long", self.whence.limit())),
             Lost::Gone => self.gone(ending),
             Lost::Unfit(why) => failed(
                 FailureKind::Protocol,
@@ -222,10 +228,7 @@ impl Acp {
                 FailureKind::Unavailable,
                 format!("the program {command} was not found"),
             )
-            .hint(format!(
-                "install it, or set `command` in [agents.{}]",
-                self.name
-            )),
+            .hint(format!("install it, or {}", self.whence.program())),
             Err(other) => AgentError::new(
                 FailureKind::Unavailable,
                 format!("{command} cannot be run: {other}"),

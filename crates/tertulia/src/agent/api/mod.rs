@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    Retry, ToolSide,
+    Retry, ToolSide, Whence,
 };
 use key::Keyring;
 pub use key::{Key, Secret};
@@ -70,6 +70,8 @@ pub struct Api {
     pub first_wait: Duration,
     /// How long it may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// What it has found out while it was used.
     pub live: Live,
 }
@@ -110,6 +112,7 @@ impl Api {
             retries: RETRIES,
             first_wait: FIRST_WAIT,
             patience: Patience::default(),
+            whence: Whence::settings(name),
             live: Live::default(),
         }
     }
@@ -132,12 +135,14 @@ impl Api {
         cancel: &CancellationToken,
     ) -> Result<Option<Secret>, AgentError> {
         let keyring = &self.live.keyring;
-        keyring.get(&self.key, &self.name, marker, cancel).await
+        keyring
+            .get(&self.key, &self.whence.section, marker, cancel)
+            .await
     }
 
     fn explain(&self, trouble: &Trouble, secret: Option<&Secret>) -> AgentError {
         trouble.explain(Asked {
-            agent: &self.name,
+            whence: &self.whence,
             provider: self.provider,
             root: &self.root(),
             key: &self.key,
@@ -207,7 +212,7 @@ impl Api {
     fn ear<'a>(&'a self, question: &'a Question, floor: &'a Floor) -> Ear<'a> {
         Ear {
             provider: self.provider,
-            agent: &self.name,
+            agent: &self.whence.section,
             question,
             floor,
             watch: Arc::new(Mutex::new(Watch::new(self.provider))),

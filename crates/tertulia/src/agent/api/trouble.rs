@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::key::{Key, Secret};
 use super::provider::Provider;
-use crate::agent::{AgentError, FailureKind};
+use crate::agent::{AgentError, FailureKind, Whence};
 
 /// Longest part of what a provider says that is repeated.
 const LONGEST: usize = 300;
@@ -52,7 +52,7 @@ pub(super) enum Trouble {
 /// Who was asked, for words about it.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub agent: &'a str,
+    pub whence: &'a Whence,
     pub provider: Provider,
     pub root: &'a str,
     pub key: &'a Key,
@@ -90,8 +90,13 @@ impl Trouble {
                 FailureKind::Unavailable,
                 format!("the connection to {name} broke: {cause}"),
             ),
-            Trouble::Silent(limit) => asked.late("sent nothing for", *limit, "idle_timeout"),
-            Trouble::Overdue(limit) => asked.late("was not done after", *limit, "timeout"),
+            Trouble::Silent(limit) => {
+                let setting = asked.whence.setting("idle_timeout");
+                asked.late("sent nothing for", *limit, &setting)
+            }
+            Trouble::Overdue(limit) => {
+                asked.late("was not done after", *limit, &asked.whence.limit())
+            }
             Trouble::Garbled(cause) => AgentError::new(
                 FailureKind::Protocol,
                 format!("{name} sent what cannot be understood: {cause}"),
@@ -115,8 +120,8 @@ impl Trouble {
                 format!("{name} cannot be asked: {cause}"),
             )
             .hint(format!(
-                "check `base_url` and the key in [agents.{}]",
-                asked.agent
+                "check {} and the key there",
+                asked.whence.setting("base_url")
             )),
             Trouble::Stopped => AgentError::cancelled(),
         };
@@ -149,8 +154,8 @@ impl Asked<'_> {
         match provider {
             Provider::Ollama => error.hint("start it with `ollama serve`"),
             _ => error.hint(format!(
-                "check the network, or `base_url` in [agents.{}]",
-                self.agent
+                "check the network, or {}",
+                self.whence.setting("base_url")
             )),
         }
     }
@@ -161,10 +166,7 @@ impl Asked<'_> {
             FailureKind::Timeout,
             format!("{name} {what} {} s", limit.as_secs_f32()),
         )
-        .hint(format!(
-            "`{setting}` in [agents.{}] sets how long it may take",
-            self.agent
-        ))
+        .hint(format!("{setting} sets how long it may take"))
     }
 
     fn status(self, status: u16, body: &str) -> AgentError {
@@ -180,20 +182,20 @@ impl Asked<'_> {
         let error = AgentError::new(kind, text);
         match kind {
             FailureKind::Auth if status == 402 => error.hint("check the account's credit"),
-            FailureKind::Auth => error.hint(self.key.hint(self.agent)),
+            FailureKind::Auth => error.hint(self.key.hint(&self.whence.section)),
             FailureKind::RateLimit if !passes(status, &body) => {
                 error.hint("check the account's plan and credit")
             }
             FailureKind::TooLong => error.hint("start anew, or ask with less"),
             FailureKind::Unavailable if status == 404 && said.is_some() => error.hint(format!(
                 "`tertulia agents models {}` lists the models there are",
-                self.agent
+                self.whence.section
             )),
             FailureKind::Unavailable if status == 404 => {
-                error.hint(format!("check `base_url` in [agents.{}]", self.agent))
+                error.hint(format!("check {}", self.whence.setting("base_url")))
             }
             FailureKind::Protocol => {
-                error.hint(format!("check `base_url` in [agents.{}]", self.agent))
+                error.hint(format!("check {}", self.whence.setting("base_url")))
             }
             _ => error,
         }
@@ -328,7 +330,7 @@ mod tests {
             variable: "MY_KEY".to_owned(),
         };
         trouble.explain(Asked {
-            agent: "mine",
+            whence: &Whence::settings("mine"),
             provider: Provider::OpenAi,
             root: "http://127.0.0.1:1/v1/",
             key: &key,

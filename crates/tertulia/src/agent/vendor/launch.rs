@@ -22,6 +22,8 @@ const CLAUDE_TOOLS: &str = "Bash,Edit,Write,NotebookEdit,WebFetch,WebSearch,Task
 const CLAUDE_NO_HOOKS: &str = r#"{"disableAllHooks":true}"#;
 /// Claude's tools that it has only when it can ask, and that want more of a person than yes or no.
 const CLAUDE_DIALOGS: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode";
+/// Longer texts are no arguments: the system takes at most 128 KiB in one, and shows them to everybody.
+const LONGEST_ARGUMENT: usize = 32 * 1024;
 /// What opencode may not do when it may only look.
 const OPENCODE_LOOKING: &str =
     r#"{"edit":"deny","bash":"deny","webfetch":"deny","websearch":"deny"}"#;
@@ -67,8 +69,11 @@ fn stdin(program: &VendorProgram, question: &Question, native: Option<&NativeSes
     let last = question.messages.len().saturating_sub(1);
     match native {
         Some(native) => prompt::talk(None, &question.messages[native.known.min(last)..]),
-        // Claude alone has a flag for it, and is given that.
-        None if program.vendor == Vendor::Claude => prompt::talk(None, &question.messages),
+        // Claude alone has a flag for it, and is given that, if it fits.
+        None if program.vendor == Vendor::Claude => {
+            let system = program.system.as_deref();
+            prompt::talk(system.filter(|text| !is_argument(text)), &question.messages)
+        }
         None => prompt::talk(program.system.as_deref(), &question.messages),
     }
 }
@@ -85,10 +90,7 @@ fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -
     ]);
     args.extend(option("--model", program.model.as_deref()));
     args.extend(option("--resume", session));
-    let part = question.part.as_ref().map(|part| part.system.as_str());
-    let system = [program.system.as_deref(), part];
-    let system: Vec<&str> = system.into_iter().flatten().collect();
-    let system = (!system.is_empty()).then(|| system.join("\n\n"));
+    let system = claude_system(program, question);
     args.extend(option("--append-system-prompt", system.as_deref()));
     if question.ephemeral {
         args.push("--no-session-persistence".into());
@@ -119,6 +121,21 @@ fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -
     // It would try for three minutes in silence.
     let retries = program.retries.to_string();
     (args, vec![("CLAUDE_CODE_MAX_RETRIES".into(), retries)])
+}
+
+/// What claude is told apart from the talk. What is too long for that is on standard input: the part that
+/// it plays stands in the prompt anyway, and what the settings say comes before it.
+fn claude_system(program: &VendorProgram, question: &Question) -> Option<String> {
+    let own = program.system.as_deref().filter(|text| is_argument(text));
+    let part = question.part.as_ref().map(|part| part.system.as_str());
+    let both: Vec<&str> = [own, part].into_iter().flatten().collect();
+    let both = (!both.is_empty()).then(|| both.join("\n\n"));
+    both.filter(|text| is_argument(text))
+        .or_else(|| own.map(str::to_owned))
+}
+
+fn is_argument(text: &str) -> bool {
+    text.len() <= LONGEST_ARGUMENT
 }
 
 fn codex(program: &VendorProgram, question: &Question, session: Option<&str>) -> Line {
@@ -200,7 +217,7 @@ pub(super) fn is_session_id(id: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Patience, Utterance};
+    use crate::agent::{Part, Patience, Utterance, Whence};
     use crate::entry::{Role, Usage};
 
     fn program(vendor: Vendor) -> VendorProgram {
@@ -211,9 +228,11 @@ mod tests {
             command: vendor.program().into(),
             args: vec!["--mine".into()],
             env: vec![("KEY".into(), "value".into())],
+            without: Vec::new(),
             work_dir: None,
             system: Some("Be kind.".into()),
             patience: Patience::default(),
+            whence: Whence::settings("bot"),
             retries: 2,
             found: None,
         }
@@ -375,6 +394,46 @@ mod tests {
             check(vendor, Some(1), "bot: two\n\nthree");
             check(vendor, Some(9), "three");
         }
+    }
+
+    #[test]
+    fn what_is_too_long_for_an_argument_is_none() {
+        let (short, long) = ("Be kind.", "x".repeat(LONGEST_ARGUMENT + 1));
+        let check = |own: &str, part: Option<&str>, argument: Option<&str>, stdin: &str| {
+            let program = VendorProgram {
+                system: Some(own.to_owned()),
+                ..program(Vendor::Claude)
+            };
+            let question = Question {
+                messages: vec![Utterance::plain(Role::User, "ana", "one")],
+                part: part.map(|system| Part {
+                    system: system.to_owned(),
+                    ..Part::default()
+                }),
+                ..question(Approval::Low)
+            };
+            let launch = launch(&program, &question, None);
+            let flag = |word: &String| word == "--append-system-prompt";
+            let place = launch.args.iter().position(flag);
+            let told = place.map(|place| launch.args[place + 1].as_str());
+            assert_eq!(told, argument);
+            assert_eq!(launch.stdin, stdin);
+        };
+        check(short, None, Some(short), "one");
+        check(
+            short,
+            Some("You are Bo."),
+            Some("Be kind.\n\nYou are Bo."),
+            "one",
+        );
+        check(short, Some(&long), Some(short), "one");
+        check(
+            &long,
+            Some("You are Bo."),
+            Some("You are Bo."),
+            &format!("{long}\n\none"),
+        );
+        check(&long, Some(&long), None, &format!("{long}\n\none"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use async_trait::async_trait;
 
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide,
+    ToolSide, Whence,
 };
 pub use reading::{Ending, Exit, Reader};
 use turn::Turn;
@@ -113,12 +113,16 @@ pub struct VendorProgram {
     pub args: Vec<String>,
     /// What is added to its environment.
     pub env: Vec<(String, String)>,
+    /// Inherited variables that it does not get.
+    pub without: Vec<String>,
     /// The folder in which it runs.
     pub work_dir: Option<PathBuf>,
     /// What precedes every talk.
     pub system: Option<String>,
     /// How long it may take.
     pub patience: Patience,
+    /// Where it is set how it is run.
+    pub whence: Whence,
     /// How often it may try again what was refused or not reached, where it can be told.
     pub retries: u32,
     /// Where the program was found, if it was.

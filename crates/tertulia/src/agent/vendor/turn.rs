@@ -52,7 +52,7 @@ impl VendorProgram {
             asks,
         } = launch(self, question, native);
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args,
             env,
@@ -141,7 +141,7 @@ impl VendorProgram {
     /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
     pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
         let program = Program {
-            without: Vec::new(),
+            without: self.without.clone(),
             command: self.command.clone(),
             args: vec!["--version".into()],
             env: self.env.clone(),
@@ -198,12 +198,12 @@ impl VendorProgram {
             },
             other => other,
         };
-        let mut error = failure::of_process(error, &self.command, &self.name);
+        let mut error = failure::of_process(error, &self.command, &self.whence);
         if missing {
             error.hint = Some(format!(
-                "`{}` installs it; or set `command` in [agents.{}]",
+                "`{}` installs it; or {}",
                 self.vendor.install(),
-                self.name
+                self.whence.program()
             ));
         }
         error.message = failure::one_line(&failure::without_keys(&error.message, &self.env));

@@ -256,7 +256,7 @@ pub(super) fn marker_prefix(session: SessionId) -> String {
 }
 
 /// The tokens of a message.
-pub(super) fn tokens_of(words: &Utterance) -> u64 {
+pub(in crate::conversation) fn tokens_of(words: &Utterance) -> u64 {
     let calls: u64 = words
         .calls
         .iter()

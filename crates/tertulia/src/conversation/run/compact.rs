@@ -1,10 +1,14 @@
 //! Summing up the older part of a talk for its agent. The log keeps all of it.
 
+use std::sync::Arc;
+
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{tell, tokens_of};
 use super::{CONTEXT_BYTES, Door, Notice, Talk};
-use crate::agent::{AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance};
+use crate::agent::{
+    Agent, AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance,
+};
 use crate::approval::Approval;
 use crate::conversation::chat::human;
 use crate::conversation::context::{SUMMARISE, Said, context, older, summary, weight};
@@ -123,6 +127,7 @@ impl Talk {
             agent: self.agent.name().to_owned(),
             model: self.agent.model().map(str::to_owned),
             usage,
+            thread: None,
         });
         match self.recorder.record(vec![entry]).await {
             Err(error) => tell(door, Notice::Refused(error)),
@@ -148,9 +153,25 @@ impl Talk {
         cut: usize,
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
+        self.summarise(
+            &self.agent,
+            self.summary.as_ref(),
+            &self.past[..cut],
+            cancel,
+        )
+        .await
+    }
+
+    /// Has an agent sum up messages, with the summary of what was before them.
+    pub(in crate::conversation) async fn summarise(
+        &self,
+        agent: &Arc<dyn Agent>,
+        before: Option<&Utterance>,
+        past: &[Said],
+        cancel: &CancellationToken,
+    ) -> Result<(String, Option<Usage>), AgentError> {
         let asked = Utterance::plain(Role::User, &human().display_name, SUMMARISE);
-        let past: &[Said] = &self.past[..cut];
-        let messages = context(self.summary.as_ref(), past, &[asked], CONTEXT_BYTES);
+        let messages = context(before, past, &[asked], CONTEXT_BYTES);
         let question = Question {
             total: messages.len() as u64,
             messages,
@@ -160,7 +181,7 @@ impl Talk {
             ..Question::default()
         };
         let (floor, mut listener) = Floor::open(cancel);
-        let agent = self.agent.clone();
+        let agent = agent.clone();
         let answer = async move { agent.answer(&question, &floor).await };
         let listen = async {
             let (mut words, mut usage) = (String::new(), None);

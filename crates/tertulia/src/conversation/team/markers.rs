@@ -21,6 +21,9 @@ const LONGEST_NAME: usize = 200;
 /// The longest team task, in bytes.
 pub const TASK_LIMIT: usize = 5 * 1024;
 
+/// What agents like to put around names.
+const DECORATION: [char; 8] = ['`', '*', '@', '＠', '"', '\'', '“', '”'];
+
 /// What the markers of a text say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markers {
@@ -125,6 +128,11 @@ pub fn cut_task(task: &str) -> TeamTask {
         text: task[..end].to_owned(),
         left_out: task.len() - end,
     }
+}
+
+/// A name without what agents like to put around names: backticks, stars, quotes, an `@`.
+pub fn undecorated(name: &str) -> &str {
+    name.trim_matches(|sign: char| sign.is_whitespace() || DECORATION.contains(&sign))
 }
 
 /// A name without the `!P1` after it, and what that says. A lone `!P1` is a name.
@@ -234,7 +242,11 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
 }
 
 fn addressee(name: &str) -> Addressee {
-    let (name, intent) = split_intent(name);
+    let (name, intent) = match split_intent(name) {
+        // `**ben!P1**`
+        (_, None) if split_intent(undecorated(name)).1.is_some() => split_intent(undecorated(name)),
+        split => split,
+    };
     Addressee {
         name: name[..name.floor_char_boundary(LONGEST_NAME)].to_owned(),
         intent: intent.unwrap_or_default(),
@@ -248,7 +260,8 @@ fn dropped(before: Option<Drop>, names: impl Iterator<Item = String>) -> Drop {
         None => Vec::new(),
     };
     all.extend(names);
-    if all.iter().any(|name| name.eq_ignore_ascii_case("all")) {
+    let is_all = |name: &String| undecorated(name).eq_ignore_ascii_case("all");
+    if all.iter().any(is_all) {
         return Drop::All;
     }
     Drop::Names(all)

@@ -1,6 +1,6 @@
 //! The members of a team, and which of them a name means.
 
-use super::markers::{self, split_intent};
+use super::markers::{self, split_intent, undecorated};
 use crate::entry::{Addressee, Speaker, SpeakerKind};
 use crate::team::address;
 
@@ -56,8 +56,14 @@ pub fn normalise(name: &str) -> String {
     address(split_intent(name).0)
 }
 
-/// The first member whose id, name or display name this is.
+/// The first member whose id, name or display name this is, as it is written or without what stands around
+/// it: `@ben`, `**ben**`.
 pub fn find<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
+    let (name, _) = split_intent(name);
+    called(members, name).or_else(|| called(members, undecorated(name)))
+}
+
+fn called<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
     let wanted = normalise(name);
     if wanted.is_empty() {
         return None;
@@ -116,6 +122,31 @@ mod tests {
         check("李雷", Some("m-3"));
         check("code", None);
         check("maxx", None);
+    }
+
+    #[test]
+    fn what_agents_put_around_a_name_is_no_part_of_it() {
+        check("`coder`", Some("m-2"));
+        check("@coder", Some("m-2"));
+        check("**Coder**", Some("m-2"));
+        check("**`@coder`**", Some("m-2"));
+        check("\"max the reviewer\"", Some("m-1"));
+        check("“李雷”", Some("m-3"));
+        check("**coder**!P1", Some("m-2"));
+        check("`coder!P1`", Some("m-2"));
+        check("@", None);
+        check("**", None);
+        check("co*der", None);
+    }
+
+    /// Whoever is called so is meant, whoever else would be.
+    #[test]
+    fn a_name_that_is_written_so_goes_before() {
+        let team = [member("bot", "bot", "Bot"), member("@bot", "@bot", "@Bot")];
+        let found = |name| find(&team, name).map(|member| member.id.as_str());
+        assert_eq!(found("@bot"), Some("@bot"));
+        assert_eq!(found("bot"), Some("bot"));
+        assert_eq!(found("`bot`"), Some("bot"));
     }
 
     #[test]

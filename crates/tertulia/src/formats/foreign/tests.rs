@@ -34,6 +34,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
         created_at: Timestamp::from_second(1).unwrap(),
         said: said.collect(),
         task: task.map(str::to_owned),
+        closing: Vec::new(),
     }
 }
 
@@ -161,6 +162,13 @@ fn what_parts_is_named_after_where_it_does() {
     assert_ne!(one.apart(1), other.apart(1));
     assert_ne!(one.apart(1), one.apart(2));
     assert_ne!(one.apart(1), one.id);
+    let mut of_another = one.clone();
+    of_another.said[1].message.speaker = Speaker::plain("ben", SpeakerKind::Human);
+    assert_ne!(
+        one.apart(1),
+        of_another.apart(1),
+        "the same words of another"
+    );
     let mut of_others = one.clone();
     of_others.team = Some("release".into());
     assert_ne!(one.apart(0), of_others.apart(0));

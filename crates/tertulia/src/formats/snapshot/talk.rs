@@ -43,6 +43,7 @@ impl Snapshot {
                 .team_task
                 .as_deref()
                 .map(|task| keepable(task).into_owned()),
+            closing: Vec::new(),
         }
     }
 

@@ -65,6 +65,19 @@ fn intents_follow_names() {
     );
 }
 
+/// What stands around a name is part of it as it was written, but hides neither an intent nor `ALL`.
+#[test]
+fn intents_are_seen_through_what_stands_around_a_name() {
+    check_next(
+        "[NEXT: `a`, @b, **c!P1**, `d !p3`, \"e\"!P1]",
+        &[("`a`", P2), ("@b", P2), ("c", P1), ("d", P3), ("\"e\"", P1)],
+    );
+    check_next("[NEXT: **!P1**]", &[("**!P1**", P2)]);
+    check_drop("[DROP: `ALL`]", Some(&["*"]));
+    check_drop("[DROP: **all**]", Some(&["*"]));
+    check_drop("[DROP: @a]", Some(&["@a"]));
+}
+
 #[test]
 fn what_says_nothing_is_no_marker() {
     for text in [

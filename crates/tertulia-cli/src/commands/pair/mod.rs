@@ -1,0 +1,357 @@
+//! `pair`: an instructor plans and reviews, a worker does.
+
+mod lines;
+mod seats;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use tertulia::agent::AgentError;
+use tertulia::conversation::chat::human;
+use tertulia::conversation::duet::{Duet, Pause, Seating};
+use tertulia::conversation::pair::{Next, Pair, Wait, budget};
+use tertulia::conversation::record::Copies;
+use tertulia::conversation::run::Terms;
+use tertulia::entry::Kind;
+use tertulia::query::Row;
+
+use crate::args::{GlobalArgs, OutputFormat};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::input::{self, Attached};
+use crate::open::House;
+use crate::signals::Signals;
+use crate::talk::door::{End, Output};
+use crate::talk::keyboard::Keyboard;
+use crate::talk::target::{self, Target};
+use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs, paired};
+use crate::ui::Ui;
+
+/// What a pair's sessions are.
+const PAIRS: Sort<'static> = Sort {
+    kind: Kind::Pair,
+    team: None,
+};
+
+/// Let an instructor drive a worker
+///
+/// The instructor plans, tells the worker what to do, and reviews what comes back, until it says DONE. Every
+/// step is durable before the next: a pair that was killed goes on where it was. With -p, or when the input or
+/// the output is not a terminal, it runs until a person is needed.
+#[derive(Clone, Debug, Default, Args)]
+#[command(
+    mut_arg("resume", |arg| arg.short(None)),
+    after_help = "Examples:\n  \
+    tertulia pair \"plan a bird table\"            on a bare machine the demo plays both parts\n  \
+    tertulia pair \"fix the tests\" --instructor anthropic --worker claude -r 10 --approve all\n  \
+    tertulia pair -c                             goes on with what was left undone\n  \
+    tertulia pair -c \"[r+5] and update the docs\"  five more worker calls, and words for the instructor\n  \
+    tertulia fork @ --at-round 3                 another way from round 3 on"
+)]
+pub struct PairArgs {
+    /// What is to be done; [r+5] or [r=10] at its beginning changes how often the worker may be called
+    #[arg(value_name = "TASK")]
+    task: Vec<String>,
+    #[command(flatten)]
+    talk: TalkArgs,
+    #[command(flatten)]
+    seats: SeatArgs,
+}
+
+/// Who sits where, and how long.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SeatArgs {
+    /// Who plans and reviews
+    #[arg(long, value_name = "NAME")]
+    instructor: Option<String>,
+    /// Who does the work
+    #[arg(long, value_name = "NAME")]
+    worker: Option<String>,
+    /// The instructor's model
+    #[arg(short, long, value_name = "MODEL")]
+    instructor_model: Option<String>,
+    /// The worker's model, unless the instructor chooses another
+    #[arg(short, long, value_name = "MODEL")]
+    worker_model: Option<String>,
+    /// How often the worker may be called; 0 pauses before the first time [default: any number]
+    #[arg(short = 'r', long, value_name = "N")]
+    max_rounds: Option<u64>,
+    /// The folder that they work in and that tools cannot leave [default: this one]
+    #[arg(short = 'd', long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// The instructor does not think before it speaks
+    #[arg(long)]
+    no_thinking: bool,
+    /// Ring the bell when a person is needed
+    #[arg(long)]
+    notify: bool,
+}
+
+pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    if let Some(folder) = &args.seats.work_dir {
+        existing(folder, false)?;
+    }
+    let (house, kept) = talk::house(&args.talk, global, ui)?;
+    let words = input::words(&args.task, Attached::Plain, ui)?;
+    let on_screen = args.talk.is_on_screen(ui);
+    // A budget alone changes one that there is.
+    let is_silent = |words: &String| budget::read(words).1.trim().is_empty();
+    let silent = words.as_ref().is_none_or(is_silent);
+    if silent && !on_screen && !args.talk.names_a_session() {
+        return Err(talk::nothing_to_say("pair"));
+    }
+    let found = target::find(&args.talk, PAIRS, &house, ui)?;
+    let words = talk::first_words(found.prompt, words);
+    lead(
+        Plan {
+            talk: args.talk,
+            seats: args.seats,
+            row: found.row,
+            copy: found.copy,
+            words,
+            house,
+            kept,
+        },
+        ui,
+    )
+}
+
+/// Goes on with a pair's session from anywhere: the session knows who sits where.
+pub fn go_on(
+    row: Row,
+    copy: Option<Arc<dyn Copies>>,
+    args: TalkArgs,
+    words: Option<String>,
+    house: House,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let plan = Plan {
+        talk: args,
+        seats: SeatArgs::default(),
+        row: Some(row),
+        copy,
+        words,
+        house,
+        kept: Kept::InTheStore,
+    };
+    lead(plan, ui)
+}
+
+/// What is asked for.
+struct Plan {
+    talk: TalkArgs,
+    seats: SeatArgs,
+    row: Option<Row>,
+    copy: Option<Arc<dyn Copies>>,
+    words: Option<String>,
+    house: House,
+    kept: Kept,
+}
+
+/// Everything that a pair's talk begins with.
+struct Session {
+    house: House,
+    seating: Seating,
+    terms: Terms,
+    target: Target,
+    args: TalkArgs,
+    leaving: Leaving,
+    notify: bool,
+    introduction: String,
+    /// Whether nobody chose who sits where.
+    unasked: bool,
+}
+
+fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let on_screen = plan.talk.is_on_screen(ui);
+    let format = plan.talk.format(ui);
+    if let Some(row) = plan
+        .row
+        .as_ref()
+        .filter(|row| row.summary.kind != Kind::Pair)
+    {
+        let (short, kind) = (row.summary.id.short(), row.summary.kind.name());
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("session {short} is a {kind}, not an instructor's and a worker's talk"),
+        )
+        .hint(format!("`tertulia --resume {short}` goes on with it")));
+    }
+    let known = plan
+        .row
+        .as_ref()
+        .and_then(|row| row.summary.pair.as_deref());
+    if plan.words.is_none() && !on_screen && known.is_none_or(|known| known.next == Next::Human) {
+        return Err(nothing_left(known));
+    }
+    let work_dir = work_dir(&plan, known)?;
+    let mut here = plan.house.clone();
+    here.settings.cwd.clone_from(&work_dir);
+    let terms = talk::terms(&plan.talk, &here, plan.kept, ui);
+    let seated = seats::seating(&here.settings, &plan.seats, known, &terms)?;
+    talk::close_to_others(ui);
+    let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.house, ui)?;
+    let keeper = (!plan.talk.ephemeral).then(|| plan.house.clone());
+    let session = Session {
+        leaving: Leaving::new(&plan.talk, &plan.house, plan.kept),
+        house: plan.house,
+        introduction: seated.introduction,
+        unasked: seated.unasked,
+        seating: seated.seating,
+        terms,
+        target,
+        args: plan.talk,
+        notify: plan.seats.notify,
+    };
+    let words = plan.words;
+    let talk = async move |ui: &mut Ui| {
+        if on_screen {
+            lines::talk(session, words, ui).await
+        } else {
+            one_turn(session, words.unwrap_or_default(), format, ui).await
+        }
+    };
+    talk::run_to_end(talk, keeper, ui)
+}
+
+fn nothing_left(known: Option<&Pair>) -> CommandError {
+    match known {
+        None => talk::nothing_to_say("pair"),
+        Some(_) => CommandError::new(
+            ErrorKind::Usage,
+            "nothing is left undone in this session: it is your turn",
+        )
+        .hint("say what is to be done: tertulia pair -c \"and now …\""),
+    }
+}
+
+/// The folder to work in: as asked for, as before, or this one.
+fn work_dir(plan: &Plan, known: Option<&Pair>) -> CommandResult<PathBuf> {
+    let cwd = &plan.house.settings.cwd;
+    if let Some(folder) = &plan.seats.work_dir {
+        return existing(&cwd.join(folder), false);
+    }
+    match known.map(|known| known.work_dir.as_str()) {
+        Some(folder) if !folder.is_empty() => existing(Path::new(folder), true),
+        _ => Ok(cwd.clone()),
+    }
+}
+
+fn existing(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
+    let wrong = |why: &str| {
+        let words = format!("the work folder {} {why}", folder.display());
+        let error = CommandError::new(ErrorKind::Usage, words);
+        match recorded {
+            true => error.hint("name the folder to go on in: --work-dir DIR"),
+            false => error,
+        }
+    };
+    match folder.canonicalize() {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(_) => Err(wrong("is no folder")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
+        Err(error) => Err(wrong("cannot be worked in").because(error)),
+    }
+}
+
+/// The two sit down, or sit down again.
+async fn sit_down(session: Session, output: &mut Output<'_>) -> CommandResult<Duet> {
+    let on_conflict = session.args.on_conflict();
+    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
+    Ok(match pen {
+        Pen::New(recorder) => Duet::begin(recorder, session.seating, session.terms),
+        Pen::Old(recorder, left) => {
+            Duet::resume(recorder, left, session.seating, session.terms, output).await?
+        }
+    })
+}
+
+/// Runs until a person is needed.
+async fn one_turn(
+    session: Session,
+    words: String,
+    format: OutputFormat,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let (leaving, notify) = (session.leaving.clone(), session.notify);
+    if session.unasked {
+        ui.note(&session.introduction);
+    }
+    let mut signals = Signals::listen()?;
+    let mut keyboard = Keyboard::default();
+    let answers = ui.is_interactive().then_some(&mut keyboard);
+    let mut output = Output::new(format, ui, answers).verbatim();
+    let mut duet = sit_down(session, &mut output).await?;
+    let cancel = signals.cancel.clone();
+    let turn = duet.turn(&words, &mut output, &cancel);
+    let pause = match signals.during(turn).await {
+        Ok(pause) => pause,
+        Err(left) => {
+            leaving.farewell(duet.talk(), ui).await;
+            return Err(left);
+        }
+    };
+    let refused = finish(&mut output, &duet, &pause);
+    say_how_it_ended(&duet, &pause, notify, ui);
+    duet.leave().await;
+    let left_unsaved = leaving.farewell(duet.talk(), ui).await;
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    if let Some(signal) = signals.caught() {
+        return Ok(talk::exit_code(Some(signal), false));
+    }
+    match pause {
+        Pause::Failed(error) | Pause::WorkerFails(error) => Err(failed(error)),
+        Pause::Unreadable(why) => Err(CommandError::new(ErrorKind::Failed, why)),
+        _ if left_unsaved => Err(CommandError::new(
+            ErrorKind::Failed,
+            "this talk could not be saved",
+        )),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// An agent failed, and the human is to deal with it.
+fn failed(error: AgentError) -> CommandError {
+    let choose = "`tertulia agents` shows who is ready; --instructor and --worker choose";
+    let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
+    AgentError {
+        hint: Some(hint),
+        ..error
+    }
+    .into()
+}
+
+/// Says how a turn ended. What was refused is for the caller to report.
+fn finish(output: &mut Output<'_>, duet: &Duet, pause: &Pause) -> Option<CommandError> {
+    let status = match pause {
+        Pause::Waits(Wait::Done) => "completed",
+        Pause::Waits(_) => "paused",
+        Pause::Stopped(_) => "cancelled",
+        Pause::Failed(_) | Pause::WorkerFails(_) | Pause::Unsaved | Pause::Unreadable(_) => {
+            "failed"
+        }
+        Pause::Refused => "refused",
+    };
+    output.finish(&End {
+        session: duet.talk().recorder().id(),
+        status,
+        // It was told when it happened.
+        failure: None,
+        waiting_for: &human().name,
+    })
+}
+
+/// What a person reads when it is their turn, and the bell if they asked for it.
+fn say_how_it_ended(duet: &Duet, pause: &Pause, notify: bool, ui: &mut Ui) {
+    let words = paired::ending(pause, &duet.progress());
+    match paired::is_warning(pause) {
+        true => ui.warn(&words),
+        false => ui.note(&words),
+    }
+    if notify {
+        ui.bell();
+    }
+}

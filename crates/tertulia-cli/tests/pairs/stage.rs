@@ -1,0 +1,66 @@
+//! A home with a scripted instructor and worker, and what their log says.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::home::{Home, Output, messages};
+
+/// Gives the worker one step after the other, and is done after so many.
+pub fn planner(steps: u32) -> String {
+    format!(
+        "n=$(grep -c 'worked-[0-9]'); if [ $n -ge {steps} ]; then echo 'all is well'; echo DONE; \
+         else echo \"so far $n\"; echo; echo \"Tell worker: step-$((n+1))\"; fi"
+    )
+}
+
+/// Writes down when it begins and when it ends.
+pub const MARKING: &str = "k=$(grep -o 'step-[0-9]*' | tail -1); echo \"begin $k\" >> marks; \
+    sleep 0.02; echo \"end $k\" >> marks; echo \"worked-${k#step-}\"";
+
+/// A home with these two as `boss` and `hand`.
+pub fn home(instructor: &str, worker: &str) -> Home {
+    let home = Home::new();
+    home.script_agent("boss", instructor);
+    home.script_agent("hand", worker);
+    home
+}
+
+/// Runs `pair` with the two.
+pub fn pair(home: &Home, more: &[&str]) -> Output {
+    home.run(&with_both(more))
+}
+
+/// The command line with the two.
+pub fn with_both<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["pair", "--instructor", "boss", "--worker", "hand"];
+    args.extend(more);
+    args
+}
+
+/// The fold of the newest session.
+pub fn state(home: &Home) -> Value {
+    home.show("@")["pair"].clone()
+}
+
+/// What was said in a thread: who, in which role, and the words.
+pub fn thread(home: &Home, name: &str) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    messages(&home.show("@"))
+        .iter()
+        .filter(|message| message["thread"] == name)
+        .map(|message| {
+            (
+                text(&message["speaker"]["id"]),
+                text(&message["role"]),
+                text(&message["content"]),
+            )
+        })
+        .collect()
+}
+
+/// The lines that the worker wrote down.
+pub fn marks(home: &Home) -> Vec<String> {
+    let text = fs::read_to_string(home.project().join("marks")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}

@@ -1,0 +1,124 @@
+//! How a team's talk is left: who was not heard, and what is said of a failure.
+
+use serde_json::json;
+
+use crate::cast::Cast;
+use crate::home::until;
+use crate::pty::CTRL_C;
+use crate::running::agents_of;
+
+/// Says a word and does not end when it is asked to.
+const STUBBORN: &str = "trap '' TERM INT; printf PARTIAL; while true; do sleep 0.1; done";
+
+/// Ada, Ben, Cleo, and Ann.
+fn cast() -> Cast {
+    Cast::of(&["ada", "ben", "cleo"], &["ann"])
+}
+
+/// Going on asks those who were not heard, as it was said.
+fn asked_again(cast: &Cast, names: &str) {
+    let words = format!("[NEXT: {names}] go on");
+    let output = cast.run(&["-c", &words]).ok();
+    output.says("Ben speaks.");
+}
+
+#[test]
+fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
+    let mut cast = cast();
+    cast.change(|document| document["maxRounds"] = json!(1));
+    cast.says("ada", "Ben? [NEXT: ben]");
+    let output = cast.run(&["[NEXT: ada] go"]).ok();
+    let output = output.notes("as many as maxRounds allows");
+    let output = output.notes("not heard: ben; [NEXT: ben] asks them when the talk goes on");
+    // Whoever waits does not when the program has ended.
+    output.lacks("whoever waits");
+    asked_again(&cast, "ben");
+    // On a terminal it does, until that is left.
+    let mut terminal = cast.open(&["[NEXT: ada] go"]);
+    terminal.sees("say something, and whoever waits goes on", 1);
+    terminal.sees("Ann> ", 1);
+    terminal.types("/exit\n");
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, 0, "{shown}");
+    assert!(
+        shown.contains("not heard: ben; [NEXT: ben] asks"),
+        "{shown}"
+    );
+    // A talk that is not kept cannot go on.
+    let output = cast.run(&["--ephemeral", "[NEXT: ada] go"]).ok();
+    output.notes("not heard: ben").lacks("goes on");
+}
+
+#[test]
+fn those_who_wait_while_a_name_is_nobodys_are_named() {
+    let cast = cast();
+    cast.says("ada", "Ask [NEXT: nobody].");
+    let output = cast.run(&["[NEXT: ada, ben, cleo, ben] go"]).ok();
+    output.notes("not heard: ben, cleo; [NEXT: ben, cleo] asks them");
+    asked_again(&cast, "ben, cleo");
+    // A script is told, too.
+    let output = cast.run(&["--json", "[NEXT: ada, ben] go"]).ok();
+    output.notes("\"warning\"").notes("not heard: ben");
+}
+
+#[test]
+fn those_who_wait_behind_a_person_are_named() {
+    let cast = cast();
+    let output = cast.run(&["[NEXT: ada, ann, ben] go"]).ok();
+    output
+        .says("Ada speaks.")
+        .notes("not heard: ben; [NEXT: ben]");
+    asked_again(&cast, "ben");
+    let output = cast.run(&["[NEXT: ada, ben] go"]).ok();
+    output.lacks("not heard");
+}
+
+#[test]
+fn a_failure_is_told_once_and_leaves_no_empty_name() {
+    let cast = cast();
+    cast.does("ben", "echo 'the disk of Ben' >&2; exit 3");
+    let output = cast.run(&["[NEXT: ada, ben] go"]).code(6);
+    assert_eq!(output.stdout, "Ada:\nAda speaks.\n\n");
+    assert_eq!(output.stderr.matches("the disk of Ben").count(), 1);
+    output.notes("error: Ben could not answer").lacks("--agent");
+    // Where others speak after it, it is a warning in its place.
+    let output = cast.run(&["[NEXT: ben, ada] go"]).ok();
+    assert_eq!(output.stdout, "Ada:\nAda speaks.\n\n");
+    assert_eq!(output.stderr.matches("the disk of Ben").count(), 1);
+    output
+        .notes("warning: Ben could not answer")
+        .lacks("error:");
+    // Of two failures each is told.
+    cast.does("ada", "echo 'the disk of Ada' >&2; exit 3");
+    let output = cast.run(&["[NEXT: ben, ada] go"]).code(6);
+    assert_eq!(output.stdout, "");
+    let output = output.notes("warning: Ben could not answer");
+    output.notes("error: Ada could not answer");
+    let output = cast.run(&["--json", "[NEXT: ben] go"]).code(6);
+    let error = output.error();
+    let words = error["message"].as_str().unwrap();
+    assert!(words.contains("the disk of Ben"), "{error}");
+}
+
+/// What is said when somebody insists on leaving stands on a line of its own.
+#[test]
+fn insisting_on_leaving_begins_a_new_line() {
+    let cast = cast();
+    cast.does("ada", STUBBORN);
+    let mut terminal = cast.open(&["[NEXT: ada] go"]);
+    terminal.sees("PARTIAL", 1);
+    // Two that arrive together are one, so it is asked until it has heard the second.
+    until("the talk has ended", || {
+        let over = terminal.child.try_wait().unwrap().is_some();
+        if !over {
+            terminal.types(CTRL_C);
+        }
+        over.then_some(())
+    });
+    let (code, shown) = terminal.ends();
+    assert_eq!(code, 130, "{shown}");
+    assert!(shown.contains("\nResume: tertulia"), "{shown:?}");
+    until("no process is left", || {
+        agents_of(&cast.home).is_empty().then_some(())
+    });
+}
