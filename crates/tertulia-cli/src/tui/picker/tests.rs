@@ -1,6 +1,9 @@
 use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 use tertulia::entry::{Kind, SpeakerKind};
-use tertulia::query::{Cursor, Hits, Row};
+use tertulia::query::{Cursor, Hits, Listing, Row};
 
 use super::*;
 use crate::tui::stage::{
@@ -70,8 +73,6 @@ impl Store {
         }
     }
 }
-
-use tertulia::query::Listing;
 
 fn found() -> Hits {
     let text = "I think that the parser drops the last line when it ends without a newline.";
@@ -177,6 +178,23 @@ fn typing_searches_titles_at_once_and_everything_said_after_a_pause() {
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Changed);
     assert!(picker.query().is_empty() && picker.len() == 5);
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Leave);
+}
+
+#[test]
+fn what_fits_is_marked_in_titles_and_in_what_was_said() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    type_in(&mut picker, "parser");
+    store.serve(&mut picker, later(300));
+    let area = Rect::new(0, 0, 80, 24);
+    let mut buffer = Buffer::empty(area);
+    view::picker::draw(&picker, look(), area, &mut buffer);
+    let marked = |y: u16| -> String {
+        let cells = (0..80).map(|x| &buffer[(x, y)]);
+        let marked = cells.filter(|cell| cell.modifier.contains(Modifier::UNDERLINED));
+        marked.map(|cell| cell.symbol()).collect()
+    };
+    assert_eq!([marked(3), marked(6)], ["parser", "parser"]);
 }
 
 #[test]
