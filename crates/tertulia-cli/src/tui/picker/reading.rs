@@ -151,13 +151,10 @@ impl Picker {
         if self.page_ticket.take_if(|asked| *asked == ticket).is_some() {
             // Asked again at once it would most likely fail again at once.
             self.unread = Unread::Refused(self.cursor());
-        } else if self
-            .search_ticket
-            .take_if(|asked| *asked == ticket)
-            .is_none()
-        {
-            // An empty preview, so that it is not asked for again and again.
-            self.preview(ticket, Vec::new());
+        } else {
+            self.search_ticket.take_if(|asked| *asked == ticket);
+            // In place of the preview, so that it is not asked for again and again.
+            self.preview(ticket, vec![Item::trouble(why.clone())]);
         }
         self.note = Some(why);
     }

@@ -329,6 +329,12 @@ fn what_cannot_be_read_is_said_and_tried_again_with_the_next_key() {
     assert!(shown(&picker, (80, 24)).contains("the disk is gone"));
     press(&mut picker, &["down"]);
     assert!(picker.wants(noon()).is_some());
+    let mut picker = opened(&mut some());
+    press(&mut picker, &["space"]);
+    let (ticket, _) = picker.wants(noon()).unwrap();
+    picker.refused(ticket, "damaged".into());
+    assert!(picker.wants(noon()).is_none());
+    assert!(shown(&picker, (80, 24)).contains("\ndamaged\n"));
 }
 
 #[test]
@@ -381,7 +387,7 @@ fn ages_are_told_from_now() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn no_keys_and_no_size_break_it(
