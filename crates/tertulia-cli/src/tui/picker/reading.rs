@@ -51,7 +51,9 @@ impl Picker {
         };
         let seen = self.seen_rows();
         let nears_the_end = self.choice.chosen() + 2 * seen >= self.shelf.len();
-        if self.page_ticket.is_some() || !nears_the_end {
+        // A search is of all sessions: the best may be the oldest.
+        let is_needed = nears_the_end || !self.query.is_empty();
+        if self.page_ticket.is_some() || !is_needed {
             return None;
         }
         let limit = match (cursor, self.query.is_empty()) {

@@ -359,6 +359,27 @@ fn a_hundred_thousand_sessions_are_read_as_somebody_scrolls() {
 }
 
 #[test]
+fn a_chosen_row_stays_chosen_when_better_ones_come() {
+    for moved in [false, true] {
+        let mut rows = vec![session(1, "pxaxrxsxexr", 1), session(2, "pxaxrxsxexr", 2)];
+        rows.extend((3..103).map(|number| session(number, "talk", 3)));
+        rows.push(session(200, "parser", 9));
+        let mut store = Store::new(rows);
+        let mut picker = Picker::new(Filter::default(), None);
+        let (ticket, _) = picker.wants(noon()).unwrap();
+        picker.page(ticket, &store.page(&Page::first(100)));
+        type_in(&mut picker, "parser");
+        if moved {
+            press(&mut picker, &["down"]);
+        }
+        store.serve(&mut picker, noon());
+        assert_eq!(picker.row(0).map(Chosen::id), Some(id(200)));
+        let expected = if moved { id(2) } else { id(200) };
+        assert_eq!(picker.chosen().map(Chosen::id), Some(expected));
+    }
+}
+
+#[test]
 fn nothing_to_choose_is_no_trouble() {
     let mut picker = Picker::new(Filter::default(), None);
     for name in ["enter", "^r", "^t", "^x", "^f", "tab"] {
