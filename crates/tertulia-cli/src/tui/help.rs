@@ -4,10 +4,16 @@ use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
 
 use super::choice::Scroll;
+use super::columns::{fold, width};
 use super::press;
 
 /// How many lines of the screen do not scroll: the heading and the keys.
 const OTHER_LINES: u16 = 3;
+
+/// How many columns stand before the keys and after them.
+pub const GAPS: usize = 4;
+/// No explanation is longer.
+const MOST_LINES: usize = 100;
 
 /// One thing that can be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +29,8 @@ pub struct HelpRow {
 /// The help screen.
 #[derive(Clone, Debug)]
 pub struct Help {
+    rows: Vec<HelpRow>,
+    /// The rows as they are folded for this size.
     lines: Vec<Line>,
     scroll: Scroll,
     size: Size,
@@ -53,28 +61,38 @@ pub enum Outcome {
 impl Help {
     /// A help screen of some rows.
     pub fn new(rows: Vec<HelpRow>) -> Help {
-        let mut lines = Vec::new();
-        let mut part = String::new();
-        for row in rows {
-            if row.part != part {
-                if !lines.is_empty() {
-                    lines.push(Line::Gap);
-                }
-                part.clone_from(&row.part);
-                lines.push(Line::Part(row.part));
-            }
-            lines.push(Line::Row(row.keys, row.what));
-        }
-        Help {
-            lines,
+        let mut help = Help {
+            rows,
+            lines: Vec::new(),
             scroll: Scroll::default(),
-            size: Size::new(80, 24),
-        }
+            size: Size::default(),
+        };
+        help.resize(Size::new(80, 24));
+        help
     }
 
     /// Tells how large the screen is.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
+        let columns = usize::from(size.width);
+        let room = columns.saturating_sub(self.key_columns(columns) + GAPS);
+        let mut lines = Vec::new();
+        let mut part = "";
+        for row in &self.rows {
+            if row.part != part {
+                if !lines.is_empty() {
+                    lines.push(Line::Gap);
+                }
+                part = &row.part;
+                lines.push(Line::Part(row.part.clone()));
+            }
+            let (folded, _) = fold(&row.what, room, MOST_LINES);
+            for (number, what) in folded.into_iter().enumerate() {
+                let keys = if number == 0 { row.keys.as_str() } else { "" };
+                lines.push(Line::Row(keys.to_owned(), what));
+            }
+        }
+        self.lines = lines;
     }
 
     /// Takes a key.
@@ -100,13 +118,10 @@ impl Help {
         (&self.lines[top..end], self.lines.len() - end)
     }
 
-    /// How wide the widest key or command is.
-    pub fn widest(&self) -> usize {
-        let keys = self.lines.iter().map(|line| match line {
-            Line::Row(keys, _) => super::columns::width(keys),
-            Line::Part(_) | Line::Gap => 0,
-        });
-        keys.max().unwrap_or_default()
+    /// How many columns the keys and commands have on a screen of so many.
+    pub fn key_columns(&self, columns: usize) -> usize {
+        let widest = self.rows.iter().map(|row| width(&row.keys)).max();
+        widest.unwrap_or_default().min(columns / 2)
     }
 }
 

@@ -13,6 +13,17 @@ pub struct Item {
     pub what: What,
 }
 
+impl Item {
+    /// Something that went wrong, in place of what should be there.
+    pub fn trouble(text: String) -> Item {
+        let tone = Tone::Error;
+        Item {
+            seq: None,
+            what: What::Notice { tone, text },
+        }
+    }
+}
+
 /// What a thing in a transcript is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {

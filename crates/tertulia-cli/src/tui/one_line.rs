@@ -111,8 +111,8 @@ impl OneLine {
     }
 
     fn before(&self) -> usize {
-        let letters = self.text[..self.cursor].grapheme_indices(true);
-        letters.last().map_or(0, |(at, _)| at)
+        let mut letters = self.text[..self.cursor].grapheme_indices(true);
+        letters.next_back().map_or(0, |(at, _)| at)
     }
 
     fn after(&self) -> usize {
@@ -121,8 +121,8 @@ impl OneLine {
     }
 
     fn word_before(&self) -> usize {
-        let words = self.text[..self.cursor].unicode_word_indices();
-        words.last().map_or(0, |(at, _)| at)
+        let mut words = self.text[..self.cursor].unicode_word_indices();
+        words.next_back().map_or(0, |(at, _)| at)
     }
 
     fn word_after(&self) -> usize {

@@ -187,11 +187,11 @@ impl Search {
     fn enter(&mut self) -> Outcome {
         match self.stage {
             Stage::Done => self.chosen().map_or(Outcome::Nothing, Outcome::Jump),
-            Stage::Typed(_) => {
-                self.stage = Stage::Typed(Timestamp::MIN);
+            Stage::Typed(_) | Stage::Idle => {
+                self.stage = self.stage_of(Timestamp::MIN);
                 Outcome::Changed
             }
-            Stage::Idle | Stage::Asked(_) => Outcome::Nothing,
+            Stage::Asked(_) => Outcome::Nothing,
         }
     }
 
@@ -275,12 +275,14 @@ impl Search {
 
     /// Takes in that something could not be read, and why.
     pub fn refused(&mut self, ticket: Ticket, why: String) {
-        self.around(ticket, Vec::new());
         if self.stage == Stage::Asked(ticket) {
             self.stage = Stage::Idle;
             self.hits = Hits::default();
+            self.trouble = Some(why);
+        } else {
+            // The hits are still good.
+            self.around(ticket, vec![Item::trouble(why)]);
         }
-        self.trouble = Some(why);
     }
 
     fn rechoose(&mut self, place: usize) {

@@ -10,7 +10,7 @@ use tertulia::approval::{ToolRequest, Verdict};
 
 use super::quiet::Quiet;
 use crate::tui::choice::Scroll;
-use crate::tui::columns::fold;
+use crate::tui::columns::{fold, width};
 use crate::tui::press;
 use crate::tui::view::dialog::approval::{inside, preview_lines};
 
@@ -51,6 +51,8 @@ pub enum LineKind {
     Removed,
     /// It says where the change is.
     Place,
+    /// It is not of the tool: what "always" would allow, where that is longer than a line.
+    Note,
 }
 
 /// What a person decided.
@@ -166,7 +168,18 @@ impl Approval {
             let (folded, _) = fold(line, usize::from(columns), usize::MAX);
             lines.extend(folded.into_iter().map(|text| PreviewLine { text, kind }));
         }
+        let always = self.always();
+        if width(&always) > usize::from(columns) {
+            let kind = LineKind::Note;
+            let (folded, _) = fold(&format!("\n{always}"), usize::from(columns), usize::MAX);
+            lines.extend(folded.into_iter().map(|text| PreviewLine { text, kind }));
+        }
         lines
+    }
+
+    /// What "always" would allow.
+    pub fn always(&self) -> String {
+        format!("always: every {} in this session", self.request.key)
     }
 }
 

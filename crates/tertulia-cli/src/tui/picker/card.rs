@@ -83,13 +83,13 @@ fn with(summary: &Summary) -> String {
             false => format!("{team}: {}", names.join(", ")),
         };
     }
-    let agents = || {
-        let speakers = summary.speakers.iter();
-        let agents = speakers.filter(|spoke| spoke.kind == SpeakerKind::Ai);
-        agents.map(|spoke| spoke.display_name.as_str()).last()
+    let agent = || {
+        let mut speakers = summary.speakers.iter().rev();
+        let agent = speakers.find(|spoke| spoke.kind == SpeakerKind::Ai);
+        agent.map(|spoke| spoke.display_name.as_str())
     };
     let model = summary.model.as_deref();
-    model.or_else(agents).unwrap_or_default().to_owned()
+    model.or_else(agent).unwrap_or_default().to_owned()
 }
 
 /// A project's name without what only programs need: `git:github.com/ann/parser` is `ann/parser`.

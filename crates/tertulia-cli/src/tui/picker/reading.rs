@@ -51,7 +51,9 @@ impl Picker {
         };
         let seen = self.seen_rows();
         let nears_the_end = self.choice.chosen() + 2 * seen >= self.shelf.len();
-        if self.page_ticket.is_some() || !nears_the_end {
+        // A search is of all sessions: the best may be the oldest.
+        let is_needed = nears_the_end || !self.query.is_empty();
+        if self.page_ticket.is_some() || !is_needed {
             return None;
         }
         let limit = match (cursor, self.query.is_empty()) {
@@ -151,13 +153,10 @@ impl Picker {
         if self.page_ticket.take_if(|asked| *asked == ticket).is_some() {
             // Asked again at once it would most likely fail again at once.
             self.unread = Unread::Refused(self.cursor());
-        } else if self
-            .search_ticket
-            .take_if(|asked| *asked == ticket)
-            .is_none()
-        {
-            // An empty preview, so that it is not asked for again and again.
-            self.preview(ticket, Vec::new());
+        } else {
+            self.search_ticket.take_if(|asked| *asked == ticket);
+            // In place of the preview, so that it is not asked for again and again.
+            self.preview(ticket, vec![Item::trouble(why.clone())]);
         }
         self.note = Some(why);
     }

@@ -1,6 +1,9 @@
 use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 use tertulia::entry::{Kind, SpeakerKind};
-use tertulia::query::{Cursor, Hits, Row};
+use tertulia::query::{Cursor, Hits, Listing, Row};
 
 use super::*;
 use crate::tui::stage::{
@@ -70,8 +73,6 @@ impl Store {
         }
     }
 }
-
-use tertulia::query::Listing;
 
 fn found() -> Hits {
     let text = "I think that the parser drops the last line when it ends without a newline.";
@@ -177,6 +178,23 @@ fn typing_searches_titles_at_once_and_everything_said_after_a_pause() {
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Changed);
     assert!(picker.query().is_empty() && picker.len() == 5);
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Leave);
+}
+
+#[test]
+fn what_fits_is_marked_in_titles_and_in_what_was_said() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    type_in(&mut picker, "parser");
+    store.serve(&mut picker, later(300));
+    let area = Rect::new(0, 0, 80, 24);
+    let mut buffer = Buffer::empty(area);
+    view::picker::draw(&picker, look(), area, &mut buffer);
+    let marked = |y: u16| -> String {
+        let cells = (0..80).map(|x| &buffer[(x, y)]);
+        let marked = cells.filter(|cell| cell.modifier.contains(Modifier::UNDERLINED));
+        marked.map(|cell| cell.symbol()).collect()
+    };
+    assert_eq!([marked(3), marked(6)], ["parser", "parser"]);
 }
 
 #[test]
@@ -311,6 +329,12 @@ fn what_cannot_be_read_is_said_and_tried_again_with_the_next_key() {
     assert!(shown(&picker, (80, 24)).contains("the disk is gone"));
     press(&mut picker, &["down"]);
     assert!(picker.wants(noon()).is_some());
+    let mut picker = opened(&mut some());
+    press(&mut picker, &["space"]);
+    let (ticket, _) = picker.wants(noon()).unwrap();
+    picker.refused(ticket, "damaged".into());
+    assert!(picker.wants(noon()).is_none());
+    assert!(shown(&picker, (80, 24)).contains("\ndamaged\n"));
 }
 
 #[test]
@@ -332,6 +356,27 @@ fn a_hundred_thousand_sessions_are_read_as_somebody_scrolls() {
     store.serve(&mut picker, noon());
     assert_eq!(picker.chosen().map(Chosen::id), Some(id(99_907)));
     assert!(picker.read().1 && store.pages < 110, "{}", store.pages);
+}
+
+#[test]
+fn a_chosen_row_stays_chosen_when_better_ones_come() {
+    for moved in [false, true] {
+        let mut rows = vec![session(1, "pxaxrxsxexr", 1), session(2, "pxaxrxsxexr", 2)];
+        rows.extend((3..103).map(|number| session(number, "talk", 3)));
+        rows.push(session(200, "parser", 9));
+        let mut store = Store::new(rows);
+        let mut picker = Picker::new(Filter::default(), None);
+        let (ticket, _) = picker.wants(noon()).unwrap();
+        picker.page(ticket, &store.page(&Page::first(100)));
+        type_in(&mut picker, "parser");
+        if moved {
+            press(&mut picker, &["down"]);
+        }
+        store.serve(&mut picker, noon());
+        assert_eq!(picker.row(0).map(Chosen::id), Some(id(200)));
+        let expected = if moved { id(2) } else { id(200) };
+        assert_eq!(picker.chosen().map(Chosen::id), Some(expected));
+    }
 }
 
 #[test]
@@ -363,7 +408,7 @@ fn ages_are_told_from_now() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn no_keys_and_no_size_break_it(

@@ -145,6 +145,18 @@ fn what_cannot_be_searched_for_is_said() {
     search.refused(ticket, "the index is being built".into());
     assert!(shown(&search, (80, 24)).contains("the index is being built"));
     assert!(search.wants(noon()).is_none());
+    // Enter tries again.
+    press(&mut search, &["enter"]);
+    assert_eq!(serve(&mut search, noon()), 1);
+    press(&mut search, &["down"]);
+    let (ticket, _) = search.wants(noon()).unwrap();
+    search.refused(ticket, "damaged".into());
+    let screen = shown(&search, (80, 24));
+    assert!(
+        screen.contains("damaged") && screen.contains("› Talk 2"),
+        "{screen}"
+    );
+    assert!(search.wants(noon()).is_none());
 }
 
 #[test]
@@ -161,7 +173,7 @@ fn only_one_look_around_is_asked_for_at_a_time() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn no_keys_and_no_size_break_it(

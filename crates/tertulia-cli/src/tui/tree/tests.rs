@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tertulia::session::Parent;
 
 use super::*;
-use crate::tui::stage::{any_key, any_size, before, id, key, look, noon, screen, session};
+use crate::tui::stage::{any_key, any_size, before, id, key, look, screen, session};
 use crate::tui::view;
 
 fn fork(number: u64, of: u64, seq: u64, title: &str, minutes: i64) -> Row {
@@ -86,7 +86,6 @@ fn no_family_is_no_trouble() {
     let mut tree = Tree::new(id(1), &[]);
     assert_eq!(tree.key(key("enter")), Outcome::Nothing);
     shown(&tree, (80, 24));
-    let _ = noon();
 }
 
 proptest! {

@@ -23,7 +23,7 @@ pub fn draw(help: &Help, look: Look, area: Rect, buffer: &mut Buffer) {
         }
     };
     write(buffer, left, "Help", theme.heading());
-    let columns = help.widest().min(usize::from(area.width) / 2);
+    let columns = help.key_columns(usize::from(area.width));
     for (number, line) in lines.iter().enumerate() {
         let place = row(list, number);
         match line {

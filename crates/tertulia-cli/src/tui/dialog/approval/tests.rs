@@ -1,10 +1,16 @@
+use std::borrow::Cow;
+
 use proptest::prelude::*;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Color;
 use serde_json::json;
 use tertulia::approval::Risk;
 use tertulia::entry::ToolCall;
 
 use super::*;
 use crate::tui::stage::{any_key, any_size, key, later, look, noon, screen};
+use crate::tui::theme::{Palette, Theme};
 use crate::tui::view::brush::Look;
 use crate::tui::view::dialog;
 
@@ -118,7 +124,29 @@ fn nothing_hides_at_a_fold_or_behind_spaces() {
     assert!(screen.contains("rm -rf /\u{fffd}[2K"), "{screen}");
     // Drawn at another size than it was told, it is folded for that one.
     let screen = shown(&approval, (30, 24), 300);
-    assert!(screen.contains("rm -rf /"), "{screen}");
+    assert!(screen.contains("; rm -rf"), "{screen}");
+    assert!(screen.contains("file_edit (medium risk)"), "{screen}");
+    // What "always" would allow is there whole, too.
+    assert!(screen.contains("src/parser.rs in this"), "{screen}");
+}
+
+#[test]
+fn what_a_change_adds_and_takes_away_is_coloured() {
+    let approval = opened(DIFF, (80, 24));
+    let area = Rect::new(0, 0, 80, 24);
+    let mut buffer = Buffer::empty(area);
+    let look = Look {
+        theme: Theme::new(Palette::Dark),
+        now: later(300),
+    };
+    dialog::approval::draw(&approval, look, area, &mut buffer);
+    let colour = |mark: &str| {
+        let mut lines = (0..24).filter(|y| buffer[(2, *y)].symbol() == mark);
+        lines.next_back().map(|y| buffer[(2, y)].fg)
+    };
+    assert_eq!(colour("+"), Some(Color::Green));
+    assert_eq!(colour("-"), Some(Color::Red));
+    assert_eq!(colour("@"), Some(Color::Cyan));
 }
 
 #[test]
@@ -138,12 +166,12 @@ fn a_huge_preview_is_folded_once_and_drawn_in_part() {
     // 500 kB in one line, and 200 000 lines.
     for preview in ["x".repeat(500_000), "+x\n".repeat(200_000)] {
         let mut approval = opened(&preview, (80, 24));
-        let folded = approval.lines.as_ptr();
         for _ in 0..50 {
             approval.key(key("pgdn"), later(300));
             shown(&approval, (80, 24), 300);
         }
-        assert_eq!(approval.lines.as_ptr(), folded);
+        let lines = approval.lines(inside(Size::new(80, 24)).width);
+        assert!(matches!(lines, Cow::Borrowed(_)));
     }
 }
 

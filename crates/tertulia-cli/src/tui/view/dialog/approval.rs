@@ -5,11 +5,14 @@ use ratatui::layout::{Rect, Size};
 use tertulia::approval::{Risk, Verdict};
 
 use super::{MOST_COLUMNS, draw_answers};
+use crate::tui::columns::cut;
 use crate::tui::dialog::approval::{ANSWERS, Approval, LineKind};
 use crate::tui::view::brush::{Look, framed, row, rows, write, write_right};
 
 /// How many lines of the inside are not the preview: what "always" means, what follows, the answers.
 const OTHER_LINES: usize = 4;
+/// How wide the name of a tool is at most.
+const NAME_COLUMNS: usize = 32;
 /// How many lines and columns the frame takes.
 const FRAME: Size = Size::new(4, 2);
 
@@ -42,11 +45,12 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     };
     let height = u16::try_from(seen + OTHER_LINES).unwrap_or(u16::MAX);
     let wanted = (MOST_COLUMNS, height.saturating_add(FRAME.height));
+    // What matters most comes first, and no name is long enough to push it out.
     let title = format!(
-        "{} wants to use {} ({} risk)",
-        approval.who(),
-        request.call.name,
-        request.risk.name()
+        "{} ({} risk) for {}",
+        cut(&request.call.name, NAME_COLUMNS),
+        request.risk.name(),
+        approval.who()
     );
     let inside = framed(buffer, area, wanted, (&title, style));
     // The answers always have their line; the preview has the next.
@@ -64,6 +68,7 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
             LineKind::Added => theme.added(),
             LineKind::Removed => theme.removed(),
             LineKind::Place => theme.heading(),
+            LineKind::Note => theme.dim(),
         };
         write(buffer, row(preview, number), &line.text, style);
     }
@@ -110,7 +115,6 @@ fn draw_rest(
     let first = row(area, 0);
     write_right(buffer, first, &hidden, theme.warning());
     if area.height >= 3 {
-        let always = format!("always: every {} in this session", approval.request().key);
-        write(buffer, row(area, 1), &always, theme.dim());
+        write(buffer, row(area, 1), &approval.always(), theme.dim());
     }
 }
