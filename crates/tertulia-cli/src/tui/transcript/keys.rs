@@ -111,12 +111,12 @@ impl Transcript {
     }
 
     fn top(&mut self) -> Did {
-        self.to_top();
+        self.go_to_top();
         Did::Changed
     }
 
     fn end(&mut self) -> Did {
-        self.to_end();
+        self.go_to_end();
         Did::Changed
     }
 

@@ -271,7 +271,11 @@ impl Transcript {
         let mut dropped = 0;
         let mut last = None;
         while dropped < spare {
-            let same = last.is_some() && self.items.front().is_some_and(|entry| entry.item.seq == last);
+            let same = last.is_some()
+                && self
+                    .items
+                    .front()
+                    .is_some_and(|entry| entry.item.seq == last);
             if dropped >= excess && !self.is_heavy() && !same {
                 break;
             }
@@ -285,7 +289,9 @@ impl Transcript {
         if dropped > 0 {
             self.first += dropped as u64;
             self.more_before = true;
-            self.asked = self.asked.filter(|asked| !matches!(asked, Wanted::Before { .. }));
+            self.asked = self
+                .asked
+                .filter(|asked| !matches!(asked, Wanted::Before { .. }));
         }
     }
 

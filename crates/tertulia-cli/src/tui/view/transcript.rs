@@ -93,10 +93,16 @@ fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut B
         };
         buffer.set_style(line, Style::reset());
         let shown = cut(&format!("/{words}▏"), width);
-        let padded = format!("{shown}{}", " ".repeat(width - text_width(&shown).min(width)));
+        let padded = format!(
+            "{shown}{}",
+            " ".repeat(width - text_width(&shown).min(width))
+        );
         buffer.set_stringn(area.x, y, padded, width, theme.strong());
     } else if transcript.unseen() > 0 {
-        let text = cut(&format!(" ↓ {} new ", transcript.unseen()), width.saturating_sub(1));
+        let text = cut(
+            &format!(" ↓ {} new ", transcript.unseen()),
+            width.saturating_sub(1),
+        );
         let columns = u16::try_from(text_width(&text)).unwrap_or(area.width);
         let x = area.right().saturating_sub(columns + 1).max(area.x);
         buffer.set_stringn(x, y, text, width, theme.chosen());
