@@ -18,6 +18,7 @@ mod window;
 
 use std::collections::VecDeque;
 
+use crossterm::event::KeyEvent;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tertulia::id::Seq;
@@ -65,6 +66,8 @@ pub struct Transcript {
     /// How many things came while the end was out of sight.
     unseen: usize,
     selection: Selection,
+    /// The thing that was jumped to, until one moves on.
+    marked: Option<u64>,
     find: Option<Find>,
     /// What is being typed to be found.
     typing: Option<String>,
@@ -105,6 +108,8 @@ pub enum Did {
     NotFound(String),
     /// The person is done with reading.
     Leave,
+    /// The key means nothing here.
+    Pass(KeyEvent),
 }
 
 impl Transcript {
@@ -134,6 +139,7 @@ impl Transcript {
             visible: Vec::new(),
             unseen: 0,
             selection: Selection::None,
+            marked: None,
             find: None,
             typing: None,
             laid: 0,
@@ -313,11 +319,15 @@ impl Transcript {
         self.items.iter().any(folded)
     }
 
-    /// The rows that are seen, from the top; with each, whether it is selected.
+    /// The rows that are seen, from the top; with each, whether it is to stand out.
     pub fn rows(&self) -> impl Iterator<Item = (&Row, bool)> {
         self.visible.iter().filter_map(|spot| {
-            let row = self.layout_at(*spot)?.row(spot.row)?;
-            Some((row, self.is_selected(*spot)))
+            let layout = self.layout_at(*spot)?;
+            let head = matches!(layout.mark(spot.row), Mark::Head(_));
+            let marked = head && self.marked == Some(spot.id);
+            let row = layout.row(spot.row)?;
+            let stands_out = self.is_selected(*spot) || marked && !row.line.spans.is_empty();
+            Some((row, stands_out))
         })
     }
 

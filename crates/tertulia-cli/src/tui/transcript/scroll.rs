@@ -53,6 +53,9 @@ impl Transcript {
             let marks = self.marks();
             self.look.width = width;
             self.look.theme = theme;
+            for entry in self.items.iter_mut().chain(&mut self.tail) {
+                entry.layout = None;
+            }
             self.laid = 0;
             self.restore(marks);
         }
@@ -241,6 +244,7 @@ impl Transcript {
     /// Scrolls so many rows down, or up.
     pub fn scroll(&mut self, by: isize) {
         self.failed = None;
+        self.marked = None;
         if let Some(top) = self.visible.first().copied() {
             self.place = Place::Top(self.moved(top, by));
             self.arrange();

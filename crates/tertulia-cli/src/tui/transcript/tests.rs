@@ -227,6 +227,8 @@ fn no_screen_is_too_small() {
         screen(&mut transcript, width, height);
         press(&mut transcript, "\u{1b}\u{1b}");
     }
+    let odd = KeyEvent::new(KeyCode::F(1), KeyModifiers::NONE);
+    assert_eq!(transcript.key(odd), Did::Pass(odd));
     let mut nothing = Transcript::new(0);
     press(&mut nothing, "gGjkvVnNoay");
     screen(&mut nothing, 1, 1);

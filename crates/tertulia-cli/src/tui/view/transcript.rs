@@ -16,7 +16,7 @@ pub fn draw(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
     if area.is_empty() {
         return;
     }
-    for (y, (row, selected)) in (area.y..area.bottom()).zip(transcript.rows()) {
+    for (y, (row, stands_out)) in (area.y..area.bottom()).zip(transcript.rows()) {
         let line = Rect {
             y,
             height: 1,
@@ -29,7 +29,7 @@ pub fn draw(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
                 mark(&text, hit.range(), line, theme.found(), buffer);
             }
         }
-        if selected {
+        if stands_out {
             buffer.set_style(line, theme.chosen());
         }
     }
