@@ -352,6 +352,22 @@ fn a_fast_answer_is_laid_out_once() {
     assert_eq!(transcript.total(), 51);
 }
 
+/// Half a megabyte that somebody pasted, and an answer of one endless line: each is laid out once, wherever one scrolls.
+#[test]
+fn huge_messages_are_laid_out_once() {
+    let pasted = "a pasted line of some forty characters.\n".repeat(12_500);
+    let mut transcript = of(vec![
+        said(Some(1), "Rosa", SpeakerKind::Human, &pasted),
+        agent(2, &"endless ".repeat(25_000)),
+    ]);
+    for _ in 0..300 {
+        transcript.page(-1);
+        transcript.fit(SCREEN, DARK);
+    }
+    assert_eq!(transcript.made, 2);
+    assert!(seen(&transcript)[5].starts_with("a pasted line"));
+}
+
 #[test]
 fn tools_fold_one_by_one_and_all() {
     let mut transcript = talk();

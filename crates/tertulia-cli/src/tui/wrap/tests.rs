@@ -89,7 +89,7 @@ fn a_look_may_reach_across_pieces() {
     ];
     let find = |text: &str| {
         let at = text.find("bcde").unwrap();
-        vec![at..at + 4]
+        std::iter::once(at..at + 4).collect()
     };
     let parts = restyle(pieces, find, Style::new().reversed());
     let texts: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
