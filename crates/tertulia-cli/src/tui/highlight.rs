@@ -176,12 +176,10 @@ impl Painter {
         }
         match grammar(language) {
             None => Painter::None,
-            Some(grammar) => {
-                Painter::Grammar(Box::new((
-                    ParseState::new(grammar),
-                    HighlightState::new(&HIGHLIGHTER, ScopeStack::new()),
-                )))
-            }
+            Some(grammar) => Painter::Grammar(Box::new((
+                ParseState::new(grammar),
+                HighlightState::new(&HIGHLIGHTER, ScopeStack::new()),
+            ))),
         }
     }
 
@@ -295,8 +293,21 @@ mod tests {
         assert!(runs[0].iter().all(|(style, _)| *style == DARK.dim()));
         let keyword = DARK.token(Token::Keyword);
         assert_eq!(runs[1][0], (keyword, 3));
-        assert!(runs[1].iter().any(|(style, _)| *style == DARK.token(Token::Text)));
-        for known in ["typescript", "toml", "sh", "python", "C++", "json", "yaml", "html"] {
+        assert!(
+            runs[1]
+                .iter()
+                .any(|(style, _)| *style == DARK.token(Token::Text))
+        );
+        for known in [
+            "typescript",
+            "toml",
+            "sh",
+            "python",
+            "C++",
+            "json",
+            "yaml",
+            "html",
+        ] {
             assert!(grammar(known).is_some(), "{known}");
         }
     }
@@ -305,7 +316,10 @@ mod tests {
     fn runs_cover_their_lines() {
         let code = "fn main() {\n    println!(\"{}\", 漢);\n}";
         for (line, runs) in code.split_inclusive('\n').zip(fresh("rust", code)) {
-            assert_eq!(runs.iter().map(|(_, length)| length).sum::<usize>(), line.len());
+            assert_eq!(
+                runs.iter().map(|(_, length)| length).sum::<usize>(),
+                line.len()
+            );
         }
     }
 
@@ -313,11 +327,18 @@ mod tests {
     fn what_is_not_known_or_too_long_has_none() {
         assert!(fresh("klingon", "let a = 1;").is_empty());
         assert!(fresh("rust", &"let a = 1;\n".repeat(5_000)).is_empty());
-        let long = format!("let a = 1;\nlet b = \"{}\";\nlet c = 2;\n", "x".repeat(LONGEST_LINE));
+        let long = format!(
+            "let a = 1;\nlet b = \"{}\";\nlet c = 2;\n",
+            "x".repeat(LONGEST_LINE)
+        );
         let runs = fresh("rust", &long);
         assert!(!runs[0].is_empty() && runs[1].is_empty() && runs[2].is_empty());
         let plain = Theme::new(Palette::Plain);
-        assert!(Highlights::default().code("rust", "let a = 1;", plain).is_empty());
+        assert!(
+            Highlights::default()
+                .code("rust", "let a = 1;", plain)
+                .is_empty()
+        );
     }
 
     #[test]

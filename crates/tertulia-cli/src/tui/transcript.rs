@@ -3,7 +3,11 @@
 //! Nothing here counts rows of the whole talk. The view hangs on one row of one thing, and what lies around it is laid out when
 //! it comes near; so it stays where it is whatever comes before or after, and a talk of any length costs what a screen does.
 
-#![allow(dead_code, reason = "the loop that draws the screen comes next")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "the loop that draws the screen comes next"
+)]
 
 mod find;
 mod keys;
@@ -14,6 +18,7 @@ mod window;
 
 use std::collections::VecDeque;
 
+use crossterm::event::KeyEvent;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use tertulia::id::Seq;
@@ -22,7 +27,7 @@ use super::item::{Item, What};
 use super::theme::Theme;
 use super::wrap::Row;
 use find::Find;
-use layout::{Layout, Look};
+use layout::{Layout, Look, Mark};
 use scroll::Place;
 pub use scroll::Spot;
 use select::Selection;
@@ -54,11 +59,15 @@ pub struct Transcript {
     look: Look,
     height: u16,
     place: Place,
+    /// What the top row meant before the last resize: going back and forth must not creep.
+    held: Option<(Spot, Mark)>,
     /// The rows that are seen, from the top.
     visible: Vec<Spot>,
     /// How many things came while the end was out of sight.
     unseen: usize,
     selection: Selection,
+    /// The thing that was jumped to, until one moves on.
+    marked: Option<u64>,
     find: Option<Find>,
     /// What is being typed to be found.
     typing: Option<String>,
@@ -99,6 +108,8 @@ pub enum Did {
     NotFound(String),
     /// The person is done with reading.
     Leave,
+    /// The key means nothing here.
+    Pass(KeyEvent),
 }
 
 impl Transcript {
@@ -124,9 +135,11 @@ impl Transcript {
             },
             height: 24,
             place: Place::End,
+            held: None,
             visible: Vec::new(),
             unseen: 0,
             selection: Selection::None,
+            marked: None,
             find: None,
             typing: None,
             laid: 0,
@@ -179,7 +192,11 @@ impl Transcript {
 
     /// More of what is being said. Whether somebody is saying something.
     pub fn stream(&mut self, text: &str) -> bool {
-        let speaking = self.newest().iter_mut().rev().find(|entry| entry.is_streaming());
+        let speaking = self
+            .newest()
+            .iter_mut()
+            .rev()
+            .find(|entry| entry.is_streaming());
         let Some(entry) = speaking else {
             return false;
         };
@@ -252,8 +269,7 @@ impl Transcript {
 
     /// What came of a tool. Whether its call is known.
     pub fn used(&mut self, call: &str, output: &str, worked: bool) -> bool {
-        let is_it =
-            |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.call.id == call);
+        let is_it = |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.call.id == call);
         let found = self
             .tail
             .iter_mut()
@@ -299,16 +315,19 @@ impl Transcript {
     }
 
     fn any_folded(&self) -> bool {
-        let folded =
-            |entry: &Entry| matches!(&entry.item.what, What::Used(used) if used.folded);
+        let folded = |entry: &Entry| matches!(&entry.item.what, What::Used(used) if used.folded);
         self.items.iter().any(folded)
     }
 
-    /// The rows that are seen, from the top; with each, whether it is selected.
+    /// The rows that are seen, from the top; with each, whether it is to stand out.
     pub fn rows(&self) -> impl Iterator<Item = (&Row, bool)> {
         self.visible.iter().filter_map(|spot| {
-            let row = self.layout_at(*spot)?.row(spot.row)?;
-            Some((row, self.is_selected(*spot)))
+            let layout = self.layout_at(*spot)?;
+            let head = matches!(layout.mark(spot.row), Mark::Head(_));
+            let marked = head && self.marked == Some(spot.id);
+            let row = layout.row(spot.row)?;
+            let stands_out = self.is_selected(*spot) || marked && !row.line.spans.is_empty();
+            Some((row, stands_out))
         })
     }
 

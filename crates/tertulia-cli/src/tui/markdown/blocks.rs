@@ -212,8 +212,7 @@ impl Blocks {
                             &mut self.highlights,
                         );
                         for row in &mut rows {
-                            let moved =
-                                |at: usize| (at.max(fence.len()) - fence.len()) + start;
+                            let moved = |at: usize| (at.max(fence.len()) - fence.len()) + start;
                             row.source = moved(row.source.start)..moved(row.source.end);
                         }
                         rows

@@ -43,7 +43,16 @@ impl Code {
         self.text.push_str(text);
     }
 
-    fn source_of(&self, byte: usize) -> usize {
+    /// Where a line comes from.
+    fn source_of(&self, start: usize, length: usize) -> Range<usize> {
+        let from = self.place_of(start);
+        match length {
+            0 => from..from,
+            _ => from..(self.place_of(start + length - 1) + 1).max(from),
+        }
+    }
+
+    fn place_of(&self, byte: usize) -> usize {
         let at = self.parts.partition_point(|(start, _)| *start <= byte);
         match at.checked_sub(1).and_then(|at| self.parts.get(at)) {
             None => 0,
@@ -69,7 +78,7 @@ impl Code {
         for (number, line) in self.text.split_inclusive('\n').enumerate() {
             let shown = line.strip_suffix('\n').unwrap_or(line);
             let runs = colours.get(number).map_or(&[][..], Runs::as_slice);
-            let pieces = pieces(shown, runs, self.source_of(at), theme.text());
+            let pieces = pieces(shown, runs, &self.source_of(at, shown.len()), theme.text());
             marked_rows(pieces, &margin, width, Breaks::Anywhere, theme, &mut out);
             margin.first.clone_from(&later);
             at += line.len();
@@ -85,18 +94,31 @@ fn with(margin: &[Span<'static>], more: &'static str, theme: Theme) -> Vec<Span<
 }
 
 /// A line in its colours. What the colours do not cover looks like text.
-fn pieces<'t>(line: &'t str, runs: &[(Style, usize)], start: usize, text: Style) -> Vec<Piece<'t>> {
+fn pieces<'t>(
+    line: &'t str,
+    runs: &[(Style, usize)],
+    source: &Range<usize>,
+    text: Style,
+) -> Vec<Piece<'t>> {
+    let part = |from: usize, to: usize, style: Style| {
+        let mut piece = Piece::exact(&line[from..to], style, source.start + from);
+        // A tab that the parser cut in two is not what was written: then only the line as a whole has its place.
+        if source.len() != line.len() {
+            piece.source = source.clone();
+        }
+        piece
+    };
     let mut pieces = Vec::new();
     let mut at = 0;
     for (style, length) in runs {
         let end = line.floor_char_boundary(at + length);
         if at < end {
-            pieces.push(Piece::exact(&line[at..end], *style, start + at));
+            pieces.push(part(at, end, *style));
         }
         at = end;
     }
     if at < line.len() || pieces.is_empty() {
-        pieces.push(Piece::exact(&line[at..], text, start + at));
+        pieces.push(part(at, line.len(), text));
     }
     pieces
 }

@@ -60,8 +60,9 @@ pub(super) fn rows(
     let mut latest = 0;
     for row in &mut rows {
         // Looking a byte up needs them in order.
-        latest = row.source.start.max(latest);
-        row.source = start + latest..start + row.source.end.max(latest);
+        latest = text.floor_char_boundary(row.source.start).max(latest);
+        let end = text.ceil_char_boundary(row.source.end).max(latest);
+        row.source = start + latest..start + end;
     }
     rows
 }
@@ -235,7 +236,11 @@ impl<'t> Render<'t, '_> {
 
     fn end_item(&mut self) {
         // An item without content still has its mark.
-        if self.frames.last().is_some_and(|frame| frame.first.is_some()) {
+        if self
+            .frames
+            .last()
+            .is_some_and(|frame| frame.first.is_some())
+        {
             self.line_out();
         }
         self.frames.pop();
@@ -344,6 +349,8 @@ impl<'t> Render<'t, '_> {
         if let Some(code) = self.code.take() {
             let margin = self.margin();
             let rows = code.rows(&margin, self.width, self.theme, self.highlights);
+            // Who copies code does not want its fence.
+            self.begins = None;
             self.emit(rows);
         }
     }
@@ -361,7 +368,14 @@ impl<'t> Render<'t, '_> {
         let pieces = std::mem::take(&mut self.pieces);
         let margin = self.margin();
         let mut rows = Vec::new();
-        marked_rows(pieces, &margin, self.width, Breaks::Words, self.theme, &mut rows);
+        marked_rows(
+            pieces,
+            &margin,
+            self.width,
+            Breaks::Words,
+            self.theme,
+            &mut rows,
+        );
         self.emit(rows);
     }
 
@@ -405,7 +419,11 @@ impl<'t> Render<'t, '_> {
 
     /// Shows the link definitions up to here as they are written.
     fn definitions_before(&mut self, end: usize) {
-        if self.definitions.front().is_none_or(|span| span.start >= end) {
+        if self
+            .definitions
+            .front()
+            .is_none_or(|span| span.start >= end)
+        {
             return;
         }
         self.gap_out();

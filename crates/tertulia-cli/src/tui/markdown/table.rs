@@ -95,9 +95,15 @@ impl<'t> Table<'t> {
                 });
             }
             let from = out.len();
-            for (column, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+            for (column, cell) in cells
+                .iter()
+                .enumerate()
+                .filter(|(_, cell)| !cell.is_empty())
+            {
                 let mut pieces = Vec::new();
-                if body > 0 && let Some(name) = head.get(column).filter(|name| !name.is_empty()) {
+                if body > 0
+                    && let Some(name) = head.get(column).filter(|name| !name.is_empty())
+                {
                     pieces.extend(name.iter().cloned());
                     pieces.push(Piece::exact(": ", theme.dim(), source.start));
                 }

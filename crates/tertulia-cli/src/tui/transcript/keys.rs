@@ -23,7 +23,7 @@ impl Transcript {
             (KeyCode::Char('b'), true) => self.turn(-1),
             (KeyCode::Home, _) => self.top(),
             (KeyCode::End, _) => self.end(),
-            (_, true) => Did::Nothing,
+            (_, true) => Did::Pass(key),
             (KeyCode::Down | KeyCode::Char('j'), _) => self.go(1),
             (KeyCode::Up | KeyCode::Char('k'), _) => self.go(-1),
             (KeyCode::PageDown | KeyCode::Char(' '), _) => self.turn(1),
@@ -64,7 +64,7 @@ impl Transcript {
                 Did::Changed
             }
             (KeyCode::Esc | KeyCode::Char('q'), _) => Did::Leave,
-            _ => Did::Nothing,
+            _ => Did::Pass(key),
         }
     }
 
@@ -90,7 +90,7 @@ impl Transcript {
                 let words = self.typing.take().unwrap_or_default();
                 return self.find(&words);
             }
-            _ => return Did::Nothing,
+            _ => return Did::Pass(key),
         }
         Did::Changed
     }
@@ -111,12 +111,12 @@ impl Transcript {
     }
 
     fn top(&mut self) -> Did {
-        self.to_top();
+        self.go_to_top();
         Did::Changed
     }
 
     fn end(&mut self) -> Did {
-        self.to_end();
+        self.go_to_end();
         Did::Changed
     }
 

@@ -280,10 +280,7 @@ fn foot(item: &Item, look: &Look) -> Vec<Row> {
 }
 
 fn row(line: Line<'static>) -> Row {
-    Row {
-        line,
-        source: 0..0,
-    }
+    Row { line, source: 0..0 }
 }
 
 /// Spans one after the other in one line, as much of them as fits.

@@ -53,6 +53,9 @@ impl Transcript {
             let marks = self.marks();
             self.look.width = width;
             self.look.theme = theme;
+            for entry in self.items.iter_mut().chain(&mut self.tail) {
+                entry.layout = None;
+            }
             self.laid = 0;
             self.restore(marks);
         }
@@ -75,15 +78,17 @@ impl Transcript {
         if let Selection::Lines { from, to } = self.selection {
             spots.extend([from, to]);
         }
-        let mark = |spot: Spot| match self.layout_at(spot) {
-            Some(layout) => (spot.id, layout.mark(spot.row)),
-            None => (spot.id, Mark::Head(spot.row)),
+        let mark = |spot: Spot| match (self.held, self.layout_at(spot)) {
+            (Some((held, mark)), _) if held == spot => (spot.id, mark),
+            (_, Some(layout)) => (spot.id, layout.mark(spot.row)),
+            (_, None) => (spot.id, Mark::Head(spot.row)),
         };
         spots.into_iter().map(mark).collect()
     }
 
     fn restore(&mut self, marks: Vec<(u64, Mark)>) {
         let mut spots = Vec::new();
+        let top = marks.first().map(|(_, mark)| *mark);
         for (id, mark) in marks {
             let row = match self.index(id) {
                 Some(index) => self.lay(index).row_of(mark),
@@ -96,6 +101,7 @@ impl Transcript {
             && let Some(now) = spots.next()
         {
             *spot = now;
+            self.held = top.map(|mark| (now, mark));
         }
         if let Selection::Lines { from, to } = &mut self.selection {
             *from = spots.next().unwrap_or(*from);
@@ -140,7 +146,7 @@ impl Transcript {
         self.visible.clear();
         match self.place {
             Place::Top(spot) if self.index(spot.id).is_some() => {
-                self.from_top(spot, room);
+                self.fill_down(spot, room);
                 let short = self.visible.len() < room;
                 let at_end = match self.visible.last().copied() {
                     Some(last) => self.moved(last, 1) == last,
@@ -148,7 +154,7 @@ impl Transcript {
                 };
                 if (short || at_end) && room > 0 {
                     // Nothing may be missing at the bottom while there is something above.
-                    self.from_end(room);
+                    self.fill_up(room);
                     self.place = match self.visible.first() {
                         Some(first) if self.more_after => Place::Top(*first),
                         _ => Place::End,
@@ -157,7 +163,7 @@ impl Transcript {
             }
             _ => {
                 self.place = Place::End;
-                self.from_end(room);
+                self.fill_up(room);
             }
         }
         if self.place == Place::End {
@@ -165,7 +171,7 @@ impl Transcript {
         }
     }
 
-    fn from_top(&mut self, spot: Spot, room: usize) {
+    fn fill_down(&mut self, spot: Spot, room: usize) {
         let Some(start) = self.index(spot.id) else {
             return;
         };
@@ -184,7 +190,7 @@ impl Transcript {
         }
     }
 
-    fn from_end(&mut self, room: usize) {
+    fn fill_up(&mut self, room: usize) {
         self.visible.clear();
         'all: for index in (0..self.items.len()).rev() {
             let id = self.id(index);
@@ -238,6 +244,7 @@ impl Transcript {
     /// Scrolls so many rows down, or up.
     pub fn scroll(&mut self, by: isize) {
         self.failed = None;
+        self.marked = None;
         if let Some(top) = self.visible.first().copied() {
             self.place = Place::Top(self.moved(top, by));
             self.arrange();
@@ -251,7 +258,7 @@ impl Transcript {
     }
 
     /// Goes to the beginning of the talk.
-    pub fn to_top(&mut self) {
+    pub fn go_to_top(&mut self) {
         self.failed = None;
         if self.more_before {
             self.jump(Seq::START.next());
@@ -265,7 +272,7 @@ impl Transcript {
     }
 
     /// Goes to the end and stays there.
-    pub fn to_end(&mut self) {
+    pub fn go_to_end(&mut self) {
         self.failed = None;
         self.goal = None;
         if self.more_after && !self.return_to_tail() {
@@ -295,10 +302,8 @@ impl Transcript {
     pub fn extent(&self) -> Option<Extent> {
         let first = self.index(self.visible.first()?.id)?;
         let last = self.index(self.visible.last()?.id)?;
-        let all_seen = first == 0
-            && self.visible[0].row == 0
-            && self.follows()
-            && !self.more_before;
+        let all_seen =
+            first == 0 && self.visible[0].row == 0 && self.follows() && !self.more_before;
         if all_seen {
             return None;
         }

@@ -29,9 +29,7 @@ impl Transcript {
     pub(super) fn is_selected(&self, spot: Spot) -> bool {
         match self.selection {
             Selection::None => false,
-            Selection::Messages { from, to } => {
-                (from.min(to)..=from.max(to)).contains(&spot.id)
-            }
+            Selection::Messages { from, to } => (from.min(to)..=from.max(to)).contains(&spot.id),
             Selection::Lines { from, to } => (from.min(to)..=from.max(to)).contains(&spot),
         }
     }
@@ -63,7 +61,7 @@ impl Transcript {
         }
     }
 
-    /// Goes on selecting so many rows or things further down, or up; in `alone`, only the one that is reached.
+    /// Goes on selecting so many rows or things further down, or up.
     pub(super) fn extend(&mut self, by: isize) {
         match self.selection {
             Selection::None => {}
@@ -74,9 +72,7 @@ impl Transcript {
             }
             Selection::Messages { from, to } => {
                 let last = self.id(self.items.len().saturating_sub(1));
-                let to = to
-                    .saturating_add_signed(by as i64)
-                    .clamp(self.first, last);
+                let to = to.saturating_add_signed(by as i64).clamp(self.first, last);
                 self.selection = Selection::Messages { from, to };
                 self.follow(Spot { id: to, row: 0 });
             }
@@ -176,7 +172,11 @@ impl Transcript {
             let id = self.id(index);
             let first = if id == from.id { from.row } else { 0 };
             let height = self.lay(index).height();
-            let last = if id == to.id { to.row } else { height.saturating_sub(1) };
+            let last = if id == to.id {
+                to.row
+            } else {
+                height.saturating_sub(1)
+            };
             let part = self.part(index, first, last);
             if !part.is_empty() {
                 parts.push(part);
@@ -202,7 +202,10 @@ impl Transcript {
             Mark::Head(_) => {
                 let shown = (first..=last).filter_map(|row| layout.row(row));
                 let lines = shown.map(|row| row.line.to_string().trim().to_owned());
-                return lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+                return lines
+                    .filter(|line| !line.is_empty())
+                    .collect::<Vec<_>>()
+                    .join("\n");
             }
             Mark::Text(_) => layout.row(last).map_or(text.len(), |row| row.source.end),
             Mark::Foot(_) => text.len(),

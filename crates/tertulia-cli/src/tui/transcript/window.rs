@@ -12,8 +12,9 @@ use super::{Entry, ORIGIN, Transcript};
 pub(super) const MOST_ITEMS: usize = 2_000;
 /// Bytes that they may have.
 const MOST_BYTES: usize = 32_000_000;
-/// How near to an edge more is asked for.
+/// How near to an edge more is asked for; and where things are big.
 const NEAR: usize = 100;
+const NEAR_IF_BIG: usize = 5;
 /// How much is asked for at once.
 const PAGE: usize = 400;
 /// How many of the newest are kept while the view is elsewhere.
@@ -45,7 +46,8 @@ pub enum Wanted {
     },
 }
 
-/// What was loaded. Things of one place in the log come together or not at all.
+/// What was loaded. Things of one place in the log come together or not at all; there may be fewer of them than wanted, if they
+/// are big.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// What it answers.
@@ -68,10 +70,10 @@ impl Transcript {
         let count = PAGE;
         let wanted = if let Some(seq) = self.goal {
             Wanted::Around { seq, count }
-        } else if self.more_before && first < NEAR {
+        } else if self.more_before && first < self.near() {
             let seq = self.first_seq();
             Wanted::Before { seq, count }
-        } else if self.more_after && last + NEAR >= self.items.len() {
+        } else if self.more_after && last + self.near() >= self.items.len() {
             let seq = self.last_seq();
             Wanted::After { seq, count }
         } else {
@@ -125,14 +127,19 @@ impl Transcript {
             self.bytes += weight(item);
         }
         match loaded.wanted {
-            Wanted::Before { .. } => {
-                self.more_before = loaded.more_before;
+            Wanted::Before { seq, .. } => {
                 self.first -= loaded.items.len() as u64;
                 for item in loaded.items.into_iter().rev() {
                     self.items.push_front(Entry::new(item));
                 }
+                // Where nothing came, nothing will: it must not be asked for again and again.
+                self.more_before = loaded.more_before && self.first_seq() < seq;
             }
-            Wanted::After { .. } => self.put_after(loaded.items, loaded.more_after),
+            Wanted::After { seq, .. } => {
+                let more =
+                    loaded.more_after && loaded.items.iter().any(|item| item.seq > Some(seq));
+                self.put_after(loaded.items, more);
+            }
             Wanted::Around { seq, .. } => {
                 self.park_tail();
                 self.forget_loaded();
@@ -193,6 +200,7 @@ impl Transcript {
         self.first = ORIGIN;
         self.visible.clear();
         self.selection = Selection::None;
+        self.marked = None;
         if let Some(find) = &mut self.find {
             find.at = None;
         }
@@ -238,7 +246,7 @@ impl Transcript {
         if let Some(index) = at {
             let id = self.id(index);
             self.place = Place::Top(Spot { id, row: 0 });
-            self.selection = Selection::Messages { from: id, to: id };
+            self.marked = Some(id);
         }
     }
 
@@ -253,13 +261,21 @@ impl Transcript {
             return;
         }
         let (first, last) = self.seen_range();
-        let spare_before = first.saturating_sub(2 * NEAR);
-        let spare_after = self.items.len().saturating_sub(last + 2 * NEAR);
+        let spare_before = first.saturating_sub(2 * self.near());
+        let spare_after = self.items.len().saturating_sub(last + 2 * self.near());
         let excess = self.items.len().saturating_sub(MOST_ITEMS - PAGE);
         if spare_before >= spare_after {
             self.drop_before(spare_before, excess);
         } else {
             self.drop_after(spare_after, excess);
+        }
+    }
+
+    /// How many things beyond the view are wanted.
+    fn near(&self) -> usize {
+        match self.bytes > MOST_BYTES / 2 {
+            true => NEAR_IF_BIG,
+            false => NEAR,
         }
     }
 
@@ -271,7 +287,11 @@ impl Transcript {
         let mut dropped = 0;
         let mut last = None;
         while dropped < spare {
-            let same = last.is_some() && self.items.front().is_some_and(|entry| entry.item.seq == last);
+            let same = last.is_some()
+                && self
+                    .items
+                    .front()
+                    .is_some_and(|entry| entry.item.seq == last);
             if dropped >= excess && !self.is_heavy() && !same {
                 break;
             }
@@ -285,7 +305,9 @@ impl Transcript {
         if dropped > 0 {
             self.first += dropped as u64;
             self.more_before = true;
-            self.asked = self.asked.filter(|asked| !matches!(asked, Wanted::Before { .. }));
+            self.asked = self
+                .asked
+                .filter(|asked| !matches!(asked, Wanted::Before { .. }));
         }
     }
 

@@ -16,7 +16,7 @@ pub fn draw(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
     if area.is_empty() {
         return;
     }
-    for (y, (row, selected)) in (area.y..area.bottom()).zip(transcript.rows()) {
+    for (y, (row, stands_out)) in (area.y..area.bottom()).zip(transcript.rows()) {
         let line = Rect {
             y,
             height: 1,
@@ -29,7 +29,7 @@ pub fn draw(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
                 mark(&text, hit.range(), line, theme.found(), buffer);
             }
         }
-        if selected {
+        if stands_out {
             buffer.set_style(line, theme.chosen());
         }
     }
@@ -93,10 +93,16 @@ fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut B
         };
         buffer.set_style(line, Style::reset());
         let shown = cut(&format!("/{words}▏"), width);
-        let padded = format!("{shown}{}", " ".repeat(width - text_width(&shown).min(width)));
+        let padded = format!(
+            "{shown}{}",
+            " ".repeat(width - text_width(&shown).min(width))
+        );
         buffer.set_stringn(area.x, y, padded, width, theme.strong());
     } else if transcript.unseen() > 0 {
-        let text = cut(&format!(" ↓ {} new ", transcript.unseen()), width.saturating_sub(1));
+        let text = cut(
+            &format!(" ↓ {} new ", transcript.unseen()),
+            width.saturating_sub(1),
+        );
         let columns = u16::try_from(text_width(&text)).unwrap_or(area.width);
         let x = area.right().saturating_sub(columns + 1).max(area.x);
         buffer.set_stringn(x, y, text, width, theme.chosen());

@@ -34,7 +34,10 @@ fn width_is_what_is_seen() {
     assert_eq!(words("漢字漢字", 4), ["漢字", "漢字"]);
     assert_eq!(words("ab漢字", 3), ["ab", "漢", "字"]);
     assert_eq!(words("👩‍👩‍👧 👍🏽", 4), ["👩‍👩‍👧", "👍🏽"]);
-    assert_eq!(words("e\u{301}e\u{301}e\u{301}", 2), ["e\u{301}e\u{301}", "e\u{301}"]);
+    assert_eq!(
+        words("e\u{301}e\u{301}e\u{301}", 2),
+        ["e\u{301}e\u{301}", "e\u{301}"]
+    );
     // A character that is wider than the screen is still there, on a row of its own.
     assert_eq!(words("漢字", 1), ["漢", "字"]);
 }
@@ -49,8 +52,14 @@ fn what_would_steer_a_terminal_is_shown_harmless() {
 
 #[test]
 fn tabs_go_to_the_next_stop() {
-    assert_eq!(texts(&broken("\ta\tb", 20, Breaks::Anywhere)), ["    a   b"]);
-    assert_eq!(texts(&broken("abc\td", 3, Breaks::Anywhere)), ["abc", "   ", "d"]);
+    assert_eq!(
+        texts(&broken("\ta\tb", 20, Breaks::Anywhere)),
+        ["    a   b"]
+    );
+    assert_eq!(
+        texts(&broken("abc\td", 3, Breaks::Anywhere)),
+        ["abc", "   ", "d"]
+    );
 }
 
 #[test]
@@ -80,7 +89,7 @@ fn a_look_may_reach_across_pieces() {
     ];
     let find = |text: &str| {
         let at = text.find("bcde").unwrap();
-        vec![at..at + 4]
+        std::iter::once(at..at + 4).collect()
     };
     let parts = restyle(pieces, find, Style::new().reversed());
     let texts: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
