@@ -6,7 +6,6 @@ pub mod door;
 pub mod keyboard;
 pub mod lines;
 pub mod notice;
-mod notice;
 pub mod paired;
 mod retention;
 mod routed;

@@ -8,6 +8,7 @@ use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::door::{Door, TalkEvent};
+use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::run::{Compaction, Talk};
 use tertulia::conversation::table::{Round, Table};
 use tertulia::conversation::team::events::{Output as Routed, SenderError};
@@ -51,6 +52,8 @@ pub enum News {
     Failed(Speaker, AgentError),
     /// What followed from what was said among several.
     Routed(Routed),
+    /// What followed between an instructor and a worker.
+    Pair(PairEvent),
     /// Something that the person should know.
     Notice(Tone, String),
     /// Whether a tool may be used.
@@ -149,6 +152,7 @@ impl Door for Messenger {
             TalkEvent::Asked(speaker) => News::Asked(speaker.clone()),
             TalkEvent::Failed(speaker, error) => News::Failed(speaker.clone(), error.clone()),
             TalkEvent::Routed(output) => News::Routed(output.clone()),
+            TalkEvent::Pair(event) => News::Pair(event.clone()),
             TalkEvent::Notice(told) => {
                 let tone = if notice::is_warning(&told) {
                     Tone::Warning

@@ -71,10 +71,13 @@ fn put_result(items: &mut [Item], message: &Message) -> bool {
     let Some(id) = &message.tool_call_id else {
         return false;
     };
-    let call = items.iter_mut().rev().find_map(|item| match &mut item.what {
-        What::Used(used) if used.call.id == *id && used.output.is_none() => Some(used),
-        _ => None,
-    });
+    let call = items
+        .iter_mut()
+        .rev()
+        .find_map(|item| match &mut item.what {
+            What::Used(used) if used.call.id == *id && used.output.is_none() => Some(used),
+            _ => None,
+        });
     match call {
         Some(used) => {
             used.output = Some((message.content.clone(), !message.interrupted));
