@@ -12,8 +12,9 @@ use super::copy::FileCopy;
 use super::{Sort, TalkArgs};
 use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::moment::ago;
 use crate::open::House;
-use crate::ui::Ui;
+use crate::ui::{Ui, fit, harmless};
 
 /// How many sessions are looked through at a time.
 const PAGE: usize = 100;
@@ -124,6 +125,18 @@ pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
             return Ok(None);
         }
         page.cursor = listing.next;
+    }
+}
+
+/// Mentions the newest of these talks to who begins anew: they should not have to know the flag by heart.
+pub fn mention_newest(sort: Sort<'_>, house: &House, goes_on: &str, ui: &mut Ui) {
+    // Who begins anew is not held up by what cannot be listed.
+    if let Ok(Some(row)) = newest(sort, house) {
+        let when = ago(row.summary.updated_at, house.sessions.stamp().now());
+        let title = fit(row.summary.title_or_untitled(), 50);
+        ui.note(&harmless(&format!(
+            "There is an earlier talk here, \"{title}\" ({when}): {goes_on} goes on with it."
+        )));
     }
 }
 

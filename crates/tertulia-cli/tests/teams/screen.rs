@@ -226,3 +226,15 @@ fn words_of_nobody_are_not_taken_and_can_be_said_again() {
     leaves(terminal);
     assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada"]);
 }
+
+/// What `-c` would not go on with is not offered by it.
+#[test]
+fn a_chat_does_not_mention_a_teams_talk() {
+    let cast = Cast::of(&["ada"], &["ann"]);
+    cast.turn(&["[NEXT: ada] go"]);
+    let mut terminal = Terminal::open(&cast.home, &["chat", "--no-color"], &[]);
+    terminal.sees("you> ", 1);
+    terminal.types("/exit\n");
+    let (_, shown) = terminal.ends();
+    assert!(!shown.contains("earlier talk"), "{shown}");
+}

@@ -5,15 +5,14 @@ use std::process::ExitCode;
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::run::{Compaction, Talk};
 
-use super::{Session, finish, open_talk};
+use super::{CHATS, Session, finish, open_talk};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
-use crate::moment::ago;
 use crate::signals::Signals;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
-use crate::talk::target::Target;
+use crate::talk::target::{Target, mention_newest};
 use crate::talk::{Leaving, exit_code, write_back};
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
@@ -91,25 +90,8 @@ fn greet(session: &Session, ui: &mut Ui) {
                 summary.messages
             ));
         }
-        // Whoever wanted to go on should not have to know the flag by heart.
         Target::New(_) if !session.args.talk.ephemeral => {
-            let newest = session.house.wait(
-                session
-                    .house
-                    .sessions
-                    .store()
-                    .list(&session.house.here(), &tertulia::query::Page::first(1)),
-            );
-            if let Some(row) = newest
-                .ok()
-                .and_then(|listing| listing.rows.into_iter().next())
-            {
-                let when = ago(row.summary.updated_at, session.house.sessions.stamp().now());
-                ui.note(&format!(
-                    "There is an earlier talk here, \"{}\" ({when}): tertulia -c goes on with it.",
-                    fit(row.summary.title_or_untitled(), 50)
-                ));
-            }
+            mention_newest(CHATS, &session.house, "tertulia -c", ui);
         }
         Target::New(_) => ui.note("Nothing of this talk is kept."),
     }

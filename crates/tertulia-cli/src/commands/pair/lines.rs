@@ -4,17 +4,15 @@ use std::process::ExitCode;
 
 use tertulia::conversation::duet::{Duet, Pause};
 use tertulia::conversation::pair::Next;
-use tertulia::query::Page;
 
 use super::{PAIRS, Session, finish, say_how_it_ended, sit_down};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
-use crate::moment::ago;
 use crate::signals::Signals;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
-use crate::talk::target::Target;
+use crate::talk::target::{Target, mention_newest};
 use crate::talk::{Leaving, exit_code, paired};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
@@ -113,24 +111,7 @@ fn greet(session: &Session, ui: &mut Ui) {
             )));
         }
         Target::New(_) if session.args.ephemeral => ui.note("Nothing of this talk is kept."),
-        Target::New(_) => {
-            let house = &session.house;
-            let ours = tertulia::query::Filter {
-                kind: Some(PAIRS.kind),
-                ..house.here()
-            };
-            let newest = house.wait(house.sessions.store().list(&ours, &Page::first(1)));
-            if let Some(row) = newest
-                .ok()
-                .and_then(|listing| listing.rows.into_iter().next())
-            {
-                let when = ago(row.summary.updated_at, house.sessions.stamp().now());
-                ui.note(&harmless(&format!(
-                    "There is an earlier one here, \"{}\" ({when}): tertulia pair -c goes on with it.",
-                    fit(row.summary.title_or_untitled(), 50)
-                )));
-            }
-        }
+        Target::New(_) => mention_newest(PAIRS, &session.house, "tertulia pair -c", ui),
     }
 }
 
