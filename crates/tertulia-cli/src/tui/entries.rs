@@ -11,7 +11,7 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     let mut items = Vec::new();
     for entry in entries {
         match &entry.body {
-            Body::Message(message) => said(&mut items, entry, message, kind),
+            Body::Message(message) => said(&mut items, Some(entry), message, kind),
             Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
                 items.push(notice(entry, Tone::Error));
             }
@@ -21,6 +21,13 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
             _ => {}
         }
     }
+    items
+}
+
+/// What is shown of one message.
+pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<Item> {
+    let mut items = Vec::new();
+    said(&mut items, entry, message, kind);
     items
 }
 
@@ -34,7 +41,8 @@ fn notice(entry: &Entry, tone: Tone) -> Item {
     }
 }
 
-fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
+fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: Kind) {
+    let seq = entry.map(|entry| entry.seq);
     if message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool {
         if put_result(items, message) {
             return;
@@ -46,18 +54,18 @@ fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
             text,
         };
         return items.push(Item {
-            seq: Some(entry.seq),
+            seq,
             what,
         });
     }
     if !message.content.is_empty() || message.tool_calls.is_empty() {
         items.push(Item {
-            seq: Some(entry.seq),
-            what: What::Said(spoken(message, kind, Some(entry))),
+            seq,
+            what: What::Said(spoken(message, kind, entry)),
         });
     }
     items.extend(message.tool_calls.iter().map(|call| Item {
-        seq: Some(entry.seq),
+        seq,
         what: What::Used(Used {
             call: call.clone(),
             output: None,

@@ -211,6 +211,15 @@ impl Transcript {
         true
     }
 
+    /// Whether somebody is saying something.
+    pub fn is_streaming(&self) -> bool {
+        let newest = match self.more_after {
+            true => &self.tail,
+            false => &self.items,
+        };
+        newest.iter().rev().any(Entry::is_streaming)
+    }
+
     /// More of what an agent thinks: goes on with its last thought, if nothing else came since.
     pub fn think(&mut self, text: &str) {
         let last = self.newest().back_mut().map(|entry| &mut entry.item.what);

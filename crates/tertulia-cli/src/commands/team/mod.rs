@@ -1,6 +1,6 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
-mod end;
+pub mod end;
 mod files;
 pub mod lines;
 mod seats;
