@@ -23,6 +23,7 @@ pub mod slash;
 #[cfg(test)]
 mod stage;
 pub mod stats;
+pub mod status;
 pub mod terminal;
 pub mod theme;
 pub mod toast;

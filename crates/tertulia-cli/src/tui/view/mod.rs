@@ -10,6 +10,7 @@ pub mod preview;
 pub mod rewind;
 pub mod search;
 pub mod stats;
+pub mod status;
 pub mod toast;
 pub mod transcript;
 pub mod tree;
