@@ -1,6 +1,7 @@
 //! The screen: every key and event is data, every screen is a function of the state.
 #![allow(dead_code, reason = "the loop does not use all of it yet")]
 
+pub mod activity;
 pub mod choice;
 pub mod columns;
 pub mod completion;

@@ -1,5 +1,6 @@
 //! Drawing: each part of the screen is a function of what it shows.
 
+pub mod activity;
 pub mod brush;
 pub mod dialog;
 pub mod help;
