@@ -1,6 +1,7 @@
 //! The screen: every key and event is data, every screen is a function of the state.
 #![allow(dead_code, reason = "the loop does not use all of it yet")]
 
+pub mod activity;
 pub mod choice;
 pub mod columns;
 pub mod completion;
@@ -20,15 +21,18 @@ pub mod news;
 pub mod one_line;
 pub mod picker;
 pub mod press;
+pub mod queue;
 pub mod rewind;
 pub mod search;
 pub mod slash;
 #[cfg(test)]
 mod stage;
 pub mod stats;
+pub mod status;
 pub mod terminal;
 pub mod theme;
 pub mod toast;
+pub mod todos;
 pub mod transcript;
 pub mod tree;
 pub mod view;

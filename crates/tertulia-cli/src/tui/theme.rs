@@ -145,6 +145,11 @@ impl Theme {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
     }
 
+    /// What must not be overlooked, without colours either.
+    pub fn loud(self) -> Style {
+        self.error().add_modifier(Modifier::REVERSED)
+    }
+
     /// What was found.
     pub fn found(self) -> Style {
         self.coloured(Color::Yellow)
