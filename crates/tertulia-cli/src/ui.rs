@@ -147,6 +147,11 @@ impl Ui {
         term.is_none_or(|term| term.is_empty() || term == "dumb")
     }
 
+    /// Whether the data may be coloured.
+    pub fn has_colours(&self) -> bool {
+        self.colour_out
+    }
+
     /// Whether a person types.
     pub fn has_keyboard(&self) -> bool {
         io::stdin().is_terminal()

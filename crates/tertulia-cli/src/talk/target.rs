@@ -40,7 +40,10 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
         return from_file(args, file, house, ui);
     }
     let mut prompt = None;
-    let row = if args.go_on {
+    let row = if args.resume == Some(None) && args.is_full_screen(ui) {
+        // Which one is chosen on the screen.
+        None
+    } else if args.go_on {
         let row = newest(sort, house)?.ok_or_else(|| {
             CommandError::new(
                 ErrorKind::NotFound,

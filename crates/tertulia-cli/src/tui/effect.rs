@@ -74,11 +74,20 @@ pub enum Next {
     },
     /// A new one begins.
     New {
-        /// With another model.
+        /// With this agent.
+        agent: Option<String>,
+        /// With this model.
         model: Option<String>,
     },
     /// A new one with a team.
-    Team(String),
+    Team {
+        /// Its file, or its name.
+        config: String,
+        /// Whether an earlier one is not asked about.
+        fresh: bool,
+    },
+    /// A new one of an instructor and a worker.
+    Pair,
 }
 
 impl Next {

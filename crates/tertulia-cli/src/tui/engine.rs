@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::floor;
 use super::item::Tone;
 use super::mailbox::Mailbox;
-use super::news::{Farewell, News, Order, Trouble};
+use super::news::{Farewell, News, Order};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::talk::conversation::Conversation;
 use crate::talk::opening::{Cast, Doorway, Opening};
@@ -188,7 +188,7 @@ async fn serve(
     let mut conversation = match opening.open(&mut door).await {
         Ok(conversation) => conversation,
         Err(error) => {
-            door.news.post(News::NotOpened(Trouble::of(&error)));
+            door.news.post(News::NotOpened(Box::new(error)));
             door.news.post(News::Gone(Farewell::default()));
             return;
         }
@@ -260,8 +260,8 @@ async fn say(
     cancel: &CancellationToken,
 ) -> bool {
     if let Err(error) = tertulia::store::check_message(&words) {
-        let trouble = Trouble::of(&error.into());
-        door.news.post(News::Notice(Tone::Error, trouble.sentence()));
+        let words = floor::sentence(&error.into());
+        door.news.post(News::Notice(Tone::Error, words));
         return false;
     }
     let failed = match conversation.say(words, seat, door, cancel).await {

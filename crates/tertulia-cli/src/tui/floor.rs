@@ -9,7 +9,8 @@ use tertulia::conversation::team::events::Next;
 use tertulia::conversation::team::queue::Item;
 
 use super::item::Tone;
-use super::news::{Floor, Trouble, Waiting};
+use super::news::Floor;
+use super::queue::Waiting;
 use crate::commands::team::end;
 use crate::error::CommandError;
 use crate::talk::conversation::{Conversation, Turned};
@@ -67,6 +68,7 @@ fn waiting(table: &Table, items: &[Item]) -> Vec<Waiting> {
             Waiting {
                 name: member.map_or(target, |member| &member.display_name).clone(),
                 intent: item.request.intent,
+                is_you: false,
             }
         })
         .collect()
@@ -175,23 +177,12 @@ pub fn unheard(conversation: &Conversation, leaving: &Leaving) -> Option<String>
     }
 }
 
-impl Trouble {
-    /// A command's failure.
-    pub fn of(error: &CommandError) -> Trouble {
-        Trouble {
-            words: error.words(),
-            hints: error.hints().to_vec(),
-            code: error.kind().exit_code(),
-        }
+/// A failure and what to do about it, in a row.
+pub fn sentence(error: &CommandError) -> String {
+    let mut words = error.words();
+    for hint in error.hints() {
+        words.push_str("; ");
+        words.push_str(hint);
     }
-
-    /// All of it in a row.
-    pub fn sentence(&self) -> String {
-        let mut words = self.words.clone();
-        for hint in &self.hints {
-            words.push_str("; ");
-            words.push_str(hint);
-        }
-        words
-    }
+    words
 }

@@ -26,7 +26,7 @@ use super::update::{arrange, open, sessions, update};
 use super::view::screen;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::signals::Signals;
+use crate::signals::{HANG_UP, Signals};
 use crate::talk::opening::Prepared;
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
@@ -59,7 +59,6 @@ struct Lead {
     events: Option<EventStream>,
     theme: Theme,
     course: Course,
-    links: bool,
 }
 
 impl Lead {
@@ -73,9 +72,8 @@ impl Lead {
             screen,
             signals: Signals::listen()?,
             events: Some(EventStream::new()),
-            theme: super::theme::chosen(ui),
+            theme: super::theme::chosen(ui.has_colours(), crate::env::text),
             course: Course::new(&prepared.opening.args, global),
-            links: super::links::can(&crate::env::text),
         })
     }
 
@@ -183,7 +181,7 @@ impl Lead {
         while !state.is_over() {
             let now = Now::read();
             if stale && drawn.is_none_or(|drawn| now.tick - drawn >= FRAME) {
-                self.draw(&mut state, &engine, &desk, now)?;
+                self.draw(&mut state, &engine, &desk, now);
                 drawn = Some(now.tick);
                 stale = false;
             }
@@ -221,39 +219,27 @@ impl Lead {
         engine: &Engine,
         desk: &Desk,
         now: Now,
-    ) -> CommandResult<()> {
-        let gone = |error: std::io::Error| {
-            CommandError::new(ErrorKind::Failed, "the terminal is gone").because(error)
-        };
-        let size = match self.screen.size() {
-            Ok(size) => size,
-            // A terminal that went away is a reason to leave, not to lose anything.
-            Err(_) => {
-                let effects = update(state, Event::Signal(crate::signals::HANG_UP), now);
-                self.perform_plain(effects, engine, desk);
-                return Ok(());
-            }
-        };
-        if size != state.size {
+    ) {
+        // One that went away has no size, which drawing will tell.
+        if let Ok(size) = self.screen.size()
+            && size != state.size
+        {
             update(state, Event::Resize(size), now);
         }
         let effects = arrange(state, now);
         self.perform_plain(effects, engine, desk);
-        let drawn = self.screen.draw(self.links, |buffer| {
-            screen::draw(state, now.at, buffer)
-        });
-        match drawn {
-            Ok(()) => Ok(()),
-            Err(error) if state.is_leaving() => {
-                let _ = gone(error);
-                Ok(())
-            }
-            Err(_) => {
-                let effects = update(state, Event::Signal(crate::signals::HANG_UP), now);
-                self.perform_plain(effects, engine, desk);
-                Ok(())
-            }
+        let drawn = self
+            .screen
+            .draw(|buffer| screen::draw(state, now.at, buffer));
+        if drawn.is_err() && !state.is_leaving() {
+            self.hang_up(state, engine, desk, now);
         }
+    }
+
+    /// A terminal that went away is a reason to leave, not to lose anything.
+    fn hang_up(&mut self, state: &mut State, engine: &Engine, desk: &Desk, now: Now) {
+        let effects = update(state, Event::Signal(HANG_UP), now);
+        self.perform_plain(effects, engine, desk);
     }
 
     /// Does what can be done without the terminal.
@@ -386,7 +372,7 @@ async fn next_input(events: &mut Option<EventStream>) -> Option<Event> {
             Some(Ok(Input::FocusGained | Input::FocusLost)) => continue,
             Some(Err(_)) | None => {
                 *events = None;
-                Event::Signal(crate::signals::HANG_UP)
+                Event::Signal(HANG_UP)
             }
         };
         return Some(event);

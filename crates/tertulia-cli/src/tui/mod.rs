@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the loop does not use all of it yet")]
 
 pub mod activity;
+pub mod again;
 pub mod choice;
 pub mod columns;
 pub mod completion;
@@ -35,17 +36,14 @@ pub mod toast;
 pub mod todos;
 pub mod transcript;
 pub mod tree;
+pub mod update;
+pub mod state;
+pub mod scene;
+pub mod librarian;
+pub mod lead;
+pub mod effect;
+pub mod editor;
 pub mod view;
 pub mod wrap;
 
-use std::process::ExitCode;
-
-use crate::args::GlobalArgs;
-use crate::error::CommandResult;
-use crate::talk::opening::Prepared;
-use crate::ui::Ui;
-
-/// Leads talks on the whole screen, until the person leaves.
-pub fn run(_prepared: Prepared, _global: &GlobalArgs, _ui: &mut Ui) -> CommandResult<ExitCode> {
-    Ok(ExitCode::SUCCESS)
-}
+pub use lead::run;

@@ -4,12 +4,14 @@ use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::approval::ToolRequest;
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
-use tertulia::entry::{Entry, Intent, Message, Speaker};
+use tertulia::entry::{Entry, Message, Speaker};
 use tertulia::id::SessionId;
 use tertulia::session::Summary;
 
 use super::item::Tone;
 use super::mailbox::Joins;
+use super::queue::Waiting;
+use crate::error::CommandError;
 use crate::ui::Told;
 
 /// What the screen wants of the talk.
@@ -31,7 +33,7 @@ pub enum News {
     /// The talk is open; this is how it stands.
     Opened(Box<Floor>),
     /// It could not be opened. Nothing follows but [`News::Gone`].
-    NotOpened(Trouble),
+    NotOpened(Box<CommandError>),
     /// More of what is being said, as it is shown.
     Text(String),
     /// More of what an agent thinks.
@@ -77,26 +79,6 @@ pub struct Floor {
     pub undone: Option<String>,
     /// Whether it ended because somebody failed.
     pub failed: bool,
-}
-
-/// Somebody who waits to speak.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// The name that people read.
-    pub name: String,
-    /// How urgently.
-    pub intent: Intent,
-}
-
-/// What went wrong, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// In words.
-    pub words: String,
-    /// What to do about it.
-    pub hints: Vec<String>,
-    /// The exit code, if the program ends with it.
-    pub code: u8,
 }
 
 /// What is left to say when a talk has ended.

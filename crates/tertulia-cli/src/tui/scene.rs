@@ -1,15 +1,17 @@
 //! What the screen knows of a talk before it is opened: who is here, and where it goes on.
 
-use jiff::Timestamp;
 use tertulia::entry::{Kind, Speaker, SpeakerKind};
 use tertulia::id::SessionId;
 use tertulia::query::Row;
 use tertulia::session::Summary;
 
 use super::completion::Candidate;
-use crate::open::House;
+use super::effect::Next;
+use crate::moment::ago;
+use crate::talk::Sort;
 use crate::talk::opening::{Cast, Opening};
-use crate::talk::target::Target;
+use crate::talk::target::{self, Target};
+use crate::ui::fit;
 
 /// What the screen knows of a talk before it is opened.
 #[derive(Clone, Debug)]
@@ -36,6 +38,10 @@ pub struct Scene {
     pub notify: bool,
     /// The project that the screen is in.
     pub project: Option<String>,
+    /// The file that describes the team.
+    pub team_file: Option<String>,
+    /// What is said of an earlier talk to who begins anew.
+    pub mention: Option<String>,
 }
 
 /// Somebody in a team.
@@ -77,12 +83,36 @@ impl Scene {
             ephemeral: opening.args.ephemeral,
             notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
             project: Some(opening.house.settings.project.clone()),
+            team_file: match &opening.cast {
+                Cast::Team { seating, .. } => seating.file.clone(),
+                Cast::Chat(_) | Cast::Pair { .. } => None,
+            },
+            mention: mention(opening),
         }
     }
 
     /// Whoever answers unless somebody else is asked.
     pub fn speaker(&self) -> Speaker {
         Speaker::plain(&self.agent, SpeakerKind::Ai)
+    }
+
+    /// A new talk with the same agents.
+    pub fn anew(&self) -> Next {
+        match (self.kind, &self.team_file) {
+            (Kind::Team, Some(file)) => Next::Team {
+                config: file.clone(),
+                fresh: true,
+            },
+            (Kind::Pair, _) => Next::Pair,
+            (Kind::Chat, _) => Next::New {
+                agent: Some(self.agent.clone()),
+                model: self.model.clone(),
+            },
+            (Kind::Team, None) => Next::New {
+                agent: None,
+                model: None,
+            },
+        }
     }
 
     /// Everybody who has a colour, in the order of the team.
@@ -127,10 +157,26 @@ fn members(cast: &Cast) -> Vec<Member> {
         .collect()
 }
 
-/// What is said about an earlier talk to who begins anew.
-pub fn mention(house: &House, row: &Row, goes_on: &str) -> String {
-    let now: Timestamp = house.sessions.stamp().now();
-    let when = crate::moment::ago(row.summary.updated_at, now);
-    let title = crate::ui::fit(row.summary.title_or_untitled(), 50);
-    format!("There is an earlier talk here, \"{title}\" ({when}): {goes_on} goes on with it.")
+/// What is said of an earlier talk to who begins anew.
+fn mention(opening: &Opening) -> Option<String> {
+    let (Target::New(_), false) = (&opening.target, opening.args.ephemeral) else {
+        return None;
+    };
+    let (goes_on, sort) = match &opening.cast {
+        Cast::Chat(_) => ("tertulia -c", Kind::Chat),
+        Cast::Pair { .. } => ("tertulia pair -c", Kind::Pair),
+        // A team's is asked about.
+        Cast::Team { .. } => return None,
+    };
+    let sort = Sort {
+        kind: sort,
+        team: None,
+    };
+    // Who begins anew is not held up by what cannot be listed.
+    let row = target::newest(sort, &opening.house).ok()??;
+    let when = ago(row.summary.updated_at, opening.house.sessions.stamp().now());
+    let title = fit(row.summary.title_or_untitled(), 50);
+    Some(format!(
+        "There is an earlier talk here, \"{title}\" ({when}): {goes_on} goes on with it, or /sessions."
+    ))
 }

@@ -1,10 +1,10 @@
 //! Everything that the screen shows follows from this.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use ratatui::layout::Size;
-use tertulia::agent::{Retry, Todo};
 use tertulia::conversation::pair::Progress;
 use tertulia::entry::Speaker;
 use tertulia::id::{Seq, SessionId};
@@ -14,13 +14,15 @@ use super::dialog::approval::Approval;
 use super::dialog::confirm::Confirm;
 use super::dialog::failure::Failure;
 use super::dialog::restore::Restore;
-use super::effect::Next;
+use super::activity::{Activity, Doing};
+use super::effect::{Next, Now};
 use super::help::Help;
 use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
-use super::news::{Farewell, Trouble, Waiting};
+use super::news::Farewell;
 use super::picker::Picker;
+use super::queue::Queue;
 use super::rewind::Rewind;
 use super::scene::Scene;
 use super::search::Search;
@@ -28,8 +30,10 @@ use super::sheet::Sheet;
 use super::stats::Stats;
 use super::theme::Theme;
 use super::toast::Toasts;
+use super::todos::Todos;
 use super::transcript::Transcript;
 use super::tree::Tree;
+use crate::error::CommandError;
 
 /// Everything that the screen shows follows from this.
 #[derive(Debug)]
@@ -62,12 +66,12 @@ pub struct State {
     pub running: Option<Running>,
     /// What was written while somebody answered: it is said when they are done.
     pub ahead: VecDeque<String>,
+    /// What they are at, for the line above the input.
+    pub activity: Activity,
     /// Who waits to speak.
-    pub waiting: Vec<Waiting>,
+    pub queue: Queue,
     /// What the agent means to do.
-    pub todos: Vec<Todo>,
-    /// Whether only one line of that is shown.
-    pub todos_folded: bool,
+    pub todos: Todos,
     /// How far a pair is.
     pub progress: Option<Progress>,
     /// How many messages are held in memory.
@@ -80,12 +84,16 @@ pub struct State {
     pub signal: Option<u8>,
     /// What to do with the next answer of the librarian that names a session.
     pub wish: Option<Wish>,
-    /// What is written when the talk has been left and another is there.
-    pub draft: Option<String>,
+    /// Why it could not be opened.
+    pub broken: Option<CommandError>,
+    /// Whether there was a talk before it on this screen.
+    pub was_open: bool,
+    /// What is left to say when it is over.
+    pub farewell: Farewell,
 }
 
 /// How far the talk is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It is being opened.
     Opening,
@@ -93,10 +101,8 @@ pub enum Phase {
     Open,
     /// It is being left.
     Leaving,
-    /// It could not be opened.
-    Broken(Trouble),
     /// It is over.
-    Gone(Farewell),
+    Gone,
 }
 
 /// Somebody who answers.
@@ -108,29 +114,14 @@ pub struct Running {
     pub who: Speaker,
     /// What they are at.
     pub doing: Doing,
+    /// The tool that they ask for.
+    pub tool: String,
     /// How many letters they have said: a measure of what they say before its tokens are known.
     pub letters: usize,
     /// Tools that did not do what they were asked to.
     pub failed_calls: Vec<String>,
     /// Whether somebody has stopped them.
     pub stopped: bool,
-}
-
-/// What somebody who answers is at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Doing {
-    /// They think, or have not begun.
-    Thinking,
-    /// They speak.
-    Speaking,
-    /// They use a tool.
-    Using(String),
-    /// They wait for the person's leave to use this tool.
-    Asking(String),
-    /// They try again.
-    Retrying(Retry),
-    /// The older part is being summed up.
-    SummingUp,
 }
 
 /// What is to be done with a session once it is found or made.
@@ -204,23 +195,48 @@ impl State {
             phase: Phase::Opening,
             running: None,
             ahead: VecDeque::new(),
-            waiting: Vec::new(),
-            todos: Vec::new(),
-            todos_folded: false,
+            activity: Activity::default(),
+            queue: Queue::default(),
+            todos: Todos::default(),
             progress: None,
             held: 0,
             failed: false,
             next: None,
             signal: None,
             wish: None,
-            draft: None,
+            broken: None,
+            was_open: false,
+            farewell: Farewell::default(),
             scene,
         }
     }
 
     /// Whether the loop is done with this talk.
     pub fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Gone(_))
+        self.phase == Phase::Gone
+    }
+
+    /// Whether it is being left.
+    pub fn is_leaving(&self) -> bool {
+        matches!(self.phase, Phase::Leaving | Phase::Gone)
+    }
+
+    /// When something will look different though nothing happens.
+    pub fn due(&self, now: Now) -> Option<Duration> {
+        let overlays = self.overlays.iter().filter_map(|overlay| match overlay {
+            Overlay::Picker(picker) => picker.due(),
+            Overlay::Search(search) => search.due(),
+            Overlay::Approval(approval) => {
+                Some(approval.due()).filter(|due| *due > now.at)
+            }
+            _ => None,
+        });
+        let others = [self.toasts.due(now.at), self.activity.due(now.at)];
+        let first = overlays.chain(others.into_iter().flatten()).min()?;
+        let left = first.duration_since(now.at);
+        // What is due already is not asked about again and again.
+        let left = Duration::try_from(left).unwrap_or_default();
+        Some(left.max(Duration::from_millis(1)))
     }
 
     /// Whether somebody answers now.

@@ -164,6 +164,11 @@ impl Transcript {
         self.forget_layouts();
     }
 
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.items.is_empty() && self.tail.is_empty()
+    }
+
     /// How many entries the log has.
     pub fn total(&self) -> u64 {
         self.total

@@ -10,6 +10,7 @@ mod tests;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect, Size};
 
+use super::activity::Doing;
 use super::effect::{Effect, Event, Next, Now};
 use super::help::{Help, HelpRow};
 use super::input;
@@ -19,9 +20,10 @@ use super::librarian::Request;
 use super::news::Order;
 use super::rewind::Rewind;
 use super::slash as commands;
-use super::state::{Doing, Overlay, Phase, Running, State};
+use super::state::{Overlay, Phase, Running, State};
 use super::transcript;
 use super::view::screen;
+pub use slash::sessions;
 
 /// How many rows one notch of the wheel is.
 const NOTCH: isize = 3;
@@ -194,7 +196,7 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
         Action::ToEnd => scrolled(state, transcript::Transcript::go_to_end),
         Action::Edit => vec![Effect::Edit(state.input.text())],
         Action::Todos => {
-            state.todos_folded = !state.todos_folded;
+            state.todos.toggle();
             Vec::new()
         }
         Action::Help => {
@@ -311,12 +313,16 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         Order::Compact => Doing::SummingUp,
         _ => Doing::Thinking,
     };
+    let who = state.scene.speaker();
     state.failed = false;
     state.transcript.go_to_end();
+    state.activity.begin(&who.display_name, now.at);
+    state.activity.does(doing.clone());
     state.running = Some(Running {
         since: now.at,
-        who: state.scene.speaker(),
+        who,
         doing,
+        tool: String::new(),
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,

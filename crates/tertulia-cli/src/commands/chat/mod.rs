@@ -67,8 +67,13 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
 }
 
 /// A chat to begin with.
-pub fn anew() -> ChatArgs {
-    ChatArgs::default()
+pub fn anew(agent: Option<String>, model: Option<String>, talk: TalkArgs) -> ChatArgs {
+    ChatArgs {
+        prompt: Vec::new(),
+        talk,
+        agent,
+        model,
+    }
 }
 
 /// A session to go on with, and with which model.

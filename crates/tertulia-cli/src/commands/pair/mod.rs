@@ -94,8 +94,16 @@ pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
+/// A pair to begin with.
+pub fn anew(talk: TalkArgs) -> PairArgs {
+    PairArgs {
+        talk,
+        ..PairArgs::default()
+    }
+}
+
 /// Finds out who instructs whom in which session.
-fn prepare(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
+pub fn prepare(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     if let Some(folder) = &args.seats.work_dir {
         existing(folder, false)?;
     }

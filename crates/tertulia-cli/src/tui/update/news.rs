@@ -2,27 +2,32 @@
 
 use tertulia::agent::{AgentError, AgentEvent};
 use tertulia::conversation::pair::PairEvent;
-use tertulia::conversation::team::events::{Output, QueueUpdate};
+use tertulia::conversation::team::events::Output;
 use tertulia::entry::{Entry, Message, Role, Speaker, SpeakerKind};
 use tertulia::session::Summary;
 
 use super::{open, order};
 use crate::show;
 use crate::talk::{paired, routed};
+use crate::tui::activity::Doing;
 use crate::tui::dialog::approval::Approval;
 use crate::tui::dialog::confirm::Confirm;
 use crate::tui::dialog::restore::Restore;
 use crate::tui::effect::{Effect, Now};
 use crate::tui::entries;
 use crate::tui::item::{Item, Said, Tone, What};
-use crate::tui::news::{Floor, News, Order, Waiting};
-use crate::tui::state::{Doing, Overlay, Phase, State};
+use crate::tui::news::{Floor, News, Order};
+use crate::tui::queue::Queue;
+use crate::tui::state::{Overlay, Phase, State};
+
+/// About so many letters are a token.
+const LETTERS: usize = 4;
 
 /// Takes in what happened.
 pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
     match news {
         News::Opened(floor) => return opened(state, *floor, now),
-        News::NotOpened(trouble) => state.phase = Phase::Broken(trouble),
+        News::NotOpened(error) => state.broken = Some(*error),
         News::Text(text) => spoken(state, &text, now),
         News::Thought(text) => {
             doing(state, Doing::Thinking);
@@ -34,14 +39,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             state.held += 1;
             said(state, &message, None);
         }
-        News::Asked(speaker) => {
-            if let Some(running) = &mut state.running {
-                running.who = speaker;
-                running.since = now.at;
-                running.letters = 0;
-                running.doing = Doing::Thinking;
-            }
-        }
+        News::Asked(speaker) => asked(state, speaker, now),
         News::Failed(speaker, error) => failed(state, &speaker, &error, now),
         News::Routed(output) => routed(state, &output, now),
         News::Pair(event) => paired(state, &event, now),
@@ -51,16 +49,18 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
                 Some(running) => running.who.display_name.clone(),
                 None => state.scene.agent.clone(),
             };
-            doing(state, Doing::Asking(request.call.name.clone()));
+            doing(state, Doing::Waiting);
+            if let Some(running) = &mut state.running {
+                running.tool.clone_from(&request.call.name);
+            }
             let question = Approval::new(*request, &who, now.at, state.size);
             open(state, Overlay::Approval(Box::new(question)));
             return ring(state);
         }
         News::Over(floor) => return over(state, *floor, now),
         News::Gone(farewell) => {
-            if !matches!(state.phase, Phase::Broken(_)) {
-                state.phase = Phase::Gone(farewell);
-            }
+            state.phase = Phase::Gone;
+            state.farewell = farewell;
         }
     }
     Vec::new()
@@ -103,7 +103,7 @@ fn stands(state: &mut State, floor: Floor) {
         state.summary = floor.summary;
     }
     state.input.set_label(&format!("{}>", floor.writer));
-    state.waiting = floor.waiting;
+    state.queue = Queue::new(floor.waiting);
     state.failed = floor.failed;
     if !floor.unsaved {
         state.held = 0;
@@ -123,6 +123,7 @@ fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
 
 fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     let stopped = state.running.take().is_some_and(|running| running.stopped);
+    state.activity.end();
     state
         .overlays
         .retain(|overlay| !matches!(overlay, Overlay::Approval(_)));
@@ -138,7 +139,19 @@ fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
 
 fn doing(state: &mut State, doing: Doing) {
     if let Some(running) = &mut state.running {
-        running.doing = doing;
+        running.doing.clone_from(&doing);
+        state.activity.does(doing);
+    }
+}
+
+/// Somebody of several is asked.
+fn asked(state: &mut State, speaker: Speaker, now: Now) {
+    state.activity.begin(&speaker.display_name, now.at);
+    if let Some(running) = &mut state.running {
+        running.who = speaker;
+        running.since = now.at;
+        running.letters = 0;
+        running.doing = Doing::Thinking;
     }
 }
 
@@ -147,10 +160,11 @@ fn spoken(state: &mut State, text: &str, now: Now) {
     if text.is_empty() {
         return;
     }
+    doing(state, Doing::Speaking);
     let speaker = match &mut state.running {
         Some(running) => {
-            running.doing = Doing::Speaking;
             running.letters += text.len();
+            state.activity.wrote((running.letters / LETTERS) as u64);
             running.who.clone()
         }
         None => state.scene.speaker(),
@@ -175,16 +189,20 @@ fn spoken(state: &mut State, text: &str, now: Now) {
 /// What an agent did beside speaking.
 fn did(state: &mut State, event: AgentEvent, now: Now) {
     match event {
-        AgentEvent::ToolStarted(call) => doing(state, Doing::Using(show::call_line(&call))),
+        AgentEvent::ToolStarted(call) => {
+            let line = show::call_line(&call);
+            let argument = line.strip_prefix(&call.name).unwrap_or_default();
+            doing(state, Doing::using(&call.name, argument.trim()));
+        }
         AgentEvent::ToolCompleted { id, ok, .. } => {
             doing(state, Doing::Thinking);
             if let Some(running) = state.running.as_mut().filter(|_| !ok) {
                 running.failed_calls.push(id);
             }
         }
-        AgentEvent::Todos(todos) => state.todos = todos,
+        AgentEvent::Todos(todos) => state.todos.set(&todos),
         AgentEvent::Model(model) => state.scene.model = Some(model),
-        AgentEvent::Retrying(retry) => doing(state, Doing::Retrying(retry)),
+        AgentEvent::Retrying(retry) => doing(state, Doing::retrying(&retry, now.at)),
         AgentEvent::Remark(text) => notice(state, Tone::Warning, text, now),
         AgentEvent::Text(_)
         | AgentEvent::Reasoning(_)
@@ -247,7 +265,14 @@ fn failed(state: &mut State, speaker: &Speaker, error: &AgentError, now: Now) {
 
 fn routed(state: &mut State, output: &Output, now: Now) {
     if let Output::Queue(update) = output {
-        state.waiting = waiting(state, update);
+        let members = &state.scene.members;
+        state.queue.take(update, |id| {
+            let member = members.iter().find(|member| member.id == id);
+            match member {
+                Some(member) => (member.display_name.clone(), false),
+                None => (id.to_owned(), false),
+            }
+        });
     }
     for (tone, words) in routed::words(output) {
         match tone {
@@ -257,20 +282,6 @@ fn routed(state: &mut State, output: &Output, now: Now) {
             routed::Tone::Watching | routed::Tone::Detail => {}
         }
     }
-}
-
-fn waiting(state: &State, update: &QueueUpdate) -> Vec<Waiting> {
-    let pending = update.pending.iter();
-    pending
-        .map(|item| {
-            let id = &item.request.target;
-            let member = state.scene.members.iter().find(|member| member.id == *id);
-            Waiting {
-                name: member.map_or(id, |member| &member.display_name).clone(),
-                intent: item.request.intent,
-            }
-        })
-        .collect()
 }
 
 fn paired(state: &mut State, event: &PairEvent, now: Now) {

@@ -5,11 +5,12 @@ use ratatui::layout::Size;
 use tertulia::id::Seq;
 
 use super::{change, copy, leave, order};
+use crate::tui::activity::Doing;
 use crate::tui::dialog::{approval, confirm, failure, restore};
 use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::librarian::Request;
 use crate::tui::news::Order;
-use crate::tui::state::{Doing, Overlay, State, Wish};
+use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::{help, picker, rewind, search, sheet, stats, tree};
 
 /// Whether what was in front stays there, and what follows.
@@ -207,6 +208,7 @@ fn asked(
         approval::Outcome::Answer(verdict) => {
             if let Some(running) = &mut state.running {
                 running.doing = Doing::Thinking;
+                state.activity.does(Doing::Thinking);
             }
             vec![Effect::Verdict(verdict)]
         }

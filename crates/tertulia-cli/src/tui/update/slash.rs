@@ -27,14 +27,20 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             Vec::new()
         }
         Slash::Resume(Some(reference)) => ask(Request::Find(reference)),
-        Slash::New => change(state, Next::New { model: None }, now),
+        Slash::New => {
+            let next = state.scene.anew();
+            change(state, next, now)
+        }
         Slash::Search(words) => {
             let search = Search::new(Filter::default(), state.scene.project.clone(), &words);
             open(state, Overlay::Search(Box::new(search)));
             Vec::new()
         }
         Slash::Agents => ask(Request::Agents),
-        Slash::TeamDeploy(config) => change(state, Next::Team(config), now),
+        Slash::TeamDeploy(config) => {
+            let fresh = false;
+            change(state, Next::Team { config, fresh }, now)
+        }
         Slash::TeamList => ask(Request::Teams),
         Slash::Model(name) => model(state, name, now),
         Slash::Members | Slash::Queue | Slash::Task | Slash::Info => {
@@ -135,7 +141,10 @@ fn model(state: &mut State, name: Option<String>, now: Now) -> Vec<Effect> {
     };
     let model = Some(name);
     let next = match &state.summary {
-        None => Next::New { model },
+        None => Next::New {
+            agent: Some(state.scene.agent.clone()),
+            model,
+        },
         Some(_) => Next::Resume {
             id: state.id,
             at: None,
@@ -174,14 +183,9 @@ fn members(state: &State) -> Vec<String> {
 }
 
 fn queue(state: &State) -> Vec<String> {
-    match state.waiting.is_empty() {
-        true => vec!["nobody waits to speak".to_owned()],
-        false => {
-            let waiting = state.waiting.iter();
-            waiting
-                .map(|waiting| format!("{} ({})", waiting.name, waiting.intent))
-                .collect()
-        }
+    match state.queue.seen(usize::MAX).0 {
+        names if names.is_empty() => vec!["nobody waits to speak".to_owned()],
+        names => names,
     }
 }
 

@@ -8,8 +8,7 @@ use tertulia::entry::{Kind, Usage};
 
 use super::brush::{Look, rule, write};
 use crate::tui::activity::Doing;
-use crate::tui::columns::one_line;
-use crate::tui::item::Tone;
+use crate::tui::columns::{fold, one_line};
 use crate::tui::state::{Overlay, Phase, State};
 use crate::tui::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
 use crate::tui::view;
@@ -153,11 +152,8 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let width = usize::from(area.width).max(1);
     let mut rows = Vec::new();
     for (text, style) in lines {
-        let folded = crate::tui::columns::fold(text, width);
-        match folded.is_empty() {
-            true => rows.push((String::new(), style)),
-            false => rows.extend(folded.into_iter().map(|row| (row, style))),
-        }
+        let (folded, _) = fold(text, width, usize::from(area.height));
+        rows.extend(folded.into_iter().map(|row| (row, style)));
     }
     for (number, (text, style)) in rows.iter().enumerate() {
         write(buffer, super::brush::row(area, number), text, *style);
@@ -224,8 +220,7 @@ pub fn status(state: &State, now: Timestamp) -> Status {
 fn agent_state(state: &State) -> AgentState {
     match (&state.phase, &state.running) {
         (Phase::Opening, _) => AgentState::Opening,
-        (Phase::Leaving | Phase::Gone(_), _) => AgentState::Leaving,
-        (Phase::Broken(_), _) => AgentState::Failed,
+        (Phase::Leaving | Phase::Gone, _) => AgentState::Leaving,
         (Phase::Open, Some(running)) => match &running.doing {
             Doing::Thinking | Doing::SummingUp => AgentState::Thinking,
             Doing::Speaking => AgentState::Speaking,
@@ -250,14 +245,5 @@ fn saving(state: &State) -> Saving {
         Saving::Saving
     } else {
         Saving::Saved
-    }
-}
-
-/// The tone of a message that the command line would have said.
-pub fn tone(told: &crate::ui::Told) -> Tone {
-    match told {
-        crate::ui::Told::Note(_) | crate::ui::Told::Data(_) => Tone::Note,
-        crate::ui::Told::Warning(_) => Tone::Warning,
-        crate::ui::Told::Error { .. } => Tone::Error,
     }
 }
