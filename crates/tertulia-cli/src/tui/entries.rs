@@ -24,6 +24,31 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     items
 }
 
+/// As how many things an entry is shown. What a tool gave back stands with its call.
+pub fn things(entry: &Entry) -> usize {
+    match &entry.body {
+        Body::Message(message) if is_result(message) => 0,
+        Body::Message(message) => message.tool_calls.len() + usize::from(has_words(message)),
+        Body::Failed(_)
+        | Body::Lost(_)
+        | Body::Repaired(_)
+        | Body::Compacted(_)
+        | Body::Tasked(_)
+        | Body::Forked(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a message is what a tool gave back.
+pub fn is_result(message: &Message) -> bool {
+    message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
+}
+
+/// Whoever only calls a tool says nothing.
+fn has_words(message: &Message) -> bool {
+    !message.content.is_empty() || message.tool_calls.is_empty()
+}
+
 fn notice(entry: &Entry, tone: Tone) -> Item {
     Item {
         seq: Some(entry.seq),
@@ -35,7 +60,7 @@ fn notice(entry: &Entry, tone: Tone) -> Item {
 }
 
 fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
-    if message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool {
+    if is_result(message) {
         if put_result(items, message) {
             return;
         }
@@ -50,7 +75,7 @@ fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
             what,
         });
     }
-    if !message.content.is_empty() || message.tool_calls.is_empty() {
+    if has_words(message) {
         items.push(Item {
             seq: Some(entry.seq),
             what: What::Said(spoken(message, kind, Some(entry))),

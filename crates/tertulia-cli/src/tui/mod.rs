@@ -13,6 +13,7 @@ pub mod history;
 pub mod input;
 pub mod item;
 pub mod keymap;
+pub mod librarian;
 pub mod markdown;
 pub mod one_line;
 pub mod picker;

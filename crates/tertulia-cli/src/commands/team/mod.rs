@@ -1,7 +1,7 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
 mod end;
-mod files;
+pub mod files;
 mod lines;
 mod seats;
 
