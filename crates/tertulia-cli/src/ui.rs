@@ -342,32 +342,42 @@ impl Ui {
     /// Rows under headings, each column as wide as its widest cell. What stands in a cell may be
     /// anybody's words: it can neither steer the terminal nor begin a row of its own.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
-        let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
-        let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
-        let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
-        for row in &rows {
-            for (column, cell) in row.iter().enumerate().take(widths.len()) {
-                widths[column] = widths[column].max(cell.width());
-            }
-        }
-        let line = |cells: Vec<&str>| {
-            let mut text = String::new();
-            for (column, cell) in cells.iter().enumerate() {
-                text.push_str(cell);
-                if column + 1 < cells.len() {
-                    text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
-                }
-            }
-            text.trim_end().to_owned()
-        };
-        let heading = self.styled(BOLD, &line(headings.to_vec()));
+        let mut lines = table_lines(headings, rows).into_iter();
+        let heading = self.styled(BOLD, &lines.next().unwrap_or_default());
         let mut text = format!("{heading}\n");
-        for row in &rows {
-            text.push_str(&line(row.iter().map(String::as_str).collect()));
+        for line in lines {
+            text.push_str(&line);
             text.push('\n');
         }
         self.data(&text);
     }
+}
+
+/// A table as lines, the headings first.
+pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
+    let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
+    for row in &rows {
+        for (column, cell) in row.iter().enumerate().take(widths.len()) {
+            widths[column] = widths[column].max(cell.width());
+        }
+    }
+    let line = |cells: Vec<&str>| {
+        let mut text = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            text.push_str(cell);
+            if column + 1 < cells.len() {
+                text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
+            }
+        }
+        text.trim_end().to_owned()
+    };
+    let rows = rows.iter().map(|row| row.iter().map(String::as_str));
+    let rows = rows.map(|row| line(row.collect()));
+    std::iter::once(line(headings.to_vec()))
+        .chain(rows)
+        .collect()
 }
 
 /// Cuts text to so many columns of a terminal.

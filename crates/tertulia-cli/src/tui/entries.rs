@@ -31,6 +31,31 @@ pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<I
     items
 }
 
+/// As how many things an entry is shown. What a tool gave back stands with its call.
+pub fn things(entry: &Entry) -> usize {
+    match &entry.body {
+        Body::Message(message) if is_result(message) => 0,
+        Body::Message(message) => message.tool_calls.len() + usize::from(has_words(message)),
+        Body::Failed(_)
+        | Body::Lost(_)
+        | Body::Repaired(_)
+        | Body::Compacted(_)
+        | Body::Tasked(_)
+        | Body::Forked(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a message is what a tool gave back.
+pub fn is_result(message: &Message) -> bool {
+    message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
+}
+
+/// Whoever only calls a tool says nothing.
+fn has_words(message: &Message) -> bool {
+    !message.content.is_empty() || message.tool_calls.is_empty()
+}
+
 fn notice(entry: &Entry, tone: Tone) -> Item {
     Item {
         seq: Some(entry.seq),
@@ -43,7 +68,7 @@ fn notice(entry: &Entry, tone: Tone) -> Item {
 
 fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: Kind) {
     let seq = entry.map(|entry| entry.seq);
-    if message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool {
+    if is_result(message) {
         if put_result(items, message) {
             return;
         }
@@ -58,7 +83,7 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
             what,
         });
     }
-    if !message.content.is_empty() || message.tool_calls.is_empty() {
+    if has_words(message) {
         items.push(Item {
             seq,
             what: What::Said(spoken(message, kind, entry)),

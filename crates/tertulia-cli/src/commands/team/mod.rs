@@ -1,7 +1,7 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
 pub mod end;
-mod files;
+pub mod files;
 pub mod lines;
 mod seats;
 

@@ -117,7 +117,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
 
 fn sheet(state: &mut State, title: &str, lines: Result<Vec<String>, Refusal>) {
     match lines {
-        Ok(lines) => open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines)))),
+        Ok(lines) => open(state, Overlay::Sheet(Box::new(Sheet::of(title, lines)))),
         Err(refusal) => fail(state, title, &refusal),
     }
 }

@@ -163,7 +163,7 @@ fn tell(state: &mut State, command: &Slash) {
         Slash::Task => ("What the team works on", task(state)),
         _ => ("This talk", info(state)),
     };
-    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
+    open(state, Overlay::Sheet(Box::new(Sheet::of(title, lines))));
 }
 
 fn members(state: &State) -> Vec<String> {
