@@ -134,11 +134,6 @@ impl CommandError {
         message
     }
 
-    /// What to do about it.
-    pub fn hints(&self) -> &[String] {
-        &self.hints
-    }
-
     /// Shows the failure and gives its exit code.
     pub fn report(&self, ui: &mut Ui) -> ExitCode {
         ui.error(self.kind.name(), &self.words(), &self.hints);

@@ -10,7 +10,7 @@ pub mod notice;
 pub mod opening;
 pub mod paired;
 pub mod retention;
-mod routed;
+pub mod routed;
 pub mod target;
 mod unsaved;
 

@@ -45,9 +45,7 @@ impl Course {
                 let args = chat::anew(agent.clone(), model.clone(), talk);
                 chat::prepare(args, &self.global, ui)?
             }
-            Next::Team { config, .. } => {
-                team::prepare(team::with(config, talk), &self.global, ui)?
-            }
+            Next::Team { config, .. } => team::prepare(team::with(config, talk), &self.global, ui)?,
             Next::Pair => pair::prepare(pair::anew(talk), &self.global, ui)?,
         };
         let mut prepared = prepared.ok_or_else(|| {

@@ -30,13 +30,18 @@ pub fn edit(text: &str) -> Result<String, String> {
         .status()
         .map_err(wrong)?;
     if !status.success() {
-        return Err(format!("the editor ({editor}) ended with {status}: nothing was changed"));
+        return Err(format!(
+            "the editor ({editor}) ended with {status}: nothing was changed"
+        ));
     }
     // An editor may have put another file in its place.
     let mut written = std::fs::File::open(file.path()).map_err(wrong)?;
     written.seek(SeekFrom::Start(0)).map_err(wrong)?;
     let mut bytes = Vec::new();
-    written.take(MOST + 1).read_to_end(&mut bytes).map_err(wrong)?;
+    written
+        .take(MOST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(wrong)?;
     if bytes.len() as u64 > MOST {
         return Err("the text is too long".to_owned());
     }

@@ -175,11 +175,7 @@ impl Doorway for Messenger {
     }
 }
 
-async fn serve(
-    opening: Opening,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-    mut door: Messenger,
-) {
+async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Order>, mut door: Messenger) {
     let leaving = opening.leaving.clone();
     let mut seat = match &opening.cast {
         Cast::Team { seat, .. } => seat.clone(),
@@ -272,7 +268,8 @@ async fn say(
             floor::is_failure(&turned)
         }
         Err(error) => {
-            door.news.post(News::Notice(Tone::Warning, error.to_string()));
+            door.news
+                .post(News::Notice(Tone::Warning, error.to_string()));
             false
         }
     };

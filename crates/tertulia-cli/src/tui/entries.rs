@@ -78,10 +78,7 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
             tone: Tone::Note,
             text,
         };
-        return items.push(Item {
-            seq,
-            what,
-        });
+        return items.push(Item { seq, what });
     }
     if has_words(message) {
         items.push(Item {

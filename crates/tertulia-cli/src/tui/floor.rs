@@ -143,7 +143,8 @@ pub fn endings(turned: &Turned, conversation: &Conversation) -> Vec<(Tone, Strin
                 false => Tone::Note,
             };
             let mut all = vec![(tone, paired::ending(pause, progress))];
-            let undone = matches!(conversation, Conversation::Pair(duet) if duet.pending().is_some());
+            let undone =
+                matches!(conversation, Conversation::Pair(duet) if duet.pending().is_some());
             let cut = matches!(
                 pause,
                 Pause::Stopped(_) | Pause::Failed(_) | Pause::WorkerFails(_)

@@ -135,7 +135,8 @@ impl Lead {
         let size = self.screen.size().unwrap_or(Size::new(80, 24));
         let history = again::librarian(opening).history();
         let scene = Scene::of(opening);
-        let picks = opening.args.resume == Some(None) && scene.restored.is_none() && arrival.is_first();
+        let picks =
+            opening.args.resume == Some(None) && scene.restored.is_none() && arrival.is_first();
         let mut state = State::new(scene, history, size, self.theme);
         let zone = jiff::tz::TimeZone::system();
         let today = Timestamp::now().to_zoned(zone.clone()).date();
@@ -213,13 +214,7 @@ impl Lead {
         Ok(state)
     }
 
-    fn draw(
-        &mut self,
-        state: &mut State,
-        engine: &Engine,
-        desk: &Desk,
-        now: Now,
-    ) {
+    fn draw(&mut self, state: &mut State, engine: &Engine, desk: &Desk, now: Now) {
         // One that went away has no size, which drawing will tell.
         if let Ok(size) = self.screen.size()
             && size != state.size

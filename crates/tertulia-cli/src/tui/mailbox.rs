@@ -99,7 +99,12 @@ mod tests {
         for word in ["a", "b", ".", "c"] {
             ours.post(Words(word.to_owned()));
         }
-        let taken: Vec<String> = mailbox.take().await.into_iter().map(|word| word.0).collect();
+        let taken: Vec<String> = mailbox
+            .take()
+            .await
+            .into_iter()
+            .map(|word| word.0)
+            .collect();
         assert_eq!(taken, ["ab", ".c"]);
     }
 

@@ -93,8 +93,7 @@ pub struct Farewell {
 impl Joins for News {
     fn join(&mut self, later: News) -> Option<News> {
         match (self, later) {
-            (News::Text(text), News::Text(more))
-            | (News::Thought(text), News::Thought(more)) => {
+            (News::Text(text), News::Text(more)) | (News::Thought(text), News::Thought(more)) => {
                 text.push_str(&more);
                 None
             }

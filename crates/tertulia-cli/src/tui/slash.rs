@@ -124,7 +124,12 @@ pub const COMMANDS: &[Command] = &[
         Member,
         "speak as this person; alone, as whoever is waited for",
     ),
-    command("/go", "", Free, "let a pair go on with what was left undone"),
+    command(
+        "/go",
+        "",
+        Free,
+        "let a pair go on with what was left undone",
+    ),
     command("/info", "", Free, "which session this is"),
     command("/end", "", Free, "end the talk and leave"),
     command("/exit", "", Free, "leave"),

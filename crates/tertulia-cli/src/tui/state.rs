@@ -10,11 +10,11 @@ use tertulia::entry::Speaker;
 use tertulia::id::{Seq, SessionId};
 use tertulia::session::Summary;
 
+use super::activity::{Activity, Doing};
 use super::dialog::approval::Approval;
 use super::dialog::confirm::Confirm;
 use super::dialog::failure::Failure;
 use super::dialog::restore::Restore;
-use super::activity::{Activity, Doing};
 use super::effect::{Next, Now};
 use super::help::Help;
 use super::history::History;
@@ -226,9 +226,7 @@ impl State {
         let overlays = self.overlays.iter().filter_map(|overlay| match overlay {
             Overlay::Picker(picker) => picker.due(),
             Overlay::Search(search) => search.due(),
-            Overlay::Approval(approval) => {
-                Some(approval.due()).filter(|due| *due > now.at)
-            }
+            Overlay::Approval(approval) => Some(approval.due()).filter(|due| *due > now.at),
             _ => None,
         });
         let others = [self.toasts.due(now.at), self.activity.due(now.at)];

@@ -27,9 +27,8 @@ pub fn chosen(has_colour: bool, env: impl Fn(&str) -> Option<String>) -> Theme {
         Some("light") => true,
         Some("dark") => false,
         // Terminals that tell which colours they have say it as `15;0`, or `15;default;0`.
-        _ => env("COLORFGBG").is_some_and(|colours| {
-            matches!(colours.rsplit(';').next(), Some("7" | "15"))
-        }),
+        _ => env("COLORFGBG")
+            .is_some_and(|colours| matches!(colours.rsplit(';').next(), Some("7" | "15"))),
     };
     Theme::new(match (has_colour, light) {
         (false, _) => Palette::Plain,

@@ -149,16 +149,14 @@ fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
             state.transcript.go_to_end();
             Vec::new()
         }
-        transcript::Did::Pass(key) => {
-            match state.keys.action(Where::Transcript, key, now.tick) {
-                Some(Action::Close) => {
-                    state.reading = false;
-                    Vec::new()
-                }
-                Some(action) => act(state, action, now),
-                None => Vec::new(),
+        transcript::Did::Pass(key) => match state.keys.action(Where::Transcript, key, now.tick) {
+            Some(Action::Close) => {
+                state.reading = false;
+                Vec::new()
             }
-        }
+            Some(action) => act(state, action, now),
+            None => Vec::new(),
+        },
     }
 }
 

@@ -103,7 +103,11 @@ pub fn anew(talk: TalkArgs) -> PairArgs {
 }
 
 /// Finds out who instructs whom in which session.
-pub fn prepare(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
+pub fn prepare(
+    args: PairArgs,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     if let Some(folder) = &args.seats.work_dir {
         existing(folder, false)?;
     }

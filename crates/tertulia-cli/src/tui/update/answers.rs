@@ -8,7 +8,7 @@ use crate::tui::dialog::failure::Failure;
 use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::item::Tone;
 use crate::tui::librarian::{Answer, Listed, Refusal, Request, Searched};
-use crate::tui::sheet::Sheet;
+use crate::tui::sheet::{Sheet, plain};
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::stats::Stats;
 use crate::tui::tree::Tree;
@@ -56,7 +56,10 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                     let words = "the family is large: not all of it is shown";
                     state.toasts.push(Tone::Note, words, now.at);
                 }
-                open(state, Overlay::Tree(Box::new(Tree::new(session, &family.rows))));
+                open(
+                    state,
+                    Overlay::Tree(Box::new(Tree::new(session, &family.rows))),
+                );
             }
             Err(refusal) => fail(state, "No tree", &refusal),
         },
@@ -66,7 +69,9 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
         },
         Answer::Complete(asked, candidates) => {
             // Who types is not disturbed by what could not be looked up.
-            state.input.candidates(&asked, candidates.unwrap_or_default());
+            state
+                .input
+                .candidates(&asked, candidates.unwrap_or_default());
         }
         Answer::Forked(_, _, forked) => return went(state, forked.map(|forked| forked.row), now),
         Answer::Found(_, row) => {
@@ -92,7 +97,10 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
                         picker.trashed(session);
                     }
                 }
-                let words = format!("{} is in the trash; `tertulia undo` takes it out", session.short());
+                let words = format!(
+                    "{} is in the trash; `tertulia undo` takes it out",
+                    session.short()
+                );
                 state.toasts.push(Tone::Note, &words, now.at);
             }
             Err(refusal) => refused(state, &refusal, now),
@@ -117,7 +125,10 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
 
 fn sheet(state: &mut State, title: &str, lines: Result<Vec<String>, Refusal>) {
     match lines {
-        Ok(lines) => open(state, Overlay::Sheet(Box::new(Sheet::of(title, lines)))),
+        Ok(lines) => open(
+            state,
+            Overlay::Sheet(Box::new(Sheet::new(title, plain(lines)))),
+        ),
         Err(refusal) => fail(state, title, &refusal),
     }
 }

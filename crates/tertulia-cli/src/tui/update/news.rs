@@ -200,7 +200,7 @@ fn did(state: &mut State, event: AgentEvent, now: Now) {
                 running.failed_calls.push(id);
             }
         }
-        AgentEvent::Todos(todos) => state.todos.set(&todos),
+        AgentEvent::Todos(todos) => state.todos.take(&todos),
         AgentEvent::Model(model) => state.scene.model = Some(model),
         AgentEvent::Retrying(retry) => doing(state, Doing::retrying(&retry, now.at)),
         AgentEvent::Remark(text) => notice(state, Tone::Warning, text, now),
@@ -256,7 +256,10 @@ fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
 }
 
 fn failed(state: &mut State, speaker: &Speaker, error: &AgentError, now: Now) {
-    let mut words = format!("{} could not answer: {}", speaker.display_name, error.message);
+    let mut words = format!(
+        "{} could not answer: {}",
+        speaker.display_name, error.message
+    );
     if let Some(hint) = &error.hint {
         words.push_str(&format!(" ({hint})"));
     }

@@ -63,7 +63,9 @@ pub fn wishes(state: &mut State, now: Now) -> Vec<Effect> {
         }
     }
     let asked = wanted.into_iter();
-    asked.map(|request| Effect::Ask(Box::new(request))).collect()
+    asked
+        .map(|request| Effect::Ask(Box::new(request)))
+        .collect()
 }
 
 /// A key for what is in front.
@@ -99,9 +101,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
         },
         Overlay::Rewind(rewind) => match rewind.key(key) {
             rewind::Outcome::Leave => GOES,
-            rewind::Outcome::Rewind(seq) => {
-                Then::Goes(vec![ask(Request::Words(state.id, seq))])
-            }
+            rewind::Outcome::Rewind(seq) => Then::Goes(vec![ask(Request::Words(state.id, seq))]),
             rewind::Outcome::Nothing | rewind::Outcome::Changed => STAYS,
         },
         Overlay::Sheet(sheet) => match sheet.key(key) {
@@ -117,9 +117,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
             restore::Outcome::Nothing | restore::Outcome::Changed => STAYS,
         },
         Overlay::GoOn(confirm) => match confirm.key(key) {
-            confirm::Outcome::Yes => {
-                Then::Goes(vec![order(state, Order::Say(String::new()), now)])
-            }
+            confirm::Outcome::Yes => Then::Goes(vec![order(state, Order::Say(String::new()), now)]),
             confirm::Outcome::No => GOES,
             confirm::Outcome::Nothing | confirm::Outcome::Changed => STAYS,
         },

@@ -14,7 +14,7 @@ use crate::tui::news::Order;
 use crate::tui::picker::Picker;
 use crate::tui::rewind::Rewind;
 use crate::tui::search::Search;
-use crate::tui::sheet::Sheet;
+use crate::tui::sheet::{Sheet, plain};
 use crate::tui::slash::Slash;
 use crate::tui::state::{Overlay, State, Wish};
 
@@ -48,15 +48,15 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             Vec::new()
         }
         Slash::As(name) => vec![Effect::Order(Order::As(name))],
-        Slash::Compact => busy_or(state, now, |state| {
-            vec![order(state, Order::Compact, now)]
-        }),
+        Slash::Compact => busy_or(state, now, |state| vec![order(state, Order::Compact, now)]),
         Slash::Go if state.scene.kind == Kind::Pair => busy_or(state, now, |state| {
             vec![order(state, Order::Say(String::new()), now)]
         }),
-        Slash::Go => {
-            warn(state, "/go is for pairs: it goes on with what was left undone", now)
-        }
+        Slash::Go => warn(
+            state,
+            "/go is for pairs: it goes on with what was left undone",
+            now,
+        ),
         Slash::End | Slash::Exit => leave(state, None),
         command if state.summary.is_none() => {
             let _ = command;
@@ -84,9 +84,7 @@ fn with_session(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             open(state, Overlay::Rewind(Box::<Rewind>::default()));
             Vec::new()
         }),
-        Slash::Rewind(Some(at)) => {
-            busy_or(state, now, |_| ask(Request::Words(session, Seq(at))))
-        }
+        Slash::Rewind(Some(at)) => busy_or(state, now, |_| ask(Request::Words(session, Seq(at)))),
         Slash::Export { format, file } => ask(Request::Export {
             session,
             format,
@@ -128,7 +126,11 @@ pub fn sessions(state: &mut State) {
 
 fn model(state: &mut State, name: Option<String>, now: Now) -> Vec<Effect> {
     if state.scene.kind != Kind::Chat {
-        return warn(state, "each of them has a model: the team's file or the flags of pair say which", now);
+        return warn(
+            state,
+            "each of them has a model: the team's file or the flags of pair say which",
+            now,
+        );
     }
     let Some(name) = name else {
         let words = match &state.scene.model {
@@ -163,7 +165,10 @@ fn tell(state: &mut State, command: &Slash) {
         Slash::Task => ("What the team works on", task(state)),
         _ => ("This talk", info(state)),
     };
-    open(state, Overlay::Sheet(Box::new(Sheet::of(title, lines))));
+    open(
+        state,
+        Overlay::Sheet(Box::new(Sheet::new(title, plain(lines)))),
+    );
 }
 
 fn members(state: &State) -> Vec<String> {
@@ -190,7 +195,10 @@ fn queue(state: &State) -> Vec<String> {
 }
 
 fn task(state: &State) -> Vec<String> {
-    let task = state.summary.as_ref().and_then(|summary| summary.task.clone());
+    let task = state
+        .summary
+        .as_ref()
+        .and_then(|summary| summary.task.clone());
     let none = "the team has no task: [TEAM_TASK: text] gives it one";
     let task = task.unwrap_or_else(|| none.to_owned());
     task.lines().map(str::to_owned).collect()
@@ -213,7 +221,7 @@ fn info(state: &State) -> Vec<String> {
     lines.push(format!("messages  {}", summary.messages));
     lines.push(format!("figures   {}", show::statistics(summary)));
     if let Some(parent) = &summary.parent {
-        lines.push(format!("continues {}", parent.session));
+        lines.push(format!("continues {}", parent.id));
     }
     lines
 }

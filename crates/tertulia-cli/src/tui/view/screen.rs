@@ -144,10 +144,7 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
             "/sessions lists earlier talks, /help shows the commands, @ names a file.",
             theme.dim(),
         ),
-        (
-            "Every word is saved before it is answered.",
-            theme.dim(),
-        ),
+        ("Every word is saved before it is answered.", theme.dim()),
     ];
     let width = usize::from(area.width).max(1);
     let mut rows = Vec::new();
@@ -195,7 +192,11 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         model: state.scene.model.clone(),
         title: summary.and_then(|summary| summary.title.clone()),
         short: state.id.short().to_string(),
-        restored: state.scene.restored.as_ref().map(|summary| summary.messages),
+        restored: state
+            .scene
+            .restored
+            .as_ref()
+            .map(|summary| summary.messages),
         messages: summary.map_or(0, |summary| summary.messages),
         tokens: summary.map_or(Usage::default(), |summary| summary.tokens),
         cost: None,
