@@ -21,6 +21,7 @@ pub mod press;
 pub mod queue;
 pub mod rewind;
 pub mod search;
+pub mod sheet;
 pub mod slash;
 #[cfg(test)]
 mod stage;

@@ -11,6 +11,7 @@ pub mod preview;
 pub mod queue;
 pub mod rewind;
 pub mod search;
+pub mod sheet;
 pub mod stats;
 pub mod status;
 pub mod toast;
