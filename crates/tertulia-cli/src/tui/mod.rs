@@ -14,6 +14,7 @@ pub mod history;
 pub mod input;
 pub mod item;
 pub mod keymap;
+pub mod links;
 pub mod markdown;
 pub mod one_line;
 pub mod picker;
