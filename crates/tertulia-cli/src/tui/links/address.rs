@@ -51,7 +51,7 @@ fn next(text: &str, from: usize) -> Option<usize> {
             let written = text.get(start..colon + 3)?;
             written.eq_ignore_ascii_case(scheme).then_some(start)
         };
-        if let Some(start) = SCHEMES.iter().find_map(|scheme| begins(&scheme)) {
+        if let Some(start) = SCHEMES.iter().find_map(begins) {
             return Some(start);
         }
         from = colon + 3;
