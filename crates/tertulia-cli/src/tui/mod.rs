@@ -21,6 +21,7 @@ pub mod keymap;
 pub mod lead;
 pub mod librarian;
 pub mod mailbox;
+pub mod links;
 pub mod markdown;
 pub mod news;
 pub mod one_line;
