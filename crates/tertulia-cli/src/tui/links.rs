@@ -30,7 +30,6 @@ use ratatui::layout::{Position, Rect};
 
 use super::wrap::{Row, text_width};
 use address::Tail;
-#[allow(unused_imports, reason = "the loop asks it, once it draws links")]
 pub use terminals::can;
 
 /// An address, and where on the screen it is.

@@ -1,6 +1,4 @@
 //! The screen: every key and event is data, every screen is a function of the state.
-#![allow(dead_code, reason = "the loop does not use all of it yet")]
-
 pub mod activity;
 pub mod again;
 pub mod choice;
@@ -20,8 +18,8 @@ pub mod item;
 pub mod keymap;
 pub mod lead;
 pub mod librarian;
-pub mod mailbox;
 pub mod links;
+pub mod mailbox;
 pub mod markdown;
 pub mod news;
 pub mod one_line;
