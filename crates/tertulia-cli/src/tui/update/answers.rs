@@ -135,12 +135,26 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
 
 fn sheet(state: &mut State, title: &str, lines: Result<Vec<String>, Refusal>) {
     match lines {
-        Ok(lines) => open(
-            state,
-            Overlay::Sheet(Box::new(Sheet::new(title, plain(lines)))),
-        ),
+        Ok(lines) => show(state, title, plain(lines)),
         Err(refusal) => fail(state, title, &refusal),
     }
+}
+
+fn show(state: &mut State, title: &str, lines: Vec<Line>) {
+    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
+}
+
+/// A line of a comparison: the sheet has its own signs.
+fn inked(line: &str) -> Line {
+    let (ink, text) = match (line.get(..2), line) {
+        (Some("- "), _) => (Ink::Removed, &line[2..]),
+        (Some("+ "), _) => (Ink::Added, &line[2..]),
+        (Some("  "), _) => (Ink::Plain, &line[2..]),
+        (_, "-") => (Ink::Removed, ""),
+        (_, "+") => (Ink::Added, ""),
+        _ => (Ink::Plain, line),
+    };
+    Line::new(ink, text)
 }
 
 fn refused(state: &mut State, refusal: &Refusal, now: Now) {
