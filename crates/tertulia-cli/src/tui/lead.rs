@@ -94,6 +94,7 @@ impl Lead {
             let librarian = again::librarian(&prepared.opening);
             let state = runtime.block_on(self.talk(prepared, state, librarian))?;
             let back = again::back(&state);
+            let written = state.input.text();
             let next = match (state.broken, state.next) {
                 // Nobody goes back to where there was nothing, or where it broke.
                 (Some(error), _) if !state.was_open || state.has_begun => return Err(error),
@@ -108,6 +109,7 @@ impl Lead {
                 }
             };
             (prepared, arrival) = self.arrive(next, back, ui)?;
+            arrival.draft = again::draft(arrival.draft, written);
         }
     }
 
