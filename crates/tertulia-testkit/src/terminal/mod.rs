@@ -4,6 +4,7 @@
 
 mod keys;
 mod line;
+pub mod picture;
 mod screen;
 
 pub use keys::Manner;
