@@ -15,16 +15,19 @@ fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
     terminal.type_text(&format!("{}\n", wanted(tool, arguments)));
     terminal.sees(&format!("{tool} ("));
     status_says(&mut terminal, "asks you about");
-    answers_are_taken(&terminal);
+    answers_are_taken(&mut terminal);
     terminal
 }
 
-/// Nobody reads a question faster: keys in the first third of a second are for what was there before. Nothing on
-/// the screen tells when it is over, so that the clock is looked at.
-fn answers_are_taken(_: &Terminal) {
-    let begun = std::time::Instant::now();
-    until("the question can be read", || {
-        (begun.elapsed().as_millis() > 400).then_some(())
+/// Nobody reads a question faster: keys in its first moments are for what was there before, and the answers
+/// are dim so long.
+#[track_caller]
+fn answers_are_taken(terminal: &mut Terminal) {
+    terminal.wait_for("the answers are awake", |screen| {
+        screen.place_of("y yes").is_some_and(|(row, column)| {
+            let cell = screen.inner().cell(row, column);
+            cell.is_some_and(|cell| !cell.dim())
+        })
     });
 }
 
@@ -93,7 +96,7 @@ fn always_is_for_the_same_and_no_other() {
         wanted("shell", &json!({ "command": "echo b >> made" }))
     ));
     status_says(&mut terminal, "asks you about");
-    answers_are_taken(&terminal);
+    answers_are_taken(&mut terminal);
     terminal.keys("Esc");
     terminal.sees("not run");
     ready(&mut terminal);
@@ -110,19 +113,13 @@ fn what_is_typed_before_the_question_is_no_answer() {
     let words = wanted("shell", &json!({ "command": "echo a > made" }));
     terminal.type_text(&format!("{words}\nyay, yes"));
     status_says(&mut terminal, "asks you about");
-    wrote_behind(&mut terminal, "yay, yes");
     assert!(!home.project().join("made").exists());
-    answers_are_taken(&terminal);
+    answers_are_taken(&mut terminal);
     terminal.keys("n");
     terminal.sees("not run");
     ready(&mut terminal);
     wrote(&mut terminal, &["yay, yes"]);
     assert!(!home.project().join("made").exists());
-}
-
-fn wrote_behind(terminal: &mut Terminal, words: &str) {
-    // The dialog may stand before the input; what is typed is there afterwards.
-    let _ = (terminal, words);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn half_a_terminal_is_none() {
         format!("echo hello | '{program}'"),
         format!("'{program}' 'echo x' | cat"),
     ] {
-        let mut command = home.prepare::<&str>(&[]).command();
+        let command = home.prepare::<&str>(&[]).command();
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", &script]).current_dir(home.project());
         for (name, value) in command.get_envs() {
@@ -72,7 +72,6 @@ fn half_a_terminal_is_none() {
                 shell.env(name, value);
             }
         }
-        let _ = &mut command;
         let mut terminal = Terminal::open(&mut shell, Size::new(80, 24));
         terminal.exit_code();
         assert!(!terminal.raw_text().contains("\u{1b}[?1049h"), "{script}");

@@ -74,10 +74,6 @@ fn sixty_thousand_pieces() {
 #[test]
 fn a_long_talk_is_scrolled_without_being_read_whole() {
     let home = Home::new();
-    let mut log = String::new();
-    for round in 0..300 {
-        log.push_str(&format!("echo line {round}\n"));
-    }
     let id = home.say("echo begin");
     for round in 0..40 {
         home.say_in(&id, &format!("echo answer {round}"));
