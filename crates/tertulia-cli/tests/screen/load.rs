@@ -1,5 +1,9 @@
 //! Much at once: a very long line, a very fast answer, a long talk.
 
+use tertulia::store::sqlite::SqliteStore;
+use tertulia_testkit::clock::still_stamp;
+use tertulia_testkit::logs::{Writer, ai, human};
+
 use crate::agents::{FAST, LONG, LONG_LINE};
 use crate::home::Home;
 use crate::stage::{leave, open, ready, talk, wrote};
@@ -71,18 +75,38 @@ fn sixty_thousand_pieces() {
     assert!(home.said("@")[1].ends_with(" 59999 60000"));
 }
 
+/// As long as nobody has talked yet: the beginning, the end and a place in it are there at once.
 #[test]
-fn a_long_talk_is_scrolled_without_being_read_whole() {
+fn a_talk_of_twenty_thousand_messages() {
     let home = Home::new();
-    let id = home.say("echo begin");
-    for round in 0..40 {
-        home.say_in(&id, &format!("echo answer {round}"));
+    home.say("something else, which makes the store");
+    let store = SqliteStore::open(&home.database()).unwrap();
+    let mut writer = Writer::begin(&store, &still_stamp(7));
+    for thousand in 0..20 {
+        let messages = (0..500).flat_map(|pair| {
+            let number = thousand * 500 + pair;
+            [
+                human(&format!("question {number}")),
+                ai("demo", &format!("answer {number} 答え")),
+            ]
+        });
+        writer.append(&store, messages.collect());
     }
-    let mut terminal = talk(&home, &["-c"]);
-    terminal.sees("answer 39");
+    let id = writer.id.to_string();
+    drop(store);
+    let mut terminal = talk(&home, &["--resume", &id]);
+    terminal.sees("answer 9999 答え");
+    terminal.sees("restored: 20 000 messages");
     terminal.keys("Ctrl+Home");
-    terminal.sees("begin");
+    terminal.wait_for("the beginning", |screen| {
+        screen.rows().contains(&"answer 0 答え".to_owned())
+    });
     terminal.keys("Ctrl+End");
-    terminal.sees("answer 39");
+    terminal.sees("answer 9999 答え");
+    terminal.keys("PgUp PgUp PgUp");
+    terminal.sees_no_more("answer 9999 答え");
+    terminal.type_text("still here");
+    wrote(&mut terminal, &["still here"]);
+    terminal.keys("^u");
     leave(&mut terminal);
 }
