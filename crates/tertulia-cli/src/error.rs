@@ -111,6 +111,11 @@ impl CommandError {
         self
     }
 
+    /// What to do about it.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
     /// What went wrong, with its causes.
     pub fn words(&self) -> String {
         let mut message = self.message.clone();

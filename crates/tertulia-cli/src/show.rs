@@ -250,7 +250,7 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
 }
 
 /// A call on one line: its name, and what it is given without the ceremony of JSON.
-fn call_line(call: &ToolCall) -> String {
+pub fn call_line(call: &ToolCall) -> String {
     let values: Vec<String> = match &call.arguments {
         Value::Object(fields) => fields
             .values()

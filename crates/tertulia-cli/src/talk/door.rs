@@ -13,6 +13,7 @@ use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
+use super::opening::Doorway;
 use super::{notice, paired, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
@@ -100,11 +101,6 @@ impl<'a> Output<'a> {
     pub fn verbatim(mut self) -> Output<'a> {
         self.verbatim = true;
         self
-    }
-
-    /// Says which session the talk is in.
-    pub fn started(&mut self, id: SessionId) {
-        self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 
     /// The failure that a run ended with, if it was not told yet: for the caller to report.
@@ -393,6 +389,12 @@ impl<'a> Output<'a> {
             notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
             _ => self.ui.note(&harmless(&words)),
         }
+    }
+}
+
+impl Doorway for Output<'_> {
+    fn started(&mut self, id: SessionId) {
+        self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 }
 

@@ -1,220 +1,81 @@
 //! The talk beside the screen: it runs on a thread of its own and speaks to the screen in data, so that
 //! drawing waits neither for an agent nor for a disk.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use tertulia::agent::{AgentError, AgentEvent};
+use tertulia::agent::AgentEvent;
 use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::door::{Door, TalkEvent};
-use tertulia::conversation::pair::PairEvent;
-use tertulia::conversation::run::{Compaction, Talk};
-use tertulia::conversation::table::{Round, Table};
-use tertulia::conversation::team::events::{Output as Routed, SenderError};
-use tertulia::entry::{Entry, Message, Speaker};
-use tertulia::session::Summary;
+use tertulia::conversation::team::markers::Unmarked;
+use tertulia::entry::Kind;
+use tertulia::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::floor;
 use super::item::Tone;
+use super::mailbox::Mailbox;
+use super::news::{Farewell, News, Order};
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::talk::notice;
-
-/// What the screen wants of the talk.
-#[derive(Debug)]
-pub enum Order {
-    /// Somebody says something; in a team as this member, if that is not for the words to say.
-    Say {
-        /// The words.
-        words: String,
-        /// The member.
-        seat: Option<String>,
-    },
-    /// Sum up the older part.
-    Compact,
-    /// End what is running and leave.
-    Leave,
-}
-
-/// What happened in the talk.
-#[derive(Debug)]
-pub enum News {
-    /// An agent said or did something.
-    Heard(AgentEvent),
-    /// An entry is durable now.
-    Durable(Box<Entry>),
-    /// A message is said and held in memory.
-    Held(Box<Message>),
-    /// Somebody of several is asked now.
-    Asked(Speaker),
-    /// Somebody of several could not answer.
-    Failed(Speaker, AgentError),
-    /// What followed from what was said among several.
-    Routed(Routed),
-    /// What followed between an instructor and a worker.
-    Pair(PairEvent),
-    /// Something that the person should know.
-    Notice(Tone, String),
-    /// Whether a tool may be used.
-    MayI(Box<ToolRequest>, oneshot::Sender<Verdict>),
-    /// The turn is over, and the session is like this.
-    Over(Over, Option<Box<Summary>>),
-    /// The talk has ended; nothing follows.
-    Gone {
-        /// Whether something could not be saved.
-        unsaved: bool,
-    },
-}
-
-/// How a turn ended.
-#[derive(Debug)]
-pub enum Over {
-    /// One agent's.
-    Chat(TurnEnd),
-    /// A team's.
-    Team(Round),
-    /// It is not known who spoke.
-    Who(SenderError),
-    /// The older part was summed up, or not.
-    Compacted(Compaction),
-}
-
-/// A talk of any kind.
-#[derive(Debug)]
-pub enum Conversation {
-    /// One agent.
-    Chat(Box<Talk>),
-    /// A team.
-    Team(Box<Table>),
-}
-
-impl Conversation {
-    /// The talk under it.
-    pub fn talk(&self) -> &Talk {
-        match self {
-            Conversation::Chat(talk) => talk,
-            Conversation::Team(table) => table.talk(),
-        }
-    }
-
-    async fn say(
-        &mut self,
-        words: String,
-        seat: Option<&str>,
-        door: &mut Messenger,
-        cancel: &CancellationToken,
-    ) -> Over {
-        match self {
-            Conversation::Chat(talk) => Over::Chat(talk.turn(words, door, cancel).await),
-            Conversation::Team(table) => match table.turn(seat, words, door, cancel).await {
-                Ok(round) => Over::Team(round),
-                Err(error) => Over::Who(error),
-            },
-        }
-    }
-
-    async fn compact(&mut self, door: &mut Messenger, cancel: &CancellationToken) -> Over {
-        Over::Compacted(match self {
-            Conversation::Chat(talk) => talk.compact(door, cancel).await,
-            Conversation::Team(_) => Compaction::Nothing,
-        })
-    }
-
-    async fn leave(&self) {
-        match self {
-            Conversation::Chat(talk) => talk.leave().await,
-            Conversation::Team(table) => table.leave().await,
-        }
-    }
-}
-
-/// The door through which the talk speaks to the screen.
-#[derive(Debug)]
-pub struct Messenger {
-    news: mpsc::UnboundedSender<News>,
-}
-
-impl Messenger {
-    fn send(&self, news: News) {
-        // A screen that is gone needs no news; the talk is durable without it.
-        let _ = self.news.send(news);
-    }
-}
-
-#[async_trait]
-impl Door for Messenger {
-    fn show(&mut self, event: TalkEvent<'_>) {
-        self.send(match event {
-            TalkEvent::Heard(event) => News::Heard(event.clone()),
-            TalkEvent::Durable(entry) => News::Durable(Box::new(entry.clone())),
-            TalkEvent::Held(message) => News::Held(Box::new(message.clone())),
-            TalkEvent::Asked(speaker) => News::Asked(speaker.clone()),
-            TalkEvent::Failed(speaker, error) => News::Failed(speaker.clone(), error.clone()),
-            TalkEvent::Routed(output) => News::Routed(output.clone()),
-            TalkEvent::Pair(event) => News::Pair(event.clone()),
-            TalkEvent::Notice(told) => {
-                let tone = if notice::is_warning(&told) {
-                    Tone::Warning
-                } else {
-                    Tone::Note
-                };
-                News::Notice(tone, notice::words(&told))
-            }
-        });
-    }
-
-    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
-        let (answer, verdict) = oneshot::channel();
-        self.send(News::MayI(Box::new(request.clone()), answer));
-        // A screen that is gone allows nothing.
-        verdict.await.unwrap_or(Verdict::No)
-    }
-}
+use crate::talk::conversation::Conversation;
+use crate::talk::opening::{Cast, Doorway, Opening};
+use crate::talk::{self, LEAVE_WITHIN, Leaving, notice};
+use crate::ui::Ui;
 
 /// The engine as the screen holds it.
 #[derive(Debug)]
 pub struct Engine {
     orders: mpsc::UnboundedSender<Order>,
-    /// What happened.
-    pub news: mpsc::UnboundedReceiver<News>,
-    cancel: std::sync::Arc<std::sync::Mutex<CancellationToken>>,
+    news: Mailbox<News>,
+    strings: Strings,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What reaches a talk from outside while it answers.
+#[derive(Clone, Debug, Default)]
+struct Strings {
+    /// Stops whoever is answering now.
+    cancel: Arc<Mutex<CancellationToken>>,
+    /// Drops the answer and everything after it.
+    insist: CancellationToken,
+    /// Where the person's answer to the last question goes.
+    verdict: Arc<Mutex<Option<oneshot::Sender<Verdict>>>>,
+}
+
 impl Engine {
-    /// Starts the thread. `open` begins or resumes the talk on it, and tells the screen what there is to
-    /// tell; `close` says farewell and tells whether something could not be saved.
-    pub fn start<O, C>(open: O, close: C) -> CommandResult<Engine>
-    where
-        O: AsyncFnOnce(&mut Messenger) -> CommandResult<Conversation> + Send + 'static,
-        C: AsyncFnOnce(&Talk) -> bool + Send + 'static,
-    {
+    /// Opens the talk on a thread of its own. What happens in it is put into the mailbox.
+    pub fn start(opening: Opening, news: Mailbox<News>) -> CommandResult<Engine> {
         let (orders, taken) = mpsc::unbounded_channel();
-        let (told, news) = mpsc::unbounded_channel();
-        let cancel = std::sync::Arc::new(std::sync::Mutex::new(CancellationToken::new()));
-        let shared = cancel.clone();
-        let failed = |error: std::io::Error| {
-            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+        let strings = Strings::default();
+        let runtime = talk::runtime()?;
+        let messenger = Messenger {
+            news: news.clone(),
+            strings: strings.clone(),
+            kind: opening.cast.kind(),
+            words: Unmarked::default(),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(failed)?;
         let thread = std::thread::Builder::new()
             .name("talk".into())
             .spawn(move || {
-                let messenger = Messenger { news: told };
-                runtime.block_on(serve(open, close, taken, messenger, &shared));
-                runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+                runtime.block_on(serve(opening, taken, messenger));
+                runtime.shutdown_timeout(LEAVE_WITHIN);
             })
-            .map_err(failed)?;
+            .map_err(|error| {
+                CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+            })?;
         Ok(Engine {
             orders,
             news,
-            cancel,
+            strings,
             thread: Some(thread),
         })
+    }
+
+    /// What happened.
+    pub fn news(&self) -> &Mailbox<News> {
+        &self.news
     }
 
     /// Gives an order.
@@ -225,67 +86,214 @@ impl Engine {
 
     /// Stops whoever is answering.
     pub fn cancel(&self) {
-        locked(&self.cancel).cancel();
+        locked(&self.strings.cancel).cancel();
     }
 
-    /// Waits for the thread to end, after [`Order::Leave`].
-    pub fn join(&mut self) {
+    /// Drops what is being answered: somebody will not wait. What was on the screen is in the draft.
+    pub fn insist(&self) {
+        self.strings.insist.cancel();
+    }
+
+    /// Answers the last question.
+    pub fn answer(&self, verdict: Verdict) {
+        if let Some(asked) = locked(&self.strings.verdict).take() {
+            // Whoever asked may have been stopped meanwhile.
+            let _ = asked.send(verdict);
+        }
+    }
+
+    /// Waits for the thread to end, after [`News::Gone`].
+    pub fn join(mut self) {
         if let Some(thread) = self.thread.take() {
+            // A panic on it was told when it happened.
             let _ = thread.join();
         }
     }
 }
 
-fn locked(
-    cancel: &std::sync::Mutex<CancellationToken>,
-) -> std::sync::MutexGuard<'_, CancellationToken> {
-    cancel
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn serve<O, C>(
-    open: O,
-    close: C,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-    mut door: Messenger,
-    cancel: &std::sync::Mutex<CancellationToken>,
-) where
-    O: AsyncFnOnce(&mut Messenger) -> CommandResult<Conversation>,
-    C: AsyncFnOnce(&Talk) -> bool,
-{
-    let mut conversation = match open(&mut door).await {
+/// The door through which the talk speaks to the screen.
+struct Messenger {
+    news: Mailbox<News>,
+    strings: Strings,
+    kind: Kind,
+    /// What was held back of somebody's words because it may be a marker.
+    words: Unmarked,
+}
+
+impl Messenger {
+    fn heard(&mut self, event: &AgentEvent) -> News {
+        match event {
+            AgentEvent::Text(text) if self.kind == Kind::Team => News::Text(self.words.push(text)),
+            AgentEvent::Text(text) => News::Text(text.clone()),
+            AgentEvent::Reasoning(text) => News::Thought(text.clone()),
+            event => News::Heard(event.clone()),
+        }
+    }
+}
+
+#[async_trait]
+impl Door for Messenger {
+    fn show(&mut self, event: TalkEvent<'_>) {
+        let news = match event {
+            TalkEvent::Heard(event) => self.heard(event),
+            TalkEvent::Durable(entry) => News::Durable(Box::new(entry.clone())),
+            TalkEvent::Held(message) => News::Held(Box::new(message.clone())),
+            TalkEvent::Asked(speaker) => {
+                self.words = Unmarked::default();
+                News::Asked(speaker.clone())
+            }
+            TalkEvent::Failed(speaker, error) => News::Failed(speaker.clone(), error.clone()),
+            TalkEvent::Routed(output) => News::Routed(output.clone()),
+            TalkEvent::Pair(event) => News::Pair(event.clone()),
+            TalkEvent::Notice(told) => {
+                let tone = match notice::is_warning(&told) {
+                    true => Tone::Warning,
+                    false => Tone::Note,
+                };
+                News::Notice(tone, notice::words(&told))
+            }
+        };
+        self.news.post(news);
+    }
+
+    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
+        let (answer, verdict) = oneshot::channel();
+        *locked(&self.strings.verdict) = Some(answer);
+        self.news.post(News::MayI(Box::new(request.clone())));
+        // A screen that is gone allows nothing.
+        verdict.await.unwrap_or(Verdict::No)
+    }
+}
+
+impl Doorway for Messenger {
+    fn started(&mut self, _: SessionId) {
+        // The floor tells.
+    }
+}
+
+async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Order>, mut door: Messenger) {
+    let leaving = opening.leaving.clone();
+    let mut seat = match &opening.cast {
+        Cast::Team { seat, .. } => seat.clone(),
+        Cast::Chat(_) | Cast::Pair { .. } => None,
+    };
+    let mut conversation = match opening.open(&mut door).await {
         Ok(conversation) => conversation,
         Err(error) => {
-            door.send(News::Notice(Tone::Error, error.words()));
-            door.send(News::Gone { unsaved: false });
+            door.news.post(News::NotOpened(Box::new(error)));
+            door.news.post(News::Gone(Farewell::default()));
             return;
         }
     };
-    loop {
-        let order = orders.recv().await.unwrap_or(Order::Leave);
-        // What was stopped before does not stop what comes now.
-        let token = {
-            let mut held = locked(cancel);
-            if held.is_cancelled() {
-                *held = CancellationToken::new();
-            }
-            held.clone()
+    let floor = floor::of(&conversation, seat.as_deref(), false);
+    door.news.post(News::Opened(Box::new(floor)));
+    while let Some(order) = orders.recv().await {
+        let insist = door.strings.insist.clone();
+        let done = tokio::select! {
+            biased;
+            () = insist.cancelled() => break,
+            done = carry_out(order, &mut conversation, &mut seat, &mut door) => done,
         };
-        let over = match order {
-            Order::Leave => break,
-            Order::Say { words, seat } => {
-                conversation
-                    .say(words, seat.as_deref(), &mut door, &token)
-                    .await
+        match done {
+            None => break,
+            Some(failed) => {
+                let floor = floor::of(&conversation, seat.as_deref(), failed);
+                door.news.post(News::Over(Box::new(floor)));
             }
-            Order::Compact => conversation.compact(&mut door, &token).await,
-        };
-        let summary = conversation.talk().recorder().summary();
-        let summary = summary.map(|summary| Box::new(summary.clone()));
-        door.send(News::Over(over, summary));
+        }
     }
-    conversation.leave().await;
-    let unsaved = close(conversation.talk()).await;
-    door.send(News::Gone { unsaved });
+    if !door.strings.insist.is_cancelled() {
+        conversation.leave().await;
+    }
+    let farewell = farewell(&conversation, &leaving).await;
+    door.news.post(News::Gone(farewell));
+}
+
+/// Carries out an order. Whether somebody failed; nothing, if the talk is to be left.
+async fn carry_out(
+    order: Order,
+    conversation: &mut Conversation,
+    seat: &mut Option<String>,
+    door: &mut Messenger,
+) -> Option<bool> {
+    // What was stopped before does not stop what comes now.
+    let cancel = CancellationToken::new();
+    *locked(&door.strings.cancel) = cancel.clone();
+    match order {
+        Order::Leave => return None,
+        Order::As(name) => {
+            match floor::take_seat(conversation, name) {
+                Ok(taken) => *seat = taken,
+                Err(why) => door.news.post(News::Notice(Tone::Warning, why)),
+            }
+            return Some(false);
+        }
+        Order::Say(words) => {
+            return Some(say(words, conversation, seat.as_deref(), door, &cancel).await);
+        }
+        Order::Compact => {
+            let news = door.news.clone();
+            let compacted = conversation.compact(door, &cancel).await;
+            if let Some(words) = floor::not_compacted(compacted) {
+                news.post(News::Notice(Tone::Note, words.to_owned()));
+            }
+        }
+    }
+    write_back(conversation, door).await;
+    Some(false)
+}
+
+/// Says something, and tells how it ended. Whether somebody failed.
+async fn say(
+    words: String,
+    conversation: &mut Conversation,
+    seat: Option<&str>,
+    door: &mut Messenger,
+    cancel: &CancellationToken,
+) -> bool {
+    if let Err(error) = tertulia::store::check_message(&words) {
+        let words = floor::sentence(&error.into());
+        door.news.post(News::Notice(Tone::Error, words));
+        return false;
+    }
+    let failed = match conversation.say(words, seat, door, cancel).await {
+        Ok(turned) => {
+            for (tone, words) in floor::endings(&turned, conversation) {
+                door.news.post(News::Notice(tone, words));
+            }
+            floor::is_failure(&turned)
+        }
+        Err(error) => {
+            door.news
+                .post(News::Notice(Tone::Warning, error.to_string()));
+            false
+        }
+    };
+    write_back(conversation, door).await;
+    failed
+}
+
+/// Writes the session back to the file that it came from.
+async fn write_back(conversation: &Conversation, door: &mut Messenger) {
+    if let Err(reason) = conversation.talk().recorder().copy().await {
+        let words = format!("saved, but not in the session file: {reason}");
+        door.news.post(News::Notice(Tone::Warning, words));
+    }
+}
+
+/// What is said and done at the end.
+async fn farewell(conversation: &Conversation, leaving: &Leaving) -> Farewell {
+    let mut ui = Ui::holding();
+    if let Some(words) = floor::unheard(conversation, leaving) {
+        ui.note(&words);
+    }
+    let unsaved = leaving.farewell(conversation.talk(), &mut ui).await;
+    Farewell {
+        unsaved,
+        told: ui.take_held(),
+    }
 }

@@ -11,7 +11,7 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     let mut items = Vec::new();
     for entry in entries {
         match &entry.body {
-            Body::Message(message) => said(&mut items, entry, message, kind),
+            Body::Message(message) => said(&mut items, Some(entry), message, kind),
             Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
                 items.push(notice(entry, Tone::Error));
             }
@@ -24,6 +24,38 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     items
 }
 
+/// What is shown of one message.
+pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<Item> {
+    let mut items = Vec::new();
+    said(&mut items, entry, message, kind);
+    items
+}
+
+/// As how many things an entry is shown. What a tool gave back stands with its call.
+pub fn things(entry: &Entry) -> usize {
+    match &entry.body {
+        Body::Message(message) if is_result(message) => 0,
+        Body::Message(message) => message.tool_calls.len() + usize::from(has_words(message)),
+        Body::Failed(_)
+        | Body::Lost(_)
+        | Body::Repaired(_)
+        | Body::Compacted(_)
+        | Body::Tasked(_)
+        | Body::Forked(_) => 1,
+        _ => 0,
+    }
+}
+
+/// Whether a message is what a tool gave back.
+pub fn is_result(message: &Message) -> bool {
+    message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
+}
+
+/// Whoever only calls a tool says nothing.
+fn has_words(message: &Message) -> bool {
+    !message.content.is_empty() || message.tool_calls.is_empty()
+}
+
 fn notice(entry: &Entry, tone: Tone) -> Item {
     Item {
         seq: Some(entry.seq),
@@ -34,8 +66,9 @@ fn notice(entry: &Entry, tone: Tone) -> Item {
     }
 }
 
-fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
-    if message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool {
+fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: Kind) {
+    let seq = entry.map(|entry| entry.seq);
+    if is_result(message) {
         if put_result(items, message) {
             return;
         }
@@ -45,19 +78,16 @@ fn said(items: &mut Vec<Item>, entry: &Entry, message: &Message, kind: Kind) {
             tone: Tone::Note,
             text,
         };
-        return items.push(Item {
-            seq: Some(entry.seq),
-            what,
-        });
+        return items.push(Item { seq, what });
     }
-    if !message.content.is_empty() || message.tool_calls.is_empty() {
+    if has_words(message) {
         items.push(Item {
-            seq: Some(entry.seq),
-            what: What::Said(spoken(message, kind, Some(entry))),
+            seq,
+            what: What::Said(spoken(message, kind, entry)),
         });
     }
     items.extend(message.tool_calls.iter().map(|call| Item {
-        seq: Some(entry.seq),
+        seq,
         what: What::Used(Used {
             call: call.clone(),
             output: None,

@@ -124,6 +124,12 @@ pub const COMMANDS: &[Command] = &[
         Member,
         "speak as this person; alone, as whoever is waited for",
     ),
+    command(
+        "/go",
+        "",
+        Free,
+        "let a pair go on with what was left undone",
+    ),
     command("/info", "", Free, "which session this is"),
     command("/end", "", Free, "end the talk and leave"),
     command("/exit", "", Free, "leave"),
@@ -187,6 +193,8 @@ pub enum Slash {
     Task,
     /// Speak as a person, or as whoever is waited for.
     As(Option<String>),
+    /// Go on with what a pair left undone.
+    Go,
     /// Show which session this is.
     Info,
     /// End the talk.
@@ -311,6 +319,7 @@ fn read(command: &Command, rest: &str) -> Result<Slash, String> {
         "/queue" => Slash::Queue,
         "/task" => Slash::Task,
         "/as" => Slash::As(phrase(rest)),
+        "/go" => Slash::Go,
         "/info" => Slash::Info,
         "/end" => Slash::End,
         _ => Slash::Exit,

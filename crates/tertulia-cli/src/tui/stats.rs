@@ -39,7 +39,8 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn plus(self, other: Amount) -> Amount {
+    /// Both together.
+    pub fn plus(self, other: Amount) -> Amount {
         Amount {
             messages: self.messages.saturating_add(other.messages),
             tokens: Usage {

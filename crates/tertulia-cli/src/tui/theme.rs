@@ -21,6 +21,22 @@ pub struct Theme {
     pub palette: Palette,
 }
 
+/// The colours that fit the terminal: none if none are wanted, else as it says, or as most are.
+pub fn chosen(has_colour: bool, env: impl Fn(&str) -> Option<String>) -> Theme {
+    let light = match env("TERTULIA_THEME").as_deref() {
+        Some("light") => true,
+        Some("dark") => false,
+        // Terminals that tell which colours they have say it as `15;0`, or `15;default;0`.
+        _ => env("COLORFGBG")
+            .is_some_and(|colours| matches!(colours.rsplit(';').next(), Some("7" | "15"))),
+    };
+    Theme::new(match (has_colour, light) {
+        (false, _) => Palette::Plain,
+        (true, true) => Palette::Light,
+        (true, false) => Palette::Dark,
+    })
+}
+
 /// What a part of code is in its language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
@@ -143,6 +159,11 @@ impl Theme {
     /// What went wrong.
     pub fn error(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
+    }
+
+    /// What must not be overlooked, without colours either.
+    pub fn loud(self) -> Style {
+        self.error().add_modifier(Modifier::REVERSED)
     }
 
     /// What was found.

@@ -164,6 +164,11 @@ impl Transcript {
         self.forget_layouts();
     }
 
+    /// Whether there is nothing at all.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0 && self.items.is_empty() && self.tail.is_empty()
+    }
+
     /// How many entries the log has.
     pub fn total(&self) -> u64 {
         self.total
@@ -209,6 +214,15 @@ impl Transcript {
         }
         self.bytes += text.len();
         true
+    }
+
+    /// Whether somebody is saying something.
+    pub fn is_streaming(&self) -> bool {
+        let newest = match self.more_after {
+            true => &self.tail,
+            false => &self.items,
+        };
+        newest.iter().rev().any(Entry::is_streaming)
     }
 
     /// More of what an agent thinks: goes on with its last thought, if nothing else came since.

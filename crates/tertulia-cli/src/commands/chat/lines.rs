@@ -5,15 +5,17 @@ use std::process::ExitCode;
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::run::{Compaction, Talk};
 
-use super::{CHATS, Session, finish, open_talk};
+use super::{CHATS, finish};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
+use crate::talk::conversation::Conversation;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
+use crate::talk::opening::Opening;
 use crate::talk::target::{Target, mention_newest};
-use crate::talk::{Leaving, exit_code, write_back};
+use crate::talk::{Leaving, exit_code, nothing_to_say, write_back};
 use crate::ui::{AGENT, HUMAN, Ui, fit};
 
 const HELP: &str = "/help     this\n/info     which session this is\n\
@@ -22,13 +24,16 @@ const HELP: &str = "/help     this\n/info     which session this is\n\
     A line that ends in \\ goes on in the next. Ctrl+C stops an answer, and leaves when nobody is answering.";
 const COMMANDS: &[&str] = &["/help", "/info", "/compact", "/exit", "/quit"];
 
-pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub async fn talk(session: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&session, ui);
     let leaving = session.leaving.clone();
     let mut signals = Signals::listen()?;
-    let mut talk = {
+    let opened = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        open_talk(session, &mut output).await?
+        session.open(&mut output).await?
+    };
+    let Conversation::Chat(mut talk) = opened else {
+        return Err(nothing_to_say("chat"));
     };
     let mut keyboard = Keyboard::default();
     let mut pending = first;
@@ -78,9 +83,8 @@ async fn leave(talk: &Talk, leaving: &Leaving, ui: &mut Ui) -> bool {
     leaving.farewell(talk, ui).await
 }
 
-fn greet(session: &Session, ui: &mut Ui) {
-    let introduction = super::introduction(&session.chosen);
-    ui.note(&format!("{introduction} /help for help."));
+fn greet(session: &Opening, ui: &mut Ui) {
+    ui.note(&format!("{} /help for help.", session.introduction));
     match &session.target {
         Target::Resume(row, _) => {
             let summary = &row.summary;
@@ -90,7 +94,7 @@ fn greet(session: &Session, ui: &mut Ui) {
                 summary.messages
             ));
         }
-        Target::New(_) if !session.args.talk.ephemeral => {
+        Target::New(_) if !session.args.ephemeral => {
             mention_newest(CHATS, &session.house, "tertulia -c", ui);
         }
         Target::New(_) => ui.note("Nothing of this talk is kept."),

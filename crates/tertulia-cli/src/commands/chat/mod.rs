@@ -1,6 +1,6 @@
 //! `chat`, and the program without a command: which session, which agent, then the talk.
 
-mod lines;
+pub mod lines;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use tertulia::conversation::chat::{TurnEnd, human};
 use tertulia::conversation::record::Copies;
 use tertulia::conversation::run::{Talk, Terms};
 use tertulia::entry::Kind;
+use tertulia::id::SessionId;
 use tertulia::query::Row;
 
 use crate::agents::{self, Chosen};
@@ -19,10 +20,12 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
 use crate::signals::Signals;
+use crate::talk::conversation::Conversation;
 use crate::talk::door::{End, Output};
 use crate::talk::keyboard::Keyboard;
-use crate::talk::target::{self, Target};
-use crate::talk::{self, Leaving, Pen, Sort, TalkArgs};
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::talk::target;
+use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
@@ -59,7 +62,38 @@ pub struct ChatArgs {
 }
 
 pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let format = args.talk.format(ui);
+    let talk = args.talk.clone();
+    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+}
+
+/// A chat to begin with.
+pub fn anew(agent: Option<String>, model: Option<String>, talk: TalkArgs) -> ChatArgs {
+    ChatArgs {
+        prompt: Vec::new(),
+        talk,
+        agent,
+        model,
+    }
+}
+
+/// A session to go on with, and with which model.
+pub fn going_on(session: SessionId, model: Option<String>, talk: TalkArgs) -> ChatArgs {
+    ChatArgs {
+        talk: TalkArgs {
+            resume: Some(Some(session.to_string())),
+            ..talk
+        },
+        model,
+        ..ChatArgs::default()
+    }
+}
+
+/// Finds out who talks in which session. Nothing, if the person would rather not.
+pub fn prepare(
+    args: ChatArgs,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     let on_screen = args.talk.is_on_screen(ui);
     let (house, kept) = talk::house(&args.talk, global, ui)?;
     let asked = agents::Asked {
@@ -76,13 +110,13 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return Err(talk::nothing_to_say("chat"));
     }
     let found = target::find(&args.talk, CHATS, &house, ui)?;
+    let words = talk::first_words(found.prompt, words);
     if let Some(row) = found
         .row
         .as_ref()
         .filter(|row| row.summary.kind != Kind::Chat)
     {
-        let words = talk::first_words(found.prompt, words);
-        return go_on_among_several(row.clone(), found.copy, args, words, house, ui);
+        return among_several(row.clone(), found.copy, args, words, house, ui);
     }
     let recorded = found
         .row
@@ -95,38 +129,32 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     talk::close_to_others(ui);
     let target = target::open(&args.talk, CHATS, found.row, found.copy, &house, ui)?;
-    let words = talk::first_words(found.prompt, words);
     if words.is_none() && !on_screen {
         return Err(talk::nothing_to_say("chat"));
     }
-    let keeper = (!args.talk.ephemeral).then(|| house.clone());
-    let session = Session {
+    let opening = Opening {
         leaving: Leaving::new(&args.talk, &house, kept),
         house,
-        chosen,
+        introduction: introduction(&chosen),
+        unasked: chosen.unasked,
+        cast: Cast::Chat(chosen.agent),
         terms,
         target,
-        args,
+        args: args.talk,
+        earlier: None,
     };
-    let talk = async move |ui: &mut Ui| {
-        if on_screen {
-            lines::talk(session, words, ui).await
-        } else {
-            one_turn(session, words.unwrap_or_default(), format, ui).await
-        }
-    };
-    talk::run_to_end(talk, keeper, ui)
+    Ok(Some(Prepared { opening, words }))
 }
 
 /// Goes on with a session in which others than one agent speak.
-fn go_on_among_several(
+fn among_several(
     row: Row,
     copy: Option<Arc<dyn Copies>>,
     args: ChatArgs,
     words: Option<String>,
     house: House,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<Option<Prepared>> {
     let (whose, hint) = match row.summary.kind {
         Kind::Pair => (
             "an instructor's and a worker's talk, in which each has an agent",
@@ -146,29 +174,6 @@ fn go_on_among_several(
         Kind::Pair => pair::go_on(row, copy, args.talk, words, house, ui),
         Kind::Team | Kind::Chat => team::go_on(row, copy, args.talk, words, house, ui),
     }
-}
-
-/// Everything that a talk begins with.
-struct Session {
-    house: House,
-    chosen: Chosen,
-    terms: Terms,
-    target: Target,
-    args: ChatArgs,
-    leaving: Leaving,
-}
-
-/// Begins or resumes the talk.
-async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<Talk> {
-    let on_conflict = session.args.talk.on_conflict();
-    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
-    let agent = session.chosen.agent;
-    Ok(match pen {
-        Pen::New(recorder) => Talk::begin(recorder, agent, session.terms),
-        Pen::Old(recorder, left) => {
-            Talk::resume(recorder, left, agent, session.terms, output).await?
-        }
-    })
 }
 
 /// Says how a turn ended. What was refused is for the caller to report.
@@ -200,21 +205,23 @@ fn introduction(chosen: &Chosen) -> String {
 }
 
 /// One question, one answer.
-async fn one_turn(
-    session: Session,
+pub async fn one_turn(
+    opening: Opening,
     words: String,
     format: OutputFormat,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let leaving = session.leaving.clone();
-    if session.chosen.unasked {
-        ui.note(&introduction(&session.chosen));
+    let leaving = opening.leaving.clone();
+    if opening.unasked {
+        ui.note(&opening.introduction);
     }
     let mut signals = Signals::listen()?;
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
     let mut output = Output::new(format, ui, answers);
-    let mut talk = open_talk(session, &mut output).await?;
+    let Conversation::Chat(mut talk) = opening.open(&mut output).await? else {
+        return Err(talk::nothing_to_say("chat"));
+    };
     let cancel = signals.cancel.clone();
     let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
         Ok(end) => end,

@@ -5,15 +5,17 @@ use std::process::ExitCode;
 use tertulia::conversation::duet::{Duet, Pause};
 use tertulia::conversation::pair::Next;
 
-use super::{PAIRS, Session, finish, say_how_it_ended, sit_down};
+use super::{PAIRS, finish, say_how_it_ended};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
+use crate::talk::conversation::Conversation;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
+use crate::talk::opening::{Cast, Opening};
 use crate::talk::target::{Target, mention_newest};
-use crate::talk::{Leaving, exit_code, paired};
+use crate::talk::{Leaving, exit_code, nothing_to_say, paired};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and how far it is\n\
@@ -23,13 +25,17 @@ const HELP: &str = "/help     this\n/info     which session this is, and how far
     A line that ends in \\ goes on in the next. Ctrl+C stops whoever is working, and leaves when nobody is.";
 const COMMANDS: &[&str] = &["/help", "/info", "/go", "/exit", "/quit"];
 
-pub async fn talk(session: Session, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub async fn talk(session: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&session, ui);
-    let (leaving, notify) = (session.leaving.clone(), session.notify);
+    let leaving = session.leaving.clone();
+    let notify = matches!(session.cast, Cast::Pair { notify: true, .. });
     let mut signals = Signals::listen()?;
-    let mut duet = {
+    let opened = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        sit_down(session, &mut output).await?
+        session.open(&mut output).await?
+    };
+    let Conversation::Pair(mut duet) = opened else {
+        return Err(nothing_to_say("pair"));
     };
     let mut keyboard = Keyboard::default();
     let mut pending = first;
@@ -93,7 +99,7 @@ async fn leave(duet: &Duet, leaving: &Leaving, ui: &mut Ui) -> bool {
     leaving.farewell(duet.talk(), ui).await
 }
 
-fn greet(session: &Session, ui: &mut Ui) {
+fn greet(session: &Opening, ui: &mut Ui) {
     ui.note(&harmless(&format!(
         "{} /help for help.",
         session.introduction

@@ -9,21 +9,23 @@ use tertulia::conversation::team::markers;
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::session::Summary;
-use tertulia::team::{MemberKind, TeamFile};
+use tertulia::team::TeamFile;
 
 use super::end::{finish, unheard};
-use super::{Session, seats, sit_down};
+use super::seats;
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::moment::ago;
 use crate::open::House;
 use crate::show;
 use crate::signals::Signals;
+use crate::talk::conversation::Conversation;
 use crate::talk::door::Output;
 use crate::talk::keyboard::Keyboard;
 use crate::talk::lines::{Typed, is_command, next_words, unknown};
+use crate::talk::opening::{Cast, Opening};
 use crate::talk::target::{self, Target};
-use crate::talk::{Leaving, Sort, exit_code, write_back};
+use crate::talk::{Leaving, Sort, exit_code, nothing_to_say, write_back};
 use crate::ui::{HUMAN, Ui, fit, harmless};
 
 const HELP: &str = "/help     this\n/info     which session this is, and who has said how much\n\
@@ -44,7 +46,7 @@ pub enum Choice {
 }
 
 /// This team's newest talk in this project, or one that was brought here.
-fn earlier(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
+pub fn earlier(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
     let sort = Sort {
         kind: Kind::Team,
         team: Some(team.id()),
@@ -101,18 +103,20 @@ fn messages(count: u64) -> String {
     }
 }
 
-pub(super) async fn talk(
-    session: Session,
-    first: Option<String>,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+pub async fn talk(session: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&session, ui);
     let leaving = session.leaving.clone();
-    let mut seat = session.seat.clone();
+    let mut seat = match &session.cast {
+        Cast::Team { seat, .. } => seat.clone(),
+        Cast::Chat(_) | Cast::Pair { .. } => None,
+    };
     let mut signals = Signals::listen()?;
-    let mut table = {
+    let opened = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        sit_down(session, &mut output).await?
+        session.open(&mut output).await?
+    };
+    let Conversation::Team(mut table) = opened else {
+        return Err(nothing_to_say("team NAME"));
     };
     let mut keyboard = Keyboard::default();
     let mut pending = first;
@@ -173,20 +177,10 @@ async fn leave(table: &Table, leaving: &Leaving, ui: &mut Ui) -> bool {
     leaving.farewell(table.talk(), ui).await
 }
 
-fn greet(session: &Session, ui: &mut Ui) {
-    let team = &session.team;
-    let members: Vec<String> = team
-        .members
-        .iter()
-        .map(|member| match (&member.kind, &member.agent_type) {
-            (MemberKind::Ai, Some(agent)) => format!("{} ({agent})", member.display_name),
-            _ => member.display_name.clone(),
-        })
-        .collect();
+fn greet(session: &Opening, ui: &mut Ui) {
     ui.note(&harmless(&format!(
-        "{}: {}. /help for help.",
-        team.shown_name(),
-        members.join(", ")
+        "{} /help for help.",
+        session.introduction
     )));
     match &session.target {
         Target::Resume(row, _) => ui.note(&harmless(&format!(

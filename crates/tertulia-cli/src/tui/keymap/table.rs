@@ -79,6 +79,9 @@ actions! {
     Always: "yes, and always in this session",
     Interrupt: "stop whoever is speaking",
     Leave: "leave",
+    Edit: "write in your editor ($VISUAL, $EDITOR)",
+    Todos: "fold or unfold what the agent means to do",
+    Suspend: "back to the shell; fg comes back",
     Redraw: "draw the screen anew",
     Help: "this help",
 }
@@ -219,6 +222,8 @@ pub const BINDINGS: &[Binding] = &[
     bind(Talk, A::Cancel, &[key(K::Esc)]),
     bind(Talk, A::Rewind, &[twice(key(K::Esc))]),
     bind(Talk, A::Transcript, &[ctrl('o')]),
+    bind(Talk, A::Edit, &[ctrl('g')]),
+    bind(Talk, A::Todos, &[ctrl('t')]),
     bind(Talk, A::PageUp, &[key(K::PageUp)]),
     bind(Talk, A::PageDown, &[key(K::PageDown)]),
     bind_also(Talk, A::LineUp, &[with(SHIFT, K::Up)], &[with(CTRL, K::Up)]),
@@ -301,5 +306,6 @@ pub const BINDINGS: &[Binding] = &[
     bind(Anywhere, A::Interrupt, &[ctrl('c')]),
     bind(Anywhere, A::Leave, &[twice(ctrl('c'))]),
     bind(Anywhere, A::Redraw, &[ctrl('l')]),
+    bind(Anywhere, A::Suspend, &[ctrl('z')]),
     bind(Anywhere, A::Help, &[key(K::F(1))]),
 ];
