@@ -244,6 +244,14 @@ impl Ui {
         self.say(&format!("{label} {}", harmless(text)));
     }
 
+    /// Words that should not be overlooked, or that may be.
+    pub fn remark(&mut self, warning: bool, text: &str) {
+        match warning {
+            true => self.warn(text),
+            false => self.note(text),
+        }
+    }
+
     /// The failure, as words or as JSON.
     pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
         let told = || Told::Error {

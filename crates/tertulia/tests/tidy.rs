@@ -73,7 +73,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "ui alone holds the streams, env alone reads variables",
     ),
     (
-        "tertulia-cli/src/tui/{completion,history,input,keymap,slash,view}",
+        "tertulia-cli/src/tui/{activity,completion,history,input,keymap,links,queue,sheet,slash,status,todos,view}",
         &[
             "std::fs",
             "std::io",

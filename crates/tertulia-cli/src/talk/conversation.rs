@@ -1,4 +1,8 @@
-//! A talk of any kind, led in the same way by every door.
+//! A talk of any kind, led in the same way by every door: `told` is what it tells about itself, `turned` how a
+//! turn of it ended.
+
+mod told;
+mod turned;
 
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::door::Door;
@@ -8,7 +12,10 @@ use tertulia::conversation::run::{Compaction, Talk};
 use tertulia::conversation::table::{Round, Table};
 use tertulia::conversation::team::events::SenderError;
 use tertulia::conversation::team::markers;
+use tertulia::entry::Kind;
 use tokio_util::sync::CancellationToken;
+
+pub use told::{LeftUndone, restored};
 
 /// A talk of any kind.
 #[derive(Debug)]
@@ -33,6 +40,15 @@ pub enum Turned {
 }
 
 impl Conversation {
+    /// Of which kind it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Conversation::Chat(_) => Kind::Chat,
+            Conversation::Team(_) => Kind::Team,
+            Conversation::Pair(_) => Kind::Pair,
+        }
+    }
+
     /// The talk under it.
     pub fn talk(&self) -> &Talk {
         match self {
@@ -51,13 +67,22 @@ impl Conversation {
         door: &mut dyn Door,
         cancel: &CancellationToken,
     ) -> Result<Turned, SenderError> {
+        // The words are newer than the seat.
+        let seat = seat.filter(|_| markers::parse(&words).from.is_none());
+        self.say_as(words, seat, door, cancel).await
+    }
+
+    /// The same, but a seat that is given counts more than the words, which may have come through a pipe.
+    pub async fn say_as(
+        &mut self,
+        words: String,
+        seat: Option<&str>,
+        door: &mut dyn Door,
+        cancel: &CancellationToken,
+    ) -> Result<Turned, SenderError> {
         Ok(match self {
             Conversation::Chat(talk) => Turned::Chat(talk.turn(words, door, cancel).await),
-            Conversation::Team(table) => {
-                // The words are newer than the seat.
-                let seat = seat.filter(|_| markers::parse(&words).from.is_none());
-                Turned::Team(table.turn(seat, words, door, cancel).await?)
-            }
+            Conversation::Team(table) => Turned::Team(table.turn(seat, words, door, cancel).await?),
             Conversation::Pair(duet) => {
                 let pause = duet.turn(&words, door, cancel).await;
                 Turned::Pair(pause, duet.progress())

@@ -8,7 +8,7 @@ use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Entry, Message, Speaker, Usage};
+use tertulia::entry::{Entry, Kind, Message, Speaker, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
@@ -51,10 +51,10 @@ pub struct Output<'a> {
 /// How a run ended.
 pub struct End<'a> {
     pub session: SessionId,
-    pub status: &'a str,
+    pub status: &'static str,
     pub failure: Option<&'a AgentError>,
     /// The name of whoever has the floor.
-    pub waiting_for: &'a str,
+    pub waiting_for: String,
 }
 
 /// Somebody of several could not answer.
@@ -97,9 +97,9 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The same, for speakers whose words have no markers.
-    pub fn verbatim(mut self) -> Output<'a> {
-        self.verbatim = true;
+    /// The same, for a talk of this kind.
+    pub fn of(mut self, kind: Kind) -> Output<'a> {
+        self.verbatim = kind == Kind::Pair;
         self
     }
 

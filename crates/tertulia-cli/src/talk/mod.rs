@@ -5,10 +5,11 @@ pub mod conversation;
 mod copy;
 pub mod door;
 pub mod keyboard;
-pub mod lines;
 pub mod notice;
+mod once;
 pub mod opening;
 pub mod paired;
+mod plain;
 pub mod retention;
 pub mod routed;
 pub mod target;
@@ -29,7 +30,6 @@ use tertulia::tool::{ToolLimits, Toolbox};
 
 use crate::agents;
 use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
-use crate::commands::{chat, pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
@@ -292,13 +292,9 @@ pub fn lead(
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
     let keeper = (!args.ephemeral).then(|| opening.house.clone());
-    let talk = async move |ui: &mut Ui| match (opening.cast.kind(), on_screen) {
-        (Kind::Chat, true) => chat::lines::talk(opening, words, ui).await,
-        (Kind::Team, true) => team::lines::talk(opening, words, ui).await,
-        (Kind::Pair, true) => pair::lines::talk(opening, words, ui).await,
-        (Kind::Chat, false) => chat::one_turn(opening, words.unwrap_or_default(), format, ui).await,
-        (Kind::Team, false) => team::one_turn(opening, words.unwrap_or_default(), format, ui).await,
-        (Kind::Pair, false) => pair::one_turn(opening, words.unwrap_or_default(), format, ui).await,
+    let talk = async move |ui: &mut Ui| match on_screen {
+        true => plain::talk(opening, words, ui).await,
+        false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
     };
     run_to_end(talk, keeper, ui)
 }

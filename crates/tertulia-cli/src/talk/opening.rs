@@ -65,6 +65,19 @@ impl Cast {
             Cast::Pair { .. } => Kind::Pair,
         }
     }
+
+    /// Which person of several speaks, if that was said.
+    pub fn seat(&self) -> Option<String> {
+        match self {
+            Cast::Team { seat, .. } => seat.clone(),
+            Cast::Chat(_) | Cast::Pair { .. } => None,
+        }
+    }
+
+    /// Whether the bell is rung when a person is needed.
+    pub fn rings(&self) -> bool {
+        matches!(self, Cast::Pair { notify: true, .. })
+    }
 }
 
 /// A talk with what is said in it first.

@@ -1,7 +1,5 @@
 //! What completes the word at the cursor. Nothing is looked up here: what is not known is asked for.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 mod place;
 
 use std::ops::Range;

@@ -59,6 +59,7 @@ impl Engine {
         let thread = std::thread::Builder::new()
             .name("talk".into())
             .spawn(move || {
+                let _last = LastWord(messenger.news.clone());
                 runtime.block_on(serve(opening, taken, messenger));
                 runtime.shutdown_timeout(LEAVE_WITHIN);
             })
@@ -107,6 +108,21 @@ impl Engine {
         if let Some(thread) = self.thread.take() {
             // A panic on it was told when it happened.
             let _ = thread.join();
+        }
+    }
+}
+
+/// Tells that nothing follows, also after a panic: the screen must not wait for ever.
+struct LastWord(Mailbox<News>);
+
+impl Drop for LastWord {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error =
+                CommandError::new(ErrorKind::Failed, "the talk ended by a fault of its own")
+                    .hint("what was said is saved: `tertulia -c` goes on with it");
+            self.0.post(News::NotOpened(Box::new(error)));
+            self.0.post(News::Gone(Farewell::default()));
         }
     }
 }
@@ -226,7 +242,7 @@ async fn carry_out(
     match order {
         Order::Leave => return None,
         Order::As(name) => {
-            match floor::take_seat(conversation, name) {
+            match conversation.seat_of(name.as_deref().unwrap_or_default()) {
                 Ok(taken) => *seat = taken,
                 Err(why) => door.news.post(News::Notice(Tone::Warning, why)),
             }
@@ -265,7 +281,7 @@ async fn say(
             for (tone, words) in floor::endings(&turned, conversation) {
                 door.news.post(News::Notice(tone, words));
             }
-            floor::is_failure(&turned)
+            turned.failure().is_some()
         }
         Err(error) => {
             door.news
@@ -288,7 +304,7 @@ async fn write_back(conversation: &Conversation, door: &mut Messenger) {
 /// What is said and done at the end.
 async fn farewell(conversation: &Conversation, leaving: &Leaving) -> Farewell {
     let mut ui = Ui::holding();
-    if let Some(words) = floor::unheard(conversation, leaving) {
+    if let Some(words) = conversation.unheard(leaving) {
         ui.note(&words);
     }
     let unsaved = leaving.farewell(conversation.talk(), &mut ui).await;

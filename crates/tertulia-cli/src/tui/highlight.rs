@@ -1,7 +1,5 @@
 //! The colours of code, by its language. What was coloured once is not coloured again when more is written below it.
 
-#![allow(dead_code, reason = "the loop that draws the screen comes next")]
-
 use std::sync::LazyLock;
 
 use ratatui::style::Style;

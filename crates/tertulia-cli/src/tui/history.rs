@@ -1,7 +1,5 @@
 //! What a person said before, and finding it again.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,7 +1,5 @@
 //! The input: where a person writes. Keys go in, what they did comes out; nothing is read or written here.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 mod edit;
 pub mod fold;
 pub mod layout;

@@ -1,7 +1,5 @@
 //! Which key means what, as data: the screen acts on it, and its help is made from it.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 mod table;
 
 use std::time::{Duration, Instant};

@@ -17,6 +17,7 @@ use super::effect::{Effect, Event, Next, Now};
 use super::engine::Engine;
 use super::item::{Item, What};
 use super::librarian::{Answer, Librarian};
+use super::links;
 use super::mailbox::Mailbox;
 use super::scene::Scene;
 use super::state::{Overlay, State};
@@ -92,7 +93,8 @@ impl Lead {
             let state = runtime.block_on(self.talk(prepared, state, librarian))?;
             let back = again::back(&state);
             let next = match (state.broken, state.next) {
-                (Some(error), _) if !state.was_open => return Err(error),
+                // Nobody goes back to where there was nothing, or where it broke.
+                (Some(error), _) if !state.was_open || state.has_begun => return Err(error),
                 (Some(error), _) => Err(error),
                 (None, Some(next)) => Ok(next),
                 (None, None) => {
@@ -161,6 +163,7 @@ impl Lead {
             open(&mut state, Overlay::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
+        state.links = links::can(&crate::env::text);
         state
     }
 

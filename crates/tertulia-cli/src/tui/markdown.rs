@@ -4,8 +4,6 @@
 //! came before its last block never changes again. So a block does not know link definitions of other blocks; these are
 //! shown as they are written, like everything that has no look of its own.
 
-#![allow(dead_code, reason = "the loop that draws the screen comes next")]
-
 mod blocks;
 mod code;
 mod render;

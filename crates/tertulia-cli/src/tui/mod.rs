@@ -1,6 +1,4 @@
 //! The screen: every key and event is data, every screen is a function of the state.
-#![allow(dead_code, reason = "the loop does not use all of it yet")]
-
 pub mod activity;
 pub mod again;
 pub mod choice;
@@ -20,6 +18,7 @@ pub mod item;
 pub mod keymap;
 pub mod lead;
 pub mod librarian;
+pub mod links;
 pub mod mailbox;
 pub mod markdown;
 pub mod news;

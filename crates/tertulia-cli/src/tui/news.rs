@@ -12,6 +12,7 @@ use super::item::Tone;
 use super::mailbox::Joins;
 use super::queue::Waiting;
 use crate::error::CommandError;
+use crate::talk::conversation::LeftUndone;
 use crate::ui::Told;
 
 /// What the screen wants of the talk.
@@ -75,8 +76,8 @@ pub struct Floor {
     pub unsaved: bool,
     /// Who still waits to speak.
     pub waiting: Vec<Waiting>,
-    /// What a pair left undone, in words.
-    pub undone: Option<String>,
+    /// What a pair left undone.
+    pub undone: Option<LeftUndone>,
     /// Whether it ended because somebody failed.
     pub failed: bool,
 }

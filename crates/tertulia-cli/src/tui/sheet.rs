@@ -216,3 +216,6 @@ pub fn facts(rows: &[(&str, String)]) -> Vec<Line> {
     };
     rows.iter().map(line).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,5 @@
 //! Commands that are written where words are: `/rename A better title`.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 use std::fmt;
 
 use clap::ValueEnum;

@@ -42,6 +42,8 @@ pub struct State {
     pub size: Size,
     /// The colours.
     pub theme: Theme,
+    /// Whether the terminal knows links.
+    pub links: bool,
     /// What was known of the talk before it was opened.
     pub scene: Scene,
     /// The session that the talk is in.
@@ -86,6 +88,8 @@ pub struct State {
     pub wish: Option<Wish>,
     /// Why it could not be opened.
     pub broken: Option<CommandError>,
+    /// Whether it was opened.
+    pub has_begun: bool,
     /// Whether there was a talk before it on this screen.
     pub was_open: bool,
     /// What is left to say when it is over.
@@ -184,6 +188,7 @@ impl State {
         State {
             size,
             theme,
+            links: false,
             id: scene.id,
             summary: scene.restored.as_deref().cloned(),
             transcript,
@@ -205,6 +210,7 @@ impl State {
             signal: None,
             wish: None,
             broken: None,
+            has_begun: false,
             was_open: false,
             farewell: Farewell::default(),
             scene,

@@ -84,6 +84,10 @@ pub enum AgentState {
 
 /// Whether a talk is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(
+    clippy::enum_variant_names,
+    reason = "it is what the line says while it lasts"
+)]
 pub enum Saving {
     /// All of it is.
     Saved,

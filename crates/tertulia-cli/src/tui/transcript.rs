@@ -3,12 +3,6 @@
 //! Nothing here counts rows of the whole talk. The view hangs on one row of one thing, and what lies around it is laid out when
 //! it comes near; so it stays where it is whatever comes before or after, and a talk of any length costs what a screen does.
 
-#![allow(
-    dead_code,
-    unused_imports,
-    reason = "the loop that draws the screen comes next"
-)]
-
 mod find;
 mod keys;
 mod layout;

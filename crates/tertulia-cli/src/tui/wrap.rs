@@ -2,8 +2,6 @@
 //!
 //! Every row remembers which part of the original text it shows, so that copying gives that and not what was drawn.
 
-#![allow(dead_code, reason = "the loop that draws the screen comes next")]
-
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -1,28 +1,21 @@
 //! `chat`, and the program without a command: which session, which agent, then the talk.
 
-pub mod lines;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tertulia::conversation::chat::{TurnEnd, human};
 use tertulia::conversation::record::Copies;
-use tertulia::conversation::run::{Talk, Terms};
+use tertulia::conversation::run::Terms;
 use tertulia::entry::Kind;
 use tertulia::id::SessionId;
 use tertulia::query::Row;
 
 use crate::agents::{self, Chosen};
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::conversation::Conversation;
-use crate::talk::door::{End, Output};
-use crate::talk::keyboard::Keyboard;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
 use crate::talk::{self, Leaving, Sort, TalkArgs};
@@ -176,22 +169,6 @@ fn among_several(
     }
 }
 
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, talk: &Talk, end: &TurnEnd) -> Option<CommandError> {
-    let (status, failure) = match end {
-        TurnEnd::Answered => ("completed", None),
-        TurnEnd::Cancelled => ("cancelled", None),
-        TurnEnd::Failed(error) => ("failed", Some(error)),
-        TurnEnd::Refused => ("refused", None),
-    };
-    output.finish(&End {
-        session: talk.recorder().id(),
-        status,
-        failure,
-        waiting_for: &human().name,
-    })
-}
-
 /// Who answers and why, and how to choose another.
 fn introduction(chosen: &Chosen) -> String {
     let agent = &chosen.agent;
@@ -202,49 +179,4 @@ fn introduction(chosen: &Chosen) -> String {
         model.unwrap_or_default(),
         chosen.reason
     )
-}
-
-/// One question, one answer.
-pub async fn one_turn(
-    opening: Opening,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let leaving = opening.leaving.clone();
-    if opening.unasked {
-        ui.note(&opening.introduction);
-    }
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers);
-    let Conversation::Chat(mut talk) = opening.open(&mut output).await? else {
-        return Err(talk::nothing_to_say("chat"));
-    };
-    let cancel = signals.cancel.clone();
-    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
-        Ok(end) => end,
-        Err(left) => {
-            output.cut_off();
-            leaving.farewell(&talk, ui).await;
-            return Err(left);
-        }
-    };
-    let refused = finish(&mut output, &talk, &end);
-    let left_unsaved = leaving.farewell(&talk, ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    match end {
-        TurnEnd::Failed(error) => Err(error.into()),
-        _ if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }

@@ -1,6 +1,5 @@
 //! `pair`: an instructor plans and reviews, a worker does.
 
-pub mod lines;
 mod seats;
 
 use std::path::{Path, PathBuf};
@@ -8,25 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tertulia::agent::AgentError;
-use tertulia::conversation::chat::human;
-use tertulia::conversation::duet::{Duet, Pause};
-use tertulia::conversation::pair::{Next, Pair, Wait, budget};
+use tertulia::conversation::pair::{Next, Pair, budget};
 use tertulia::conversation::record::Copies;
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::conversation::Conversation;
-use crate::talk::door::{End, Output};
-use crate::talk::keyboard::Keyboard;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Kept, Leaving, Sort, TalkArgs, paired};
+use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a pair's sessions are.
@@ -253,97 +245,5 @@ fn existing(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
         Ok(_) => Err(wrong("is no folder")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
         Err(error) => Err(wrong("cannot be worked in").because(error)),
-    }
-}
-
-/// Runs until a person is needed.
-pub async fn one_turn(
-    session: Opening,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let leaving = session.leaving.clone();
-    let notify = matches!(session.cast, Cast::Pair { notify: true, .. });
-    if session.unasked {
-        ui.note(&session.introduction);
-    }
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers).verbatim();
-    let Conversation::Pair(mut duet) = session.open(&mut output).await? else {
-        return Err(talk::nothing_to_say("pair"));
-    };
-    let cancel = signals.cancel.clone();
-    let turn = duet.turn(&words, &mut output, &cancel);
-    let pause = match signals.during(turn).await {
-        Ok(pause) => pause,
-        Err(left) => {
-            leaving.farewell(duet.talk(), ui).await;
-            return Err(left);
-        }
-    };
-    let refused = finish(&mut output, &duet, &pause);
-    say_how_it_ended(&duet, &pause, notify, ui);
-    duet.leave().await;
-    let left_unsaved = leaving.farewell(duet.talk(), ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    match pause {
-        Pause::Failed(error) | Pause::WorkerFails(error) => Err(failed(error)),
-        Pause::Unreadable(why) => Err(CommandError::new(ErrorKind::Failed, why)),
-        _ if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// An agent failed, and the human is to deal with it.
-fn failed(error: AgentError) -> CommandError {
-    let choose = "`tertulia agents` shows who is ready; --instructor and --worker choose";
-    let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
-    AgentError {
-        hint: Some(hint),
-        ..error
-    }
-    .into()
-}
-
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, duet: &Duet, pause: &Pause) -> Option<CommandError> {
-    let status = match pause {
-        Pause::Waits(Wait::Done) => "completed",
-        Pause::Waits(_) => "paused",
-        Pause::Stopped(_) => "cancelled",
-        Pause::Failed(_) | Pause::WorkerFails(_) | Pause::Unsaved | Pause::Unreadable(_) => {
-            "failed"
-        }
-        Pause::Refused => "refused",
-    };
-    output.finish(&End {
-        session: duet.talk().recorder().id(),
-        status,
-        // It was told when it happened.
-        failure: None,
-        waiting_for: &human().name,
-    })
-}
-
-/// What a person reads when it is their turn, and the bell if they asked for it.
-fn say_how_it_ended(duet: &Duet, pause: &Pause, notify: bool, ui: &mut Ui) {
-    let words = paired::ending(pause, &duet.progress());
-    match paired::is_warning(pause) {
-        true => ui.warn(&words),
-        false => ui.note(&words),
-    }
-    if notify {
-        ui.bell();
     }
 }

@@ -1,8 +1,7 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
-pub mod end;
+mod earlier;
 pub mod files;
-pub mod lines;
 mod seats;
 
 use std::collections::BTreeMap;
@@ -17,20 +16,15 @@ use tertulia::entry::Kind;
 use tertulia::query::Row;
 use tertulia::team::{MemberKind, TeamFile};
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::conversation::Conversation;
-use crate::talk::door::Output;
-use crate::talk::keyboard::Keyboard;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target::{self, Found};
 use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
-use end::{could_not_answer, finish, unheard};
 
 /// Talk in a team of agents and people
 ///
@@ -316,14 +310,14 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
     let mut earlier = None;
     if begins_anew && plan.words.is_some() {
-        lines::mention_earlier(&plan.house, &plan.team, ui)?;
+        earlier::mention(&plan.house, &plan.team, ui)?;
     } else if begins_anew && plan.args.is_full_screen(ui) {
-        earlier = lines::earlier(&plan.house, &plan.team)?.map(Box::new);
+        earlier = earlier::newest(&plan.house, &plan.team)?.map(Box::new);
     } else if begins_anew {
-        row = match lines::offer_earlier(&plan.house, &plan.team, ui)? {
-            lines::Choice::Resume(row) => Some(*row),
-            lines::Choice::New => None,
-            lines::Choice::Leave => return Ok(None),
+        row = match earlier::offer(&plan.house, &plan.team, ui)? {
+            earlier::Choice::Resume(row) => Some(*row),
+            earlier::Choice::New => None,
+            earlier::Choice::Leave => return Ok(None),
         };
     }
     let fit = match &row {
@@ -434,61 +428,4 @@ fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResu
         .hint("--map old=new gives a seat to a member; without --strict it is a warning"));
     }
     Ok(fit)
-}
-
-/// Runs until a person is next.
-pub async fn one_turn(
-    session: Opening,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let leaving = session.leaving.clone();
-    let seat = match &session.cast {
-        Cast::Team { seat, .. } => seat.clone(),
-        Cast::Chat(_) | Cast::Pair { .. } => None,
-    };
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers);
-    let Conversation::Team(mut table) = session.open(&mut output).await? else {
-        return Err(talk::nothing_to_say("team NAME"));
-    };
-    let cancel = signals.cancel.clone();
-    let turn = table.turn(seat.as_deref(), words, &mut output, &cancel);
-    let round = match signals.during(turn).await {
-        Ok(round) => round.map_err(seats::who)?,
-        Err(left) => {
-            output.cut_off();
-            leaving.farewell(table.talk(), ui).await;
-            return Err(left);
-        }
-    };
-    // What the run ends with is told once, at its end.
-    let failure = round.failed.as_ref().filter(|_| round.ended_by_failure());
-    let failure = failure.and_then(|_| output.take_failure());
-    let refused = finish(&mut output, &table, &round);
-    table.leave().await;
-    if let Some(words) = unheard(&table, &leaving) {
-        ui.warn(&words);
-    }
-    let left_unsaved = leaving.farewell(table.talk(), ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    if round.went_to_nobody() {
-        ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
-    }
-    match failure {
-        Some(failure) => Err(could_not_answer(failure)),
-        None if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        None => Ok(ExitCode::SUCCESS),
-    }
 }

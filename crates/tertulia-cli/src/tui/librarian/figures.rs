@@ -61,7 +61,8 @@ impl Tally {
             }
             // Summing up is nothing that was said, but it was paid for.
             Body::Compacted(compacted) => {
-                (amount(0, compacted.usage), Some(&compacted.agent), None)
+                let amount = amount(0, compacted.usage);
+                (amount, Some(&compacted.agent), compacted.model.as_ref())
             }
             _ => return,
         };

@@ -21,12 +21,14 @@ const MOST_BYTES: usize = 4_000_000;
 /// How many entries are read for one part, unless none of them is shown.
 const MOST_ENTRIES: u64 = 4_000;
 /// How many entries are read at first. They may be big.
-const FIRST_STRIDE: u64 = 20;
+const FIRST_STRIDE: u64 = 8;
 /// How many are read at a time then, at least and at most.
 const SHORTEST_STRIDE: u64 = 4;
 const STRIDE: u64 = 400;
 /// How far from a tool's call its result is looked for, and the other way round.
 const CONTEXT: u64 = 400;
+/// How many entries are looked through for that at a time.
+const CONTEXT_STRIDE: u64 = 25;
 
 /// Reads the log of one session, as it was when it was opened.
 pub struct Reader<'a> {
@@ -264,7 +266,7 @@ impl<'a> Reader<'a> {
         let mut at = piece.after;
         let end = at.back(CONTEXT);
         while at > end && LooseEnds::of(&entries, piece).results {
-            let after = at.back(FIRST_STRIDE).max(end);
+            let after = at.back(CONTEXT_STRIDE).max(end);
             let mut earlier = self.read(after, at)?.entries;
             at = after;
             earlier.retain(is_about_tools);
@@ -274,7 +276,7 @@ impl<'a> Reader<'a> {
         let mut at = piece.upto;
         let end = Seq(at.0 + CONTEXT).min(self.head);
         while at < end && LooseEnds::of(&entries, piece).calls {
-            let upto = Seq(at.0 + FIRST_STRIDE).min(end);
+            let upto = Seq(at.0 + CONTEXT_STRIDE).min(end);
             let mut later = self.read(at, upto)?.entries;
             at = upto;
             later.retain(is_about_tools);

@@ -74,6 +74,7 @@ fn ring(state: &State) -> Vec<Effect> {
 }
 
 fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
+    state.has_begun = true;
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
@@ -88,8 +89,13 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
         let question = Restore::new(&earlier.summary, "");
         open(state, Overlay::Restore(Box::new(question)));
     }
-    if let Some(words) = undone.filter(|_| state.ahead.is_empty()) {
-        open(state, Overlay::GoOn(Confirm::new("Go on with it?", &words)));
+    match undone.filter(|_| state.ahead.is_empty()) {
+        Some(undone) if undone.is_spent => notice(state, Tone::Note, undone.words, now),
+        Some(undone) => {
+            let question = Confirm::new("Go on with it?", &undone.words);
+            open(state, Overlay::GoOn(question));
+        }
+        None => {}
     }
     go_on(state, now)
 }

@@ -1,7 +1,7 @@
 //! Strokes that every view uses. None of them goes beyond the area that it is given, however small.
 
 use jiff::Timestamp;
-use ratatui::buffer::Buffer;
+use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
@@ -95,6 +95,24 @@ pub fn hints(buffer: &mut Buffer, area: Rect, theme: Theme, hints: &[(&str, &str
     }
 }
 
+/// Takes away what is in an area. A wide letter that only reaches into it goes too: what stands in the place of its
+/// other half would not be drawn.
+pub fn clear(buffer: &mut Buffer, area: Rect) {
+    let area = area.intersection(buffer.area);
+    let beside = Rect {
+        x: area.x.saturating_sub(1),
+        width: area.x.min(1),
+        ..area
+    };
+    for place in beside.positions().filter(|_| area.width > 0) {
+        let cell = buffer.cell_mut(place);
+        if let Some(cell) = cell.filter(|cell| cell.cell_width() > 1) {
+            cell.set_symbol(" ");
+        }
+    }
+    Clear.render(area, buffer);
+}
+
 /// A framed box in the middle of an area, as large as is asked for or as fits, with nothing of what
 /// was there before. Its inside.
 pub fn framed(
@@ -111,7 +129,7 @@ pub fn framed(
         width,
         height,
     };
-    Clear.render(frame, buffer);
+    clear(buffer, frame);
     let room = usize::from(width.saturating_sub(4));
     let title = match cut(title, room) {
         title if title.is_empty() => title,
@@ -187,6 +205,20 @@ mod tests {
             let inside = framed(&mut buffer, area, (40, 10), ("title", Style::new()));
             assert_eq!(inside, inside.intersection(area));
         }
+    }
+
+    #[test]
+    fn half_a_letter_is_none() {
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
+        let row = buffer.area;
+        write(&mut buffer, row, "漢字漢字", Style::new());
+        clear(&mut buffer, Rect::new(3, 0, 2, 1));
+        write(&mut buffer, Rect::new(3, 0, 2, 1), "ab", Style::new());
+        assert_eq!(shown(&buffer), ["漢  ab 字 "]);
+        let drawn = Buffer::empty(buffer.area);
+        let drawn = drawn.diff(&buffer).into_iter();
+        let drawn: String = drawn.map(|(_, _, cell)| cell.symbol()).collect();
+        assert_eq!(drawn, "漢ab字");
     }
 
     #[test]

@@ -1,7 +1,5 @@
 //! Drawing the input, and what is offered above it.
 
-#![allow(dead_code, reason = "the loop that uses it comes later")]
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;

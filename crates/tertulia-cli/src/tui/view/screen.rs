@@ -9,6 +9,7 @@ use tertulia::entry::{Kind, Usage};
 use super::brush::{Look, rule, write};
 use crate::tui::activity::Doing;
 use crate::tui::columns::{fold, one_line};
+use crate::tui::links;
 use crate::tui::state::{Overlay, Phase, State};
 use crate::tui::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
 use crate::tui::view;
@@ -87,9 +88,14 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     };
     let whole = buffer.area;
     let mut cursor = None;
+    let mut links = Vec::new();
     let covered = state.overlays.iter().any(Overlay::is_whole);
     if !covered {
         cursor = draw_talk(state, look, buffer);
+        if state.links {
+            let joints = links::joints(state.transcript.rows().map(|(row, _)| row));
+            links = links::find(buffer, areas(state).transcript, &joints);
+        }
     }
     for overlay in &state.overlays {
         if overlay.is_whole() {
@@ -98,6 +104,7 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
         cursor = draw_overlay(overlay, look, whole, buffer);
     }
     view::toast::draw(&state.toasts, look, whole, buffer);
+    links::lay(&links, buffer);
     cursor
 }
 
@@ -133,8 +140,10 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
 /// What stands there before anything is said.
 fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
+    let mention = state.scene.mention.as_deref().unwrap_or_default();
     let lines = [
         (state.scene.introduction.as_str(), theme.text()),
+        (mention, theme.text()),
         ("", theme.text()),
         (
             "Enter sends, Alt+Enter begins a new line, Esc stops an answer, F1 shows all keys.",

@@ -2,9 +2,8 @@
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::widgets::{Clear, Widget};
 
-use super::brush::{Look, write};
+use super::brush::{Look, clear, write};
 use crate::tui::columns::{cut, width};
 use crate::tui::item::Tone;
 use crate::tui::toast::Toasts;
@@ -35,7 +34,7 @@ pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
             width: columns.min(area.width),
             height: 1,
         };
-        Clear.render(place, buffer);
+        clear(buffer, place);
         write(buffer, place, &text, style);
     }
 }

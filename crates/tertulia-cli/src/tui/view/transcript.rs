@@ -1,7 +1,5 @@
 //! The transcript as it is seen.
 
-#![allow(dead_code, reason = "the loop that draws the screen comes next")]
-
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

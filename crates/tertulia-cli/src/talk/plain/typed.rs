@@ -1,7 +1,7 @@
-//! A talk on a terminal, line by line: what is typed, and which of it is a command.
+//! What is typed.
 
-use super::keyboard::Keyboard;
 use crate::signals::Signals;
+use crate::talk::keyboard::Keyboard;
 use crate::ui::Ui;
 
 /// What the keyboard gave.
@@ -61,35 +61,4 @@ fn text_of(line: Vec<u8>) -> Result<String, usize> {
     let mut text = String::from_utf8(line).map_err(|error| error.utf8_error().valid_up_to())?;
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     Ok(text)
-}
-
-/// Whether it looks like a command: a slash and a word, alone or like one that there is. A sentence may
-/// begin with a path.
-pub fn is_command(words: &str, commands: &[&str]) -> bool {
-    let first = words.split_whitespace().next().unwrap_or_default();
-    let is_word = first
-        .strip_prefix('/')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
-    is_word && (first == words || nearest(first, commands).is_some())
-}
-
-/// Says that there is no such command, and which there are.
-pub fn unknown(words: &str, commands: &[&str], ui: &mut Ui) {
-    let name = words.split_whitespace().next().unwrap_or(words);
-    let meant = nearest(name, commands).map(|near| format!("; did you mean {near}?"));
-    ui.warn(&format!(
-        "there is no command {name}{} There are {}",
-        meant.unwrap_or_else(|| ".".to_owned()),
-        commands.join(" ")
-    ));
-}
-
-/// The command that is spelt almost like this.
-fn nearest<'a>(word: &str, commands: &[&'a str]) -> Option<&'a str> {
-    let near = commands
-        .iter()
-        .map(|command| (strsim::damerau_levenshtein(word, command), *command));
-    near.min()
-        .filter(|(far, _)| *far <= 2)
-        .map(|(_, near)| near)
 }
