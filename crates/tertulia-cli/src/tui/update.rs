@@ -321,6 +321,7 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         who,
         doing,
         tool: String::new(),
+        then: Doing::Thinking,
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,
