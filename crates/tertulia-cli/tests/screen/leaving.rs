@@ -37,7 +37,6 @@ fn is_restored(terminal: &Terminal) {
         ("\u{1b}[?1000h", "\u{1b}[?1000l"),
         ("\u{1b}[?1006h", "\u{1b}[?1006l"),
         ("\u{1b}[>1u", "\u{1b}[<1u"),
-        ("\u{1b}[?25l", "\u{1b}[?25h"),
     ] {
         let (on_at, off_at) = (raw.rfind(on), raw.rfind(off));
         assert!(

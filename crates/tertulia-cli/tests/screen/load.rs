@@ -59,6 +59,7 @@ fn what_is_typed_is_drawn_while_5000_words_a_second_come() {
 #[test]
 fn sixty_thousand_pieces() {
     let home = Home::new();
+    home.settings("[agents.demo]\npace = 0\n");
     let mut terminal = talk(&home, &[]);
     terminal.type_text("count to 60000\n");
     terminal.type_text("typed");
@@ -96,7 +97,7 @@ fn a_talk_of_twenty_thousand_messages() {
     drop(store);
     let mut terminal = talk(&home, &["--resume", &id]);
     terminal.sees("answer 9999 答え");
-    terminal.sees("restored: 20 000 messages");
+    terminal.sees("restored: 20000 messages");
     terminal.keys("Ctrl+Home");
     terminal.wait_for("the beginning", |screen| {
         screen.rows().contains(&"answer 0 答え".to_owned())

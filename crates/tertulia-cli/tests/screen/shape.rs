@@ -80,7 +80,11 @@ fn a_storm_of_resizes_while_somebody_answers() {
 fn wide_characters_stand_in_their_columns() {
     let home = Home::new();
     agents::says(&home, "writer", agents::MARKDOWN);
-    let mut terminal = open_at(&home, &["--agent", "writer", "write"], Size::new(80, 50));
+    let mut terminal = open_at(
+        &home,
+        &["--agent", "writer", "write it down"],
+        Size::new(80, 50),
+    );
     terminal.sees("quoted");
     ready(&mut terminal);
     terminal.look(|screen| {

@@ -93,7 +93,7 @@ fn new_and_resume_change_the_talk() {
     let mut terminal = talked(&home);
     let first = home.all()[0]["id"].as_str().unwrap().to_owned();
     terminal.type_text("/new\n");
-    terminal.sees_no_more("the first words");
+    terminal.sees("There is an earlier talk here, \"echo the first words\"");
     ready(&mut terminal);
     say(&mut terminal, "echo other words", "other words");
     assert_eq!(home.all().len(), 2);
@@ -139,13 +139,7 @@ fn compact_sums_up() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/compact\n");
-    terminal.sees("nothing was summed up");
-    ready(&mut terminal);
-    for words in ["one", "two", "three", "four", "five", "six"] {
-        say(&mut terminal, &format!("echo {words}"), words);
-    }
-    terminal.type_text("/compact\n");
-    terminal.sees("summed up");
+    terminal.sees("summed up; the log keeps everything");
     ready(&mut terminal);
     leave(&mut terminal);
 }

@@ -254,7 +254,7 @@ fn markdown_is_drawn_as_it_is_meant() {
     agents::says(&home, "writer", agents::MARKDOWN);
     let mut terminal = crate::stage::open_at(
         &home,
-        &["--agent", "writer", "write"],
+        &["--agent", "writer", "write it down"],
         tertulia_testkit::terminal::Size::new(80, 50),
     );
     ready(&mut terminal);

@@ -121,7 +121,7 @@ fn a_pair_works_in_rounds() {
     ready(&mut terminal);
     leave(&mut terminal);
     let pair = home.show("@")["pair"].clone();
-    assert_eq!(pair["remaining_rounds"], 3, "{pair}");
+    assert_eq!(pair["remaining"], 3, "{pair}");
     let mut terminal = talk(&home, &["pair", "-c"]);
     terminal.sees("worked-2");
     terminal.sees("restored");
