@@ -27,7 +27,7 @@ use super::update::{arrange, open, sessions, update};
 use super::view::screen;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::signals::{HANG_UP, Signals};
+use crate::signals::Signals;
 use crate::talk::opening::Prepared;
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
@@ -229,15 +229,10 @@ impl Lead {
         let drawn = self
             .screen
             .draw(|buffer| screen::draw(state, now.at, buffer));
-        if drawn.is_err() && !state.is_leaving() {
-            self.hang_up(state, engine, desk, now);
+        if drawn.is_err() {
+            let effects = update(state, Event::Unplugged, now);
+            self.perform_plain(effects, engine, desk);
         }
-    }
-
-    /// A terminal that went away is a reason to leave, not to lose anything.
-    fn hang_up(&mut self, state: &mut State, engine: &Engine, desk: &Desk, now: Now) {
-        let effects = update(state, Event::Signal(HANG_UP), now);
-        self.perform_plain(effects, engine, desk);
     }
 
     /// Does what can be done without the terminal.
@@ -370,7 +365,7 @@ async fn next_input(events: &mut Option<EventStream>) -> Option<Event> {
             Some(Ok(Input::FocusGained | Input::FocusLost)) => continue,
             Some(Err(_)) | None => {
                 *events = None;
-                Event::Signal(HANG_UP)
+                Event::Unplugged
             }
         };
         return Some(event);

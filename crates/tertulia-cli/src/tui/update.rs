@@ -22,6 +22,7 @@ use super::rewind::Rewind;
 use super::slash as commands;
 use super::state::{Overlay, Phase, Running, State};
 use super::transcript;
+use crate::signals::HANG_UP;
 use super::view::screen;
 pub use slash::sessions;
 
@@ -51,7 +52,10 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             state.toasts.push(Tone::Error, &why, now.at);
             Vec::new()
         }
+        // Whoever hangs up is not in a hurry: a signal says the same, and what is being written is finished.
+        Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => Vec::new(),
         Event::Signal(number) => ended(state, number),
+        Event::Unplugged => ended(state, HANG_UP),
         Event::Tick => {
             state.toasts.sweep(now.at);
             Vec::new()
