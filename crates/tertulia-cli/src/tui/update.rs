@@ -22,8 +22,8 @@ use super::rewind::Rewind;
 use super::slash as commands;
 use super::state::{Overlay, Phase, Running, State};
 use super::transcript;
-use crate::signals::HANG_UP;
 use super::view::screen;
+use crate::signals::HANG_UP;
 pub use slash::sessions;
 
 /// How many rows one notch of the wheel is.
