@@ -8,7 +8,7 @@ use crate::tui::dialog::failure::Failure;
 use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::item::Tone;
 use crate::tui::librarian::{Answer, Listed, Refusal, Request, Searched};
-use crate::tui::sheet::{Sheet, plain};
+use crate::tui::sheet::{Ink, Line, Sheet, plain};
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::stats::Stats;
 use crate::tui::tree::Tree;
@@ -115,7 +115,17 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             }
             Err(refusal) => fail(state, "Not exported", &refusal),
         },
-        Answer::Compared(_, with, lines) => sheet(state, &format!("This talk and {with}"), lines),
+        Answer::Compared(_, with, lines) => {
+            let title = format!("This talk and {with}");
+            match lines {
+                Ok(lines) => show(
+                    state,
+                    &title,
+                    lines.iter().map(|line| inked(line)).collect(),
+                ),
+                Err(refusal) => fail(state, &title, &refusal),
+            }
+        }
         Answer::Agents(lines) => sheet(state, "Agents", lines),
         Answer::Teams(lines) => sheet(state, "Teams", lines),
         Answer::Remembered(Err(refusal)) => refused(state, &refusal, now),
@@ -125,12 +135,26 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
 
 fn sheet(state: &mut State, title: &str, lines: Result<Vec<String>, Refusal>) {
     match lines {
-        Ok(lines) => open(
-            state,
-            Overlay::Sheet(Box::new(Sheet::new(title, plain(lines)))),
-        ),
+        Ok(lines) => show(state, title, plain(lines)),
         Err(refusal) => fail(state, title, &refusal),
     }
+}
+
+fn show(state: &mut State, title: &str, lines: Vec<Line>) {
+    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
+}
+
+/// A line of a comparison: the sheet has its own signs.
+fn inked(line: &str) -> Line {
+    let (ink, text) = match (line.get(..2), line) {
+        (Some("- "), _) => (Ink::Removed, &line[2..]),
+        (Some("+ "), _) => (Ink::Added, &line[2..]),
+        (Some("  "), _) => (Ink::Plain, &line[2..]),
+        (_, "-") => (Ink::Removed, ""),
+        (_, "+") => (Ink::Added, ""),
+        _ => (Ink::Plain, line),
+    };
+    Line::new(ink, text)
 }
 
 fn refused(state: &mut State, refusal: &Refusal, now: Now) {

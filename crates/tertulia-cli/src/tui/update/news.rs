@@ -86,7 +86,11 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
         }
         let messages = restored.messages;
         let what = What::Restored { messages };
-        state.transcript.push(Item { seq: None, what });
+        if messages > 0 {
+            state.transcript.push(Item { seq: None, what });
+        } else {
+            state.scene.restored = None;
+        }
     }
     let undone = floor.undone.clone();
     stands(state, floor);
