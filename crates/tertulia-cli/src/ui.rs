@@ -392,7 +392,7 @@ pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
 pub fn fit(text: &str, columns: usize) -> String {
     let clean: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if steers(c) { ' ' } else { c })
         .collect();
     if clean.width() <= columns {
         return clean;
@@ -413,11 +413,17 @@ fn cell_of(text: &str) -> String {
     harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")
 }
 
+/// Whether a character does something to a terminal, or to the order in which what follows is read: a name
+/// must not be able to turn the line that it stands in around.
+pub fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Text from a talk, made safe for a terminal: control sequences lose their power.
 pub fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
+            if steers(c) && c != '\n' && c != '\t' {
                 '\u{fffd}'
             } else {
                 c
@@ -446,6 +452,7 @@ mod tests {
 
     #[test]
     fn control_sequences_lose_their_power() {
+        assert_eq!(harmless("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
         assert_eq!(
             harmless("a\u{1b}[31mb\n\tc\r"),
             "a\u{fffd}[31mb\n\tc\u{fffd}"

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::ui::steers;
 use ratatui::buffer::CellWidth;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -28,12 +29,12 @@ pub fn width(text: &str) -> usize {
 
 /// The text as one line that cannot do anything to a terminal.
 pub fn one_line(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(steers) {
         return Cow::Borrowed(text);
     }
     let shown = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
+        c if steers(c) => '\u{fffd}',
         c => c,
     };
     Cow::Owned(text.chars().map(shown).collect())
@@ -133,7 +134,7 @@ impl Fold {
 fn shown(letter: &str) -> &str {
     match letter {
         "\t" => TAB,
-        letter if letter.contains(char::is_control) => "\u{fffd}",
+        letter if letter.contains(steers) => "\u{fffd}",
         letter => letter,
     }
 }
