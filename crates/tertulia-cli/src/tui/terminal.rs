@@ -23,6 +23,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The terminal, taken. Dropping it gives it back.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Whether nothing of what the terminal shows is to be relied on.
+    anew: bool,
 }
 
 impl Screen {
@@ -36,6 +38,7 @@ impl Screen {
         take()?;
         Ok(Screen {
             terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            anew: false,
         })
     }
 
@@ -51,6 +54,11 @@ impl Screen {
             return Err(io::ErrorKind::NotConnected.into());
         }
         queue!(io::stdout(), BeginSynchronizedUpdate)?;
+        if self.anew {
+            queue!(io::stdout(), Clear(ClearType::All))?;
+            self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+            self.anew = false;
+        }
         self.terminal.draw(|frame| {
             if let Some(cursor) = view(frame.buffer_mut()) {
                 frame.set_cursor_position(cursor);
@@ -61,10 +69,8 @@ impl Screen {
 
     /// Draws everything anew the next time. A new picture is begun rather than the old one cleared: that asks the
     /// terminal where the cursor is, and what it answers is read as keys by whoever listens to them.
-    pub fn redraw(&mut self) -> io::Result<()> {
-        execute!(io::stdout(), Clear(ClearType::All))?;
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        Ok(())
+    pub fn redraw(&mut self) {
+        self.anew = true;
     }
 
     /// Gives the terminal to the shell until it gives it back.
@@ -81,7 +87,7 @@ impl Screen {
         give_back();
         let result = program();
         take()?;
-        self.redraw()?;
+        self.redraw();
         Ok(result)
     }
 
