@@ -66,6 +66,13 @@ pub fn back(state: &State) -> Next {
     }
 }
 
+/// What is written in the input of the next talk: what was left in that of the last one is not lost.
+pub fn draft(given: Option<String>, written: String) -> Option<String> {
+    let pieces = given.into_iter().chain([written]);
+    let pieces: Vec<String> = pieces.filter(|piece| !piece.trim().is_empty()).collect();
+    (!pieces.is_empty()).then(|| pieces.join("\n"))
+}
+
 /// The librarian of a talk's store.
 pub fn librarian(opening: &Opening) -> Librarian {
     let agent = match &opening.cast {
@@ -88,5 +95,22 @@ pub fn toned(told: Told) -> (Tone, String) {
             }
             (Tone::Error, text)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_goes_along_to_the_next_talk() {
+        let check = |given: Option<&str>, written: &str, expected: Option<&str>| {
+            let draft = draft(given.map(str::to_owned), written.to_owned());
+            assert_eq!(draft.as_deref(), expected);
+        };
+        check(None, "", None);
+        check(None, "half a sen", Some("half a sen"));
+        check(Some("said before"), " ", Some("said before"));
+        check(Some("said before"), "half", Some("said before\nhalf"));
     }
 }

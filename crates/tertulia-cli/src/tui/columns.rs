@@ -69,29 +69,6 @@ fn marked(text: &str, columns: usize) -> String {
     }
 }
 
-/// The end of a text as one line of at most so many columns, with a mark if it began before: for
-/// paths, whose end says more.
-pub fn cut_front(text: &str, columns: usize) -> String {
-    let room = columns.saturating_add(1).saturating_mul(BYTES_A_COLUMN);
-    let from = text.ceil_char_boundary(text.len().saturating_sub(room));
-    let line = one_line(&text[from..]);
-    if from == 0 && width(&line) <= columns {
-        return line.into_owned();
-    }
-    let (mut taken, mut start) = (0, line.len());
-    for (at, letter) in line.grapheme_indices(true).rev() {
-        taken += width_of(letter);
-        if taken + 1 > columns {
-            break;
-        }
-        start = at;
-    }
-    match columns {
-        0 => String::new(),
-        _ => format!("…{}", &line[start..]),
-    }
-}
-
 /// A text folded into lines of at most so many columns, between words where there are any. Every
 /// visible character is there: what a person is asked about must not be able to hide at a fold.
 /// Stops after `most` lines and says whether anything is left.
@@ -181,16 +158,6 @@ mod tests {
     }
 
     #[test]
-    fn a_path_keeps_its_end() {
-        let check =
-            |text: &str, columns, expected: &str| assert_eq!(cut_front(text, columns), expected);
-        check("/a/b", 4, "/a/b");
-        check("/long/path/end", 6, "…h/end");
-        check("/漢字", 4, "…字");
-        check("x", 0, "");
-    }
-
-    #[test]
     fn text_is_folded_between_words() {
         let check = |text: &str, columns, expected: &[&str]| {
             assert_eq!(fold(text, columns, 99).0, expected, "{text:?}")
@@ -212,7 +179,6 @@ mod tests {
     fn only_what_is_shown_is_looked_at() {
         let endless = "漢".repeat(1_000_000);
         assert_eq!(cut(&endless, 5), "漢漢…");
-        assert_eq!(cut_front(&endless, 5), "…漢漢");
         assert_eq!(fold(&endless, 10, 3).0.len(), 3);
     }
 
@@ -220,7 +186,6 @@ mod tests {
         #[test]
         fn nothing_is_wider_than_it_may_be(text in any::<String>(), columns in 0..40_usize) {
             prop_assert!(width(&cut(&text, columns)) <= columns);
-            prop_assert!(width(&cut_front(&text, columns)) <= columns);
         }
 
         #[test]

@@ -1,7 +1,6 @@
 //! Questions and messages that stand before everything else until somebody answers them.
 
 pub mod approval;
-pub mod ask;
 pub mod confirm;
 pub mod failure;
 pub mod quiet;

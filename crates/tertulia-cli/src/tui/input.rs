@@ -164,11 +164,6 @@ impl Input {
         self.set_text("");
     }
 
-    /// Whether a search or an offer is open, which `Esc` closes first.
-    pub fn is_busy(&self) -> bool {
-        self.search.is_some() || self.completion.is_open()
-    }
-
     /// What is offered to complete the word.
     pub fn completion(&self) -> &Completion {
         &self.completion

@@ -81,8 +81,6 @@ pub enum Request {
     },
     /// A session goes to the trash.
     Trash(SessionId),
-    /// A session comes back from the trash.
-    Restore(SessionId),
     /// A fork that shares a session up to this entry, or all of it.
     Fork(SessionId, Option<Seq>),
     /// The session that a person named.
@@ -111,7 +109,7 @@ pub enum Request {
     Remember(String),
 }
 
-/// What the screen is given. Each names what it answers.
+/// What the screen is given. Each names what it answers, unless what came of it does.
 #[derive(Debug)]
 pub enum Answer {
     /// A part of a talk.
@@ -138,19 +136,17 @@ pub enum Answer {
     /// What a word could become.
     Complete(Asked, Answered<Vec<Candidate>>),
     /// A session with its new title.
-    Renamed(SessionId, Answered<Box<Row>>),
+    Renamed(Answered<Box<Row>>),
     /// A session with its new tags.
-    Tagged(SessionId, Answered<Box<Row>>),
+    Tagged(Answered<Box<Row>>),
     /// A session that is in the trash.
     Trashed(SessionId, Answered<Box<Row>>),
-    /// A session that is not in the trash any more.
-    Restored(SessionId, Answered<Box<Row>>),
-    /// A fork of a session that shares it up to an entry.
-    Forked(SessionId, Option<Seq>, Answered<Box<Forked>>),
+    /// A fork of a session.
+    Forked(Answered<Box<Forked>>),
     /// The session that a person named so.
     Found(String, Answered<Box<Row>>),
     /// A file that was written.
-    Exported(SessionId, Answered<Exported>),
+    Exported(Answered<Exported>),
     /// A session beside the one that a person named so, in lines.
     Compared(SessionId, String, Answered<Vec<String>>),
     /// Who could answer, in lines.
@@ -286,15 +282,14 @@ impl Librarian {
                 let candidates = answered(self.candidates(&asked));
                 Answer::Complete(asked, candidates)
             }
-            Request::Rename(id, title) => Answer::Renamed(id, boxed(self.rename(id, &title))),
+            Request::Rename(id, title) => Answer::Renamed(boxed(self.rename(id, &title))),
             Request::Tag {
                 session,
                 add,
                 remove,
-            } => Answer::Tagged(session, boxed(self.tag(session, &add, &remove))),
+            } => Answer::Tagged(boxed(self.tag(session, &add, &remove))),
             Request::Trash(id) => Answer::Trashed(id, boxed(self.trash(id))),
-            Request::Restore(id) => Answer::Restored(id, boxed(self.restore(id))),
-            Request::Fork(id, at) => Answer::Forked(id, at, boxed(self.fork(id, at))),
+            Request::Fork(id, at) => Answer::Forked(boxed(self.fork(id, at))),
             Request::Find(text) => {
                 let row = boxed(self.house.find(&text));
                 Answer::Found(text, row)
@@ -303,7 +298,7 @@ impl Librarian {
                 session,
                 format,
                 file,
-            } => Answer::Exported(session, answered(self.export(session, format, file))),
+            } => Answer::Exported(answered(self.export(session, format, file))),
             Request::Compare { session, with } => {
                 let lines = answered(self.compare(session, &with));
                 Answer::Compared(session, with, lines)

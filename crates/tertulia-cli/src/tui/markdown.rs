@@ -10,7 +10,6 @@ mod render;
 mod table;
 
 use ratatui::style::Style;
-use ratatui::text::Line;
 
 use super::theme::Theme;
 use super::wrap::{Breaks, Margin, Piece, Row, restyle, rows};
@@ -30,49 +29,6 @@ pub enum Form {
         /// Whether its lines are those of a diff.
         diff: bool,
     },
-}
-
-/// Markdown as lines of a screen of this width.
-pub fn lines(text: &str, width: u16, theme: Theme) -> Vec<Line<'static>> {
-    let mut blocks = Blocks::new(Form::Markdown, width, theme);
-    blocks.upto(text);
-    blocks.into_rows().map(|row| row.line).collect()
-}
-
-/// An answer that is being written.
-#[derive(Debug)]
-pub struct Streaming {
-    text: String,
-    blocks: Blocks,
-}
-
-impl Streaming {
-    /// Nothing yet.
-    pub fn new() -> Streaming {
-        Streaming {
-            text: String::new(),
-            blocks: Blocks::new(Form::Markdown, 0, Theme::default()),
-        }
-    }
-
-    /// Takes in what came.
-    pub fn push(&mut self, text: &str) {
-        self.text.push_str(text);
-    }
-
-    /// The whole text so far.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// What there is so far, as [`lines`] would show it. Only the last block is made again.
-    pub fn lines(&mut self, width: u16, theme: Theme) -> impl Iterator<Item = &Line<'static>> {
-        if self.blocks.width() != width || self.blocks.theme() != theme {
-            self.blocks = Blocks::new(Form::Markdown, width, theme);
-        }
-        self.blocks.upto(&self.text);
-        self.blocks.iter().map(|row| &row.line)
-    }
 }
 
 /// Where secrets stood in a text: `[redacted:KIND]`.

@@ -67,11 +67,6 @@ impl Queue {
         self.waiting = waiting.collect();
     }
 
-    /// Nobody waits any more.
-    pub fn clear(&mut self) {
-        self.waiting.clear();
-    }
-
     /// How many rows it takes.
     pub fn height(&self) -> u16 {
         u16::from(!self.waiting.is_empty())
@@ -189,8 +184,6 @@ mod tests {
         let mut queue = Queue::default();
         queue.take(&update, |id| (id.to_uppercase(), id == "m3"));
         assert_eq!(line(&queue, 80), "next: M4 (P1) → M2 → you → M1 (P3)");
-        queue.clear();
-        assert_eq!(queue.height(), 0);
     }
 
     proptest! {

@@ -5,7 +5,6 @@ use ratatui::layout::Size;
 
 use super::choice::Scroll;
 use super::columns::{fold, width};
-use super::item::Tone;
 use super::press;
 
 /// A sheet is no wider than this: longer rows are hard to read.
@@ -44,12 +43,6 @@ pub struct Line {
 pub enum Ink {
     /// Words like any other.
     Plain,
-    /// What matters less.
-    Dim,
-    /// The name of what follows.
-    Heading,
-    /// Something to know.
-    Told(Tone),
     /// What one side of a comparison has.
     Added,
     /// What the other side has.
@@ -60,6 +53,24 @@ pub enum Ink {
 pub fn plain(lines: Vec<String>) -> Vec<Line> {
     let lines = lines.into_iter();
     lines.map(|text| Line::new(Ink::Plain, text)).collect()
+}
+
+/// A comparison, whose lines begin with their signs.
+pub fn compared(lines: Vec<String>) -> Vec<Line> {
+    let line = |text: String| {
+        let (sign, rest) = text.split_at_checked(1).unwrap_or(("", &text));
+        let ink = match sign {
+            "+" => Ink::Added,
+            "-" => Ink::Removed,
+            _ => Ink::Plain,
+        };
+        let words = match (ink, text.strip_prefix("  ")) {
+            (Ink::Plain, bare) => bare.unwrap_or(&text),
+            _ => rest.strip_prefix(' ').unwrap_or(rest),
+        };
+        Line::new(ink, words)
+    };
+    lines.into_iter().map(line).collect()
 }
 
 impl Ink {

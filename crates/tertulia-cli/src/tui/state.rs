@@ -68,6 +68,8 @@ pub struct State {
     pub running: Option<Running>,
     /// What was written while somebody answered: it is said when they are done.
     pub ahead: VecDeque<String>,
+    /// Whether it was asked, and not yet told, if an earlier talk is gone on with: nothing is said before that.
+    pub is_undecided: bool,
     /// What they are at, for the line above the input.
     pub activity: Activity,
     /// Who waits to speak.
@@ -202,6 +204,7 @@ impl State {
             phase: Phase::Opening,
             running: None,
             ahead: VecDeque::new(),
+            is_undecided: false,
             activity: Activity::default(),
             queue: Queue::default(),
             todos: Todos::default(),
@@ -235,6 +238,8 @@ impl State {
             Overlay::Picker(picker) => picker.due(),
             Overlay::Search(search) => search.due(),
             Overlay::Approval(approval) => Some(approval.due()).filter(|due| *due > now.at),
+            Overlay::Restore(restore) => Some(restore.quiet.until()).filter(|due| *due > now.at),
+            Overlay::GoOn(confirm) => Some(confirm.quiet.until()).filter(|due| *due > now.at),
             _ => None,
         });
         let others = [self.toasts.due(now.at), self.activity.due(now.at)];

@@ -163,11 +163,6 @@ impl Transcript {
         self.total == 0 && self.items.is_empty() && self.tail.is_empty()
     }
 
-    /// How many entries the log has.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Something new at the end.
     pub fn push(&mut self, item: Item) {
         self.look.meet(&item);
@@ -217,6 +212,18 @@ impl Transcript {
             false => &self.items,
         };
         newest.iter().rev().any(Entry::is_streaming)
+    }
+
+    /// Nobody says anything any more: what did not become a message was cut off.
+    pub fn settle(&mut self) {
+        for entry in self.newest() {
+            if let What::Said(said) = &mut entry.item.what
+                && said.streaming
+            {
+                (said.streaming, said.interrupted) = (false, true);
+                entry.layout = None;
+            }
+        }
     }
 
     /// More of what an agent thinks: goes on with its last thought, if nothing else came since.

@@ -19,7 +19,7 @@ use super::keymap::{self, Action, Where};
 use super::librarian::Request;
 use super::news::Order;
 use super::rewind::Rewind;
-use super::slash as commands;
+use super::slash::{self as commands, Slash};
 use super::state::{Overlay, Phase, Running, State};
 use super::transcript;
 use super::view::screen;
@@ -66,6 +66,7 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 
 /// Fits everything to the screen before it is drawn, and asks for what is missing then.
 pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
+    state.input.set_placeholder(hint(state));
     state
         .input
         .resize(screen::input_columns(state.size), state.size.height);
@@ -85,6 +86,15 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     }
     effects.extend(overlay::wishes(state, now));
     effects
+}
+
+/// What stands in the input while nothing is written.
+fn hint(state: &State) -> &'static str {
+    match (state.phase, &state.running) {
+        (Phase::Leaving | Phase::Gone, _) => "",
+        (Phase::Open, None) => "say something, or / for commands",
+        (Phase::Opening, _) | (Phase::Open, Some(_)) => "what you write now is said afterwards",
+    }
 }
 
 /// The terminal has another size.
@@ -244,7 +254,8 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Leaving {
         return vec![Effect::Insist];
     }
-    if !state.is_running() && !state.input.is_empty() {
+    // Nobody loses what they do not look at.
+    if !state.is_running() && !state.reading {
         state.input.clear();
     }
     let again = "Ctrl+C again leaves; the talk is saved";
@@ -270,11 +281,17 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
 /// A signal, or a person who presses Ctrl+C as if it were one.
 fn ended(state: &mut State, number: u8) -> Vec<Effect> {
     state.signal = Some(number);
-    leave(state, None)
+    let effects = leave(state, None);
+    // Another talk may have been on its way.
+    state.next = None;
+    effects
 }
 
 /// Changes to another talk, unless somebody is being answered in this one.
 pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
+    if state.is_leaving() {
+        return Vec::new();
+    }
     if state.is_running() {
         let words = "somebody is answering: Esc stops them first";
         state.toasts.push(Tone::Warning, words, now.at);
@@ -285,6 +302,12 @@ pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
 
 fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     match commands::parse(&words) {
+        Some(Ok(Slash::End | Slash::Exit)) if state.is_leaving() => leave(state, None),
+        _ if state.is_leaving() => {
+            // Nobody hears it here any more; it goes along to the next talk.
+            state.input.set_text(&words);
+            Vec::new()
+        }
         None => say(state, words, now),
         Some(Ok(command)) => {
             let mut effects = vec![Effect::Ask(Box::new(Request::Remember(words)))];
@@ -303,7 +326,7 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
 /// Says something, now or when whoever answers is done.
 pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     let remembered = Effect::Ask(Box::new(Request::Remember(words.clone())));
-    if state.phase != Phase::Open || state.is_running() {
+    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
         state.ahead.push_back(words);
         return vec![remembered];
     }
@@ -338,6 +361,11 @@ fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     if !state.overlays.is_empty() {
         return overlay::pasted(state, text, now);
     }
+    written(state, text)
+}
+
+/// A text that was written at once.
+fn written(state: &mut State, text: &str) -> Vec<Effect> {
     state.reading = false;
     match state.input.paste(text) {
         input::Did::Complete(asked) => vec![Effect::Ask(Box::new(Request::Complete(asked)))],

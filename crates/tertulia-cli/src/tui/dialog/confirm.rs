@@ -1,11 +1,13 @@
 //! A question that is answered by yes or no.
 
 use crossterm::event::{KeyCode, KeyEvent};
+use jiff::Timestamp;
 
+use super::quiet::Quiet;
 use crate::tui::press;
 
 /// A question that is answered by yes or no.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Confirm {
     /// The question, in one line.
     pub question: String,
@@ -13,6 +15,8 @@ pub struct Confirm {
     pub detail: String,
     /// Whether Enter says yes: only if somebody chose it.
     pub says_yes: bool,
+    /// The time in which it takes no answer.
+    pub quiet: Quiet,
 }
 
 /// What a person decided.
@@ -22,6 +26,8 @@ pub enum Outcome {
     Nothing,
     /// Nothing yet, but another answer is chosen.
     Changed,
+    /// The key was pressed before the question could be read: it belongs to what was there before.
+    NotYet(KeyEvent),
     /// Yes.
     Yes,
     /// No.
@@ -29,19 +35,23 @@ pub enum Outcome {
 }
 
 impl Confirm {
-    /// A question.
-    pub fn new(question: &str, detail: &str) -> Confirm {
+    /// A question that appears now.
+    pub fn new(question: &str, detail: &str, now: Timestamp) -> Confirm {
         Confirm {
             question: question.to_owned(),
             detail: detail.to_owned(),
             says_yes: false,
+            quiet: Quiet::new(now),
         }
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
+        }
+        if !self.quiet.lets_through(now) {
+            return Outcome::NotYet(key);
         }
         if press::leaves(key) {
             return Outcome::No;

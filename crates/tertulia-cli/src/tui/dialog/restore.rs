@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use tertulia::id::SessionId;
 use tertulia::session::Summary;
 
+use super::quiet::Quiet;
 use crate::tui::press;
 
 /// A question whether an earlier session goes on.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Restore {
     /// Which session.
     pub id: SessionId,
@@ -26,6 +27,8 @@ pub struct Restore {
     pub chosen: Chosen,
     /// Whether somebody pressed a key that answers nothing.
     pub is_puzzled: bool,
+    /// The time in which it takes no answer.
+    pub quiet: Quiet,
 }
 
 /// What Enter does.
@@ -44,6 +47,8 @@ pub enum Outcome {
     Nothing,
     /// Nothing yet, but the question looks different.
     Changed,
+    /// The key was pressed before the question could be read: it belongs to what was there before.
+    NotYet(KeyEvent),
     /// The earlier session goes on.
     Resume(SessionId),
     /// A new one begins.
@@ -53,8 +58,8 @@ pub enum Outcome {
 }
 
 impl Restore {
-    /// A question about a session, with what it was about.
-    pub fn new(summary: &Summary, gist: &str) -> Restore {
+    /// A question about a session that appears now, with what it was about.
+    pub fn new(summary: &Summary, gist: &str, now: Timestamp) -> Restore {
         Restore {
             id: summary.id,
             team: summary.team.clone(),
@@ -64,13 +69,17 @@ impl Restore {
             gist: gist.to_owned(),
             chosen: Chosen::Resume,
             is_puzzled: false,
+            quiet: Quiet::new(now),
         }
     }
 
     /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
+        }
+        if !self.quiet.lets_through(now) {
+            return Outcome::NotYet(key);
         }
         if press::leaves(key) {
             return Outcome::Leave;

@@ -3,17 +3,17 @@
 use proptest::prelude::*;
 use ratatui::layout::Size;
 
-use super::ask::{self, Ask};
 use super::confirm::{self, Confirm};
 use super::failure::{self, Failure};
 use super::restore::{self, Restore};
-use crate::tui::stage::{any_key, any_size, id, key, look, screen, session};
+use crate::tui::stage::{any_key, any_size, before, id, key, later, look, noon, screen, session};
 use crate::tui::view::dialog;
 
 fn confirm() -> Confirm {
     Confirm::new(
         "Leave while Claude is answering?",
         "What was said so far is kept, and the talk can be resumed.",
+        before(1),
     )
 }
 
@@ -24,6 +24,7 @@ fn restore() -> Restore {
     Restore::new(
         &row.summary,
         "The team agreed on a parser that keeps line ends. Bob was to write the tests, and Ann waits for them.",
+        before(1),
     )
 }
 
@@ -58,12 +59,6 @@ fn shown_failure(dialog: &Failure, size: (u16, u16)) -> String {
     })
 }
 
-fn shown_ask(dialog: &Ask, size: (u16, u16)) -> String {
-    screen(size, |area, buffer| {
-        dialog::ask::draw(dialog, look(), area, buffer)
-    })
-}
-
 #[test]
 fn only_a_chosen_yes_is_a_yes() {
     use confirm::Outcome;
@@ -72,7 +67,7 @@ fn only_a_chosen_yes_is_a_yes() {
         let mut dialog = confirm();
         names
             .iter()
-            .map(|name| dialog.key(key(name)))
+            .map(|name| dialog.key(key(name), noon()))
             .last()
             .unwrap()
     };
@@ -93,7 +88,7 @@ fn an_earlier_session_goes_on_or_not() {
         let mut dialog = restore();
         names
             .iter()
-            .map(|name| dialog.key(key(name)))
+            .map(|name| dialog.key(key(name), noon()))
             .last()
             .unwrap()
     };
@@ -105,23 +100,23 @@ fn an_earlier_session_goes_on_or_not() {
     }
     assert_eq!(press(&["esc"]), Outcome::Leave);
     let mut dialog = restore();
-    assert_eq!(dialog.key(key("x")), Outcome::Changed);
+    assert_eq!(dialog.key(key("x"), noon()), Outcome::Changed);
     assert!(shown_restore(&dialog, (80, 24)).contains("Press R"));
 }
 
 #[test]
-fn a_line_is_asked_for() {
-    use ask::Outcome;
-    let mut dialog = Ask::new("A title for this talk", "a title", "Talk 漢字");
-    insta::assert_snapshot!("ask_80", shown_ask(&dialog, (80, 24)));
-    dialog.key(key("^u"));
-    dialog.paste("  two\nlines ");
-    assert_eq!(
-        dialog.key(key("enter")),
-        Outcome::Answer("two lines".into())
-    );
-    assert_eq!(dialog.key(key("esc")), Outcome::Leave);
-    assert_eq!(dialog.key(key("up")), Outcome::Nothing);
+fn what_is_typed_while_a_question_appears_is_no_answer() {
+    let row = session(1, "Earlier", 130);
+    let mut asked = Restore::new(&row.summary, "", noon());
+    let mut confirm = Confirm::new("Go on?", "", noon());
+    for name in ["r", "n", "y", "enter", "esc"] {
+        let early = restore::Outcome::NotYet(key(name));
+        assert_eq!(asked.key(key(name), later(299)), early);
+        let early = confirm::Outcome::NotYet(key(name));
+        assert_eq!(confirm.key(key(name), later(299)), early);
+    }
+    assert_eq!(asked.key(key("n"), later(599)), restore::Outcome::New);
+    assert_eq!(confirm.key(key("y"), later(599)), confirm::Outcome::Yes);
 }
 
 #[test]
@@ -150,17 +145,14 @@ proptest! {
         keys in proptest::collection::vec(any_key(), 0..20), size in any_size(), told in any_size(),
     ) {
         let (mut confirm, mut restore, mut failure) = (confirm(), restore(), failure());
-        let mut ask = Ask::new("?", "", "");
         failure.resize(Size::from(told));
         for key in keys {
-            confirm.key(key);
-            restore.key(key);
+            confirm.key(key, noon());
+            restore.key(key, noon());
             failure.key(key);
-            ask.key(key);
             shown_confirm(&confirm, size);
             shown_restore(&restore, size);
             shown_failure(&failure, size);
-            shown_ask(&ask, size);
         }
     }
 }

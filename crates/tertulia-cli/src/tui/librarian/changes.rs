@@ -50,14 +50,6 @@ impl Librarian {
         Ok(row)
     }
 
-    pub(super) fn restore(&self, id: SessionId) -> CommandResult<Row> {
-        let mut row = self.row(id)?;
-        let sessions = &self.house.sessions;
-        let operation = sessions.stamp().entry_id();
-        row.summary = self.house.wait(sessions.restore(id, operation))?;
-        Ok(row)
-    }
-
     pub(super) fn fork(&self, id: SessionId, at: Option<Seq>) -> CommandResult<Forked> {
         target::fork(&self.house, &self.row(id)?, at, None)
     }

@@ -181,7 +181,7 @@ fn broken_rows_know_how_they_go_on() {
     let joined = |text: &str, width: u16| {
         let mut blocks = Blocks::new(Form::Markdown, width, Theme::default());
         blocks.upto(text);
-        let rows: Vec<Row> = blocks.into_rows().collect();
+        let rows: Vec<Row> = blocks.iter().cloned().collect();
         let mut buffer = Buffer::empty(Rect::new(0, 0, width, rows.len() as u16));
         for (y, row) in rows.iter().enumerate() {
             buffer.set_line(0, y as u16, &row.line, width);

@@ -66,16 +66,6 @@ impl Blocks {
         }
     }
 
-    /// For which width the rows are.
-    pub fn width(&self) -> u16 {
-        self.width
-    }
-
-    /// For which colours the rows are.
-    pub fn theme(&self) -> Theme {
-        self.theme
-    }
-
     /// How many rows there are.
     pub fn len(&self) -> usize {
         self.done.len() + self.open.len()
@@ -90,13 +80,9 @@ impl Blocks {
     }
 
     /// All rows.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = &Row> {
         self.done.iter().chain(&self.open)
-    }
-
-    /// All rows, for keeps.
-    pub fn into_rows(self) -> impl Iterator<Item = Row> {
-        self.done.into_iter().chain(self.open)
     }
 
     /// The row that shows this byte of the text, or the last before it.

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use ratatui::style::Modifier;
+use ratatui::text::Line;
 
 use super::super::theme::Palette;
 use super::super::wrap::width_of;
@@ -68,6 +69,38 @@ A [reference][1] and a secret: [redacted:aws-key].
 
 ![a picture](picture.png)
 "#;
+
+/// Markdown as lines of a screen of this width.
+fn lines(text: &str, width: u16, theme: Theme) -> Vec<Line<'static>> {
+    let mut blocks = Blocks::new(Form::Markdown, width, theme);
+    blocks.upto(text);
+    blocks.iter().map(|row| row.line.clone()).collect()
+}
+
+/// An answer that is being written, for a screen of one width.
+struct Streaming {
+    text: String,
+    blocks: Blocks,
+}
+
+impl Streaming {
+    fn new(width: u16) -> Streaming {
+        Streaming {
+            text: String::new(),
+            blocks: Blocks::new(Form::Markdown, width, DARK),
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    /// What there is so far, as [`lines`] would show it. Only the last block is made again.
+    fn lines(&mut self) -> impl Iterator<Item = &Line<'static>> {
+        self.blocks.upto(&self.text);
+        self.blocks.iter().map(|row| &row.line)
+    }
+}
 
 fn text_of(lines: &[Line<'_>]) -> String {
     let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
@@ -261,14 +294,14 @@ proptest! {
             .collect();
         places.push(text.len());
         places.sort_unstable();
-        let mut streaming = Streaming::new();
+        let mut streaming = Streaming::new(width);
         let mut at = 0;
         for place in places {
             streaming.push(&text[at..place]);
-            streaming.lines(width, DARK).count();
+            streaming.lines().count();
             at = place;
         }
-        let grown: Vec<Line<'_>> = streaming.lines(width, DARK).cloned().collect();
+        let grown: Vec<Line<'_>> = streaming.lines().cloned().collect();
         prop_assert_eq!(text_of(&grown), shown(&text, width));
         prop_assert_eq!(grown, lines(&text, width, DARK));
     }
@@ -309,19 +342,15 @@ fn blocks_longer_than_the_window_are_cut_and_go_on() {
             "{letters} of {}",
             text.len()
         );
-        let mut streaming = Streaming::new();
+        let mut streaming = Streaming::new(80);
         let mut rest = text.as_str();
         while !rest.is_empty() {
             let (piece, later) = rest.split_at(rest.floor_char_boundary(999));
             streaming.push(piece);
-            streaming.lines(80, DARK).count();
+            streaming.lines().count();
             rest = later;
         }
-        assert!(
-            streaming.lines(80, DARK).eq(whole.iter()),
-            "{}",
-            &text[..20]
-        );
+        assert!(streaming.lines().eq(whole.iter()), "{}", &text[..20]);
     }
     let code = format!("```\n{}```\n", "    a\n".repeat(WINDOW / 3));
     assert!(
@@ -333,10 +362,10 @@ fn blocks_longer_than_the_window_are_cut_and_go_on() {
 
 /// How many bytes are drawn for an answer that comes in pieces of this size, and shown after each.
 fn work(text: &str, piece: usize) -> usize {
-    let mut streaming = Streaming::new();
+    let mut streaming = Streaming::new(80);
     for part in text.as_bytes().chunks(piece) {
         streaming.push(std::str::from_utf8(part).unwrap());
-        streaming.lines(80, DARK).count();
+        streaming.lines().count();
     }
     streaming.blocks.work
 }

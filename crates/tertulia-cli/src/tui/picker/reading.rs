@@ -292,11 +292,6 @@ impl Picker {
         (self.hidden, self.shelf.hidden_empty())
     }
 
-    /// Whether empty sessions are shown.
-    pub fn shows_empty(&self) -> bool {
-        self.shelf.shows_empty()
-    }
-
     /// The tags of the chosen session.
     pub fn chosen_tags(&self) -> &[String] {
         match self.chosen() {

@@ -148,11 +148,6 @@ impl Shelf {
     pub fn hidden_empty(&self) -> usize {
         if self.with_empty { 0 } else { self.empty }
     }
-
-    /// Whether empty ones are shown.
-    pub fn shows_empty(&self) -> bool {
-        self.with_empty
-    }
 }
 
 #[cfg(test)]

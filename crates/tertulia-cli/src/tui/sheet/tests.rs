@@ -10,32 +10,31 @@ use crate::tui::view;
 use crate::tui::view::brush::Look;
 
 fn info() -> Sheet {
-    let mut lines = vec![Line::new(Ink::Heading, "This session")];
-    lines.extend(facts(&[
+    let mut lines = facts(&[
         ("title", "Fix the parser, 漢字".to_owned()),
         ("id", "01936f5e-6c5a-7b3a-9d2f-0000a0010001".to_owned()),
         ("messages", "42".to_owned()),
-    ]));
+    ]);
     lines.push(Line::new(Ink::Plain, ""));
     let long = "It was begun on another machine, by somebody else, and was continued here. ";
-    lines.push(Line::new(Ink::Dim, long.repeat(2).trim_end()));
-    let text = "a warning with \u{1b}[31mpower\tand a tab";
-    lines.push(Line::new(Ink::Told(Tone::Warning), text));
+    lines.push(Line::new(Ink::Plain, long.repeat(2).trim_end()));
+    let text = "words with \u{1b}[31mpower\tand a tab";
+    lines.push(Line::new(Ink::Plain, text));
     Sheet::new("Info", lines)
 }
 
 fn compared() -> Sheet {
-    let lines = vec![
-        Line::new(Ink::Plain, "Ann: Why is it slow?"),
-        Line::new(Ink::Removed, "Ada: Because of the loop."),
-        Line::new(
-            Ink::Added,
-            "Ada: Because of the lock, which every reader takes, even those that only want to know the length of the list.",
-        ),
-        Line::new(Ink::Plain, ""),
-        Line::new(Ink::Added, ""),
+    let lines = [
+        "  Ann: Why is it slow?",
+        "- Ada: Because of the loop.",
+        "+ Ada: Because of the lock, which every reader takes, even those that only want to know the length of the list.",
+        "",
+        "+",
     ];
-    Sheet::new("Comparison", lines)
+    Sheet::new(
+        "Comparison",
+        super::compared(lines.map(str::to_owned).to_vec()),
+    )
 }
 
 fn numbered(count: usize) -> Sheet {
@@ -138,7 +137,7 @@ proptest! {
         keys in proptest::collection::vec(any_key(), 0..20), size in any_size(), told in any_size(),
         texts in proptest::collection::vec(any::<String>(), 0..6),
     ) {
-        let inks = [Ink::Plain, Ink::Added, Ink::Told(Tone::Error), Ink::Removed];
+        let inks = [Ink::Plain, Ink::Added, Ink::Removed];
         let lines = texts.iter().zip(inks.iter().cycle());
         let lines = lines.map(|(text, ink)| Line::new(*ink, text.clone()));
         let mut sheet = Sheet::new(texts.concat(), lines.collect());

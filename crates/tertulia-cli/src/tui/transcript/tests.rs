@@ -349,7 +349,7 @@ fn a_fast_answer_is_laid_out_once() {
     let grown = seen(&transcript);
     assert_eq!(grown, seen(&of(vec![done])));
     assert_eq!(transcript.items.len(), 51);
-    assert_eq!(transcript.total(), 51);
+    assert_eq!(transcript.total, 51);
 }
 
 /// Half a megabyte that somebody pasted, and an answer of one endless line: each is laid out once, wherever one scrolls.

@@ -8,7 +8,7 @@ use crate::tui::dialog::failure::Failure;
 use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::item::Tone;
 use crate::tui::librarian::{Answer, Listed, Refusal, Request, Searched};
-use crate::tui::sheet::{Ink, Line, Sheet, plain};
+use crate::tui::sheet::{Line, Sheet, compared, plain};
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::stats::Stats;
 use crate::tui::tree::Tree;
@@ -32,7 +32,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
         },
         Answer::Picker(ticket, listed) => pick(state, ticket, listed),
         Answer::Search(ticket, searched) => find(state, ticket, searched),
-        Answer::Rewind(_, ticket, moments) => {
+        Answer::Rewind(session, ticket, moments) if session == state.id => {
             for overlay in &mut state.overlays {
                 if let Overlay::Rewind(rewind) = overlay {
                     match &moments {
@@ -42,7 +42,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 }
             }
         }
-        Answer::Words(session, seq, words) => match words {
+        Answer::Words(session, seq, words) if session == state.id => match words {
             Ok(words) => {
                 state.wish = Some(Wish::Rewrite(words));
                 let request = Request::Fork(session, Some(before(seq)));
@@ -50,7 +50,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             }
             Err(refusal) => fail(state, "Not rewound", &refusal),
         },
-        Answer::Tree(session, family) => match family {
+        Answer::Tree(session, family) if session == state.id => match family {
             Ok(family) => {
                 if !family.complete {
                     let words = "the family is large: not all of it is shown";
@@ -63,7 +63,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             }
             Err(refusal) => fail(state, "No tree", &refusal),
         },
-        Answer::Stats(_, figures) => match figures {
+        Answer::Stats(session, figures) if session == state.id => match figures {
             Ok(figures) => open(state, Overlay::Stats(Box::new(Stats::new(figures)))),
             Err(refusal) => fail(state, "No figures", &refusal),
         },
@@ -73,11 +73,20 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 .input
                 .candidates(&asked, candidates.unwrap_or_default());
         }
-        Answer::Forked(_, _, forked) => return went(state, forked.map(|forked| forked.row), now),
-        Answer::Found(_, row) => {
-            state.wish.get_or_insert(Wish::Resume(None));
-            return went(state, row.map(|row| *row), now);
-        }
+        Answer::Forked(forked) => match forked {
+            Ok(forked) => return went(state, &forked.row, now),
+            Err(refusal) => {
+                state.wish = None;
+                fail(state, "Not forked", &refusal);
+            }
+        },
+        Answer::Found(named, row) => match row {
+            Ok(row) => {
+                state.wish = Some(Wish::Resume(None));
+                return went(state, &row, now);
+            }
+            Err(refusal) => fail(state, &format!("Not resumed: {named}"), &refusal),
+        },
         other => changed(state, other, now),
     }
     Vec::new()
@@ -86,7 +95,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
 /// What was changed or written.
 fn changed(state: &mut State, answer: Answer, now: Now) {
     match answer {
-        Answer::Renamed(_, row) | Answer::Tagged(_, row) | Answer::Restored(_, row) => match row {
+        Answer::Renamed(row) | Answer::Tagged(row) => match row {
             Ok(row) => replace(state, &row, now),
             Err(refusal) => refused(state, &refusal, now),
         },
@@ -105,7 +114,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             }
             Err(refusal) => refused(state, &refusal, now),
         },
-        Answer::Exported(_, exported) => match exported {
+        Answer::Exported(exported) => match exported {
             Ok(exported) => {
                 let words = format!("written: {}", exported.path.display());
                 state.toasts.push(Tone::Note, &words, now.at);
@@ -115,46 +124,22 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             }
             Err(refusal) => fail(state, "Not exported", &refusal),
         },
-        Answer::Compared(_, with, lines) => {
-            let title = format!("This talk and {with}");
-            match lines {
-                Ok(lines) => show(
-                    state,
-                    &title,
-                    lines.iter().map(|line| inked(line)).collect(),
-                ),
-                Err(refusal) => fail(state, &title, &refusal),
-            }
+        Answer::Compared(session, with, lines) if session == state.id => {
+            sheet(state, &format!("This talk and {with}"), lines.map(compared));
         }
-        Answer::Agents(lines) => sheet(state, "Agents", lines),
-        Answer::Teams(lines) => sheet(state, "Teams", lines),
+        Answer::Agents(lines) => sheet(state, "Agents", lines.map(plain)),
+        Answer::Teams(lines) => sheet(state, "Teams", lines.map(plain)),
         Answer::Remembered(Err(refusal)) => refused(state, &refusal, now),
+        // It was asked for when another session was talked in.
         _ => {}
     }
 }
 
-fn sheet(state: &mut State, title: &str, lines: Result<Vec<String>, Refusal>) {
+fn sheet(state: &mut State, title: &str, lines: Result<Vec<Line>, Refusal>) {
     match lines {
-        Ok(lines) => show(state, title, plain(lines)),
+        Ok(lines) => open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines)))),
         Err(refusal) => fail(state, title, &refusal),
     }
-}
-
-fn show(state: &mut State, title: &str, lines: Vec<Line>) {
-    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
-}
-
-/// A line of a comparison: the sheet has its own signs.
-fn inked(line: &str) -> Line {
-    let (ink, text) = match (line.get(..2), line) {
-        (Some("- "), _) => (Ink::Removed, &line[2..]),
-        (Some("+ "), _) => (Ink::Added, &line[2..]),
-        (Some("  "), _) => (Ink::Plain, &line[2..]),
-        (_, "-") => (Ink::Removed, ""),
-        (_, "+") => (Ink::Added, ""),
-        _ => (Ink::Plain, line),
-    };
-    Line::new(ink, text)
 }
 
 fn refused(state: &mut State, refusal: &Refusal, now: Now) {
@@ -198,17 +183,9 @@ fn replace(state: &mut State, row: &Row, now: Now) {
 }
 
 /// A session was found or made, as it was wished for.
-fn went(state: &mut State, row: Result<Row, Refusal>, now: Now) -> Vec<Effect> {
-    let wish = state.wish.take();
-    let row = match row {
-        Ok(row) => row,
-        Err(refusal) => {
-            fail(state, "There is none", &refusal);
-            return Vec::new();
-        }
-    };
+fn went(state: &mut State, row: &Row, now: Now) -> Vec<Effect> {
     let id = row.summary.id;
-    let (at, draft) = match wish {
+    let (at, draft) = match state.wish.take() {
         Some(Wish::Rewrite(words)) => (None, Some(words)),
         Some(Wish::Resume(at)) => (at, None),
         None => return Vec::new(),

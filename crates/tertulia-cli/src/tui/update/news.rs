@@ -1,6 +1,7 @@
 //! What happened in the talk, taken in.
 
 use tertulia::agent::{AgentError, AgentEvent};
+use tertulia::approval::Verdict;
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output;
 use tertulia::entry::{Entry, Message, Role, Speaker, SpeakerKind};
@@ -44,7 +45,10 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Routed(output) => routed(state, &output, now),
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
+        // Whoever leaves answers nothing any more.
+        News::MayI(_) if state.is_leaving() => return vec![Effect::Verdict(Verdict::No)],
         News::MayI(request) => {
+            drop_approvals(state);
             let who = match &state.running {
                 Some(running) => running.who.display_name.clone(),
                 None => state.scene.agent.clone(),
@@ -94,14 +98,19 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     }
     let undone = floor.undone.clone();
     stands(state, floor);
-    if let Some(earlier) = state.scene.earlier.take() {
-        let question = Restore::new(&earlier.summary, "");
-        open(state, Overlay::Restore(Box::new(question)));
+    if state.is_leaving() {
+        return Vec::new();
     }
-    match undone.filter(|_| state.ahead.is_empty()) {
+    if let Some(earlier) = state.scene.earlier.take() {
+        let question = Restore::new(&earlier.summary, "", now.at);
+        open(state, Overlay::Restore(Box::new(question)));
+        state.is_undecided = true;
+    }
+    let is_free = state.ahead.is_empty() && !state.is_running();
+    match undone.filter(|_| is_free) {
         Some(undone) if undone.is_spent => notice(state, Tone::Note, undone.words, now),
         Some(undone) => {
-            let question = Confirm::new("Go on with it?", &undone.words);
+            let question = Confirm::new("Go on with it?", &undone.words, now.at);
             open(state, Overlay::GoOn(question));
         }
         None => {}
@@ -126,8 +135,8 @@ fn stands(state: &mut State, floor: Floor) {
 }
 
 /// Says what was written meanwhile.
-fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
-    if state.phase != Phase::Open || state.is_running() {
+pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
         return Vec::new();
     }
     match state.ahead.pop_front() {
@@ -139,9 +148,8 @@ fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
 fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     let stopped = state.running.take().is_some_and(|running| running.stopped);
     state.activity.end();
-    state
-        .overlays
-        .retain(|overlay| !matches!(overlay, Overlay::Approval(_)));
+    state.transcript.settle();
+    drop_approvals(state);
     stands(state, floor);
     if stopped {
         state.toasts.push(Tone::Note, "stopped", now.at);
@@ -150,6 +158,13 @@ fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     let mut effects = ring(state);
     effects.extend(go_on(state, now));
     effects
+}
+
+/// Whoever asked does not wait for an answer any more.
+fn drop_approvals(state: &mut State) {
+    state
+        .overlays
+        .retain(|overlay| !matches!(overlay, Overlay::Approval(_)));
 }
 
 fn doing(state: &mut State, doing: Doing) {

@@ -5,7 +5,7 @@ use ratatui::layout::Size;
 use tertulia::approval::Verdict;
 use tertulia::id::Seq;
 
-use super::{change, copy, leave, order};
+use super::{change, copy, leave, news, order};
 use crate::tui::activity::Doing;
 use crate::tui::dialog::{approval, confirm, failure, restore};
 use crate::tui::effect::{Effect, Next, Now};
@@ -18,6 +18,8 @@ use crate::tui::{help, picker, rewind, search, sheet, stats, tree};
 enum Then {
     Stays(Vec<Effect>),
     Goes(Vec<Effect>),
+    /// The key was meant for what was there before.
+    Passes(KeyEvent),
 }
 
 const STAYS: Then = Then::Stays(Vec::new());
@@ -110,26 +112,13 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
             sheet::Outcome::Copy(text) => Then::Stays(copy(state, text, now)),
             sheet::Outcome::Nothing | sheet::Outcome::Changed => STAYS,
         },
-        Overlay::Approval(approval) => return asked(state, overlay_of(approval), key, now),
-        Overlay::Restore(restore) => match restore.key(key) {
-            restore::Outcome::Resume(id) => Then::Goes(change(state, Next::resume(id), now)),
-            restore::Outcome::New => GOES,
-            restore::Outcome::Leave => Then::Goes(leave(state, None)),
-            restore::Outcome::Nothing | restore::Outcome::Changed => STAYS,
-        },
-        Overlay::GoOn(confirm) => match confirm.key(key) {
-            confirm::Outcome::Yes => Then::Goes(vec![order(state, Order::Say(String::new()), now)]),
-            confirm::Outcome::No => GOES,
-            confirm::Outcome::Nothing | confirm::Outcome::Changed => STAYS,
-        },
-        Overlay::Failure(failure) => match failure.key(key) {
-            failure::Outcome::Leave => GOES,
-            failure::Outcome::Copy(text) => Then::Stays(vec![Effect::Copy(text)]),
-            failure::Outcome::Nothing | failure::Outcome::Changed => STAYS,
-        },
+        Overlay::Approval(_) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_) => {
+            answered(state, &mut overlay, key, now)
+        }
     };
     match then {
         Then::Goes(effects) => effects,
+        Then::Passes(key) => passed(state, overlay, key, now),
         Then::Stays(effects) => {
             // What was opened meanwhile stands before it.
             let place = before.min(state.overlays.len());
@@ -137,6 +126,60 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
             effects
         }
     }
+}
+
+/// A key for a question.
+fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) -> Then {
+    match question {
+        Overlay::Approval(approval) => match approval.key(key, now.at) {
+            approval::Outcome::Answer(verdict) => {
+                if let Some(running) = &mut state.running {
+                    let then = match verdict {
+                        Verdict::Yes | Verdict::Always => running.then.clone(),
+                        Verdict::No => Doing::Thinking,
+                    };
+                    running.doing.clone_from(&then);
+                    state.activity.does(then);
+                }
+                Then::Goes(vec![Effect::Verdict(verdict)])
+            }
+            approval::Outcome::NotYet(key) => Then::Passes(key),
+            approval::Outcome::Nothing | approval::Outcome::Changed => STAYS,
+        },
+        Overlay::Restore(restore) => match restore.key(key, now.at) {
+            restore::Outcome::Resume(id) => Then::Goes(change(state, Next::resume(id), now)),
+            restore::Outcome::New => {
+                state.is_undecided = false;
+                Then::Goes(news::go_on(state, now))
+            }
+            restore::Outcome::Leave => Then::Goes(leave(state, None)),
+            restore::Outcome::NotYet(key) => Then::Passes(key),
+            restore::Outcome::Nothing | restore::Outcome::Changed => STAYS,
+        },
+        Overlay::GoOn(confirm) => match confirm.key(key, now.at) {
+            confirm::Outcome::Yes => Then::Goes(vec![order(state, Order::Say(String::new()), now)]),
+            confirm::Outcome::No => GOES,
+            confirm::Outcome::NotYet(key) => Then::Passes(key),
+            confirm::Outcome::Nothing | confirm::Outcome::Changed => STAYS,
+        },
+        Overlay::Failure(failure) => match failure.key(key) {
+            failure::Outcome::Leave => GOES,
+            failure::Outcome::Copy(text) => Then::Stays(vec![Effect::Copy(text)]),
+            failure::Outcome::Nothing | failure::Outcome::Changed => STAYS,
+        },
+        _ => STAYS,
+    }
+}
+
+/// A key that was pressed before a question could be read goes to what was there before. The question comes
+/// back, unless that has settled it.
+fn passed(state: &mut State, question: Overlay, key: KeyEvent, now: Now) -> Vec<Effect> {
+    let effects = super::pressed(state, key, now);
+    let goes_on = matches!(question, Overlay::GoOn(_)) && state.is_running();
+    if !state.is_leaving() && !goes_on {
+        state.overlays.push(question);
+    }
+    effects
 }
 
 fn ask(request: Request) -> Effect {
@@ -192,42 +235,6 @@ fn jump(state: &mut State, spot: search::Spot, now: Now) -> Vec<Effect> {
     change(state, next, now)
 }
 
-fn overlay_of(approval: &mut approval::Approval) -> approval::Approval {
-    approval.clone()
-}
-
-/// An answer to a question whether a tool may be used.
-fn asked(
-    state: &mut State,
-    mut question: approval::Approval,
-    key: KeyEvent,
-    now: Now,
-) -> Vec<Effect> {
-    match question.key(key, now.at) {
-        approval::Outcome::Answer(verdict) => {
-            if let Some(running) = &mut state.running {
-                let then = match verdict {
-                    Verdict::Yes | Verdict::Always => running.then.clone(),
-                    Verdict::No => Doing::Thinking,
-                };
-                running.doing.clone_from(&then);
-                state.activity.does(then);
-            }
-            vec![Effect::Verdict(verdict)]
-        }
-        approval::Outcome::NotYet(key) => {
-            // It was meant for what was there before.
-            let effects = super::pressed(state, key, now);
-            state.overlays.push(Overlay::Approval(Box::new(question)));
-            effects
-        }
-        approval::Outcome::Nothing | approval::Outcome::Changed => {
-            state.overlays.push(Overlay::Approval(Box::new(question)));
-            Vec::new()
-        }
-    }
-}
-
 /// A text from a clipboard for what is in front.
 pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     match state.overlays.last_mut() {
@@ -237,6 +244,8 @@ pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
         Some(Overlay::Search(search)) => {
             search.paste(text, now.at);
         }
+        // No text is an answer to a question: it is for the input, which is seen behind it.
+        Some(overlay) if !overlay.is_whole() => return super::written(state, text),
         _ => {}
     }
     Vec::new()
@@ -249,6 +258,15 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
         false => KeyCode::Down,
     };
     let mut effects = Vec::new();
+    // Only a question that can be scrolled listens; turning a wheel answers none.
+    let listens = match state.overlays.last() {
+        Some(Overlay::Approval(approval)) => approval.is_awake(now.at),
+        Some(Overlay::Restore(_) | Overlay::GoOn(_)) | None => false,
+        Some(_) => true,
+    };
+    if !listens {
+        return effects;
+    }
     for _ in 0..by.abs() {
         effects.extend(pressed(state, KeyEvent::from(code), now));
     }

@@ -14,7 +14,7 @@ use crate::tui::news::Order;
 use crate::tui::picker::Picker;
 use crate::tui::rewind::Rewind;
 use crate::tui::search::Search;
-use crate::tui::sheet::{Sheet, plain};
+use crate::tui::sheet::{Line, Sheet, facts, plain};
 use crate::tui::slash::Slash;
 use crate::tui::state::{Overlay, State, Wish};
 
@@ -47,7 +47,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             tell(state, &command);
             Vec::new()
         }
-        Slash::As(name) => vec![Effect::Order(Order::As(name))],
+        Slash::As(name) => busy_or(state, now, |state| vec![order(state, Order::As(name), now)]),
         Slash::Compact => busy_or(state, now, |state| vec![order(state, Order::Compact, now)]),
         Slash::Go if state.scene.kind == Kind::Pair => busy_or(state, now, |state| {
             vec![order(state, Order::Say(String::new()), now)]
@@ -160,15 +160,12 @@ fn model(state: &mut State, name: Option<String>, now: Now) -> Vec<Effect> {
 /// Shows what is known here.
 fn tell(state: &mut State, command: &Slash) {
     let (title, lines) = match command {
-        Slash::Members => ("Who is here", members(state)),
-        Slash::Queue => ("Who is still to speak", queue(state)),
-        Slash::Task => ("What the team works on", task(state)),
+        Slash::Members => ("Who is here", plain(members(state))),
+        Slash::Queue => ("Who is still to speak", plain(queue(state))),
+        Slash::Task => ("What the team works on", plain(task(state))),
         _ => ("This talk", info(state)),
     };
-    open(
-        state,
-        Overlay::Sheet(Box::new(Sheet::new(title, plain(lines)))),
-    );
+    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
 }
 
 fn members(state: &State) -> Vec<String> {
@@ -204,24 +201,26 @@ fn task(state: &State) -> Vec<String> {
     task.lines().map(str::to_owned).collect()
 }
 
-fn info(state: &State) -> Vec<String> {
-    let mut lines = vec![state.scene.introduction.clone(), String::new()];
-    lines.push(format!("id        {}", state.id));
+fn info(state: &State) -> Vec<Line> {
+    let mut lines = plain(vec![state.scene.introduction.clone(), String::new()]);
+    let mut rows = vec![("id", state.id.to_string())];
     let Some(summary) = &state.summary else {
-        lines.push("nothing said yet".to_owned());
+        lines.extend(facts(&rows));
+        lines.extend(plain(vec!["nothing said yet".to_owned()]));
         return lines;
     };
-    lines.push(format!("title     {}", summary.title_or_untitled()));
+    rows.push(("title", summary.title_or_untitled().to_owned()));
     if !summary.tags.is_empty() {
-        lines.push(format!("tags      {}", summary.tags.join(", ")));
+        rows.push(("tags", summary.tags.join(", ")));
     }
     if let Some(project) = &summary.project {
-        lines.push(format!("project   {project}"));
+        rows.push(("project", project.clone()));
     }
-    lines.push(format!("messages  {}", summary.messages));
-    lines.push(format!("figures   {}", show::statistics(summary)));
+    rows.push(("messages", summary.messages.to_string()));
+    rows.push(("figures", show::statistics(summary)));
     if let Some(parent) = &summary.parent {
-        lines.push(format!("continues {}", parent.id));
+        rows.push(("continues", parent.id.to_string()));
     }
+    lines.extend(facts(&rows));
     lines
 }

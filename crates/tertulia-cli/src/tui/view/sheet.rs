@@ -5,7 +5,6 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::brush::{Look, framed, hints, row, rows, write, write_right};
-use crate::tui::item::Tone;
 use crate::tui::sheet::{Ink, Sheet};
 use crate::tui::theme::Theme;
 
@@ -48,11 +47,7 @@ fn place(before: usize, after: usize) -> String {
 
 fn style(ink: Ink, theme: Theme) -> Style {
     match ink {
-        Ink::Plain | Ink::Told(Tone::Note) => theme.text(),
-        Ink::Dim => theme.dim(),
-        Ink::Heading => theme.heading(),
-        Ink::Told(Tone::Warning) => theme.warning(),
-        Ink::Told(Tone::Error) => theme.error(),
+        Ink::Plain => theme.text(),
         Ink::Added => theme.added(),
         Ink::Removed => theme.removed(),
     }

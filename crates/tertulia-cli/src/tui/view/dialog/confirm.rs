@@ -31,5 +31,7 @@ pub fn draw(confirm: &Confirm, look: Look, area: Rect, buffer: &mut Buffer) {
     }
     let chosen = usize::from(!confirm.says_yes);
     let answers = ["y yes", "n no"];
-    draw_answers(&answers, chosen, true, theme, row(inside, last), buffer);
+    let is_awake = confirm.quiet.is_over(look.now);
+    let place = row(inside, last);
+    draw_answers(&answers, chosen, is_awake, theme, place, buffer);
 }

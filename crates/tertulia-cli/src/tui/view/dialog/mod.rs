@@ -1,7 +1,6 @@
 //! Questions and messages that stand before everything else.
 
 pub mod approval;
-pub mod ask;
 pub mod confirm;
 pub mod failure;
 pub mod restore;

@@ -54,7 +54,7 @@ pub fn draw(restore: &Restore, look: Look, area: Rect, buffer: &mut Buffer) {
     draw_answers(
         &answers,
         chosen,
-        true,
+        restore.quiet.is_over(look.now),
         theme,
         row(inside, answers_at),
         buffer,
