@@ -23,6 +23,10 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
             Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) => {
                 items.push(notice(entry, Tone::Note));
             }
+            Body::Thought(thought) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Thought(thought.text.clone()),
+            }),
             _ => {}
         }
     }
@@ -46,6 +50,7 @@ pub fn things(entry: &Entry) -> usize {
         | Body::Repaired(_)
         | Body::Compacted(_)
         | Body::Tasked(_)
+        | Body::Thought(_)
         | Body::Forked(_) => 1,
         _ => 0,
     }
