@@ -67,8 +67,8 @@ fn play(terminal: &mut Terminal) {
     terminal.type_text("plan a bird table\n");
     terminal.sees("with far too many");
     ready(terminal);
-    terminal.type_text("Good. Who looks after it in winter? [NEXT: b");
-    terminal.sees("▸ ben");
+    terminal.type_text("/");
+    terminal.sees("/sessions");
 }
 
 /// The time of day is another one each time, and the same in the picture.

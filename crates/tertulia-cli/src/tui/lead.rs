@@ -269,7 +269,10 @@ impl Lead {
             let trouble = match effect {
                 Effect::Copy(text) => self.screen.copy(&text),
                 Effect::Ring => self.screen.ring(),
-                Effect::Redraw => self.screen.redraw(),
+                Effect::Redraw => {
+                    self.screen.redraw();
+                    Ok(())
+                }
                 Effect::Suspend => self.lend(Screen::suspend),
                 Effect::Edit(text) => {
                     let edited = self.lend(|screen| screen.lend(|| editor::edit(&text)));

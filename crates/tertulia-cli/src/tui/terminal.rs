@@ -1,6 +1,7 @@
 //! The terminal as the screen needs it, and as it was before, whatever happens.
 
 use std::io::{self, Stdout, Write};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossterm::event::{
@@ -8,21 +9,24 @@ use crossterm::event::{
     KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
-    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Size};
+use ratatui::layout::{Position, Rect, Size};
 
 /// Whether the terminal is ours at the moment.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, taken. Dropping it gives it back.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<Stdout>>,
+    /// Never dropped: it would show the cursor, and complain on a terminal that is gone, of which it dies.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    /// Whether nothing of what the terminal shows is to be relied on.
+    anew: bool,
 }
 
 impl Screen {
@@ -35,7 +39,8 @@ impl Screen {
         }));
         take()?;
         Ok(Screen {
-            terminal: Terminal::new(CrosstermBackend::new(io::stdout()))?,
+            terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?),
+            anew: false,
         })
     }
 
@@ -51,6 +56,11 @@ impl Screen {
             return Err(io::ErrorKind::NotConnected.into());
         }
         queue!(io::stdout(), BeginSynchronizedUpdate)?;
+        if self.anew {
+            let size = self.terminal.size()?;
+            self.terminal.resize(Rect::from((Position::ORIGIN, size)))?;
+            self.anew = false;
+        }
         self.terminal.draw(|frame| {
             if let Some(cursor) = view(frame.buffer_mut()) {
                 frame.set_cursor_position(cursor);
@@ -59,12 +69,10 @@ impl Screen {
         execute!(io::stdout(), EndSynchronizedUpdate)
     }
 
-    /// Draws everything anew the next time. A new picture is begun rather than the old one cleared: that asks the
-    /// terminal where the cursor is, and what it answers is read as keys by whoever listens to them.
-    pub fn redraw(&mut self) -> io::Result<()> {
-        execute!(io::stdout(), Clear(ClearType::All))?;
-        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-        Ok(())
+    /// Draws everything anew the next time. By resizing rather than by clearing, which asks the terminal where the
+    /// cursor is: what it answers is read as keys by whoever listens to them.
+    pub fn redraw(&mut self) {
+        self.anew = true;
     }
 
     /// Gives the terminal to the shell until it gives it back.
@@ -81,7 +89,7 @@ impl Screen {
         give_back();
         let result = program();
         take()?;
-        self.redraw()?;
+        self.redraw();
         Ok(result)
     }
 

@@ -40,7 +40,8 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Mouse(mouse) => pointed(state, mouse, now),
         Event::Resize(size) => {
             resize(state, size);
-            Vec::new()
+            // One that was small for a moment has lost what was beyond its edge, though its size is as before.
+            vec![Effect::Redraw]
         }
         Event::News(news) => news::heard(state, news, now),
         Event::Answer(answer) => answers::taken(state, *answer, now),

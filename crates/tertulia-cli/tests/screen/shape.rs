@@ -44,7 +44,14 @@ fn it_lives_on_hardly_any_screen() {
     terminal.resize(Size::new(80, 24));
     ready(&mut terminal);
     say(&mut terminal, "echo alive", "alive");
+    terminal.keys("^l");
+    say(&mut terminal, "echo again", "again");
     leave(&mut terminal);
+    // What a terminal answers could be late, or be taken for keys.
+    let raw = terminal.raw_text();
+    for question in ["\u{1b}[6n", "\u{1b}[c", "\u{1b}[?u", "\u{1b}[5n"] {
+        assert!(!raw.contains(question), "{question:?}");
+    }
 }
 
 #[test]
