@@ -160,7 +160,7 @@ fn offered_commands() {
       /resume [REF]   go on with another session
       /new            begin a new session
       /rename TITLE   give this session a title
-      /tag +TAG -TAG  add and remove tags                                       2/25
+      /tag +TAG -TAG  add and remove tags                                       2/26
     You> /
     cursor 6,23
     "#);
