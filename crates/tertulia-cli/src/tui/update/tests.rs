@@ -29,7 +29,7 @@ use crate::tui::news::{Farewell, Floor, News, Order};
 use crate::tui::picker;
 use crate::tui::scene::{Member, Scene};
 use crate::tui::search;
-use crate::tui::stage::{before, id, key, later, noon, screen};
+use crate::tui::stage::{before, id, key, later, noon, screen, tick};
 use crate::tui::state::{Phase, State};
 use crate::tui::theme::{Palette, Theme};
 use crate::tui::transcript::{Loaded, Wanted};
@@ -172,7 +172,7 @@ impl Play {
         let mut play = Play {
             state: State::new(scene, history, Size::new(80, 24), theme),
             milliseconds: 0,
-            began: Instant::now(),
+            began: tick(),
             head,
             made: 0,
         };
@@ -413,7 +413,7 @@ fn wish(request: &Request) -> String {
 
 /// The ticket of the last wish of this kind.
 fn ticket(effects: &[Effect], kind: &str) -> u64 {
-    let tickets = effects.iter().filter_map(|effect| match effect {
+    let mut tickets = effects.iter().filter_map(|effect| match effect {
         Effect::Ask(request) if wish(request) == kind => match **request {
             Request::Picker(ticket, _)
             | Request::Search(ticket, _)
@@ -422,7 +422,7 @@ fn ticket(effects: &[Effect], kind: &str) -> u64 {
         },
         _ => None,
     });
-    tickets.last().unwrap_or_else(|| panic!("no {kind}"))
+    tickets.next_back().unwrap_or_else(|| panic!("no {kind}"))
 }
 
 fn gone() -> News {

@@ -265,7 +265,7 @@ fn everything_is_read_again() {
     play.sees("answer 3");
     play.keys("<home>V<up>");
     let copied = play.keys("y");
-    assert!(copied[0].contains("answer 1\n\nat length"), "{copied:?}");
+    assert!(copied[0].contains("answer 2\n\nat length"), "{copied:?}");
     play.sees("copied");
     play.keys("<esc><esc>");
     assert!(!play.state.reading);
