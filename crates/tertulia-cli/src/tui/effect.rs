@@ -29,6 +29,8 @@ pub enum Event {
     Edited(Result<String, String>),
     /// A signal: the program is to end.
     Signal(u8),
+    /// The terminal is gone.
+    Unplugged,
     /// Time has passed.
     Tick,
 }

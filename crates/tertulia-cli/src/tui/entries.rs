@@ -1,5 +1,6 @@
 //! From what is in the log to what a transcript shows.
 
+use tertulia::agent::FailureKind;
 use tertulia::conversation::team::markers;
 use tertulia::entry::{Body, Entry, Kind, Message, Role, SpeakerKind};
 
@@ -12,12 +13,20 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     for entry in entries {
         match &entry.body {
             Body::Message(message) => said(&mut items, Some(entry), message, kind),
+            // Who stopped it knows; what was cut off says so itself.
+            Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => {
+                items.push(notice(entry, Tone::Note));
+            }
             Body::Failed(_) | Body::Lost(_) | Body::Repaired(_) => {
                 items.push(notice(entry, Tone::Error));
             }
             Body::Compacted(_) | Body::Tasked(_) | Body::Forked(_) => {
                 items.push(notice(entry, Tone::Note));
             }
+            Body::Thought(thought) => items.push(Item {
+                seq: Some(entry.seq),
+                what: What::Thought(thought.text.clone()),
+            }),
             _ => {}
         }
     }
@@ -41,6 +50,7 @@ pub fn things(entry: &Entry) -> usize {
         | Body::Repaired(_)
         | Body::Compacted(_)
         | Body::Tasked(_)
+        | Body::Thought(_)
         | Body::Forked(_) => 1,
         _ => 0,
     }
@@ -49,6 +59,11 @@ pub fn things(entry: &Entry) -> usize {
 /// Whether a message is what a tool gave back.
 pub fn is_result(message: &Message) -> bool {
     message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
+}
+
+/// Whether a message only hands on what somebody of a pair has said: it was read when they said it.
+fn is_handed_on(message: &Message, kind: Kind) -> bool {
+    kind == Kind::Pair && message.role == Role::User && message.speaker.kind == SpeakerKind::Ai
 }
 
 /// Whoever only calls a tool says nothing.
@@ -68,6 +83,9 @@ fn notice(entry: &Entry, tone: Tone) -> Item {
 
 fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: Kind) {
     let seq = entry.map(|entry| entry.seq);
+    if is_handed_on(message, kind) {
+        return;
+    }
     if is_result(message) {
         if put_result(items, message) {
             return;

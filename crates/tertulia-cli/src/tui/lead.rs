@@ -27,13 +27,15 @@ use super::update::{arrange, open, sessions, update};
 use super::view::screen;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::signals::{HANG_UP, Signals};
+use crate::signals::Signals;
 use crate::talk::opening::Prepared;
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
 
 /// How long a picture stands at least.
 const FRAME: Duration = Duration::from_millis(16);
+/// So much from the terminal is taken in before the next picture.
+const MOST_AT_ONCE: usize = 1000;
 /// How long nothing is looked at if nothing happens.
 const REST: Duration = Duration::from_secs(60);
 
@@ -183,21 +185,26 @@ impl Lead {
             answered,
         };
         let mut drawn: Option<Instant> = None;
-        let mut stale = true;
+        let mut picture = Picture::Urgent;
         while !state.is_over() {
             let now = Now::read();
-            if stale && drawn.is_none_or(|drawn| now.tick - drawn >= FRAME) {
+            let is_due = match picture {
+                Picture::Urgent => true,
+                Picture::Stale => drawn.is_none_or(|drawn| now.tick - drawn >= FRAME),
+                Picture::Fresh => false,
+            };
+            if is_due {
                 self.draw(&mut state, &engine, &desk, now);
                 drawn = Some(now.tick);
-                stale = false;
+                picture = Picture::Fresh;
             }
-            let due = match (stale, drawn) {
-                (true, Some(drawn)) => drawn + FRAME,
+            let due = match (picture, drawn) {
+                (Picture::Stale, Some(drawn)) => drawn + FRAME,
                 _ => state.due(now).map_or(now.tick + REST, |due| now.tick + due),
             };
             let happened = tokio::select! {
                 biased;
-                input = next_input(&mut self.events) => input.into_iter().collect(),
+                input = next_input(&mut self.events) => with_more(input),
                 () = self.signals.next() => {
                     let number = self.signals.caught().unwrap_or_default();
                     vec![Event::Signal(number)]
@@ -209,7 +216,7 @@ impl Lead {
                 () = tokio::time::sleep_until(due.into()) => vec![Event::Tick],
             };
             for event in happened {
-                stale |= !is_idle(&event);
+                picture = picture.after(&event);
                 let now = Now::read();
                 let effects = update(&mut state, event, now);
                 self.perform(effects, &mut state, &engine, &desk).await;
@@ -231,15 +238,10 @@ impl Lead {
         let drawn = self
             .screen
             .draw(|buffer| screen::draw(state, now.at, buffer));
-        if drawn.is_err() && !state.is_leaving() {
-            self.hang_up(state, engine, desk, now);
+        if drawn.is_err() {
+            let effects = update(state, Event::Unplugged, now);
+            self.perform_plain(effects, engine, desk);
         }
-    }
-
-    /// A terminal that went away is a reason to leave, not to lose anything.
-    fn hang_up(&mut self, state: &mut State, engine: &Engine, desk: &Desk, now: Now) {
-        let effects = update(state, Event::Signal(HANG_UP), now);
-        self.perform_plain(effects, engine, desk);
     }
 
     /// Does what can be done without the terminal.
@@ -357,31 +359,72 @@ impl Arrival {
     }
 }
 
+/// How the picture on the terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Picture {
+    /// As the state is.
+    Fresh,
+    /// Older: it is drawn again with the next frame.
+    Stale,
+    /// Older than what the person did: it is drawn again at once.
+    Urgent,
+}
+
+impl Picture {
+    fn after(self, event: &Event) -> Picture {
+        let needed = match event {
+            Event::Key(_) | Event::Paste(_) | Event::Mouse(_) => Picture::Urgent,
+            _ => Picture::Stale,
+        };
+        self.max(needed)
+    }
+}
+
 /// The next thing from the terminal. One that is gone says so once.
-async fn next_input(events: &mut Option<EventStream>) -> Option<Event> {
+async fn next_input(events: &mut Option<EventStream>) -> Event {
     let Some(stream) = events else {
         return std::future::pending().await;
     };
     loop {
-        let event = match stream.next().await {
-            Some(Ok(Input::Key(key))) => Event::Key(key),
-            Some(Ok(Input::Paste(text))) => Event::Paste(text),
-            Some(Ok(Input::Mouse(mouse))) if mouse.kind == MouseEventKind::Moved => continue,
-            Some(Ok(Input::Mouse(mouse))) => Event::Mouse(mouse),
-            Some(Ok(Input::Resize(columns, rows))) => Event::Resize(Size::new(columns, rows)),
-            Some(Ok(Input::FocusGained | Input::FocusLost)) => continue,
+        match stream.next().await {
+            Some(Ok(input)) => {
+                if let Some(event) = meant(input) {
+                    return event;
+                }
+            }
             Some(Err(_)) | None => {
                 *events = None;
-                Event::Signal(HANG_UP)
+                return Event::Unplugged;
             }
-        };
-        return Some(event);
+        }
     }
 }
 
-/// Whether nothing looks different after it.
-fn is_idle(event: &Event) -> bool {
-    matches!(event, Event::Mouse(mouse) if mouse.kind == MouseEventKind::Moved)
+/// With what else is there already: many keys at once, such as a paste on a terminal that marks none, are one
+/// picture.
+fn with_more(first: Event) -> Vec<Event> {
+    let mut all = vec![first];
+    // The stream rests while nobody polls it, so it is safe to read beside it.
+    while all.len() < MOST_AT_ONCE && crossterm::event::poll(Duration::ZERO).unwrap_or(false) {
+        match crossterm::event::read() {
+            Ok(input) => all.extend(meant(input)),
+            // The stream will meet it, too.
+            Err(_) => break,
+        }
+    }
+    all
+}
+
+/// What the screen makes of it.
+fn meant(input: Input) -> Option<Event> {
+    Some(match input {
+        Input::Key(key) => Event::Key(key),
+        Input::Paste(text) => Event::Paste(text),
+        Input::Mouse(mouse) if mouse.kind == MouseEventKind::Moved => return None,
+        Input::Mouse(mouse) => Event::Mouse(mouse),
+        Input::Resize(columns, rows) => Event::Resize(Size::new(columns, rows)),
+        Input::FocusGained | Input::FocusLost => return None,
+    })
 }
 
 impl Now {

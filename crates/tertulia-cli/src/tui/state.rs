@@ -122,6 +122,8 @@ pub struct Running {
     pub doing: Doing,
     /// The tool that they ask for.
     pub tool: String,
+    /// What they are at once they may.
+    pub then: Doing,
     /// How many letters they have said: a measure of what they say before its tokens are known.
     pub letters: usize,
     /// Tools that did not do what they were asked to.

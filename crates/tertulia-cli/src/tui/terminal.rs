@@ -8,8 +8,8 @@ use crossterm::event::{
     KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
 };
 use crossterm::terminal::{
-    BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
-    disable_raw_mode, enable_raw_mode,
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen,
+    LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
 use ratatui::Terminal;
@@ -59,9 +59,12 @@ impl Screen {
         execute!(io::stdout(), EndSynchronizedUpdate)
     }
 
-    /// Draws everything anew the next time.
+    /// Draws everything anew the next time. A new picture is begun rather than the old one cleared: that asks the
+    /// terminal where the cursor is, and what it answers is read as keys by whoever listens to them.
     pub fn redraw(&mut self) -> io::Result<()> {
-        self.terminal.clear()
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        self.terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        Ok(())
     }
 
     /// Gives the terminal to the shell until it gives it back.
@@ -78,7 +81,7 @@ impl Screen {
         give_back();
         let result = program();
         take()?;
-        self.terminal.clear()?;
+        self.redraw()?;
         Ok(result)
     }
 

@@ -23,6 +23,7 @@ use super::slash::{self as commands, Slash};
 use super::state::{Overlay, Phase, Running, State};
 use super::transcript;
 use super::view::screen;
+use crate::signals::HANG_UP;
 pub use slash::sessions;
 
 /// How many rows one notch of the wheel is.
@@ -51,7 +52,10 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             state.toasts.push(Tone::Error, &why, now.at);
             Vec::new()
         }
+        // Whoever hangs up is not in a hurry: a signal says the same, and what is being written is finished.
+        Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => Vec::new(),
         Event::Signal(number) => ended(state, number),
+        Event::Unplugged => ended(state, HANG_UP),
         Event::Tick => {
             state.toasts.sweep(now.at);
             Vec::new()
@@ -343,6 +347,7 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         who,
         doing,
         tool: String::new(),
+        then: Doing::Thinking,
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,

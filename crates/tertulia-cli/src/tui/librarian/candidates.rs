@@ -23,7 +23,10 @@ const TITLE: usize = 80;
 impl Librarian {
     pub(super) fn candidates(&self, asked: &Asked) -> CommandResult<Vec<Candidate>> {
         match asked {
-            Asked::Files(written) => Ok(files::below(&self.house.settings.cwd, written)),
+            Asked::Files(written) => {
+                let cwd = &self.house.settings.cwd;
+                Ok(files::below(cwd, written, files::PATIENCE))
+            }
             Asked::Sessions(written) => self.sessions(written),
             Asked::Models(_) => {
                 let models = self.models()?;

@@ -15,13 +15,14 @@ const MOST: usize = 10_000;
 const ANY: usize = 5_000;
 /// How many are looked at.
 const MOST_LOOKED_AT: usize = 100_000;
-/// How long may be looked.
-const PATIENCE: Duration = Duration::from_millis(400);
+/// How long may be looked while somebody types.
+pub const PATIENCE: Duration = Duration::from_millis(400);
 /// How deep: first what is near, so that one huge folder does not hide what lies beside it.
 const DEPTHS: [usize; 3] = [1, 3, 16];
 
-/// The files below a folder, past what git ignores, named as whoever wrote this would go on.
-pub fn below(cwd: &Path, written: &str) -> Vec<Candidate> {
+/// The files below a folder, past what git ignores, named as whoever wrote this would go on: as many as
+/// are found in this time.
+pub fn below(cwd: &Path, written: &str, patience: Duration) -> Vec<Candidate> {
     let (typed, rest) = written.split_at(written.rfind('/').map_or(0, |slash| slash + 1));
     let folder = place(cwd, typed);
     // What is written may be pieces of a path: then all are looked through.
@@ -41,7 +42,7 @@ pub fn below(cwd: &Path, written: &str) -> Vec<Candidate> {
         known: HashSet::new(),
         found: Vec::new(),
         looked_at: 0,
-        end: Instant::now() + PATIENCE,
+        end: Instant::now() + patience,
     };
     for depth in &DEPTHS[..deepest] {
         if !search.walk(&folder, *depth) {

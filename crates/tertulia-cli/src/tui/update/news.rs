@@ -53,10 +53,11 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
                 Some(running) => running.who.display_name.clone(),
                 None => state.scene.agent.clone(),
             };
-            doing(state, Doing::Waiting);
             if let Some(running) = &mut state.running {
                 running.tool.clone_from(&request.call.name);
+                running.then = running.doing.clone();
             }
+            doing(state, Doing::Waiting);
             let question = Approval::new(*request, &who, now.at, state.size);
             open(state, Overlay::Approval(Box::new(question)));
             return ring(state);
@@ -82,10 +83,18 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
-    if let Some(restored) = &state.scene.restored {
+    if let Some(restored) = &mut state.scene.restored {
+        // An answer that was cut off has become a message by now.
+        if let Some(summary) = &floor.summary {
+            restored.messages = summary.messages;
+        }
         let messages = restored.messages;
         let what = What::Restored { messages };
-        state.transcript.push(Item { seq: None, what });
+        if messages > 0 {
+            state.transcript.push(Item { seq: None, what });
+        } else {
+            state.scene.restored = None;
+        }
     }
     let undone = floor.undone.clone();
     stands(state, floor);

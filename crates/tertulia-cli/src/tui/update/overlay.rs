@@ -2,6 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
+use tertulia::approval::Verdict;
 use tertulia::id::Seq;
 
 use super::{change, copy, leave, news, order};
@@ -136,8 +137,12 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
         Overlay::Approval(approval) => match approval.key(key, now.at) {
             approval::Outcome::Answer(verdict) => {
                 if let Some(running) = &mut state.running {
-                    running.doing = Doing::Thinking;
-                    state.activity.does(Doing::Thinking);
+                    let then = match verdict {
+                        Verdict::Yes | Verdict::Always => running.then.clone(),
+                        Verdict::No => Doing::Thinking,
+                    };
+                    running.doing.clone_from(&then);
+                    state.activity.does(then);
                 }
                 Then::Goes(vec![Effect::Verdict(verdict)])
             }

@@ -4,9 +4,10 @@ use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::widgets::{Clear, Widget};
+use tertulia::conversation::pair::Budget;
 use tertulia::entry::{Kind, Usage};
 
-use super::brush::{Look, rule, write};
+use super::brush::{Look, hints, rule, write};
 use crate::tui::activity::Doing;
 use crate::tui::columns::{fold, one_line};
 use crate::tui::links;
@@ -18,6 +19,16 @@ use crate::tui::view;
 const LEAST_TRANSCRIPT: u16 = 3;
 /// From so many rows on there is a line between the talk and the input.
 const WITH_RULE: u16 = 8;
+
+/// The keys while the transcript is read.
+const READING: &[(&str, &str)] = &[
+    ("Esc", "back"),
+    ("↑↓ PgUp PgDn g G", "move"),
+    ("/ n N", "find"),
+    ("v V", "select"),
+    ("y", "copy"),
+    ("o a", "unfold one, all"),
+];
 
 /// Where everything stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +66,10 @@ pub fn areas(state: &State) -> Areas {
         taken
     };
     // What is last to go comes first.
-    let input = take(state.input.height(), 0);
+    let input = match state.reading {
+        true => take(1, 0),
+        false => take(state.input.height(), 0),
+    };
     let status = take(1, 1);
     let activity = take(state.activity.height(), LEAST_TRANSCRIPT);
     let rule = take(u16::from(height >= WITH_RULE), LEAST_TRANSCRIPT);
@@ -127,6 +141,11 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
     }
     view::activity::draw(&state.activity, look, areas.activity, buffer);
     rule(buffer, areas.rule, theme);
+    if state.reading {
+        hints(buffer, areas.input, theme, READING);
+        view::status::draw(&status(state, look.now), look, areas.status, buffer);
+        return None;
+    }
     let cursor = view::input::draw(&state.input, areas.input, buffer, theme);
     let above = Rect {
         height: areas.input.y,
@@ -134,7 +153,7 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
     };
     view::input::draw_popup(&state.input, above, buffer, theme);
     view::status::draw(&status(state, look.now), look, areas.status, buffer);
-    cursor.filter(|_| !state.reading)
+    cursor
 }
 
 /// What stands there before anything is said.
@@ -221,13 +240,17 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         tokens: summary.map_or(Usage::default(), |summary| summary.tokens),
         cost: None,
         saving: saving(state),
-        team: (state.scene.kind == Kind::Team).then(|| TeamStatus {
+        // While nobody speaks the team is who is here.
+        team: (state.scene.kind == Kind::Team && state.is_running()).then(|| TeamStatus {
             name: state.scene.agent.clone(),
             members: state.scene.members.len(),
         }),
         pair: state.progress.as_ref().map(|progress| PairStatus {
             round: progress.round,
-            remaining: progress.remaining.to_string(),
+            remaining: match progress.remaining {
+                Budget::Unlimited => "no limit".to_owned(),
+                Budget::Calls(calls) => format!("{calls} left"),
+            },
             elapsed: match &state.running {
                 Some(running) => progress.elapsed + now.duration_since(running.since),
                 None => progress.elapsed,

@@ -1,6 +1,7 @@
 //! What completes words.
 
 use std::fs;
+use std::time::Duration;
 
 use super::*;
 
@@ -12,7 +13,8 @@ fn complete(world: &World, asked: Asked) -> Vec<Candidate> {
 }
 
 fn files(world: &World, written: &str) -> Vec<String> {
-    let candidates = complete(world, Asked::Files(written.to_owned()));
+    // A test may be slow; what it finds must not depend on that.
+    let candidates = super::super::files::below(world.cwd(), written, Duration::from_secs(600));
     for candidate in &candidates {
         assert_eq!(candidate.goes_on, candidate.insert.ends_with('/'));
     }
@@ -82,6 +84,16 @@ fn files_are_named_as_they_would_be_written() {
     let absolute = format!("{}/sr", world.cwd().display());
     assert!(files(&world, &absolute).contains(&format!("{}/src/main.rs", world.cwd().display())));
     assert!(files(&world, "/no/such/folder/x").len() == files(&world, "").len());
+}
+
+#[test]
+fn files_are_looked_for_no_longer_than_one_waits() {
+    let world = World::new("memory");
+    put(&world, &["a.md"]);
+    let found = complete(&world, Asked::Files("a".to_owned()));
+    assert!(found.len() <= 1, "{found:?}");
+    let found = super::super::files::below(world.cwd(), "a", Duration::ZERO);
+    assert!(found.is_empty());
 }
 
 #[test]
