@@ -73,7 +73,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "ui alone holds the streams, env alone reads variables",
     ),
     (
-        "tertulia-cli/src/tui/{activity,completion,history,input,keymap,links,queue,sheet,slash,status,todos,view}",
+        "tertulia-cli/src/tui/{activity,completion,dialog,effect,entries,help,history,input,item,keymap,links,markdown,news,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,toast,todos,transcript,tree,update,view,wrap}",
         &[
             "std::fs",
             "std::io",

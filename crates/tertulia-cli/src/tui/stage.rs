@@ -20,6 +20,11 @@ pub fn noon() -> Timestamp {
     "2026-11-01T12:00:00Z".parse().unwrap()
 }
 
+/// The same for measuring.
+pub fn tick() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 /// So many milliseconds later.
 pub fn later(milliseconds: i64) -> Timestamp {
     noon() + SignedDuration::from_millis(milliseconds)

@@ -113,7 +113,6 @@ fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
         return vec![Effect::Suspend];
     }
     if !state.overlays.is_empty() {
-        state.keys.forget();
         return overlay::pressed(state, key, now);
     }
     if state.reading {

@@ -176,8 +176,8 @@ fn doing(state: &mut State, doing: Doing) {
 
 /// Somebody of several is asked.
 fn asked(state: &mut State, speaker: Speaker, now: Now) {
-    state.activity.begin(&speaker.display_name, now.at);
     if let Some(running) = &mut state.running {
+        state.activity.begin(&speaker.display_name, now.at);
         running.who = speaker;
         running.since = now.at;
         running.letters = 0;

@@ -116,6 +116,9 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
             answered(state, &mut overlay, key, now)
         }
     };
+    if !matches!(then, Then::Passes(_)) {
+        state.keys.forget();
+    }
     match then {
         Then::Goes(effects) => effects,
         Then::Passes(key) => passed(state, overlay, key, now),

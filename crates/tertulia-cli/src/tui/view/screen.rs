@@ -159,10 +159,19 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
 /// What stands there before anything is said.
 fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    let mention = state.scene.mention.as_deref().unwrap_or_default();
-    let lines = [
-        (state.scene.introduction.as_str(), theme.text()),
-        (mention, theme.text()),
+    let kept = match state.scene.ephemeral {
+        true => "Nothing of this talk is kept.",
+        false => "Every word is saved before it is answered.",
+    };
+    let mut lines = vec![(state.scene.introduction.as_str(), theme.text())];
+    lines.extend(
+        state
+            .scene
+            .mention
+            .as_deref()
+            .map(|mention| (mention, theme.text())),
+    );
+    lines.extend([
         ("", theme.text()),
         (
             "Enter sends, Alt+Enter begins a new line, Esc stops an answer, F1 shows all keys.",
@@ -172,8 +181,8 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
             "/sessions lists earlier talks, /help shows the commands, @ names a file.",
             theme.dim(),
         ),
-        ("Every word is saved before it is answered.", theme.dim()),
-    ];
+        (kept, theme.dim()),
+    ]);
     let width = usize::from(area.width).max(1);
     let mut rows = Vec::new();
     for (text, style) in lines {
@@ -212,6 +221,8 @@ pub fn status(state: &State, now: Timestamp) -> Status {
     let summary = state.summary.as_ref();
     let who = match &state.running {
         Some(running) => running.who.display_name.clone(),
+        // The team is named beside it.
+        None if state.scene.kind == Kind::Team => String::new(),
         None => state.scene.agent.clone(),
     };
     Status {
