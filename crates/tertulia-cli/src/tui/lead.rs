@@ -36,6 +36,8 @@ use crate::ui::Ui;
 const FRAME: Duration = Duration::from_millis(16);
 /// So much from the terminal is taken in before the next picture.
 const MOST_AT_ONCE: usize = 1000;
+/// No time at all, which crossterm would take for a reason not to look.
+const A_GLANCE: Duration = Duration::from_micros(100);
 /// How long nothing is looked at if nothing happens.
 const REST: Duration = Duration::from_secs(60);
 
@@ -408,7 +410,7 @@ async fn next_input(events: &mut Option<EventStream>) -> Event {
 fn with_more(first: Event) -> Vec<Event> {
     let mut all = vec![first];
     // The stream rests while nobody polls it, so it is safe to read beside it.
-    while all.len() < MOST_AT_ONCE && crossterm::event::poll(Duration::ZERO).unwrap_or(false) {
+    while all.len() < MOST_AT_ONCE && crossterm::event::poll(A_GLANCE).unwrap_or(false) {
         match crossterm::event::read() {
             Ok(input) => all.extend(meant(input)),
             // The stream will meet it, too.

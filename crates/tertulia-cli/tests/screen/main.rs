@@ -30,6 +30,7 @@ mod picking;
 #[path = "../cli/pty.rs"]
 #[allow(dead_code, reason = "the cast of the other tests is shown on it")]
 mod pty;
+mod rough;
 #[path = "../cli/running.rs"]
 #[allow(
     dead_code,

@@ -68,13 +68,16 @@ pub fn leave(terminal: &mut Terminal) {
     assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
 }
 
+/// What stands in an empty input.
+const PLACEHOLDER: &str = "say something, or / for commands";
+
 /// What stands in the input of a chat, row by row.
 pub fn written(screen: Screen<'_>) -> Vec<String> {
     let mut rows = Vec::new();
     for row in (0..screen.size().rows - 1).rev() {
         let text = screen.row(row);
         if let Some(words) = text.strip_prefix("you>") {
-            rows.push(words.trim_start().to_owned());
+            rows.push(words.trim_start().replace(PLACEHOLDER, ""));
             break;
         }
         rows.push(text.trim_start().to_owned());
