@@ -227,6 +227,27 @@ fn a_window_that_goes_away_while_the_list_is_open() {
     assert_eq!(terminal.exit_code(), 129);
 }
 
+/// As `nohup` starts it.
+#[test]
+fn a_window_that_goes_away_without_a_signal_is_noticed() {
+    let home = Home::new();
+    let prepared = home.prepare::<&str>(&[]).command();
+    let script = format!("trap '' HUP; exec '{}'", env!("CARGO_BIN_EXE_tertulia"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(home.project());
+    for (name, value) in prepared.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let mut terminal = Terminal::open(&mut shell, SIZE);
+    ready(&mut terminal);
+    say(&mut terminal, "echo kept", "kept");
+    terminal.close();
+    assert_eq!(terminal.exit_code(), 129);
+    assert_eq!(home.said("@").len(), 2);
+}
+
 #[test]
 fn the_list_and_the_question_are_resized() {
     let home = Home::new();
