@@ -32,19 +32,19 @@ pub fn measure(table: &mut Table) {
     table.fact("screen: the first picture", idle.start, "ms");
     for (name, script) in [("5 000 words a second", FAST), ("a line of 200 kB", LONG)] {
         let busy = typing(folder.path(), name, Some(script));
-        table.at_most(&format!("screen: a key, {name}, p50"), busy.p50, FRAME, "ms");
+        table.at_most(
+            &format!("screen: a key, {name}, p50"),
+            busy.p50,
+            FRAME,
+            "ms",
+        );
         table.at_most(
             &format!("screen: a key, {name}, p99"),
             busy.p99,
             2.0 * FRAME,
             "ms",
         );
-        table.at_most(
-            &format!("screen: memory, {name}"),
-            busy.memory,
-            200.0,
-            "MB",
-        );
+        table.at_most(&format!("screen: memory, {name}"), busy.memory, 200.0, "MB");
     }
 }
 
@@ -117,7 +117,10 @@ fn typing(folder: &Path, name: &str, script: Option<&str>) -> Typing {
 fn resident(terminal: &Terminal) -> f64 {
     let pid = terminal.pid().as_raw_nonzero();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
     let kilobytes: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kilobytes / 1000.0
 }

@@ -99,7 +99,12 @@ pub const COMMANDS: &[Command] = &[
     command("/search", "WORDS", Free, "search all sessions"),
     command("/compare", "REF", Session, "this session beside another"),
     command("/tree", "", Free, "this session and its forks"),
-    command("/stats", "", Free, "messages and tokens, by day, agent and model"),
+    command(
+        "/stats",
+        "",
+        Free,
+        "messages and tokens, by day, agent and model",
+    ),
     command(
         "/model",
         "[NAME]",
