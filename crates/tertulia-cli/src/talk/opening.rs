@@ -43,7 +43,7 @@ pub enum Cast {
     /// A team.
     Team {
         team: Box<TeamFile>,
-        seating: table::Seating,
+        seating: Box<table::Seating>,
         fit: table::Fit,
         /// Which person speaks, if that was said.
         seat: Option<String>,
@@ -121,7 +121,7 @@ impl Cast {
         Ok(match self {
             Cast::Chat(agent) => Conversation::Chat(Box::new(Talk::begin(recorder, agent, terms))),
             Cast::Team { seating, .. } => {
-                let table = Table::begin(recorder, seating, terms)
+                let table = Table::begin(recorder, *seating, terms)
                     .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?;
                 Conversation::Team(Box::new(table))
             }
@@ -144,7 +144,7 @@ impl Cast {
                 Conversation::Chat(Box::new(talk))
             }
             Cast::Team { seating, fit, .. } => {
-                let table = Table::resume(recorder, left, seating, fit, terms, door).await?;
+                let table = Table::resume(recorder, left, *seating, fit, terms, door).await?;
                 Conversation::Team(Box::new(table))
             }
             Cast::Pair { seating, .. } => {

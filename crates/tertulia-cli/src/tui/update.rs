@@ -54,7 +54,13 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             Vec::new()
         }
         // Whoever hangs up is not in a hurry: a signal says the same, and what is being written is finished.
-        Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => Vec::new(),
+        Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => {
+            // Nobody is there for the next talk.
+            if state.next.take().is_some() {
+                state.signal = Some(HANG_UP);
+            }
+            Vec::new()
+        }
         Event::Signal(number) => ended(state, number),
         Event::Unplugged => ended(state, HANG_UP),
         Event::Tick => {

@@ -351,7 +351,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         house: plan.house,
         cast: Cast::Team {
             team: Box::new(plan.team),
-            seating: table,
+            seating: Box::new(table),
             fit,
             seat: plan.seating.seat,
         },

@@ -221,8 +221,6 @@ pub fn status(state: &State, now: Timestamp) -> Status {
     let summary = state.summary.as_ref();
     let who = match &state.running {
         Some(running) => running.who.display_name.clone(),
-        // The team is named beside it.
-        None if state.scene.kind == Kind::Team => String::new(),
         None => state.scene.agent.clone(),
     };
     Status {

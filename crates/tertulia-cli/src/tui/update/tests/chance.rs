@@ -34,6 +34,7 @@ enum Step {
     /// All that the librarian was asked for is answered, or refused.
     Answers(bool),
     Signal,
+    Unplugged,
 }
 
 const COMMANDS: &[&str] = &[
@@ -83,6 +84,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => any::<bool>().prop_map(Step::Over),
         2 => any::<bool>().prop_map(Step::Answers),
         1 => Just(Step::Signal),
+        1 => Just(Step::Unplugged),
     ]
 }
 
@@ -237,6 +239,7 @@ impl Chance {
                 }
             }
             Step::Signal => self.happens(Event::Signal(15)),
+            Step::Unplugged => self.happens(Event::Unplugged),
         }
     }
 

@@ -114,8 +114,19 @@ fn a_signal_ends_everything_also_on_the_way_to_another_talk() {
     let mut play = Play::talked();
     play.keys("/new<enter>");
     assert!(play.state.next.is_some());
-    assert_eq!(play.event(Event::Signal(1)), ["insist"]);
-    assert_eq!((play.state.signal, &play.state.next), (Some(1), &None));
+    assert_eq!(play.event(Event::Signal(15)), ["insist"]);
+    assert_eq!((play.state.signal, &play.state.next), (Some(15), &None));
+    // A terminal that goes away hurries nobody, but there is no next talk either.
+    for event in [Event::Unplugged, Event::Signal(1)] {
+        let mut play = Play::talked();
+        play.keys("/new<enter>");
+        assert_eq!(play.event(event), [""; 0]);
+        assert_eq!((play.state.signal, &play.state.next), (Some(1), &None));
+    }
+    let mut play = Play::talked();
+    assert_eq!(play.event(Event::Unplugged), ["cancel", "leave"]);
+    assert_eq!(play.event(Event::Signal(1)), [""; 0]);
+    assert_eq!(play.state.signal, Some(1));
 }
 
 #[test]
