@@ -73,6 +73,8 @@ fn an_earlier_talk_of_a_team_is_offered() {
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
     terminal.sees("R resume");
+    // What is typed before it takes answers is for the input.
+    terminal.sees("Enter answer");
     terminal.keys("r");
     terminal.sees("first words");
     terminal.sees("Ada speaks.");
@@ -81,6 +83,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     leave(&mut terminal);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
+    terminal.sees("Enter answer");
     terminal.keys("n");
     ready(&mut terminal);
     terminal.type_text("[NEXT: ben] anew\n");
@@ -90,6 +93,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     assert_eq!(cast.home.all().len(), 2);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
+    terminal.sees("Enter answer");
     terminal.keys("Esc");
     assert_eq!(terminal.exit_code(), 0);
 }
