@@ -273,7 +273,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(80))]
 
     #[test]
     fn nothing_breaks(
