@@ -208,7 +208,9 @@ fn draw_overlay(
         Overlay::Stats(stats) => view::stats::draw(stats, look, area, buffer),
         Overlay::Rewind(rewind) => view::rewind::draw(rewind, look, area, buffer),
         Overlay::Sheet(sheet) => view::sheet::draw(sheet, look, area, buffer),
-        Overlay::Approval(approval) => view::dialog::approval::draw(approval, look, area, buffer),
+        Overlay::Approval(_, approval) => {
+            view::dialog::approval::draw(approval, look, area, buffer)
+        }
         Overlay::Restore(restore) => view::dialog::restore::draw(restore, look, area, buffer),
         Overlay::GoOn(confirm) => view::dialog::confirm::draw(confirm, look, area, buffer),
         Overlay::Failure(failure) => view::dialog::failure::draw(failure, look, area, buffer),
