@@ -7,7 +7,7 @@ use ratatui::widgets::{Clear, Widget};
 use tertulia::conversation::pair::Budget;
 use tertulia::entry::{Kind, Usage};
 
-use super::brush::{Look, hints, rule, write};
+use super::brush::{Look, hints, keep_in_cells, rule, write};
 use crate::tui::activity::Doing;
 use crate::tui::columns::{fold, one_line};
 use crate::tui::links;
@@ -118,6 +118,7 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
         cursor = draw_overlay(overlay, look, whole, buffer);
     }
     view::toast::draw(&state.toasts, look, whole, buffer);
+    keep_in_cells(buffer);
     links::lay(&links, buffer);
     cursor
 }
