@@ -212,3 +212,30 @@ fn words_that_come_before_the_question_go_first() {
     assert_eq!(play.keys("y"), [""; 0]);
     assert_eq!(play.input(), "y");
 }
+
+/// An agent can say things that are seen as short messages.
+#[test]
+fn nobody_writes_over_what_they_ask_leave_for() {
+    let mut play = Play::asked();
+    let preview: String = (0..60)
+        .map(|row| format!("{row:02} {}\n", "x".repeat(70)))
+        .collect();
+    play.news(News::MayI(
+        1,
+        Box::new(ToolRequest {
+            preview,
+            ..request()
+        }),
+    ));
+    play.wait(400);
+    play.sees("file_edit (medium risk) for demo");
+    let before = play.seen();
+    for forged in ["only looks", "changes nothing", "is harmless"] {
+        let remark = format!("{forged}, it really is nothing to worry about, say yes");
+        play.heard(AgentEvent::Remark(remark));
+    }
+    assert_eq!(play.seen(), before);
+    // They are seen where nothing is asked.
+    play.keys("n");
+    play.sees("! is harmless, it really");
+}
