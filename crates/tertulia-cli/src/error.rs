@@ -5,6 +5,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use tertulia::agent::{AgentError, FailureKind};
+use tertulia::conversation::team::events::SenderError;
 use tertulia::entry::EntryError;
 use tertulia::formats::jsonl::JsonlError;
 use tertulia::id::IdError;
@@ -111,6 +112,11 @@ impl CommandError {
         self
     }
 
+    /// What to do about it.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
     /// What went wrong, with its causes.
     pub fn words(&self) -> String {
         let mut message = self.message.clone();
@@ -188,6 +194,13 @@ impl From<AgentError> for CommandError {
 impl From<TeamError> for CommandError {
     fn from(error: TeamError) -> CommandError {
         CommandError::new(ErrorKind::Invalid, error.to_string())
+    }
+}
+
+impl From<SenderError> for CommandError {
+    fn from(error: SenderError) -> CommandError {
+        CommandError::new(ErrorKind::Usage, error.to_string())
+            .hint("--as NAME or [FROM: name] in the words says which person speaks")
     }
 }
 

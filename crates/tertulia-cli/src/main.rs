@@ -15,6 +15,7 @@ mod show;
 mod signals;
 mod talk;
 mod teams;
+mod tui;
 mod ui;
 
 use std::process::ExitCode;

@@ -149,16 +149,8 @@ impl House {
             }
         }
         let row = self.find(&place.session.to_string())?;
-        if let Some(seq) = place
-            .seq
-            .filter(|seq| *seq == Seq::START || *seq > row.summary.head.seq)
-        {
-            let short = row.summary.id.short();
-            return Err(CommandError::new(
-                ErrorKind::NotFound,
-                format!("session {short} has no entry {seq}"),
-            )
-            .hint(format!("it has entries 1 to {}", row.summary.head.seq)));
+        if let Some(seq) = place.seq {
+            has_entry(&row, seq)?;
         }
         Ok((row, place.seq))
     }
@@ -219,6 +211,16 @@ impl House {
         rows.truncate(3);
         rows
     }
+}
+
+/// Refuses an entry that a session does not have.
+pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
+    let last = row.summary.head.seq;
+    if seq > Seq::START && seq <= last {
+        return Ok(());
+    }
+    let words = format!("session {} has no entry {seq}", row.summary.id.short());
+    Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
 }
 
 /// How alike two texts are, from 0 to 1: the share of letter pairs that both have.

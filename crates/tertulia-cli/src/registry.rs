@@ -125,7 +125,7 @@ fn private() -> OpenOptions {
 }
 
 /// Makes a folder and what is missing above it, each for its owner alone whatever the umask.
-fn make_folder(folder: &Path) -> CommandResult<()> {
+pub fn make_folder(folder: &Path) -> CommandResult<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
     }
@@ -157,7 +157,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 
 /// Waits for the lock. It is on a file of its own, since the registry's is replaced by each change;
 /// the system lets go of it when its holder ends, however that ends.
-fn lock(path: &Path) -> CommandResult<File> {
+pub fn lock(path: &Path) -> CommandResult<File> {
     let failed = |error| trouble(path, "cannot be locked", error);
     let file = private()
         .create(true)

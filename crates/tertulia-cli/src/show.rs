@@ -68,6 +68,14 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
     text
 }
 
+/// How many messages.
+pub fn messages(count: u64) -> String {
+    match count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    }
+}
+
 /// Who spoke how often, and how long it went on.
 pub fn statistics(summary: &Summary) -> String {
     let mut parts: Vec<String> = summary
@@ -250,7 +258,7 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
 }
 
 /// A call on one line: its name, and what it is given without the ceremony of JSON.
-fn call_line(call: &ToolCall) -> String {
+pub fn call_line(call: &ToolCall) -> String {
     let values: Vec<String> = match &call.arguments {
         Value::Object(fields) => fields
             .values()

@@ -43,6 +43,28 @@ pub struct Ui {
     colour_err: bool,
     reader_gone: bool,
     not_written: Option<io::Error>,
+    /// What waits while the screen has the terminal.
+    held: Option<Vec<Told>>,
+}
+
+/// Something that was said while the screen had the terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Words to the person.
+    Note(String),
+    /// Words that should not be overlooked.
+    Warning(String),
+    /// A failure.
+    Error {
+        /// Its kind.
+        kind: String,
+        /// What went wrong.
+        message: String,
+        /// What to do about it.
+        hints: Vec<String>,
+    },
+    /// Data.
+    Data(String),
 }
 
 impl Ui {
@@ -59,7 +81,75 @@ impl Ui {
             colour_err: !plain && io::stderr().is_terminal(),
             reader_gone: false,
             not_written: None,
+            held: None,
         }
+    }
+
+    /// One that says nothing and keeps what it is told.
+    pub fn holding() -> Ui {
+        Ui {
+            json: false,
+            quiet: false,
+            verbose: false,
+            colour_out: false,
+            colour_err: false,
+            reader_gone: false,
+            not_written: None,
+            held: Some(Vec::new()),
+        }
+    }
+
+    /// Says nothing from now on: the screen has the terminal.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// What was said since, for the screen to show. More may follow.
+    pub fn take_held(&mut self) -> Vec<Told> {
+        self.held.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Says from now on what there is to say, beginning with what waits.
+    pub fn release(&mut self) {
+        for told in self.held.take().unwrap_or_default() {
+            self.tell(told);
+        }
+    }
+
+    /// Says what was said elsewhere.
+    pub fn tell(&mut self, told: Told) {
+        match told {
+            Told::Note(text) => self.note(&text),
+            Told::Warning(text) => self.warn(&text),
+            Told::Error {
+                kind,
+                message,
+                hints,
+            } => self.error(&kind, &message, &hints),
+            Told::Data(text) => self.data(&text),
+        }
+    }
+
+    /// Keeps it if the screen has the terminal. Whether it does.
+    fn holds(&mut self, told: impl FnOnce() -> Told) -> bool {
+        match &mut self.held {
+            Some(held) => {
+                held.push(told());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Whether the terminal can do no more than lines.
+    pub fn is_dumb(&self) -> bool {
+        let term = env::text("TERM");
+        term.is_none_or(|term| term.is_empty() || term == "dumb")
+    }
+
+    /// Whether the data may be coloured.
+    pub fn has_colours(&self) -> bool {
+        self.colour_out
     }
 
     /// Whether a person types.
@@ -89,7 +179,7 @@ impl Ui {
     /// Data, without a line feed of its own. If the reader has enough (`| head`), that is no failure,
     /// and no reason to leave what is being done half done.
     pub fn data(&mut self, text: &str) {
-        if self.reader_gone {
+        if self.reader_gone || self.holds(|| Told::Data(text.to_owned())) {
             return;
         }
         let mut out = io::stdout().lock();
@@ -129,20 +219,23 @@ impl Ui {
     /// Words to the person, unless they asked for silence.
     pub fn note(&mut self, text: &str) {
         // Under --json a script reads stderr too, and expects nothing but errors there.
-        if !self.quiet && !self.json {
+        if !self.quiet && !self.json && !self.holds(|| Told::Note(text.to_owned())) {
             self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
     /// Words that only the curious want.
     pub fn detail(&mut self, text: &str) {
-        if self.verbose {
+        if self.verbose && self.held.is_none() {
             self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
     /// Words that should not be overlooked.
     pub fn warn(&mut self, text: &str) {
+        if self.holds(|| Told::Warning(text.to_owned())) {
+            return;
+        }
         if self.json {
             self.say(&json!({ "warning": { "message": text } }).to_string());
             return;
@@ -151,8 +244,24 @@ impl Ui {
         self.say(&format!("{label} {}", harmless(text)));
     }
 
+    /// Words that should not be overlooked, or that may be.
+    pub fn remark(&mut self, warning: bool, text: &str) {
+        match warning {
+            true => self.warn(text),
+            false => self.note(text),
+        }
+    }
+
     /// The failure, as words or as JSON.
     pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
+        let told = || Told::Error {
+            kind: kind.to_owned(),
+            message: message.to_owned(),
+            hints: hints.to_vec(),
+        };
+        if self.holds(told) {
+            return;
+        }
         if self.json {
             let hint = if hints.is_empty() {
                 Value::Null
@@ -241,39 +350,49 @@ impl Ui {
     /// Rows under headings, each column as wide as its widest cell. What stands in a cell may be
     /// anybody's words: it can neither steer the terminal nor begin a row of its own.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
-        let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
-        let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
-        let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
-        for row in &rows {
-            for (column, cell) in row.iter().enumerate().take(widths.len()) {
-                widths[column] = widths[column].max(cell.width());
-            }
-        }
-        let line = |cells: Vec<&str>| {
-            let mut text = String::new();
-            for (column, cell) in cells.iter().enumerate() {
-                text.push_str(cell);
-                if column + 1 < cells.len() {
-                    text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
-                }
-            }
-            text.trim_end().to_owned()
-        };
-        let heading = self.styled(BOLD, &line(headings.to_vec()));
+        let mut lines = table_lines(headings, rows).into_iter();
+        let heading = self.styled(BOLD, &lines.next().unwrap_or_default());
         let mut text = format!("{heading}\n");
-        for row in &rows {
-            text.push_str(&line(row.iter().map(String::as_str).collect()));
+        for line in lines {
+            text.push_str(&line);
             text.push('\n');
         }
         self.data(&text);
     }
 }
 
+/// A table as lines, the headings first.
+pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
+    let mut widths: Vec<usize> = headings.iter().map(|heading| heading.width()).collect();
+    for row in &rows {
+        for (column, cell) in row.iter().enumerate().take(widths.len()) {
+            widths[column] = widths[column].max(cell.width());
+        }
+    }
+    let line = |cells: Vec<&str>| {
+        let mut text = String::new();
+        for (column, cell) in cells.iter().enumerate() {
+            text.push_str(cell);
+            if column + 1 < cells.len() {
+                text.push_str(&" ".repeat(widths[column] - cell.width() + 2));
+            }
+        }
+        text.trim_end().to_owned()
+    };
+    let rows = rows.iter().map(|row| row.iter().map(String::as_str));
+    let rows = rows.map(|row| line(row.collect()));
+    std::iter::once(line(headings.to_vec()))
+        .chain(rows)
+        .collect()
+}
+
 /// Cuts text to so many columns of a terminal.
 pub fn fit(text: &str, columns: usize) -> String {
     let clean: String = text
         .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
+        .map(|c| if steers(c) { ' ' } else { c })
         .collect();
     if clean.width() <= columns {
         return clean;
@@ -294,11 +413,17 @@ fn cell_of(text: &str) -> String {
     harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")
 }
 
+/// Whether a character does something to a terminal, or to the order in which what follows is read: a name
+/// must not be able to turn the line that it stands in around.
+pub fn steers(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Text from a talk, made safe for a terminal: control sequences lose their power.
 pub fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| {
-            if c.is_control() && c != '\n' && c != '\t' {
+            if steers(c) && c != '\n' && c != '\t' {
                 '\u{fffd}'
             } else {
                 c
@@ -327,6 +452,7 @@ mod tests {
 
     #[test]
     fn control_sequences_lose_their_power() {
+        assert_eq!(harmless("a\u{202e}b\u{2066}"), "a\u{fffd}b\u{fffd}");
         assert_eq!(
             harmless("a\u{1b}[31mb\n\tc\r"),
             "a\u{fffd}[31mb\n\tc\u{fffd}"

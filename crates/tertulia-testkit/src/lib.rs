@@ -10,6 +10,7 @@
 //! | [`conformance`] | what every backend does, one test per promise |
 //! | [`model`] | random histories, played on a backend and on plain vectors |
 //! | [`provider`] | a fake of the LLM HTTP APIs, well behaved or failing as a prompt says |
+//! | [`terminal`] | a program on a real pseudo-terminal, seen through a terminal emulator |
 
 #![allow(
     clippy::unwrap_used,
@@ -26,3 +27,4 @@ pub mod model;
 pub mod place;
 pub mod provider;
 pub mod scratch;
+pub mod terminal;

@@ -72,6 +72,20 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         &["rusqlite", "io::stdout", "io::stderr", "std::env::var"],
         "ui alone holds the streams, env alone reads variables",
     ),
+    (
+        "tertulia-cli/src/tui/{activity,completion,dialog,effect,entries,help,history,input,item,keymap,links,markdown,news,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,toast,todos,transcript,tree,update,view,wrap}",
+        &[
+            "std::fs",
+            "std::io",
+            "std::env",
+            "tokio::",
+            "Instant::now",
+            "SystemTime",
+            "Timestamp::now",
+            "crate::open",
+        ],
+        "a part of the screen is given keys and data, and the loop does what comes out",
+    ),
 ];
 
 /// Names that say nothing, so that everything ends up there.

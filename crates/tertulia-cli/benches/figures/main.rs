@@ -14,6 +14,7 @@
 mod append;
 mod logs;
 mod reads;
+mod screen;
 mod table;
 mod teams;
 mod writers;
@@ -57,6 +58,9 @@ fn main() {
     }
     if wants("writers") {
         writers::measure(&mut table);
+    }
+    if wants("screen") {
+        screen::measure(&mut table);
     }
     if wants("team") {
         teams::measure(&mut table);

@@ -42,7 +42,7 @@ pub struct ExportArgs {
 
 /// The forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+pub enum Format {
     /// Markdown, for people
     #[value(alias = "markdown")]
     Md,
@@ -62,7 +62,10 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));
     }
-    let content = content(args.format, &row, &log, ui)?;
+    let content = content(args.format, &row, &log)?;
+    if let Some(words) = left_out(args.format, &row, &log) {
+        ui.note(&words);
+    }
     match &args.output {
         None => ui.answer(&content),
         Some(file) => {
@@ -83,7 +86,8 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     Ok(ExitCode::SUCCESS)
 }
 
-fn content(format: Format, row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
+/// A session in a form.
+pub fn content(format: Format, row: &Row, log: &Log) -> CommandResult<String> {
     Ok(match format {
         Format::Md => markdown::transcript(&row.summary, log),
         Format::Json => {
@@ -91,11 +95,11 @@ fn content(format: Format, row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<S
             format!("{}\n", text.unwrap_or_default())
         }
         Format::Jsonl => Form::Log.content(&row.summary, log)?,
-        Format::Snapshot => snapshot(row, log, ui)?,
+        Format::Snapshot => snapshot(row, log)?,
     })
 }
 
-fn snapshot(row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
+fn snapshot(row: &Row, log: &Log) -> CommandResult<String> {
     let summary = &row.summary;
     if summary.kind != Kind::Team {
         return Err(CommandError::new(
@@ -108,14 +112,21 @@ fn snapshot(row: &Row, log: &Log, ui: &mut Ui) -> CommandResult<String> {
         )
         .hint("`--format jsonl` has everything of every session"));
     }
-    let snapshot = Snapshot::of(summary, log);
-    let left_out = log.messages().count() - snapshot.messages.len();
-    if left_out > 0 {
-        ui.note(&format!(
-            "{left_out} messages are tools' or nothing but calls of tools, which have no place in a snapshot"
-        ));
+    Form::Snapshot.content(summary, log)
+}
+
+/// What has no place in a form, in words.
+pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
+    if format != Format::Snapshot {
+        return None;
     }
-    Ok(snapshot.write()?)
+    let kept = Snapshot::of(&row.summary, log).messages.len();
+    let count = log.messages().count().saturating_sub(kept);
+    (count > 0).then(|| {
+        format!(
+            "{count} messages are tools' or nothing but calls of tools, which have no place in a snapshot"
+        )
+    })
 }
 
 /// A form that is both read and written, so that a file can go on being a session.

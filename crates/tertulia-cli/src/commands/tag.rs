@@ -56,7 +56,8 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-fn tag_name(tag: &str) -> CommandResult<String> {
+/// A tag is one word.
+pub fn tag_name(tag: &str) -> CommandResult<String> {
     let tag = tag.trim_start_matches('#');
     let fits = !tag.is_empty()
         && tag.chars().count() <= 50

@@ -8,11 +8,12 @@ use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Entry, Message, Speaker, Usage};
+use tertulia::entry::{Entry, Kind, Message, Speaker, Usage};
 use tertulia::formats::json;
 use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
+use super::opening::Doorway;
 use super::{notice, paired, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
@@ -50,10 +51,10 @@ pub struct Output<'a> {
 /// How a run ended.
 pub struct End<'a> {
     pub session: SessionId,
-    pub status: &'a str,
+    pub status: &'static str,
     pub failure: Option<&'a AgentError>,
     /// The name of whoever has the floor.
-    pub waiting_for: &'a str,
+    pub waiting_for: String,
 }
 
 /// Somebody of several could not answer.
@@ -96,15 +97,10 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The same, for speakers whose words have no markers.
-    pub fn verbatim(mut self) -> Output<'a> {
-        self.verbatim = true;
+    /// The same, for a talk of this kind.
+    pub fn of(mut self, kind: Kind) -> Output<'a> {
+        self.verbatim = kind == Kind::Pair;
         self
-    }
-
-    /// Says which session the talk is in.
-    pub fn started(&mut self, id: SessionId) {
-        self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 
     /// The failure that a run ended with, if it was not told yet: for the caller to report.
@@ -393,6 +389,12 @@ impl<'a> Output<'a> {
             notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
             _ => self.ui.note(&harmless(&words)),
         }
+    }
+}
+
+impl Doorway for Output<'_> {
+    fn started(&mut self, id: SessionId) {
+        self.event(&json!({ "type": "session.started", "session_id": id }));
     }
 }
 

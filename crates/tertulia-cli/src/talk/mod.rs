@@ -1,14 +1,17 @@
 //! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
 //! and how it ends.
 
+pub mod conversation;
 mod copy;
 pub mod door;
 pub mod keyboard;
-pub mod lines;
-mod notice;
+pub mod notice;
+mod once;
+pub mod opening;
 pub mod paired;
-mod retention;
-mod routed;
+mod plain;
+pub mod retention;
+pub mod routed;
 pub mod target;
 mod unsaved;
 
@@ -19,7 +22,7 @@ use std::time::Duration;
 use clap::Args;
 use rustix::process::DumpableBehavior;
 use tertulia::approval::{Approval, Rules};
-use tertulia::conversation::record::{OnConflict, Recorder};
+use tertulia::conversation::record::OnConflict;
 use tertulia::conversation::run::{Talk, Terms};
 use tertulia::entry::Kind;
 use tertulia::id::SessionId;
@@ -30,12 +33,12 @@ use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
+use crate::tui;
 use crate::ui::Ui;
-use door::Output;
-use target::Target;
+use opening::Prepared;
 
 /// How long what runs beside a talk may take to end with it.
-const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The flags of every talk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
@@ -77,6 +80,9 @@ pub struct TalkArgs {
     /// refused (low); all runs everything, none offers none [default: ask on a terminal, low elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
     pub approve: Option<ApproveMode>,
+    /// Line by line, for screen readers and simple terminals
+    #[arg(long)]
+    pub plain: bool,
 }
 
 impl TalkArgs {
@@ -103,6 +109,11 @@ impl TalkArgs {
     /// Whether somebody sits at a terminal and talks.
     pub fn is_on_screen(&self, ui: &Ui) -> bool {
         !self.print && self.format(ui) == OutputFormat::Text && ui.has_keyboard() && ui.has_screen()
+    }
+
+    /// Whether the talk takes the whole screen.
+    pub fn is_full_screen(&self, ui: &Ui) -> bool {
+        self.is_on_screen(ui) && !self.plain && !ui.is_dumb()
     }
 
     /// What happens when somebody else writes to the same session.
@@ -259,49 +270,42 @@ pub fn nothing_to_say(command: &str) -> CommandError {
     ))
 }
 
-/// The pen of a talk: a new one, or one that goes on with a session.
-pub enum Pen {
-    New(Recorder),
-    /// With the session that was left, if another program has it open.
-    Old(Recorder, Option<SessionId>),
-}
-
-/// Takes up the pen.
-pub async fn take_up(
-    target: Target,
-    house: &House,
-    on_conflict: OnConflict,
-    output: &mut Output<'_>,
-) -> CommandResult<Pen> {
-    let sessions = house.sessions.clone();
-    Ok(match target {
-        Target::New(start) => {
-            output.started(start.id);
-            Pen::New(Recorder::begin(sessions, start, on_conflict))
-        }
-        Target::Resume(row, copy) => {
-            let (mut recorder, left) = Recorder::resume(sessions, row.summary, on_conflict).await?;
-            if let Some(copy) = copy {
-                recorder.keep_copies(copy);
-            }
-            output.started(recorder.id());
-            Pen::Old(recorder, left)
-        }
-    })
+/// Leads a talk as its flags and the terminal allow: on the whole screen, line by line, or for one turn.
+pub fn lead(
+    args: &TalkArgs,
+    prepare: impl FnOnce(&mut Ui) -> CommandResult<Option<Prepared>>,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    if args.is_full_screen(ui) {
+        ui.hold();
+        let result = match prepare(ui) {
+            Ok(Some(prepared)) => tui::run(prepared, global, ui),
+            Ok(None) => Ok(ExitCode::SUCCESS),
+            Err(error) => Err(error),
+        };
+        ui.release();
+        return result;
+    }
+    let Some(Prepared { opening, words }) = prepare(ui)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
+    let keeper = (!args.ephemeral).then(|| opening.house.clone());
+    let talk = async move |ui: &mut Ui| match on_screen {
+        true => plain::talk(opening, words, ui).await,
+        false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
+    };
+    run_to_end(talk, keeper, ui)
 }
 
 /// Runs a talk to its end, and keeps the house in order afterwards.
-pub fn run_to_end(
+fn run_to_end(
     talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
     keeper: Option<House>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
-        })?;
+    let runtime = runtime()?;
     let result = runtime.block_on(talk(ui));
     // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
     runtime.shutdown_timeout(LEAVE_WITHIN);
@@ -309,6 +313,16 @@ pub fn run_to_end(
         retention::keep_house(&keeper, ui);
     }
     result
+}
+
+/// What a talk runs on.
+pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+        })
 }
 
 /// What kind of session a talk is in, and of which team.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tertulia::conversation::record::Copies;
 use tertulia::entry::Relation;
+use tertulia::id::Seq;
 use tertulia::query::{Filter, Page, Row};
 use tertulia::store::{Fork, Start};
 
@@ -13,7 +14,7 @@ use super::{Sort, TalkArgs};
 use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
-use crate::open::House;
+use crate::open::{House, has_entry};
 use crate::ui::{Ui, fit, harmless};
 
 /// How many sessions are looked through at a time.
@@ -40,7 +41,10 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
         return from_file(args, file, house, ui);
     }
     let mut prompt = None;
-    let row = if args.go_on {
+    let row = if args.resume == Some(None) && args.is_full_screen(ui) {
+        // Which one is chosen on the screen.
+        None
+    } else if args.go_on {
         let row = newest(sort, house)?.ok_or_else(|| {
             CommandError::new(
                 ErrorKind::NotFound,
@@ -206,30 +210,58 @@ pub fn open(
 }
 
 fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
+    let forked = fork(house, row, None, title)?;
+    if forked.recovered {
+        ui.note("an answer was cut off; what had arrived is kept as an interrupted message");
+    }
+    ui.note(&format!(
+        "Going on in {}, a fork of {}",
+        forked.row.summary.id.short(),
+        row.summary.id.short()
+    ));
+    Ok(forked.row)
+}
+
+/// A fork that was made.
+#[derive(Clone, Debug)]
+pub struct Forked {
+    pub row: Row,
+    /// Whether an answer that was cut off was kept first.
+    pub recovered: bool,
+}
+
+/// Makes a fork that shares a session up to an entry, or all of it.
+pub fn fork(
+    house: &House,
+    row: &Row,
+    at: Option<Seq>,
+    title: Option<String>,
+) -> CommandResult<Forked> {
     let mut row = row.clone();
+    let mut recovered = false;
     // A half-written answer belongs to what is shared.
     if !row.open
+        && at.is_none_or(|at| at > row.summary.head.seq)
         && let Some(entry) = house.wait(house.sessions.recover(&row.summary))?
     {
         row.summary.apply(&entry);
-        ui.note("an answer was cut off; what had arrived is kept as an interrupted message");
+        recovered = true;
+    }
+    if let Some(at) = at {
+        has_entry(&row, at)?;
     }
     let fork = Fork {
         id: house.sessions.stamp().session_id(),
-        at: None,
+        at,
         title,
         relation: Relation::Fork,
     };
     let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
-    ui.note(&format!(
-        "Going on in {}, a fork of {}",
-        summary.id.short(),
-        row.summary.id.short()
-    ));
-    Ok(Row {
+    let row = Row {
         summary,
         open: false,
-    })
+    };
+    Ok(Forked { row, recovered })
 }
 
 fn retitled(house: &House, mut row: Row, title: Option<String>) -> CommandResult<Row> {

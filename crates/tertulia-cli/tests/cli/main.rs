@@ -17,6 +17,7 @@ mod help;
 mod home;
 mod list;
 mod log;
+mod plain;
 mod pty;
 mod references;
 mod registry;

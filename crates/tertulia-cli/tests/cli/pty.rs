@@ -7,6 +7,11 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 use crate::home::{Home, until};
 
+/// A terminal that can do no more than lines: what is shown can be read as it comes.
+pub const DUMB: (&str, &str) = ("TERM", "dumb");
+/// One that can show a screen.
+pub const CAPABLE: (&str, &str) = ("TERM", "xterm-256color");
+
 /// The program on a pseudo-terminal.
 pub struct Terminal {
     pub child: Box<dyn Child + Send + Sync>,
@@ -16,6 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
+    /// Starts the program on one that is dumb, unless a variable says otherwise.
     pub fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
         let size = PtySize {
             rows: 24,
@@ -30,7 +36,7 @@ impl Terminal {
         command.env_clear();
         command.env("HOME", home.path());
         command.env("PATH", std::env::var_os("PATH").unwrap());
-        command.env("TERM", "xterm-256color");
+        command.env(DUMB.0, DUMB.1);
         command.env("TZ", "UTC");
         for (name, value) in variables {
             command.env(name, value);

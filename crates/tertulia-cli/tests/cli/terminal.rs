@@ -1,7 +1,7 @@
 //! A talk on a real terminal.
 
 use crate::home::Home;
-use crate::pty::{CTRL_C, CTRL_D, Terminal};
+use crate::pty::{CAPABLE, CTRL_C, CTRL_D, DUMB, Terminal};
 use crate::running::agents_of;
 
 #[test]
@@ -187,13 +187,14 @@ fn colours_only_where_they_are_wanted() {
         assert_eq!(code, 0, "{shown}");
         shown.contains('\u{1b}')
     };
-    assert!(escapes(&["show"], &[]));
-    assert!(!escapes(&["show"], &[("NO_COLOR", "1")]));
-    assert!(!escapes(&["show", "--no-color"], &[]));
-    assert!(!escapes(&["show"], &[("TERM", "dumb")]));
-    assert!(!escapes(&["--help"], &[("NO_COLOR", "1")]));
-    assert!(!escapes(&["--help"], &[("TERM", "dumb")]));
-    assert!(!escapes(&["--no-color", "--help"], &[]));
+    let without = [CAPABLE, ("NO_COLOR", "1")];
+    assert!(escapes(&["show"], &[CAPABLE]));
+    assert!(!escapes(&["show"], &without));
+    assert!(!escapes(&["show", "--no-color"], &[CAPABLE]));
+    assert!(!escapes(&["show"], &[DUMB]));
+    assert!(!escapes(&["--help"], &without));
+    assert!(!escapes(&["--help"], &[DUMB]));
+    assert!(!escapes(&["--no-color", "--help"], &[CAPABLE]));
 }
 
 #[test]

@@ -89,3 +89,24 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
         assert_eq!(state(&home)["next"] == json!("worker"), left);
     }
 }
+
+/// As of every talk, not only when it is left.
+#[test]
+fn a_session_file_is_written_back_at_the_end_of_a_turn() {
+    let home = home("echo DONE", "echo never");
+    pair(&home, &["first"]).ok();
+    let file = home.path().join("shared.jsonl");
+    let name = file.to_str().unwrap();
+    home.run(&["export", "@", "--format", "jsonl", "-o", name])
+        .ok();
+    let mut args = vec!["--no-color"];
+    args.extend(with_both(&["--session-file", name]));
+    let mut terminal = Terminal::open(&home, &args, &[]);
+    terminal.sees("you> ", 1);
+    terminal.types("second\n");
+    terminal.sees("you> ", 2);
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("\"second\""), "{written}");
+    terminal.types(CTRL_D);
+    assert_eq!(terminal.ends().0, 0);
+}

@@ -20,6 +20,10 @@ mod home;
 mod keys;
 mod native;
 #[path = "../cli/pty.rs"]
+#[allow(
+    dead_code,
+    reason = "the terminal of the other tests; these need a part of it"
+)]
 mod pty;
 mod resuming;
 #[path = "../cli/running.rs"]

@@ -21,6 +21,10 @@ mod home;
 mod hostile;
 mod prompts;
 #[path = "../cli/pty.rs"]
+#[allow(
+    dead_code,
+    reason = "the terminal of the other tests; these need a part of it"
+)]
 mod pty;
 mod restore;
 #[path = "../cli/running.rs"]

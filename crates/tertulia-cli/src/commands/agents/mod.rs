@@ -5,7 +5,7 @@ mod registered;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 use tertulia::agent::Readiness;
 
 use crate::agents;
@@ -143,7 +143,57 @@ struct Line {
     readiness: Readiness,
 }
 
+/// Who is there, as rows of a table.
+pub const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
+
+/// Everybody who could answer, as rows below [`HEADINGS`].
+pub async fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
+    Ok(looked_at(settings, None)
+        .await?
+        .into_iter()
+        .map(Line::row)
+        .collect())
+}
+
+impl Line {
+    fn ready(&self) -> (bool, &str) {
+        match &self.readiness {
+            Readiness::Ready(remark) => (true, remark.as_deref().unwrap_or_default()),
+            Readiness::NotReady(reason) => (false, reason),
+        }
+    }
+
+    fn row(self) -> Vec<String> {
+        let (ready, remark) = self.ready();
+        let state = if ready { "ready" } else { "not ready" };
+        let remark = remark.to_owned();
+        let model = self.model.unwrap_or_default();
+        vec![self.name, self.kind, model, state.to_owned(), remark]
+    }
+}
+
 async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let lines = looked_at(settings, only).await?;
+    if ui.json {
+        let objects: Vec<Value> = lines
+            .iter()
+            .map(|line| {
+                let (ready, remark) = line.ready();
+                json!({
+                    "name": line.name, "type": line.kind, "model": line.model, "ready": ready, "reason": remark,
+                })
+            })
+            .collect();
+        ui.document(&json!({ "agents": objects }));
+    } else {
+        let rows: Vec<Vec<String>> = lines.into_iter().map(Line::row).collect();
+        ui.table(HEADINGS, &rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at everybody, or at the one that is named.
+async fn looked_at(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<Line>> {
     let mut known = everybody(settings)?;
     if let Some(name) = only {
         known.retain(|(known, _)| known == name);
@@ -155,26 +205,7 @@ async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandRe
     let asked = known
         .into_iter()
         .map(|(name, described)| look_at(settings, name, described, named));
-    let mut rows = Vec::new();
-    let mut objects = Vec::new();
-    for line in futures::future::join_all(asked).await {
-        let (ready, remark) = match line.readiness {
-            Readiness::Ready(remark) => (true, remark.unwrap_or_default()),
-            Readiness::NotReady(reason) => (false, reason),
-        };
-        objects.push(json!({
-            "name": line.name, "type": line.kind, "model": line.model, "ready": ready, "reason": remark,
-        }));
-        let state = if ready { "ready" } else { "not ready" };
-        let model = line.model.unwrap_or_default();
-        rows.push(vec![line.name, line.kind, model, state.to_owned(), remark]);
-    }
-    if ui.json {
-        ui.document(&json!({ "agents": objects }));
-    } else {
-        ui.table(&["NAME", "TYPE", "MODEL", "STATE", ""], &rows);
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(futures::future::join_all(asked).await)
 }
 
 /// Everybody who can be asked for, with how they are reached.

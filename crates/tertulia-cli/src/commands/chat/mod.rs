@@ -1,28 +1,24 @@
 //! `chat`, and the program without a command: which session, which agent, then the talk.
 
-mod lines;
-
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tertulia::conversation::chat::{TurnEnd, human};
 use tertulia::conversation::record::Copies;
-use tertulia::conversation::run::{Talk, Terms};
+use tertulia::conversation::run::Terms;
 use tertulia::entry::Kind;
+use tertulia::id::SessionId;
 use tertulia::query::Row;
 
 use crate::agents::{self, Chosen};
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::door::{End, Output};
-use crate::talk::keyboard::Keyboard;
-use crate::talk::target::{self, Target};
-use crate::talk::{self, Leaving, Pen, Sort, TalkArgs};
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::talk::target;
+use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
@@ -59,7 +55,38 @@ pub struct ChatArgs {
 }
 
 pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let format = args.talk.format(ui);
+    let talk = args.talk.clone();
+    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+}
+
+/// A chat to begin with.
+pub fn anew(agent: Option<String>, model: Option<String>, talk: TalkArgs) -> ChatArgs {
+    ChatArgs {
+        prompt: Vec::new(),
+        talk,
+        agent,
+        model,
+    }
+}
+
+/// A session to go on with, and with which model.
+pub fn going_on(session: SessionId, model: Option<String>, talk: TalkArgs) -> ChatArgs {
+    ChatArgs {
+        talk: TalkArgs {
+            resume: Some(Some(session.to_string())),
+            ..talk
+        },
+        model,
+        ..ChatArgs::default()
+    }
+}
+
+/// Finds out who talks in which session. Nothing, if the person would rather not.
+pub fn prepare(
+    args: ChatArgs,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     let on_screen = args.talk.is_on_screen(ui);
     let (house, kept) = talk::house(&args.talk, global, ui)?;
     let asked = agents::Asked {
@@ -76,13 +103,13 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         return Err(talk::nothing_to_say("chat"));
     }
     let found = target::find(&args.talk, CHATS, &house, ui)?;
+    let words = talk::first_words(found.prompt, words);
     if let Some(row) = found
         .row
         .as_ref()
         .filter(|row| row.summary.kind != Kind::Chat)
     {
-        let words = talk::first_words(found.prompt, words);
-        return go_on_among_several(row.clone(), found.copy, args, words, house, ui);
+        return among_several(row.clone(), found.copy, args, words, house, ui);
     }
     let recorded = found
         .row
@@ -95,38 +122,32 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     };
     talk::close_to_others(ui);
     let target = target::open(&args.talk, CHATS, found.row, found.copy, &house, ui)?;
-    let words = talk::first_words(found.prompt, words);
     if words.is_none() && !on_screen {
         return Err(talk::nothing_to_say("chat"));
     }
-    let keeper = (!args.talk.ephemeral).then(|| house.clone());
-    let session = Session {
+    let opening = Opening {
         leaving: Leaving::new(&args.talk, &house, kept),
         house,
-        chosen,
+        introduction: introduction(&chosen),
+        unasked: chosen.unasked,
+        cast: Cast::Chat(chosen.agent),
         terms,
         target,
-        args,
+        args: args.talk,
+        earlier: None,
     };
-    let talk = async move |ui: &mut Ui| {
-        if on_screen {
-            lines::talk(session, words, ui).await
-        } else {
-            one_turn(session, words.unwrap_or_default(), format, ui).await
-        }
-    };
-    talk::run_to_end(talk, keeper, ui)
+    Ok(Some(Prepared { opening, words }))
 }
 
 /// Goes on with a session in which others than one agent speak.
-fn go_on_among_several(
+fn among_several(
     row: Row,
     copy: Option<Arc<dyn Copies>>,
     args: ChatArgs,
     words: Option<String>,
     house: House,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<Option<Prepared>> {
     let (whose, hint) = match row.summary.kind {
         Kind::Pair => (
             "an instructor's and a worker's talk, in which each has an agent",
@@ -148,45 +169,6 @@ fn go_on_among_several(
     }
 }
 
-/// Everything that a talk begins with.
-struct Session {
-    house: House,
-    chosen: Chosen,
-    terms: Terms,
-    target: Target,
-    args: ChatArgs,
-    leaving: Leaving,
-}
-
-/// Begins or resumes the talk.
-async fn open_talk(session: Session, output: &mut Output<'_>) -> CommandResult<Talk> {
-    let on_conflict = session.args.talk.on_conflict();
-    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
-    let agent = session.chosen.agent;
-    Ok(match pen {
-        Pen::New(recorder) => Talk::begin(recorder, agent, session.terms),
-        Pen::Old(recorder, left) => {
-            Talk::resume(recorder, left, agent, session.terms, output).await?
-        }
-    })
-}
-
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, talk: &Talk, end: &TurnEnd) -> Option<CommandError> {
-    let (status, failure) = match end {
-        TurnEnd::Answered => ("completed", None),
-        TurnEnd::Cancelled => ("cancelled", None),
-        TurnEnd::Failed(error) => ("failed", Some(error)),
-        TurnEnd::Refused => ("refused", None),
-    };
-    output.finish(&End {
-        session: talk.recorder().id(),
-        status,
-        failure,
-        waiting_for: &human().name,
-    })
-}
-
 /// Who answers and why, and how to choose another.
 fn introduction(chosen: &Chosen) -> String {
     let agent = &chosen.agent;
@@ -197,47 +179,4 @@ fn introduction(chosen: &Chosen) -> String {
         model.unwrap_or_default(),
         chosen.reason
     )
-}
-
-/// One question, one answer.
-async fn one_turn(
-    session: Session,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let leaving = session.leaving.clone();
-    if session.chosen.unasked {
-        ui.note(&introduction(&session.chosen));
-    }
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers);
-    let mut talk = open_talk(session, &mut output).await?;
-    let cancel = signals.cancel.clone();
-    let end = match signals.during(talk.turn(words, &mut output, &cancel)).await {
-        Ok(end) => end,
-        Err(left) => {
-            output.cut_off();
-            leaving.farewell(&talk, ui).await;
-            return Err(left);
-        }
-    };
-    let refused = finish(&mut output, &talk, &end);
-    let left_unsaved = leaving.farewell(&talk, ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    match end {
-        TurnEnd::Failed(error) => Err(error.into()),
-        _ if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        _ => Ok(ExitCode::SUCCESS),
-    }
 }

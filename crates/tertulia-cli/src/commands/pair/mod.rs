@@ -1,6 +1,5 @@
 //! `pair`: an instructor plans and reviews, a worker does.
 
-mod lines;
 mod seats;
 
 use std::path::{Path, PathBuf};
@@ -8,24 +7,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
-use tertulia::agent::AgentError;
-use tertulia::conversation::chat::human;
-use tertulia::conversation::duet::{Duet, Pause, Seating};
-use tertulia::conversation::pair::{Next, Pair, Wait, budget};
+use tertulia::conversation::pair::{Next, Pair, budget};
 use tertulia::conversation::record::Copies;
-use tertulia::conversation::run::Terms;
 use tertulia::entry::Kind;
 use tertulia::query::Row;
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::door::{End, Output};
-use crate::talk::keyboard::Keyboard;
-use crate::talk::target::{self, Target};
-use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs, paired};
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::talk::target;
+use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a pair's sessions are.
@@ -89,6 +82,24 @@ pub struct SeatArgs {
 }
 
 pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let talk = args.talk.clone();
+    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+}
+
+/// A pair to begin with.
+pub fn anew(talk: TalkArgs) -> PairArgs {
+    PairArgs {
+        talk,
+        ..PairArgs::default()
+    }
+}
+
+/// Finds out who instructs whom in which session.
+pub fn prepare(
+    args: PairArgs,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     if let Some(folder) = &args.seats.work_dir {
         existing(folder, false)?;
     }
@@ -125,7 +136,7 @@ pub fn go_on(
     words: Option<String>,
     house: House,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<Option<Prepared>> {
     let plan = Plan {
         talk: args,
         seats: SeatArgs::default(),
@@ -149,23 +160,8 @@ struct Plan {
     kept: Kept,
 }
 
-/// Everything that a pair's talk begins with.
-struct Session {
-    house: House,
-    seating: Seating,
-    terms: Terms,
-    target: Target,
-    args: TalkArgs,
-    leaving: Leaving,
-    notify: bool,
-    introduction: String,
-    /// Whether nobody chose who sits where.
-    unasked: bool,
-}
-
-fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let on_screen = plan.talk.is_on_screen(ui);
-    let format = plan.talk.format(ui);
     if let Some(row) = plan
         .row
         .as_ref()
@@ -192,27 +188,24 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
     let seated = seats::seating(&here.settings, &plan.seats, known, &terms)?;
     talk::close_to_others(ui);
     let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.house, ui)?;
-    let keeper = (!plan.talk.ephemeral).then(|| plan.house.clone());
-    let session = Session {
+    let opening = Opening {
         leaving: Leaving::new(&plan.talk, &plan.house, plan.kept),
         house: plan.house,
         introduction: seated.introduction,
         unasked: seated.unasked,
-        seating: seated.seating,
+        cast: Cast::Pair {
+            seating: Box::new(seated.seating),
+            notify: plan.seats.notify,
+        },
         terms,
         target,
         args: plan.talk,
-        notify: plan.seats.notify,
+        earlier: None,
     };
-    let words = plan.words;
-    let talk = async move |ui: &mut Ui| {
-        if on_screen {
-            lines::talk(session, words, ui).await
-        } else {
-            one_turn(session, words.unwrap_or_default(), format, ui).await
-        }
-    };
-    talk::run_to_end(talk, keeper, ui)
+    Ok(Some(Prepared {
+        opening,
+        words: plan.words,
+    }))
 }
 
 fn nothing_left(known: Option<&Pair>) -> CommandError {
@@ -252,106 +245,5 @@ fn existing(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
         Ok(_) => Err(wrong("is no folder")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
         Err(error) => Err(wrong("cannot be worked in").because(error)),
-    }
-}
-
-/// The two sit down, or sit down again.
-async fn sit_down(session: Session, output: &mut Output<'_>) -> CommandResult<Duet> {
-    let on_conflict = session.args.on_conflict();
-    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
-    Ok(match pen {
-        Pen::New(recorder) => Duet::begin(recorder, session.seating, session.terms),
-        Pen::Old(recorder, left) => {
-            Duet::resume(recorder, left, session.seating, session.terms, output).await?
-        }
-    })
-}
-
-/// Runs until a person is needed.
-async fn one_turn(
-    session: Session,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let (leaving, notify) = (session.leaving.clone(), session.notify);
-    if session.unasked {
-        ui.note(&session.introduction);
-    }
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers).verbatim();
-    let mut duet = sit_down(session, &mut output).await?;
-    let cancel = signals.cancel.clone();
-    let turn = duet.turn(&words, &mut output, &cancel);
-    let pause = match signals.during(turn).await {
-        Ok(pause) => pause,
-        Err(left) => {
-            leaving.farewell(duet.talk(), ui).await;
-            return Err(left);
-        }
-    };
-    let refused = finish(&mut output, &duet, &pause);
-    say_how_it_ended(&duet, &pause, notify, ui);
-    duet.leave().await;
-    let left_unsaved = leaving.farewell(duet.talk(), ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    match pause {
-        Pause::Failed(error) | Pause::WorkerFails(error) => Err(failed(error)),
-        Pause::Unreadable(why) => Err(CommandError::new(ErrorKind::Failed, why)),
-        _ if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        _ => Ok(ExitCode::SUCCESS),
-    }
-}
-
-/// An agent failed, and the human is to deal with it.
-fn failed(error: AgentError) -> CommandError {
-    let choose = "`tertulia agents` shows who is ready; --instructor and --worker choose";
-    let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
-    AgentError {
-        hint: Some(hint),
-        ..error
-    }
-    .into()
-}
-
-/// Says how a turn ended. What was refused is for the caller to report.
-fn finish(output: &mut Output<'_>, duet: &Duet, pause: &Pause) -> Option<CommandError> {
-    let status = match pause {
-        Pause::Waits(Wait::Done) => "completed",
-        Pause::Waits(_) => "paused",
-        Pause::Stopped(_) => "cancelled",
-        Pause::Failed(_) | Pause::WorkerFails(_) | Pause::Unsaved | Pause::Unreadable(_) => {
-            "failed"
-        }
-        Pause::Refused => "refused",
-    };
-    output.finish(&End {
-        session: duet.talk().recorder().id(),
-        status,
-        // It was told when it happened.
-        failure: None,
-        waiting_for: &human().name,
-    })
-}
-
-/// What a person reads when it is their turn, and the bell if they asked for it.
-fn say_how_it_ended(duet: &Duet, pause: &Pause, notify: bool, ui: &mut Ui) {
-    let words = paired::ending(pause, &duet.progress());
-    match paired::is_warning(pause) {
-        true => ui.warn(&words),
-        false => ui.note(&words),
-    }
-    if notify {
-        ui.bell();
     }
 }

@@ -1,7 +1,7 @@
 //! Looking after team files: which there are, whether one is valid, one to begin with.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -12,35 +12,74 @@ use crate::settings::Settings;
 use crate::ui::Ui;
 use crate::{agents, teams};
 
-pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let mut rows = Vec::new();
-    let mut objects = Vec::new();
-    for file in teams::all(&settings.cwd)? {
+/// The teams as rows of a table.
+pub const HEADINGS: &[&str] = &["NAME", "MEMBERS", "STATE", "FILE"];
+/// What is said where there are none.
+pub const NONE: &str = "there are no teams here; `tertulia team init` makes one to begin with";
+
+/// A team file that can be named here.
+struct Known {
+    name: String,
+    file: String,
+    members: Vec<String>,
+    /// What is wrong with it.
+    reason: Option<String>,
+}
+
+impl Known {
+    fn row(self) -> Vec<String> {
+        let state = self.reason.unwrap_or_else(|| "valid".to_owned());
+        vec![self.name, self.members.join(", "), state, self.file]
+    }
+}
+
+fn known(settings: &Settings) -> CommandResult<Vec<Known>> {
+    let read = |file: PathBuf| {
         let shown = file.display().to_string();
         let stem = file.file_stem().unwrap_or_default();
-        let name = stem.to_string_lossy().into_owned();
-        let (members, state) = match teams::read(&settings.cwd, &shown) {
-            Ok((_, team)) => (member_names(&team), "valid".to_owned()),
-            Err(error) => (Vec::new(), first_line(&error.to_string())),
+        let (members, reason) = match teams::read(&settings.cwd, &shown) {
+            Ok((_, team)) => (member_names(&team), None),
+            Err(error) => (Vec::new(), Some(first_line(&error.to_string()))),
         };
-        objects.push(json!({
-            "name": name,
-            "file": shown,
-            "members": members,
-            "valid": state == "valid",
-            "reason": if state == "valid" { Value::Null } else { json!(state) },
-        }));
-        rows.push(vec![name, members.join(", "), state, shown]);
-    }
+        Known {
+            name: stem.to_string_lossy().into_owned(),
+            file: shown,
+            members,
+            reason,
+        }
+    };
+    Ok(teams::all(&settings.cwd)?.into_iter().map(read).collect())
+}
+
+/// The teams that can be named here, as rows below [`HEADINGS`].
+pub fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
+    Ok(known(settings)?.into_iter().map(Known::row).collect())
+}
+
+pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let known = known(settings)?;
     if let Some(others) = teams::passed_over(&settings.cwd) {
         ui.note(&others);
     }
     if ui.json {
+        let objects: Vec<Value> = known
+            .iter()
+            .map(|team| {
+                json!({
+                    "name": team.name,
+                    "file": team.file,
+                    "members": team.members,
+                    "valid": team.reason.is_none(),
+                    "reason": team.reason,
+                })
+            })
+            .collect();
         ui.document(&json!({ "teams": objects }));
-    } else if rows.is_empty() {
-        ui.note("there are no teams here; `tertulia team init` makes one to begin with");
+    } else if known.is_empty() {
+        ui.note(NONE);
     } else {
-        ui.table(&["NAME", "MEMBERS", "STATE", "FILE"], &rows);
+        let rows: Vec<Vec<String>> = known.into_iter().map(Known::row).collect();
+        ui.table(HEADINGS, &rows);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,7 @@
 //! `team`: several agents and people in one talk, and the files that describe them.
 
-mod end;
-mod files;
-mod lines;
+mod earlier;
+pub mod files;
 mod seats;
 
 use std::collections::BTreeMap;
@@ -12,24 +11,20 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tertulia::conversation::record::Copies;
-use tertulia::conversation::run::Terms;
-use tertulia::conversation::table::{self, Heirs, Seating, Table};
+use tertulia::conversation::table::{self, Heirs, Seating};
 use tertulia::entry::Kind;
 use tertulia::query::Row;
-use tertulia::team::TeamFile;
+use tertulia::team::{MemberKind, TeamFile};
 
-use crate::args::{GlobalArgs, OutputFormat};
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::House;
-use crate::signals::Signals;
-use crate::talk::door::Output;
-use crate::talk::keyboard::Keyboard;
-use crate::talk::target::{self, Found, Target};
-use crate::talk::{self, Kept, Leaving, Pen, Sort, TalkArgs};
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::talk::target::{self, Found};
+use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
-use end::{could_not_answer, finish, unheard};
 
 /// Talk in a team of agents and people
 ///
@@ -114,6 +109,27 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         }
         None => {}
     }
+    let talk = args.talk.clone();
+    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+}
+
+/// A talk with a team.
+pub fn with(config: &str, talk: TalkArgs) -> TeamArgs {
+    TeamArgs {
+        action: None,
+        config: Some(config.to_owned()),
+        prompt: Vec::new(),
+        talk,
+        seating: SeatingArgs::default(),
+    }
+}
+
+/// Finds out which team talks in which session. Nothing, if the person would rather not.
+pub fn prepare(
+    args: TeamArgs,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     let (house, kept) = talk::house(&args.talk, global, ui)?;
     let Some(config) = &args.config else {
         return without_config(args, house, ui);
@@ -175,7 +191,7 @@ fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
 }
 
 /// A session knows its team.
-fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let sort = Sort {
         kind: Kind::Team,
         team: None,
@@ -216,7 +232,7 @@ pub fn go_on(
     words: Option<String>,
     house: House,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<Option<Prepared>> {
     let words = Words {
         typed: None,
         all: words,
@@ -238,7 +254,7 @@ fn seat_again(
     (args, seating, words): (TalkArgs, SeatingArgs, Words),
     house: House,
     ui: &mut Ui,
-) -> CommandResult<ExitCode> {
+) -> CommandResult<Option<Prepared>> {
     if words.all.is_none() && !args.is_on_screen(ui) {
         return Err(talk::nothing_to_say("team NAME"));
     }
@@ -286,33 +302,22 @@ struct Plan {
     kept: Kept,
 }
 
-/// Everything that a team's talk begins with.
-struct Session {
-    house: House,
-    team: TeamFile,
-    table: Seating,
-    fit: table::Fit,
-    terms: Terms,
-    target: Target,
-    args: TalkArgs,
-    seat: Option<String>,
-    leaving: Leaving,
-}
-
-fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let on_screen = plan.args.is_on_screen(ui);
-    let format = plan.args.format(ui);
     let heirs = heirs(&plan.seating.map)?;
     let table = seats::seating(&plan.house.settings, &plan.file, &plan.team, ui)?;
     let mut row = plan.row;
     let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
+    let mut earlier = None;
     if begins_anew && plan.words.is_some() {
-        lines::mention_earlier(&plan.house, &plan.team, ui)?;
+        earlier::mention(&plan.house, &plan.team, ui)?;
+    } else if begins_anew && plan.args.is_full_screen(ui) {
+        earlier = earlier::newest(&plan.house, &plan.team)?.map(Box::new);
     } else if begins_anew {
-        row = match lines::offer_earlier(&plan.house, &plan.team, ui)? {
-            lines::Choice::Resume(row) => Some(*row),
-            lines::Choice::New => None,
-            lines::Choice::Leave => return Ok(ExitCode::SUCCESS),
+        row = match earlier::offer(&plan.house, &plan.team, ui)? {
+            earlier::Choice::Resume(row) => Some(*row),
+            earlier::Choice::New => None,
+            earlier::Choice::Leave => return Ok(None),
         };
     }
     let fit = match &row {
@@ -340,27 +345,40 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<ExitCode> {
         team: Some(plan.team.id()),
     };
     let target = target::open(&plan.args, sort, row, plan.copy, &plan.house, ui)?;
-    let keeper = (!plan.args.ephemeral).then(|| plan.house.clone());
-    let session = Session {
+    let introduction = introduction(&plan.team);
+    let opening = Opening {
         leaving: Leaving::new(&plan.args, &plan.house, plan.kept),
         house: plan.house,
-        team: plan.team,
-        table,
-        fit,
+        cast: Cast::Team {
+            team: Box::new(plan.team),
+            seating: Box::new(table),
+            fit,
+            seat: plan.seating.seat,
+        },
+        introduction,
+        unasked: false,
         terms,
         target,
         args: plan.args,
-        seat: plan.seating.seat,
+        earlier,
     };
-    let words = plan.words;
-    let talk = async move |ui: &mut Ui| {
-        if on_screen {
-            lines::talk(session, words, ui).await
-        } else {
-            one_turn(session, words.unwrap_or_default(), format, ui).await
-        }
-    };
-    talk::run_to_end(talk, keeper, ui)
+    Ok(Some(Prepared {
+        opening,
+        words: plan.words,
+    }))
+}
+
+/// Who is here.
+fn introduction(team: &TeamFile) -> String {
+    let members: Vec<String> = team
+        .members
+        .iter()
+        .map(|member| match (&member.kind, &member.agent_type) {
+            (MemberKind::Ai, Some(agent)) => format!("{} ({agent})", member.display_name),
+            _ => member.display_name.clone(),
+        })
+        .collect();
+    format!("{}: {}.", team.shown_name(), members.join(", "))
 }
 
 /// Seats that change hands, as `--map` gives them.
@@ -410,69 +428,4 @@ fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResu
         .hint("--map old=new gives a seat to a member; without --strict it is a warning"));
     }
     Ok(fit)
-}
-
-/// The team sits down, or sits down again.
-async fn sit_down(session: Session, output: &mut Output<'_>) -> CommandResult<Table> {
-    let on_conflict = session.args.on_conflict();
-    let pen = talk::take_up(session.target, &session.house, on_conflict, output).await?;
-    Ok(match pen {
-        Pen::New(recorder) => Table::begin(recorder, session.table, session.terms)
-            .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?,
-        Pen::Old(recorder, left) => {
-            let (table, fit, terms) = (session.table, session.fit, session.terms);
-            Table::resume(recorder, left, table, fit, terms, output).await?
-        }
-    })
-}
-
-/// Runs until a person is next.
-async fn one_turn(
-    session: Session,
-    words: String,
-    format: OutputFormat,
-    ui: &mut Ui,
-) -> CommandResult<ExitCode> {
-    let (leaving, seat) = (session.leaving.clone(), session.seat.clone());
-    let mut signals = Signals::listen()?;
-    let mut keyboard = Keyboard::default();
-    let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers);
-    let mut table = sit_down(session, &mut output).await?;
-    let cancel = signals.cancel.clone();
-    let turn = table.turn(seat.as_deref(), words, &mut output, &cancel);
-    let round = match signals.during(turn).await {
-        Ok(round) => round.map_err(seats::who)?,
-        Err(left) => {
-            output.cut_off();
-            leaving.farewell(table.talk(), ui).await;
-            return Err(left);
-        }
-    };
-    // What the run ends with is told once, at its end.
-    let failure = round.failed.as_ref().filter(|_| round.ended_by_failure());
-    let failure = failure.and_then(|_| output.take_failure());
-    let refused = finish(&mut output, &table, &round);
-    table.leave().await;
-    if let Some(words) = unheard(&table, &leaving) {
-        ui.warn(&words);
-    }
-    let left_unsaved = leaving.farewell(table.talk(), ui).await;
-    if let Some(refused) = refused {
-        return Err(refused);
-    }
-    if let Some(signal) = signals.caught() {
-        return Ok(talk::exit_code(Some(signal), false));
-    }
-    if round.went_to_nobody() {
-        ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
-    }
-    match failure {
-        Some(failure) => Err(could_not_answer(failure)),
-        None if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        None => Ok(ExitCode::SUCCESS),
-    }
 }

@@ -226,7 +226,7 @@ pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> Comma
     match router.sender(seat, words) {
         // A session that goes on waits for its first human, whom nobody need name.
         Ok(_) | Err(SenderError::Ambiguous { .. }) => Ok(()),
-        Err(error) => Err(who(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -241,10 +241,4 @@ pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> Co
     }
     let words = format!("--as says that '{seat}' speaks, and [FROM: {from}] that '{from}' does");
     Err(CommandError::new(ErrorKind::Usage, words).hint("leave one of the two out"))
-}
-
-/// It is not known who speaks.
-pub fn who(error: SenderError) -> CommandError {
-    CommandError::new(ErrorKind::Usage, error.to_string())
-        .hint("--as NAME or [FROM: name] in the words says which person speaks")
 }

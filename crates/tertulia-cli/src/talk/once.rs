@@ -1,0 +1,71 @@
+//! A single turn: somebody says something, it is answered, and the talk is left.
+
+use std::process::ExitCode;
+
+use super::door::Output;
+use super::exit_code;
+use super::keyboard::Keyboard;
+use super::opening::Opening;
+use crate::args::OutputFormat;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::signals::Signals;
+use crate::ui::Ui;
+
+/// Says the words and runs until a person is next.
+pub async fn turn(
+    opening: Opening,
+    words: String,
+    format: OutputFormat,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let leaving = opening.leaving.clone();
+    let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
+    if opening.unasked {
+        ui.note(&opening.introduction);
+    }
+    let mut signals = Signals::listen()?;
+    let mut keyboard = Keyboard::default();
+    let answers = ui.is_interactive().then_some(&mut keyboard);
+    let mut output = Output::new(format, ui, answers).of(opening.cast.kind());
+    let mut conversation = opening.open(&mut output).await?;
+    let cancel = signals.cancel.clone();
+    let said = conversation.say_as(words, seat.as_deref(), &mut output, &cancel);
+    let turned = match signals.during(said).await {
+        Ok(turned) => turned?,
+        Err(left) => {
+            output.cut_off();
+            leaving.farewell(conversation.talk(), ui).await;
+            return Err(left);
+        }
+    };
+    let failed = turned.error(&mut output);
+    let refused = output.finish(&turned.end(&conversation));
+    if let Some((warning, words)) = turned.ending() {
+        ui.remark(warning, &words);
+    }
+    if rings {
+        ui.bell();
+    }
+    conversation.leave().await;
+    if let Some(words) = conversation.unheard(&leaving) {
+        ui.warn(&words);
+    }
+    let left_unsaved = leaving.farewell(conversation.talk(), ui).await;
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    if let Some(signal) = signals.caught() {
+        return Ok(exit_code(Some(signal), false));
+    }
+    if turned.went_to_nobody() {
+        ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
+    }
+    match failed {
+        Some(failed) => Err(failed),
+        None if left_unsaved => Err(CommandError::new(
+            ErrorKind::Failed,
+            "this talk could not be saved",
+        )),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

@@ -1,0 +1,116 @@
+//! From one talk to another: what is typed on the screen leads to the same preparations as what is typed in a
+//! shell.
+
+use super::effect::Next;
+use super::item::Tone;
+use super::librarian::Librarian;
+use super::state::State;
+use crate::args::{ApproveMode, GlobalArgs};
+use crate::commands::{chat, pair, team};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::talk::TalkArgs;
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::ui::{Told, Ui};
+
+/// What holds for every talk of this screen.
+pub struct Course {
+    global: GlobalArgs,
+    approve: Option<ApproveMode>,
+    ephemeral: bool,
+}
+
+impl Course {
+    /// As the flags of the first talk say.
+    pub fn new(args: &TalkArgs, global: &GlobalArgs) -> Course {
+        Course {
+            global: global.clone(),
+            approve: args.approve,
+            ephemeral: args.ephemeral,
+        }
+    }
+
+    /// Prepares a talk.
+    pub fn prepare(&self, next: &Next, ui: &mut Ui) -> CommandResult<Prepared> {
+        let talk = TalkArgs {
+            approve: self.approve,
+            ephemeral: self.ephemeral,
+            ..TalkArgs::default()
+        };
+        let prepared = match next {
+            Next::Resume { id, model, .. } => {
+                let args = chat::going_on(*id, model.clone(), talk);
+                chat::prepare(args, &self.global, ui)?
+            }
+            Next::New { agent, model } => {
+                let args = chat::anew(agent.clone(), model.clone(), talk);
+                chat::prepare(args, &self.global, ui)?
+            }
+            Next::Team { config, .. } => team::prepare(team::with(config, talk), &self.global, ui)?,
+            Next::Pair => pair::prepare(pair::anew(talk), &self.global, ui)?,
+        };
+        let mut prepared = prepared.ok_or_else(|| {
+            CommandError::new(ErrorKind::Failed, "there is nothing to go on with")
+        })?;
+        if matches!(next, Next::Team { fresh: true, .. }) {
+            prepared.opening.earlier = None;
+        }
+        Ok(prepared)
+    }
+}
+
+/// The way back to a talk that was left.
+pub fn back(state: &State) -> Next {
+    match &state.summary {
+        Some(_) => Next::resume(state.id),
+        None => state.scene.anew(),
+    }
+}
+
+/// What is written in the input of the next talk: what was left in that of the last one is not lost.
+pub fn draft(given: Option<String>, written: String) -> Option<String> {
+    let pieces = given.into_iter().chain([written]);
+    let pieces: Vec<String> = pieces.filter(|piece| !piece.trim().is_empty()).collect();
+    (!pieces.is_empty()).then(|| pieces.join("\n"))
+}
+
+/// The librarian of a talk's store.
+pub fn librarian(opening: &Opening) -> Librarian {
+    let agent = match &opening.cast {
+        Cast::Chat(agent) => Some(agent.name().to_owned()),
+        Cast::Team { .. } | Cast::Pair { .. } => None,
+    };
+    Librarian::new(opening.house.clone(), agent, opening.args.ephemeral)
+}
+
+/// What the command line would have said, for the transcript.
+pub fn toned(told: Told) -> (Tone, String) {
+    match told {
+        Told::Note(text) | Told::Data(text) => (Tone::Note, text),
+        Told::Warning(text) => (Tone::Warning, text),
+        Told::Error { message, hints, .. } => {
+            let mut text = message;
+            for hint in hints {
+                text.push_str("; ");
+                text.push_str(&hint);
+            }
+            (Tone::Error, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_goes_along_to_the_next_talk() {
+        let check = |given: Option<&str>, written: &str, expected: Option<&str>| {
+            let draft = draft(given.map(str::to_owned), written.to_owned());
+            assert_eq!(draft.as_deref(), expected);
+        };
+        check(None, "", None);
+        check(None, "half a sen", Some("half a sen"));
+        check(Some("said before"), " ", Some("said before"));
+        check(Some("said before"), "half", Some("said before\nhalf"));
+    }
+}

@@ -1,0 +1,49 @@
+//! Writing in the editor that a person has chosen.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::process::Command;
+
+use crate::env;
+
+/// What is used if nobody has chosen.
+const USUAL: &str = "vi";
+/// More than this does not come back: no message is that long.
+const MOST: u64 = 16 << 20;
+
+/// Lets a person change a text in their editor. Why it does not come back, if it does not.
+pub fn edit(text: &str) -> Result<String, String> {
+    let editor = env::text("VISUAL").or_else(|| env::text("EDITOR"));
+    let editor = editor.unwrap_or_else(|| USUAL.to_owned());
+    let wrong = |error: std::io::Error| format!("the editor ({editor}) cannot be used: {error}");
+    let mut file = tempfile::Builder::new()
+        .prefix("tertulia-")
+        .suffix(".md")
+        .tempfile()
+        .map_err(wrong)?;
+    file.write_all(text.as_bytes()).map_err(wrong)?;
+    // The setting may have arguments of its own.
+    let status = Command::new("sh")
+        .arg("-c")
+        .arg(format!("{editor} \"$1\""))
+        .arg("sh")
+        .arg(file.path())
+        .status()
+        .map_err(wrong)?;
+    if !status.success() {
+        return Err(format!(
+            "the editor ({editor}) ended with {status}: nothing was changed"
+        ));
+    }
+    // An editor may have put another file in its place.
+    let mut written = std::fs::File::open(file.path()).map_err(wrong)?;
+    written.seek(SeekFrom::Start(0)).map_err(wrong)?;
+    let mut bytes = Vec::new();
+    written
+        .take(MOST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(wrong)?;
+    if bytes.len() as u64 > MOST {
+        return Err("the text is too long".to_owned());
+    }
+    String::from_utf8(bytes).map_err(|_| "the text is not UTF-8: nothing was changed".to_owned())
+}

@@ -1,0 +1,233 @@
+//! What a person said before, and finding it again.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// So many are kept.
+const MOST: usize = 1000;
+/// So many bytes are kept, and the newest always.
+const MOST_BYTES: usize = 8 << 20;
+/// Only the beginning of a long one is searched, so that each key of a search costs little.
+const SEARCHED: usize = 4096;
+
+/// What was said before, the newest last.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    entries: VecDeque<Arc<str>>,
+    bytes: usize,
+}
+
+impl History {
+    /// What was said before, the newest last.
+    pub fn new(entries: impl IntoIterator<Item = String>) -> History {
+        let mut history = History::default();
+        for entry in entries {
+            history.push(&entry);
+        }
+        history
+    }
+
+    /// Adds what was said now, unless it is the same as the last.
+    pub fn push(&mut self, words: &str) {
+        if words.trim().is_empty() || self.entries.back().is_some_and(|last| **last == *words) {
+            return;
+        }
+        self.entries.push_back(words.into());
+        self.bytes += words.len();
+        while self.entries.len() > 1
+            && (self.entries.len() > MOST || self.bytes > MOST_BYTES)
+            && let Some(oldest) = self.entries.pop_front()
+        {
+            self.bytes -= oldest.len();
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// One of them; the oldest is at 0.
+    pub fn get(&self, place: usize) -> Option<&Arc<str>> {
+        self.entries.get(place)
+    }
+
+    /// The newest before a place that has these words, and where in it they are. Capitals matter if any
+    /// are asked for.
+    fn find(&self, words: &str, before: usize, not: &str) -> Option<Found> {
+        let exactly = words.contains(char::is_uppercase);
+        let before = before.min(self.entries.len());
+        let older = self.entries.range(..before).enumerate().rev();
+        older
+            .filter(|(_, entry)| ***entry != *not)
+            .find_map(|(place, entry)| {
+                let at = position(beginning(entry), words, exactly)?;
+                Some(Found { place, at })
+            })
+    }
+}
+
+fn beginning(entry: &str) -> &str {
+    &entry[..entry.floor_char_boundary(SEARCHED)]
+}
+
+/// Where the words are in a text.
+fn position(text: &str, words: &str, exactly: bool) -> Option<Range<usize>> {
+    if exactly {
+        let start = text.find(words)?;
+        return Some(start..start + words.len());
+    }
+    text.char_indices().find_map(|(start, _)| {
+        let mut wanted = words.chars().flat_map(char::to_lowercase);
+        let mut letters = text[start..].char_indices();
+        let mut end = start;
+        while let Some(first) = wanted.next() {
+            let (at, letter) = letters.next()?;
+            let mut small = letter.to_lowercase();
+            if small.next() != Some(first) {
+                return None;
+            }
+            for more in small {
+                if wanted.next() != Some(more) {
+                    return None;
+                }
+            }
+            end = start + at + letter.len_utf8();
+        }
+        Some(start..end)
+    })
+}
+
+/// One that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Found {
+    place: usize,
+    at: Range<usize>,
+}
+
+/// A search that goes on with each letter.
+#[derive(Clone, Debug, Default)]
+pub struct Search {
+    words: String,
+    found: Option<Found>,
+    failed: bool,
+}
+
+impl Search {
+    /// The words that are looked for.
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Whether nothing, or nothing older, has them.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// What was found.
+    pub fn found<'a>(&self, history: &'a History) -> Option<&'a str> {
+        let found = self.found.as_ref()?;
+        history.get(found.place).map(|entry| &**entry)
+    }
+
+    /// Where in it the words are.
+    pub fn at(&self) -> Option<Range<usize>> {
+        self.found.as_ref().map(|found| found.at.clone())
+    }
+
+    /// More letters: what was found stays if it still fits.
+    pub fn write(&mut self, letters: &str, history: &History) {
+        self.words.push_str(letters);
+        let from = self.found.as_ref().map_or(history.len(), |at| at.place + 1);
+        self.look(history, from, "");
+    }
+
+    /// One letter less: the search begins anew.
+    pub fn delete(&mut self, history: &History) {
+        self.words.pop();
+        self.found = None;
+        self.failed = false;
+        if !self.words.is_empty() {
+            self.look(history, history.len(), "");
+        }
+    }
+
+    /// An older one, other than the one that is shown.
+    pub fn older(&mut self, history: &History) {
+        let shown = self.found(history).unwrap_or_default().to_owned();
+        let from = self.found.as_ref().map_or(history.len(), |at| at.place);
+        self.look(history, from, &shown);
+    }
+
+    fn look(&mut self, history: &History, before: usize, not: &str) {
+        match history.find(&self.words, before, not) {
+            Some(found) => {
+                self.found = Some(found);
+                self.failed = false;
+            }
+            None => self.failed = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(entries: &[&str]) -> History {
+        History::new(entries.iter().map(|entry| (*entry).to_owned()))
+    }
+
+    fn write(search: &mut Search, words: &str, history: &History) {
+        for letter in words.chars() {
+            search.write(&letter.to_string(), history);
+        }
+    }
+
+    #[test]
+    fn each_letter_narrows_and_again_is_older() {
+        let history = history(&["cargo test", "git push", "Cargo build", "cargo test", "ls"]);
+        let mut search = Search::default();
+        write(&mut search, "car", &history);
+        assert_eq!(search.found(&history), Some("cargo test"));
+        search.older(&history);
+        assert_eq!(search.found(&history), Some("Cargo build"));
+        assert_eq!(search.at(), Some(0..3));
+        search.older(&history);
+        assert_eq!(search.found(&history), Some("cargo test"));
+        search.older(&history);
+        assert_eq!(search.found(&history), Some("cargo test"));
+        assert!(search.failed());
+        search.delete(&history);
+        assert!(!search.failed());
+        write(&mut search, "x", &history);
+        assert!(search.failed());
+    }
+
+    #[test]
+    fn capitals_matter_if_they_are_asked_for() {
+        let history = history(&["Größe", "größe 漢字"]);
+        let mut search = Search::default();
+        write(&mut search, "Grö", &history);
+        assert_eq!(search.found(&history), Some("Größe"));
+        assert_eq!(position("xİstanbul", "i\u{307}st", false), Some(1..5));
+        assert_eq!(position("x", "xy", false), None);
+    }
+
+    #[test]
+    fn it_stays_small() {
+        let mut history = history(&["", "  ", "a", "a"]);
+        assert_eq!(history.len(), 1);
+        for round in 0..2000 {
+            history.push(&format!("{round}"));
+        }
+        assert_eq!(history.len(), MOST);
+        for round in 0..40 {
+            history.push(&format!("{round} {}", "x".repeat(500_000)));
+        }
+        assert!(history.bytes <= MOST_BYTES);
+        history.push(&"y".repeat(MOST_BYTES + 1));
+        assert_eq!(history.len(), 1, "the newest is kept, however long");
+    }
+}

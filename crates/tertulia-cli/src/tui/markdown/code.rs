@@ -1,0 +1,124 @@
+//! Code on a screen: every space is kept, and a long line goes on below with a mark, so that nothing of it is missing.
+
+use std::ops::Range;
+
+use ratatui::style::Style;
+use ratatui::text::Span;
+
+use super::super::highlight::{Highlights, Runs};
+use super::super::theme::Theme;
+use super::super::wrap::{Breaks, Margin, Piece, Row};
+use super::marked_rows;
+
+/// Left of code.
+const INDENT: &str = "  ";
+/// Left of what belongs to the line above.
+const GOES_ON: &str = "↪ ";
+
+/// Code in the making: its text, and where that comes from.
+#[derive(Debug, Default)]
+pub(super) struct Code {
+    pub(super) language: String,
+    text: String,
+    /// From which byte on the text comes from where, in both in rising order.
+    parts: Vec<(usize, Range<usize>)>,
+}
+
+impl Code {
+    /// Code in a language, whose name is the first word behind the fence.
+    pub(super) fn new(info: &str) -> Code {
+        let word = info
+            .split(|c: char| c.is_whitespace() || c == ',' || c == '{')
+            .next()
+            .unwrap_or_default();
+        Code {
+            language: word.to_owned(),
+            ..Code::default()
+        }
+    }
+
+    /// The next part.
+    pub(super) fn push(&mut self, text: &str, source: Range<usize>) {
+        self.parts.push((self.text.len(), source));
+        self.text.push_str(text);
+    }
+
+    /// Where a line comes from.
+    fn source_of(&self, start: usize, length: usize) -> Range<usize> {
+        let from = self.place_of(start);
+        match length {
+            0 => from..from,
+            _ => from..(self.place_of(start + length - 1) + 1).max(from),
+        }
+    }
+
+    fn place_of(&self, byte: usize) -> usize {
+        let at = self.parts.partition_point(|(start, _)| *start <= byte);
+        match at.checked_sub(1).and_then(|at| self.parts.get(at)) {
+            None => 0,
+            Some((start, source)) => (source.start + byte - start).min(source.end),
+        }
+    }
+
+    /// The code as rows.
+    pub(super) fn rows(
+        &self,
+        margin: &Margin,
+        width: usize,
+        theme: Theme,
+        highlights: &mut Highlights,
+    ) -> Vec<Row> {
+        let colours = highlights.code(&self.language, &self.text, theme);
+        let first = with(&margin.first, INDENT, theme);
+        let later = with(&margin.rest, INDENT, theme);
+        let rest = with(&margin.rest, GOES_ON, theme);
+        let mut margin = Margin { first, rest };
+        let mut out = Vec::new();
+        let mut at = 0;
+        for (number, line) in self.text.split_inclusive('\n').enumerate() {
+            let shown = line.strip_suffix('\n').unwrap_or(line);
+            let runs = colours.get(number).map_or(&[][..], Runs::as_slice);
+            let pieces = pieces(shown, runs, &self.source_of(at, shown.len()), theme.text());
+            marked_rows(pieces, &margin, width, Breaks::Anywhere, theme, &mut out);
+            margin.first.clone_from(&later);
+            at += line.len();
+        }
+        out
+    }
+}
+
+fn with(margin: &[Span<'static>], more: &'static str, theme: Theme) -> Vec<Span<'static>> {
+    let mut spans = margin.to_vec();
+    spans.push(Span::styled(more, theme.dim()));
+    spans
+}
+
+/// A line in its colours. What the colours do not cover looks like text.
+fn pieces<'t>(
+    line: &'t str,
+    runs: &[(Style, usize)],
+    source: &Range<usize>,
+    text: Style,
+) -> Vec<Piece<'t>> {
+    let part = |from: usize, to: usize, style: Style| {
+        let mut piece = Piece::exact(&line[from..to], style, source.start + from);
+        // A tab that the parser cut in two is not what was written: then only the line as a whole has its place.
+        if source.len() != line.len() {
+            piece.source = source.clone();
+        }
+        piece
+    };
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    for (style, length) in runs {
+        let end = line.floor_char_boundary(at + length);
+        if at < end {
+            pieces.push(part(at, end, *style));
+        }
+        at = end;
+    }
+    if at < line.len() || pieces.is_empty() {
+        pieces.push(part(at, line.len(), text));
+    }
+    pieces
+}

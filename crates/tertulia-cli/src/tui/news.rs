@@ -1,0 +1,107 @@
+//! What the talk tells the screen, and what the screen asks of the talk.
+
+use tertulia::agent::{AgentError, AgentEvent};
+use tertulia::approval::ToolRequest;
+use tertulia::conversation::pair::PairEvent;
+use tertulia::conversation::team::events::Output as Routed;
+use tertulia::entry::{Entry, Message, Speaker};
+use tertulia::id::SessionId;
+use tertulia::session::Summary;
+
+use super::item::Tone;
+use super::mailbox::Joins;
+use super::queue::Waiting;
+use crate::error::CommandError;
+use crate::talk::conversation::LeftUndone;
+use crate::ui::Told;
+
+/// Which question of a talk is answered.
+pub type Ticket = u64;
+
+/// What the screen wants of the talk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Somebody says something; nothing at all lets a pair go on with what was left undone.
+    Say(String),
+    /// Speak as this person from now on, or as whoever is waited for.
+    As(Option<String>),
+    /// Sum up the older part.
+    Compact,
+    /// End what is running and leave.
+    Leave,
+}
+
+/// What happened in the talk.
+#[derive(Debug)]
+pub enum News {
+    /// The talk is open; this is how it stands.
+    Opened(Box<Floor>),
+    /// It could not be opened. Nothing follows but [`News::Gone`].
+    NotOpened(Box<CommandError>),
+    /// More of what is being said, as it is shown.
+    Text(String),
+    /// More of what an agent thinks.
+    Thought(String),
+    /// An agent did something else.
+    Heard(AgentEvent),
+    /// An entry is durable now.
+    Durable(Box<Entry>),
+    /// A message is said and held in memory.
+    Held(Box<Message>),
+    /// Somebody of several is asked now.
+    Asked(Speaker),
+    /// Somebody of several could not answer.
+    Failed(Speaker, AgentError),
+    /// What followed from what was said among several.
+    Routed(Routed),
+    /// What followed between an instructor and a worker.
+    Pair(PairEvent),
+    /// Something that the person should know.
+    Notice(Tone, String),
+    /// Whether a tool may be used: [`super::engine::Engine::answer`] tells.
+    MayI(Ticket, Box<ToolRequest>),
+    /// Nobody is asked any more, and the talk stands like this.
+    Over(Box<Floor>),
+    /// The talk has ended; nothing follows.
+    Gone(Farewell),
+}
+
+/// How a talk stands while a person has the floor.
+#[derive(Clone, Debug)]
+pub struct Floor {
+    /// Which session it is in.
+    pub id: SessionId,
+    /// The session, once something was said.
+    pub summary: Option<Summary>,
+    /// Who writes, as people know them.
+    pub writer: String,
+    /// Whether something is held in memory only.
+    pub unsaved: bool,
+    /// Who still waits to speak.
+    pub waiting: Vec<Waiting>,
+    /// What a pair left undone.
+    pub undone: Option<LeftUndone>,
+    /// Whether it ended because somebody failed.
+    pub failed: bool,
+}
+
+/// What is left to say when a talk has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Farewell {
+    /// Whether something could not be saved.
+    pub unsaved: bool,
+    /// What the person should read.
+    pub told: Vec<Told>,
+}
+
+impl Joins for News {
+    fn join(&mut self, later: News) -> Option<News> {
+        match (self, later) {
+            (News::Text(text), News::Text(more)) | (News::Thought(text), News::Thought(more)) => {
+                text.push_str(&more);
+                None
+            }
+            (_, later) => Some(later),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Short messages that go away by themselves.
+
+use std::collections::VecDeque;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::item::Tone;
+
+/// How many are seen at once; the oldest makes room.
+const MOST: usize = 3;
+/// So long before its end a message fades.
+const FADING: SignedDuration = SignedDuration::from_millis(800);
+
+/// The messages that are seen.
+#[derive(Clone, Debug, Default)]
+pub struct Toasts {
+    all: VecDeque<Toast>,
+}
+
+/// A short message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// How urgent it is.
+    pub tone: Tone,
+    /// In words.
+    pub text: String,
+    since: Timestamp,
+}
+
+impl Toast {
+    /// How long it stays: the more urgent the longer.
+    fn life(&self) -> SignedDuration {
+        SignedDuration::from_secs(match self.tone {
+            Tone::Note => 4,
+            Tone::Warning => 7,
+            Tone::Error => 10,
+        })
+    }
+
+    fn is_alive(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.since);
+        // A clock that was set back is no reason to stay longer.
+        age < self.life() && !age.is_negative()
+    }
+
+    /// Whether it is about to go.
+    pub fn is_fading(&self, now: Timestamp) -> bool {
+        now.duration_since(self.since) >= self.life() - FADING
+    }
+}
+
+impl Toasts {
+    /// Shows a message from now on.
+    pub fn push(&mut self, tone: Tone, text: &str, now: Timestamp) {
+        // The same again is not news, but it is still true.
+        self.all
+            .retain(|toast| toast.text != text || toast.tone != tone);
+        self.all.push_back(Toast {
+            tone,
+            text: text.to_owned(),
+            since: now,
+        });
+        while self.all.len() > MOST {
+            self.all.pop_front();
+        }
+    }
+
+    /// Forgets what is over. Whether anything was.
+    pub fn sweep(&mut self, now: Timestamp) -> bool {
+        let before = self.all.len();
+        self.all.retain(|toast| toast.is_alive(now));
+        self.all.len() < before
+    }
+
+    /// When they will look different without anything being said.
+    pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        let changes = self.all.iter().filter_map(|toast| {
+            let end = toast.life();
+            let next = if toast.is_fading(now) {
+                end
+            } else {
+                end - FADING
+            };
+            toast.since.checked_add(next).ok()
+        });
+        changes.min()
+    }
+
+    /// Those that are seen, oldest first.
+    pub fn seen(&self, now: Timestamp) -> impl Iterator<Item = &Toast> {
+        self.all.iter().filter(move |toast| toast.is_alive(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tui::stage::{later, look, noon, screen};
+    use crate::tui::view;
+    use crate::tui::view::brush::Look;
+
+    fn texts(toasts: &Toasts, now: Timestamp) -> Vec<&str> {
+        toasts.seen(now).map(|toast| toast.text.as_str()).collect()
+    }
+
+    #[test]
+    fn at_most_three_are_seen() {
+        let mut toasts = Toasts::default();
+        for text in ["1", "2", "3", "4", "2"] {
+            toasts.push(Tone::Note, text, noon());
+        }
+        assert_eq!(texts(&toasts, noon()), ["3", "4", "2"]);
+    }
+
+    #[test]
+    fn they_fade_and_go() {
+        let mut toasts = Toasts::default();
+        toasts.push(Tone::Note, "saved", noon());
+        toasts.push(Tone::Error, "lost", noon());
+        assert_eq!(toasts.due(noon()), Some(later(3200)));
+        let fading = |now| {
+            toasts
+                .seen(now)
+                .map(|toast| toast.is_fading(now))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(fading(later(3199)), [false, false]);
+        assert_eq!(fading(later(3200)), [true, false]);
+        assert_eq!(toasts.due(later(3200)), Some(later(4000)));
+        assert!(!toasts.sweep(later(3999)) && toasts.sweep(later(4000)));
+        assert_eq!(texts(&toasts, later(4000)), ["lost"]);
+        assert!(toasts.sweep(later(10_000)) && toasts.due(later(10_000)).is_none());
+        toasts.push(Tone::Note, "from the future", later(9_999_999));
+        assert!(texts(&toasts, noon()).is_empty());
+    }
+
+    #[test]
+    fn they_stand_in_the_corner() {
+        let mut toasts = Toasts::default();
+        toasts.push(Tone::Note, "saved", noon());
+        toasts.push(Tone::Warning, "漢字 \u{1b}[31m", noon());
+        toasts.push(Tone::Error, &"a long story ".repeat(20), noon());
+        let draw = |size| {
+            screen(size, |area, buffer| {
+                let look = Look {
+                    now: later(10),
+                    ..look()
+                };
+                view::toast::draw(&toasts, look, area, buffer);
+                None
+            })
+        };
+        insta::assert_snapshot!("toasts_80", draw((80, 24)));
+        for size in [(0, 0), (1, 1), (3, 2), (10, 40)] {
+            draw(size);
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! What follows from something that reaches the screen: the state changes, and effects are wanted.
+
+mod answers;
+mod news;
+mod overlay;
+mod slash;
+#[cfg(test)]
+mod tests;
+
+use crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect, Size};
+
+use super::activity::Doing;
+use super::effect::{Effect, Event, Next, Now};
+use super::help::{Help, HelpRow};
+use super::input;
+use super::item::Tone;
+use super::keymap::{self, Action, Where};
+use super::librarian::Request;
+use super::news::Order;
+use super::rewind::Rewind;
+use super::slash::{self as commands, Slash};
+use super::state::{Overlay, Phase, Running, State};
+use super::transcript;
+use super::view::screen;
+use crate::signals::HANG_UP;
+pub use slash::sessions;
+
+/// How many rows one notch of the wheel is.
+const NOTCH: isize = 3;
+/// The exit code of whoever leaves by pressing Ctrl+C twice.
+const INTERRUPT: u8 = 2;
+
+/// Takes in what reaches the screen.
+pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
+    match event {
+        Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
+        Event::Key(key) => pressed(state, key, now),
+        Event::Paste(text) => pasted(state, &text, now),
+        Event::Mouse(mouse) => pointed(state, mouse, now),
+        Event::Resize(size) => {
+            resize(state, size);
+            // One that was small for a moment has lost what was beyond its edge, though its size is as before.
+            vec![Effect::Redraw]
+        }
+        Event::News(news) => news::heard(state, news, now),
+        Event::Answer(answer) => answers::taken(state, *answer, now),
+        Event::Edited(Ok(text)) => {
+            state.input.set_text(text.trim_end_matches('\n'));
+            Vec::new()
+        }
+        Event::Edited(Err(why)) => {
+            state.toasts.push(Tone::Error, &why, now.at);
+            Vec::new()
+        }
+        // Whoever hangs up is not in a hurry: a signal says the same, and what is being written is finished.
+        Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => {
+            // Nobody is there for the next talk.
+            if state.next.take().is_some() {
+                state.signal = Some(HANG_UP);
+            }
+            Vec::new()
+        }
+        Event::Signal(number) => ended(state, number),
+        Event::Unplugged => ended(state, HANG_UP),
+        Event::Tick => {
+            state.toasts.sweep(now.at);
+            Vec::new()
+        }
+    }
+}
+
+/// Fits everything to the screen before it is drawn, and asks for what is missing then.
+pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
+    state.input.set_placeholder(hint(state));
+    state
+        .input
+        .resize(screen::input_columns(state.size), state.size.height);
+    let areas = screen::areas(state);
+    state
+        .transcript
+        .fit(areas.transcript.as_size(), state.theme);
+    let mut effects = Vec::new();
+    if state.phase != Phase::Opening
+        && let Some(wanted) = state.transcript.wants()
+    {
+        effects.push(Effect::Ask(Box::new(Request::Transcript {
+            session: state.id,
+            kind: state.scene.kind,
+            wanted,
+        })));
+    }
+    effects.extend(overlay::wishes(state, now));
+    effects
+}
+
+/// What stands in the input while nothing is written.
+fn hint(state: &State) -> &'static str {
+    match (state.phase, &state.running) {
+        (Phase::Leaving | Phase::Gone, _) => "",
+        (Phase::Open, None) => "say something, or / for commands",
+        (Phase::Opening, _) | (Phase::Open, Some(_)) => "what you write now is said afterwards",
+    }
+}
+
+/// The terminal has another size.
+fn resize(state: &mut State, size: Size) {
+    state.size = size;
+    for overlay in &mut state.overlays {
+        overlay::resize(overlay, size);
+    }
+}
+
+fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+    if keymap::only(Where::Anywhere, key) == Some(Action::Redraw) {
+        return vec![Effect::Redraw];
+    }
+    if keymap::only(Where::Anywhere, key) == Some(Action::Suspend) {
+        return vec![Effect::Suspend];
+    }
+    if !state.overlays.is_empty() {
+        return overlay::pressed(state, key, now);
+    }
+    if state.reading {
+        return read(state, key, now);
+    }
+    match state.input.key(key) {
+        input::Did::Nothing | input::Did::Changed => {
+            state.keys.forget();
+            Vec::new()
+        }
+        input::Did::Complete(asked) => {
+            state.keys.forget();
+            vec![Effect::Ask(Box::new(Request::Complete(asked)))]
+        }
+        input::Did::Submit(words) => {
+            state.keys.forget();
+            submitted(state, words, now)
+        }
+        input::Did::Leave => leave(state, None),
+        input::Did::Pass(key) => match state.keys.action(Where::Talk, key, now.tick) {
+            Some(action) => act(state, action, now),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// A key while the transcript is read.
+fn read(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
+    let did = state.transcript.key(key);
+    followed(state, did, now)
+}
+
+/// What follows from what was done in the transcript.
+fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
+    match did {
+        transcript::Did::Nothing | transcript::Did::Changed => {
+            state.keys.forget();
+            Vec::new()
+        }
+        transcript::Did::Copy(text) => copy(state, text, now),
+        transcript::Did::NotFound(words) => {
+            let text = format!("'{words}' is not in what is loaded; /search looks everywhere");
+            state.toasts.push(Tone::Note, &text, now.at);
+            Vec::new()
+        }
+        transcript::Did::Leave => {
+            state.reading = false;
+            state.transcript.go_to_end();
+            Vec::new()
+        }
+        transcript::Did::Pass(key) => match state.keys.action(Where::Transcript, key, now.tick) {
+            Some(Action::Close) => {
+                state.reading = false;
+                Vec::new()
+            }
+            Some(action) => act(state, action, now),
+            None => Vec::new(),
+        },
+    }
+}
+
+/// Puts a text into the clipboard, and says so.
+fn copy(state: &mut State, text: String, now: Now) -> Vec<Effect> {
+    let lines = text.lines().count();
+    let words = match lines {
+        1 => "copied".to_owned(),
+        lines => format!("copied {lines} lines"),
+    };
+    state.toasts.push(Tone::Note, &words, now.at);
+    vec![Effect::Copy(text)]
+}
+
+fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
+    match action {
+        Action::Cancel => stop(state, now, "Esc again: choose a message to go back to"),
+        Action::Interrupt => interrupt(state, now),
+        Action::Leave => ended(state, INTERRUPT),
+        Action::Rewind => {
+            if !state.is_running() && state.summary.is_some() {
+                open(state, Overlay::Rewind(Box::<Rewind>::default()));
+            }
+            Vec::new()
+        }
+        Action::Transcript => {
+            state.reading = !state.reading;
+            Vec::new()
+        }
+        Action::PageUp => scrolled(state, |transcript| transcript.page(-1)),
+        Action::PageDown => scrolled(state, |transcript| transcript.page(1)),
+        Action::LineUp => scrolled(state, |transcript| transcript.scroll(-1)),
+        Action::LineDown => scrolled(state, |transcript| transcript.scroll(1)),
+        Action::ToTop => scrolled(state, transcript::Transcript::go_to_top),
+        Action::ToEnd => scrolled(state, transcript::Transcript::go_to_end),
+        Action::Edit => vec![Effect::Edit(state.input.text())],
+        Action::Todos => {
+            state.todos.toggle();
+            Vec::new()
+        }
+        Action::Help => {
+            open(state, Overlay::Help(Box::new(Help::new(help_rows()))));
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn scrolled(state: &mut State, scroll: impl FnOnce(&mut transcript::Transcript)) -> Vec<Effect> {
+    scroll(&mut state.transcript);
+    Vec::new()
+}
+
+/// Stops whoever answers. What was to be said after that comes back to be looked at again.
+fn stop(state: &mut State, now: Now, otherwise: &str) -> Vec<Effect> {
+    let Some(running) = &mut state.running else {
+        if state.input.is_empty() {
+            state.toasts.push(Tone::Note, otherwise, now.at);
+        }
+        return Vec::new();
+    };
+    running.stopped = true;
+    take_back(state);
+    vec![Effect::Cancel]
+}
+
+/// Gives words that wait to be said back to the input.
+fn take_back(state: &mut State) {
+    if state.ahead.is_empty() {
+        return;
+    }
+    let mut words: Vec<String> = state.ahead.drain(..).collect();
+    if !state.input.is_empty() {
+        words.push(state.input.text());
+    }
+    state.input.set_text(&words.join("\n"));
+}
+
+fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.phase == Phase::Leaving {
+        return vec![Effect::Insist];
+    }
+    // Nobody loses what they do not look at.
+    if !state.is_running() && !state.reading {
+        state.input.clear();
+    }
+    let again = "Ctrl+C again leaves; the talk is saved";
+    state.toasts.push(Tone::Note, again, now.at);
+    match state.is_running() {
+        true => stop(state, now, again),
+        false => Vec::new(),
+    }
+}
+
+/// Leaves the talk: for another one, or for good.
+pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
+    if state.phase == Phase::Leaving {
+        return vec![Effect::Insist];
+    }
+    state.phase = Phase::Leaving;
+    state.next = next;
+    take_back(state);
+    state.overlays.clear();
+    vec![Effect::Cancel, Effect::Order(Order::Leave)]
+}
+
+/// A signal, or a person who presses Ctrl+C as if it were one.
+fn ended(state: &mut State, number: u8) -> Vec<Effect> {
+    state.signal = Some(number);
+    let effects = leave(state, None);
+    // Another talk may have been on its way.
+    state.next = None;
+    effects
+}
+
+/// Changes to another talk, unless somebody is being answered in this one.
+pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
+    if state.is_leaving() {
+        return Vec::new();
+    }
+    if state.is_running() {
+        let words = "somebody is answering: Esc stops them first";
+        state.toasts.push(Tone::Warning, words, now.at);
+        return Vec::new();
+    }
+    leave(state, Some(next))
+}
+
+fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
+    match commands::parse(&words) {
+        Some(Ok(Slash::End | Slash::Exit)) if state.is_leaving() => leave(state, None),
+        _ if state.is_leaving() => {
+            // Nobody hears it here any more; it goes along to the next talk.
+            state.input.set_text(&words);
+            Vec::new()
+        }
+        None => say(state, words, now),
+        Some(Ok(command)) => {
+            let mut effects = vec![Effect::Ask(Box::new(Request::Remember(words)))];
+            effects.extend(slash::done(state, command, now));
+            effects
+        }
+        Some(Err(wrong)) => {
+            // It is not lost: a letter may be all that is wrong.
+            state.input.set_text(&words);
+            state.toasts.push(Tone::Warning, &wrong.to_string(), now.at);
+            Vec::new()
+        }
+    }
+}
+
+/// Says something, now or when whoever answers is done.
+pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
+    let remembered = Effect::Ask(Box::new(Request::Remember(words.clone())));
+    if state.phase != Phase::Open || state.is_running() || state.is_undecided {
+        state.ahead.push_back(words);
+        return vec![remembered];
+    }
+    vec![remembered, order(state, Order::Say(words), now)]
+}
+
+/// Gives an order that takes a while.
+fn order(state: &mut State, order: Order, now: Now) -> Effect {
+    let doing = match order {
+        Order::Compact => Doing::SummingUp,
+        _ => Doing::Thinking,
+    };
+    let who = state.scene.speaker();
+    state.failed = false;
+    state.transcript.go_to_end();
+    state.activity.begin(&who.display_name, now.at);
+    state.activity.does(doing.clone());
+    state.running = Some(Running {
+        since: now.at,
+        who,
+        doing,
+        tool: String::new(),
+        then: Doing::Thinking,
+        letters: 0,
+        failed_calls: Vec::new(),
+        stopped: false,
+    });
+    Effect::Order(order)
+}
+
+fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
+    if !state.overlays.is_empty() {
+        return overlay::pasted(state, text, now);
+    }
+    written(state, text)
+}
+
+/// A text that was written at once.
+fn written(state: &mut State, text: &str) -> Vec<Effect> {
+    state.reading = false;
+    match state.input.paste(text) {
+        input::Did::Complete(asked) => vec![Effect::Ask(Box::new(Request::Complete(asked)))],
+        _ => Vec::new(),
+    }
+}
+
+fn pointed(state: &mut State, mouse: MouseEvent, now: Now) -> Vec<Effect> {
+    let by = match mouse.kind {
+        MouseEventKind::ScrollUp => -NOTCH,
+        MouseEventKind::ScrollDown => NOTCH,
+        _ => 0,
+    };
+    if !state.overlays.is_empty() {
+        return match by {
+            0 => Vec::new(),
+            by => overlay::wheeled(state, by, now),
+        };
+    }
+    if by != 0 {
+        return scrolled(state, |transcript| transcript.scroll(by));
+    }
+    let area = screen::areas(state).transcript;
+    let at = Position::new(mouse.column, mouse.row);
+    let did = match mouse.kind {
+        MouseEventKind::Down(MouseButton::Left) if area.contains(at) => {
+            state.transcript.press(mouse.row - area.y)
+        }
+        MouseEventKind::Down(MouseButton::Left) => {
+            state.transcript.deselect();
+            transcript::Did::Changed
+        }
+        MouseEventKind::Drag(MouseButton::Left) => state.transcript.drag(row_in(area, mouse.row)),
+        MouseEventKind::Up(MouseButton::Left) => state.transcript.release(),
+        _ => return Vec::new(),
+    };
+    followed(state, did, now)
+}
+
+fn row_in(area: Rect, row: u16) -> i32 {
+    i32::from(row) - i32::from(area.y)
+}
+
+/// Puts something before the talk.
+pub(super) fn open(state: &mut State, mut overlay: Overlay) {
+    overlay::resize(&mut overlay, state.size);
+    state.overlays.push(overlay);
+}
+
+/// The keys and the commands, for the help.
+fn help_rows() -> Vec<HelpRow> {
+    let keys = keymap::help().into_iter().map(|row| HelpRow {
+        part: row.at.heading().to_owned(),
+        keys: row.keys,
+        what: row.meaning.to_owned(),
+    });
+    let commands = commands::COMMANDS.iter().map(|command| HelpRow {
+        part: "Commands".to_owned(),
+        keys: format!("{} {}", command.name, command.arguments)
+            .trim_end()
+            .to_owned(),
+        what: command.help.to_owned(),
+    });
+    let mouse = HelpRow {
+        part: "The mouse".to_owned(),
+        keys: "wheel, drag".to_owned(),
+        what: "scroll; copy what is dragged over (hold Shift for the terminal's own selection)"
+            .to_owned(),
+    };
+    commands.chain(keys).chain([mouse]).collect()
+}

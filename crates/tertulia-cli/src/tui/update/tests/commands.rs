@@ -1,0 +1,251 @@
+//! Every command: what it wants done, also while somebody answers and before anything was said.
+
+use super::*;
+use crate::tui::slash;
+use crate::tui::state::Overlay;
+
+/// What a command wants beside being remembered.
+fn wanted(play: &mut Play, command: &str) -> Vec<String> {
+    play.paste(command);
+    let mut wanted = play.keys("<enter>");
+    assert_eq!(wanted.remove(0), format!("remember {command}"));
+    wanted
+}
+
+/// Commands that only ask the librarian, whatever is going on.
+const ASKING: &[(&str, &str)] = &[
+    ("/rename A better title", "rename A better title"),
+    ("/tag +a -b", r#"tag +["a"] -["b"]"#),
+    ("/export", "export None None"),
+    (
+        "/export json talk.json",
+        r#"export Some(Json) Some("talk.json")"#,
+    ),
+    ("/compare yesterday", "compare yesterday"),
+    ("/tree", "tree"),
+    ("/stats", "stats"),
+    ("/resume yesterday", "find yesterday"),
+    ("/agents", "agents"),
+    ("/team list", "teams"),
+];
+
+/// Commands for which nobody may be answering.
+const WAITING: &[(&str, &str)] = &[
+    ("/fork", "fork None"),
+    ("/fork 3", "fork Some(3)"),
+    ("/rewind 3", "words 3"),
+    ("/rewind", "moments"),
+    ("/compact", "compact"),
+    ("/as ben", r#"as Some("ben")"#),
+    ("/as", "as None"),
+];
+
+#[test]
+fn commands_ask_for_what_they_need() {
+    for (command, expected) in ASKING.iter().chain(WAITING) {
+        let mut play = Play::talked();
+        assert_eq!(wanted(&mut play, command), [*expected], "{command}");
+        assert!(play.input().is_empty(), "{command}");
+    }
+    for (command, expected) in ASKING {
+        let mut play = Play::asked();
+        assert_eq!(wanted(&mut play, command), [*expected], "{command}");
+        assert!(play.state.is_running());
+    }
+}
+
+#[test]
+fn some_wait_until_nobody_answers() {
+    let changing = ["/new", "/model other", "/team deploy design.yaml"];
+    for command in WAITING.iter().map(|(command, _)| *command).chain(changing) {
+        let mut play = Play::asked();
+        assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
+        play.sees("somebody is answering: Esc stops them first");
+        assert!(play.state.is_running() && !play.state.is_leaving());
+    }
+}
+
+#[test]
+fn some_need_something_that_was_said() {
+    for command in [
+        "/rename x",
+        "/tag +a",
+        "/fork",
+        "/rewind",
+        "/rewind 3",
+        "/export",
+        "/compare x",
+        "/tree",
+        "/stats",
+    ] {
+        let mut play = Play::chat();
+        assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
+        play.sees("nothing has been said yet");
+    }
+    // Esc Esc, too, has nothing to go back to.
+    let mut play = Play::chat();
+    assert_eq!(play.keys("<esc><esc>"), [""; 0]);
+    assert!(play.state.overlays.is_empty());
+}
+
+#[test]
+fn some_open_something_at_any_time() {
+    type Opened = fn(&Overlay) -> bool;
+    let opens: [(&str, Opened); 8] = [
+        ("/help", |overlay| matches!(overlay, Overlay::Help(_))),
+        ("/sessions", |overlay| matches!(overlay, Overlay::Picker(_))),
+        ("/resume", |overlay| matches!(overlay, Overlay::Picker(_))),
+        ("/search lock", |overlay| {
+            matches!(overlay, Overlay::Search(_))
+        }),
+        ("/members", |overlay| matches!(overlay, Overlay::Sheet(_))),
+        ("/queue", |overlay| matches!(overlay, Overlay::Sheet(_))),
+        ("/task", |overlay| matches!(overlay, Overlay::Sheet(_))),
+        ("/info", |overlay| matches!(overlay, Overlay::Sheet(_))),
+    ];
+    for (command, is_it) in opens {
+        for mut play in [Play::chat(), Play::talked(), Play::asked()] {
+            wanted(&mut play, command);
+            assert!(is_it(&play.state.overlays[0]), "{command}");
+            play.keys("<esc>");
+            assert!(play.state.overlays.is_empty(), "{command}");
+        }
+    }
+}
+
+#[test]
+fn some_lead_to_another_talk() {
+    let next = |mut play: Play, command: &str| {
+        assert_eq!(wanted(&mut play, command), ["cancel", "leave"], "{command}");
+        assert_eq!(play.state.phase, Phase::Leaving);
+        play.news(gone());
+        assert!(play.state.is_over());
+        play.state.next
+    };
+    let new = |model: &str| Next::New {
+        agent: Some("demo".to_owned()),
+        model: Some(model.to_owned()),
+    };
+    assert_eq!(next(Play::talked(), "/new"), Some(new("demo-1")));
+    assert_eq!(next(Play::chat(), "/model other"), Some(new("other")));
+    let other = Next::Resume {
+        id: id(1),
+        at: None,
+        draft: None,
+        model: Some("other".to_owned()),
+    };
+    assert_eq!(next(Play::talked(), "/model other"), Some(other));
+    let team = |config: &str, fresh| Next::Team {
+        config: config.to_owned(),
+        fresh,
+    };
+    let deployed = next(Play::talked(), "/team deploy design.yaml");
+    assert_eq!(deployed, Some(team("design.yaml", false)));
+    let anew = next(Play::open(scene(Kind::Team)), "/new");
+    assert_eq!(anew, Some(team("/teams/design.yaml", true)));
+    let anew = next(Play::open(scene(Kind::Pair)), "/new");
+    assert_eq!(anew, Some(Next::Pair));
+    for command in ["/end", "/exit", "/quit"] {
+        assert_eq!(next(Play::talked(), command), None);
+        assert_eq!(next(Play::asked(), command), None);
+        assert_eq!(next(Play::chat(), command), None);
+    }
+}
+
+#[test]
+fn a_session_that_was_named_is_gone_on_with() {
+    let mut play = Play::talked();
+    wanted(&mut play, "/resume notes");
+    let row = Box::new(crate::tui::stage::session(5, "Release notes", 50));
+    let found = play.answer(Answer::Found("notes".to_owned(), Ok(row)));
+    assert_eq!(found, ["cancel", "leave"]);
+    assert_eq!(play.state.next, Some(Next::resume(id(5))));
+
+    let mut play = Play::talked();
+    wanted(&mut play, "/resume this");
+    let row = Box::new(crate::tui::stage::session(1, "Fix the parser", 50));
+    assert_eq!(
+        play.answer(Answer::Found("this".to_owned(), Ok(row))),
+        [""; 0]
+    );
+    play.sees("this is that talk");
+
+    let mut play = Play::talked();
+    wanted(&mut play, "/resume nothing");
+    let refusal = crate::tui::librarian::Refusal {
+        words: "there is no session 'nothing'".to_owned(),
+        hints: Vec::new(),
+    };
+    play.answer(Answer::Found("nothing".to_owned(), Err(refusal)));
+    play.sees("there is no session 'nothing'");
+    assert!(!play.state.is_leaving());
+}
+
+#[test]
+fn models_are_for_one_agent_and_going_on_is_for_pairs() {
+    let mut play = Play::talked();
+    assert_eq!(wanted(&mut play, "/model"), [""; 0]);
+    play.sees("demo uses demo-1");
+    assert_eq!(play.input(), "/model ");
+    let mut play = Play::open(scene(Kind::Team));
+    assert_eq!(wanted(&mut play, "/model other"), [""; 0]);
+    play.sees("each of them has a model");
+    assert_eq!(wanted(&mut play, "/go"), [""; 0]);
+    play.sees("/go is for pairs");
+    let mut play = Play::open(scene(Kind::Pair));
+    assert_eq!(wanted(&mut play, "/go"), ["say "]);
+    assert!(play.state.is_running());
+    assert_eq!(wanted(&mut play, "/go"), [""; 0]);
+}
+
+#[test]
+fn speaking_as_somebody_is_an_order_like_any_other() {
+    let mut play = Play::open(scene(Kind::Team));
+    assert_eq!(wanted(&mut play, "/as ann"), [r#"as Some("ann")"#]);
+    // What is said before that is done is said by whoever it makes.
+    assert_eq!(play.keys("hello<enter>"), ["remember hello"]);
+    assert_eq!(play.over(), ["say hello"]);
+    assert!(play.state.is_running());
+    assert_eq!(play.over(), [""; 0]);
+    assert!(!play.state.is_running());
+}
+
+#[test]
+fn what_is_no_command_is_not_lost() {
+    let mut play = Play::talked();
+    play.paste("/hlep");
+    assert_eq!(play.keys("<enter>"), [""; 0]);
+    play.sees("did you mean /help?");
+    assert_eq!(play.input(), "/hlep");
+    play.keys("<^u>");
+    let said = play.keys("/usr/bin is a folder<enter>");
+    assert_eq!(said[1..], ["say /usr/bin is a folder"]);
+}
+
+#[test]
+fn every_command_of_the_table_is_tried_here() {
+    let tried: Vec<&str> = ASKING
+        .iter()
+        .chain(WAITING)
+        .map(|(command, _)| *command)
+        .chain([
+            "/help",
+            "/sessions",
+            "/search",
+            "/members",
+            "/queue",
+            "/task",
+            "/info",
+            "/new",
+            "/model",
+            "/end",
+            "/exit",
+            "/quit",
+            "/go",
+        ])
+        .collect();
+    for command in slash::COMMANDS {
+        let name = |tried: &&&str| tried.split(' ').next() == Some(command.name);
+        assert!(tried.iter().find(name).is_some(), "{}", command.name);
+    }
+}

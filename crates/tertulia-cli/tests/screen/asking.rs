@@ -1,0 +1,143 @@
+//! Being asked whether a tool may be used.
+
+use std::fs;
+
+use serde_json::json;
+use tertulia_testkit::terminal::Terminal;
+
+use crate::agents::wanted;
+use crate::home::{Home, until};
+use crate::stage::{leave, ready, status_says, talk, wrote};
+
+/// A talk in which the demo asks for this, once answers are taken.
+fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
+    let mut terminal = talk(home, &[]);
+    terminal.type_text(&format!("{}\n", wanted(tool, arguments)));
+    terminal.sees(&format!("{tool} ("));
+    status_says(&mut terminal, "asks you about");
+    answers_are_taken(&mut terminal);
+    terminal
+}
+
+/// Nobody reads a question faster: keys in its first moments are for what was there before, and the answers
+/// not offered so long.
+#[track_caller]
+fn answers_are_taken(terminal: &mut Terminal) {
+    terminal.sees("Enter answer");
+}
+
+#[test]
+fn a_command_runs_after_a_yes() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
+    terminal.sees("shell (high risk)");
+    terminal.sees("echo a > made");
+    assert!(!home.project().join("made").exists());
+    terminal.keys("y");
+    terminal.sees("The tool said");
+    ready(&mut terminal);
+    assert!(home.project().join("made").exists());
+    leave(&mut terminal);
+}
+
+#[test]
+fn after_a_no_the_agent_is_told() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
+    terminal.keys("n");
+    terminal.sees("not run: the user does not want");
+    ready(&mut terminal);
+    assert!(!home.project().join("made").exists());
+    leave(&mut terminal);
+}
+
+#[test]
+fn a_change_is_shown_as_a_coloured_diff() {
+    let home = Home::new();
+    let path = home.project().join("kept");
+    fs::write(&path, "one\ntwo\nthree\n").unwrap();
+    let edit = json!({ "path": "kept", "old_text": "two", "new_text": "2 漢字" });
+    let mut terminal = asked(&home, "file_edit", &edit);
+    terminal.sees("file_edit (medium risk)");
+    let colours = terminal.look(|screen| {
+        ["-two", "+2 漢字"].map(|words| {
+            let (row, column) = screen.place_of(words).unwrap();
+            let edge = screen.inner().cell(row, 79).unwrap().contents().to_owned();
+            assert_eq!(edge, "│", "the frame is straight beside wide characters");
+            screen.inner().cell(row, column).unwrap().fgcolor()
+        })
+    });
+    assert_ne!(colours[0], colours[1]);
+    terminal.keys("y");
+    ready(&mut terminal);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2 漢字\nthree\n");
+    leave(&mut terminal);
+}
+
+#[test]
+fn always_is_for_the_same_and_no_other() {
+    let home = Home::new();
+    let command = json!({ "command": "echo a >> made" });
+    let mut terminal = asked(&home, "shell", &command);
+    terminal.keys("a");
+    terminal.sees("The tool said");
+    ready(&mut terminal);
+    terminal.type_text(&format!("{}\n", wanted("shell", &command)));
+    let made = || fs::read_to_string(home.project().join("made")).unwrap_or_default();
+    until("it ran again", || (made() == "a\na\n").then_some(()));
+    ready(&mut terminal);
+    terminal.type_text(&format!(
+        "{}\n",
+        wanted("shell", &json!({ "command": "echo b >> made" }))
+    ));
+    status_says(&mut terminal, "asks you about");
+    answers_are_taken(&mut terminal);
+    terminal.keys("Esc");
+    terminal.sees("not run");
+    ready(&mut terminal);
+    assert_eq!(made(), "a\na\n");
+    leave(&mut terminal);
+}
+
+/// Who is writing when the question comes has not answered it.
+#[test]
+fn what_is_typed_before_the_question_is_no_answer() {
+    let home = Home::new();
+    home.settings("[agents.demo]\npace = 20\n");
+    let mut terminal = talk(&home, &[]);
+    let words = wanted("shell", &json!({ "command": "echo a > made" }));
+    terminal.type_text(&format!("{words}\nyay, yes"));
+    status_says(&mut terminal, "asks you about");
+    assert!(!home.project().join("made").exists());
+    answers_are_taken(&mut terminal);
+    terminal.keys("n");
+    terminal.sees("not run");
+    ready(&mut terminal);
+    wrote(&mut terminal, &["yay, yes"]);
+    assert!(!home.project().join("made").exists());
+}
+
+#[test]
+fn ctrl_c_at_the_question_stops_the_turn_and_not_the_talk() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
+    terminal.keys("^c");
+    ready(&mut terminal);
+    assert!(!home.project().join("made").exists());
+    crate::stage::say(&mut terminal, "echo still here", "still here");
+    leave(&mut terminal);
+}
+
+#[test]
+fn an_answered_call_is_folded_and_can_be_unfolded() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    fs::write(home.project().join("seen.txt"), "inside it\n").unwrap();
+    terminal.type_text(&format!(
+        "{}\n",
+        wanted("file_read", &json!({ "path": "seen.txt" }))
+    ));
+    terminal.sees("▸ file_read seen.txt ✓");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}

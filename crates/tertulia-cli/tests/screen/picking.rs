@@ -1,0 +1,174 @@
+//! The list of sessions.
+
+use tertulia_testkit::terminal::Terminal;
+
+use crate::home::{Home, short, until};
+use crate::stage::{leave, open, ready, status_says, talk};
+
+/// A home with three talks, the newest last, and one in another project.
+fn home() -> (Home, Vec<String>) {
+    let home = Home::new();
+    let ids = [
+        "echo about apples",
+        "echo about pears 梨",
+        "echo about plums",
+    ];
+    let ids = ids.iter().map(|words| home.say(words)).collect();
+    let elsewhere = home.folder("elsewhere");
+    home.prepare(&["chat", "-p", "echo far away"])
+        .folder(elsewhere)
+        .run()
+        .ok();
+    (home, ids)
+}
+
+/// The list, as bare `--resume` opens it.
+fn list(home: &Home) -> Terminal {
+    let mut terminal = open(home, &["--resume"]).with_clear_keys();
+    terminal.sees("Sessions of this project");
+    terminal.sees("3 sessions");
+    terminal
+}
+
+fn chosen(terminal: &mut Terminal, words: &str) {
+    terminal.wait_for(&format!("{words:?} is chosen"), |screen| {
+        let rows = screen.rows();
+        rows.iter()
+            .any(|row| row.starts_with("› ") && row.contains(words))
+    });
+}
+
+#[test]
+fn a_talk_is_chosen_and_gone_on_with() {
+    let (home, ids) = home();
+    let mut terminal = list(&home);
+    chosen(&mut terminal, "about plums");
+    terminal.look(|screen| {
+        let (row, _) = screen.place_of("about plums").unwrap();
+        assert!(screen.row(row).ends_with(&short(&ids[2])));
+        let facts = screen.row(row + 1);
+        assert!(
+            facts.contains("2 messages") && facts.contains("chat"),
+            "{facts}"
+        );
+        assert!(screen.has("Hidden: 1 in other projects (Tab)"));
+    });
+    terminal.keys("Down");
+    chosen(&mut terminal, "about pears 梨");
+    terminal.keys("Enter");
+    terminal.sees("── restored: 2 messages");
+    status_says(&mut terminal, &short(&ids[1]));
+    ready(&mut terminal);
+    crate::stage::say(&mut terminal, "what did I say?", "1. echo about pears");
+    leave(&mut terminal);
+    assert_eq!(home.said(&ids[1]).len(), 4);
+}
+
+#[test]
+fn the_list_is_searched_by_typing() {
+    let (home, _) = home();
+    let mut terminal = list(&home);
+    terminal.type_text("app");
+    terminal.sees("1 of 3");
+    chosen(&mut terminal, "about apples");
+    terminal.keys("Backspace Backspace Backspace");
+    terminal.sees("3 sessions");
+    terminal.type_text("zzzz");
+    terminal.sees("Nothing fits.");
+}
+
+#[test]
+fn a_talk_is_looked_into() {
+    let (home, _) = home();
+    let mut terminal = list(&home);
+    terminal.keys("Space");
+    terminal.wait_for("what was said in it", |screen| {
+        screen.rows().contains(&"about plums".to_owned())
+    });
+    terminal.keys("Down");
+    terminal.wait_for("what was said in the next", |screen| {
+        screen.rows().contains(&"about pears 梨".to_owned())
+    });
+}
+
+#[test]
+fn a_talk_is_renamed_and_tagged() {
+    let (home, ids) = home();
+    let mut terminal = list(&home);
+    terminal.keys("^r");
+    terminal.sees("title:");
+    terminal.keys("^u");
+    terminal.type_text("Plums 李\n");
+    chosen(&mut terminal, "Plums 李");
+    until("it is renamed", || {
+        (home.show(&ids[2])["title"] == "Plums 李").then_some(())
+    });
+    terminal.keys("^t");
+    terminal.sees("tags:");
+    terminal.type_text("+fruit\n");
+    terminal.sees("#fruit");
+    until("it is tagged", || {
+        (home.show(&ids[2])["tags"] == serde_json::json!(["fruit"])).then_some(())
+    });
+}
+
+#[test]
+fn a_talk_is_forked() {
+    let (home, ids) = home();
+    let mut terminal = list(&home);
+    terminal.keys("^f");
+    until("there is a fork", || (home.all().len() == 5).then_some(()));
+    ready(&mut terminal);
+    terminal.sees("about plums");
+    crate::stage::say(&mut terminal, "echo elsewhere", "elsewhere");
+    assert_eq!(home.said(&ids[2]).len(), 2);
+    leave(&mut terminal);
+}
+
+#[test]
+fn a_talk_goes_into_the_trash_after_a_y() {
+    let (home, _) = home();
+    let mut terminal = list(&home);
+    terminal.keys("^x");
+    terminal.sees("y/N");
+    terminal.keys("n");
+    terminal.sees_no_more("y/N");
+    assert_eq!(home.all().len(), 4);
+    terminal.keys("^x");
+    terminal.sees("y/N");
+    terminal.keys("y");
+    terminal.sees("2 sessions");
+    until("it is in the trash", || {
+        (home.all().len() == 3).then_some(())
+    });
+    terminal.sees("1 in the trash");
+}
+
+#[test]
+fn tab_shows_those_of_all_projects() {
+    let (home, _) = home();
+    let mut terminal = list(&home);
+    terminal.keys("Tab");
+    terminal.sees("All sessions");
+    terminal.sees("4 sessions");
+    terminal.sees("far away");
+    terminal.keys("Tab");
+    terminal.sees("3 sessions");
+}
+
+#[test]
+fn esc_leaves_the_list() {
+    let (home, _) = home();
+    let mut terminal = list(&home);
+    terminal.keys("Esc");
+    // A new talk is behind it, in which nothing was said.
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 4);
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("/sessions\n");
+    terminal.sees("Sessions of this project");
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}

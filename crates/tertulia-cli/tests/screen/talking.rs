@@ -1,0 +1,299 @@
+//! A talk: greeting, answers, stopping, going on.
+
+use std::fs;
+
+use tertulia_testkit::provider::{Api, FakeProvider};
+
+use crate::agents;
+use crate::home::{Home, short};
+use crate::stage::{leave, open, ready, say, status, status_says, talk, wrote};
+
+#[test]
+fn the_first_screen_says_who_is_there_and_what_to_do() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    let shown = terminal.contents();
+    for words in [
+        "demo",
+        "Enter sends",
+        "F1",
+        "/sessions",
+        "saved before it is answered",
+    ] {
+        assert!(shown.contains(words), "no {words:?} in\n{shown}");
+    }
+    let (row, column) = terminal.cursor().expect("a cursor");
+    assert_eq!(terminal.row(row).split('>').next(), Some("you"));
+    assert_eq!((row, column), (22, 5), "{shown}");
+    terminal.look(|screen| {
+        assert!(screen.marks_pastes() && screen.hears_the_mouse());
+        assert!(status(screen).ends_with("saved"), "{}", status(screen));
+    });
+    leave(&mut terminal);
+    assert!(
+        home.all().is_empty(),
+        "nothing was said, and nothing is kept"
+    );
+}
+
+#[test]
+fn what_is_said_is_answered_and_kept() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    say(&mut terminal, "hello", "Hello! I am the demo agent");
+    say(&mut terminal, "what did I say?", "1. hello");
+    assert_eq!(home.said("@").len(), 4);
+    let session = home.show("@");
+    let id = short(session["id"].as_str().unwrap());
+    terminal.look(|screen| {
+        let status = status(screen);
+        assert!(
+            status.contains(&id) && status.contains("4 messages"),
+            "{status}"
+        );
+    });
+    leave(&mut terminal);
+    assert!(!terminal.is_alternate());
+    let shown = terminal.contents();
+    let hint = format!("tertulia --resume {id}");
+    assert!(shown.contains(&hint), "{shown}");
+}
+
+#[test]
+fn words_on_the_command_line_are_said_first() {
+    let home = Home::new();
+    let mut terminal = open(&home, &["count to 5"]);
+    terminal.sees("1 2 3 4 5");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert_eq!(home.said("@"), ["count to 5", "1 2 3 4 5"]);
+}
+
+#[test]
+fn a_talk_is_gone_on_with_where_it_was() {
+    let home = Home::new();
+    let id = home.say("the milk");
+    home.say_in(&id, "the bread");
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.sees("── restored: 4 messages");
+    status_says(&mut terminal, "restored 4");
+    for words in ["the milk", "the bread", "Our talk has 3 messages"] {
+        terminal.sees(words);
+    }
+    say(&mut terminal, "what did I say?", "2. the bread");
+    terminal.look(|screen| {
+        let place = |words| screen.place_of(words).unwrap().0;
+        assert!(place("── restored") < place("2. the bread"));
+    });
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 1);
+    assert_eq!(home.said("@").len(), 6);
+}
+
+/// Both keys are there before the talk has heard of the first.
+#[test]
+fn what_was_only_just_said_can_be_stopped() {
+    let home = Home::new();
+    home.settings("[agents.demo]\npace = 50\n");
+    let mut terminal = talk(&home, &[]);
+    terminal.send("count to 100\r\u{1b}[27u");
+    terminal.sees("· stopped");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    let said = home.said("@");
+    assert_eq!(said[0], "count to 100");
+    assert!(!said.concat().contains("99"), "{said:?}");
+}
+
+#[test]
+fn an_earlier_talk_is_mentioned() {
+    let home = Home::new();
+    home.say("the milk");
+    let mut terminal = talk(&home, &[]);
+    terminal.sees("There is an earlier talk here, \"the milk\"");
+    terminal.sees("tertulia -c");
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 1);
+}
+
+#[test]
+fn esc_stops_an_answer_and_the_talk_goes_on() {
+    let home = Home::new();
+    home.settings("[agents.demo]\npace = 50\n");
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("count to 500\n");
+    terminal.sees("7 8 9 ");
+    terminal.sees("Esc stops");
+    terminal.keys("Esc");
+    terminal.sees("⏹ interrupted");
+    ready(&mut terminal);
+    say(&mut terminal, "echo still here", "still here");
+    leave(&mut terminal);
+    let session = home.show("@");
+    assert_eq!(session["entries"][2]["interrupted"], true);
+    let kept = session["entries"][2]["content"].as_str().unwrap();
+    assert!(
+        kept.starts_with("1 2 3 4 5 6 7 8 9") && !kept.contains("499"),
+        "{kept}"
+    );
+    assert_eq!(home.said("@")[3], "still here");
+}
+
+/// The byte that a plain terminal sends for it begins other keys, too.
+#[test]
+fn esc_of_a_plain_terminal_stops_an_answer() {
+    let home = Home::new();
+    home.settings("[agents.demo]\npace = 50\n");
+    let mut terminal = open(&home, &["count to 500"]);
+    terminal.sees("7 8 9 ");
+    terminal.keys("Esc");
+    terminal.sees("⏹ interrupted");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
+fn what_is_written_meanwhile_is_said_afterwards() {
+    let home = Home::new();
+    home.script_agent("slow", crate::running::WAITING);
+    let mut terminal = talk(&home, &["--agent", "slow"]);
+    terminal.type_text("first\n");
+    terminal.sees("begun");
+    terminal.type_text("second\n");
+    terminal.sees("then you say: second");
+    terminal.type_text("half");
+    wrote(&mut terminal, &["half"]);
+    agents::go(&home);
+    terminal.wait_for("two answers", |screen| screen.rows_with("done") == 2);
+    ready(&mut terminal);
+    wrote(&mut terminal, &["half"]);
+    let said = home.said("@");
+    assert_eq!(
+        (said[0].as_str(), said[2].as_str(), said.len()),
+        ("first", "second", 4)
+    );
+}
+
+#[test]
+fn what_was_to_be_said_comes_back_when_the_answer_is_stopped() {
+    let home = Home::new();
+    home.script_agent("slow", crate::running::WAITING);
+    let mut terminal = talk(&home, &["--agent", "slow"]);
+    terminal.type_text("first\n");
+    terminal.sees("begun");
+    terminal.type_text("second\n");
+    terminal.sees("then you say: second");
+    terminal.keys("Esc");
+    terminal.sees("⏹ interrupted");
+    wrote(&mut terminal, &["second"]);
+    ready(&mut terminal);
+    assert_eq!(home.said("@")[0], "first");
+    assert!(!home.said("@").contains(&"second".to_owned()));
+}
+
+#[test]
+fn a_failure_is_told_and_the_talk_goes_on() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("fail\n");
+    terminal.sees("the demo failed, as it was asked to");
+    status_says(&mut terminal, "FAILED");
+    say(&mut terminal, "echo still here", "still here");
+    leave(&mut terminal);
+    assert!(home.said("@").contains(&"still here".to_owned()));
+}
+
+#[test]
+fn thoughts_are_shown_apart_from_the_answer() {
+    let provider = FakeProvider::start();
+    let home = Home::new();
+    let url = provider.base_url(Api::Ollama);
+    home.settings(&format!(
+        "agent = \"a\"\n[agents.a]\ntype = \"ollama\"\nbase_url = \"{url}\"\nmodel = \"m\"\n"
+    ));
+    let mut terminal = talk(&home, &[]);
+    let words = "[[think:They want a word.]] [[say:Here it is.]]";
+    terminal.type_text(&format!("{words}\n"));
+    terminal.wait_for("the thought", |screen| {
+        screen
+            .rows()
+            .iter()
+            .any(|row| row.starts_with('┊') && row.contains("They want a word."))
+    });
+    terminal.wait_for("the answer", |screen| {
+        screen.rows().contains(&"Here it is.".to_owned())
+    });
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
+fn what_an_agent_means_to_do_is_listed() {
+    let home = Home::new();
+    agents::plans(&home);
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("mend it\n");
+    terminal.sees("1 of 2 done");
+    terminal.sees("☑ look at 漢字");
+    terminal.sees("☐ mend it");
+    agents::go(&home);
+    terminal.sees("mended");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
+fn nothing_of_an_answer_steers_the_terminal() {
+    let home = Home::new();
+    home.script_agent(
+        "evil",
+        "printf 'a\\033]0;owned\\007b\\033[2Jc\\rd\\302\\2332Je\\033[?1049lf\\n'; printf 'no\\033[2J\\007' >&2",
+    );
+    let mut terminal = talk(&home, &["--agent", "evil"]);
+    terminal.type_text("hi\n");
+    terminal.sees("owned");
+    ready(&mut terminal);
+    assert!(terminal.is_alternate());
+    assert_eq!(terminal.bells(), 0);
+    leave(&mut terminal);
+    let raw = terminal.raw_text();
+    assert!(
+        !raw.contains("\u{1b}]0;owned") && !raw.contains('\u{9b}'),
+        "{raw:?}"
+    );
+}
+
+#[test]
+fn markdown_is_drawn_as_it_is_meant() {
+    let home = Home::new();
+    agents::says(&home, "writer", agents::MARKDOWN);
+    let mut terminal = crate::stage::open_at(
+        &home,
+        &["--agent", "writer", "write it down"],
+        tertulia_testkit::terminal::Size::new(80, 50),
+    );
+    ready(&mut terminal);
+    terminal.sees("quoted");
+    let shown = terminal.contents();
+    for marks in ["**", "```", "|:--", "[a link]("] {
+        assert!(!shown.contains(marks), "{marks:?} in\n{shown}");
+    }
+    terminal.look(|screen| {
+        let style = |words| {
+            let (row, column) = screen
+                .place_of(words)
+                .unwrap_or_else(|| panic!("no {words:?} in\n{}", screen.framed()));
+            screen.inner().cell(row, column).unwrap().clone()
+        };
+        assert!(style("bold").bold());
+        assert!(style("leaning").italic());
+        assert_ne!(style("-old").fgcolor(), style("+new").fgcolor());
+        assert_ne!(style("fn main").fgcolor(), style("// a comment").fgcolor());
+    });
+    let file = fs::read_to_string(home.path().join("writer.answer")).unwrap();
+    assert_eq!(
+        home.said("@")[1].trim_end(),
+        file.trim_end(),
+        "the text at rest is the agent's"
+    );
+}
