@@ -12,11 +12,14 @@ pub mod log;
 pub mod man;
 pub mod pair;
 pub mod prune;
+pub mod ps;
 pub mod rename;
 pub mod restore;
 pub mod rm;
 pub mod search;
+pub mod serve;
 pub mod show;
+pub mod stop;
 pub mod store;
 pub mod tag;
 pub mod team;
@@ -64,6 +67,9 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Agents(args) => agents::run(&args, &global, ui),
         Command::Team(args) => team::run(args, &global, ui),
         Command::Pair(args) => pair::run(args, &global, ui),
+        Command::Serve(args) => serve::run(&args, &global, ui),
+        Command::Ps(args) => ps::run(&args, &global, ui),
+        Command::Stop(args) => stop::run(&args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 38] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -36,6 +36,9 @@ const COMMANDS: [&[&str]; 35] = [
     &["team", "check"],
     &["team", "init"],
     &["pair"],
+    &["serve"],
+    &["ps"],
+    &["stop"],
     &["completions"],
     &["man"],
 ];
