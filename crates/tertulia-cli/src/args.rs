@@ -169,6 +169,7 @@ pub enum Command {
     Team(commands::team::TeamArgs),
     Pair(commands::pair::PairArgs),
     Serve(commands::serve::ServeArgs),
+    Attach(commands::attach::AttachArgs),
     Ps(commands::ps::PsArgs),
     Stop(commands::stop::StopArgs),
     Completions(commands::completions::CompletionsArgs),

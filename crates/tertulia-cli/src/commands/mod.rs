@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, whose doc comment is the help, and one function.
 
 pub mod agents;
+pub mod attach;
 pub mod chat;
 pub mod completions;
 pub mod doctor;
@@ -68,6 +69,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Team(args) => team::run(args, &global, ui),
         Command::Pair(args) => pair::run(args, &global, ui),
         Command::Serve(args) => serve::run(&args, &global, ui),
+        Command::Attach(args) => attach::run(&args, &global, ui),
         Command::Ps(args) => ps::run(&args, &global, ui),
         Command::Stop(args) => stop::run(&args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),

@@ -101,7 +101,7 @@ impl HostedTalk for Served {
             writer: floor.writer,
             unsaved: floor.unsaved,
             waiting: waiting.collect(),
-            undone: floor.undone,
+            undone: floor.undone.map(|undone| undone.words),
             failed: floor.failed,
         }
     }
@@ -115,7 +115,7 @@ impl HostedTalk for Served {
         let seat = self.seat.as_deref();
         let mut ended = match self.conversation.say(words, seat, door, cancel).await {
             Ok(turned) => {
-                self.failed = floor::is_failure(&turned);
+                self.failed = turned.failure().is_some();
                 let endings = floor::endings(&turned, &self.conversation);
                 let (status, trouble) = how(turned);
                 // Whoever asked is told the hint with the failure.
@@ -140,7 +140,9 @@ impl HostedTalk for Served {
     }
 
     fn take_seat(&mut self, name: Option<String>) -> Result<(), String> {
-        self.seat = floor::take_seat(&self.conversation, name)?;
+        self.seat = self
+            .conversation
+            .seat_of(name.as_deref().unwrap_or_default())?;
         Ok(())
     }
 
@@ -154,7 +156,7 @@ impl HostedTalk for Served {
             self.conversation.leave().await;
         }
         let mut ui = Ui::holding();
-        if let Some(words) = floor::unheard(&self.conversation, &self.leaving) {
+        if let Some(words) = self.conversation.unheard(&self.leaving) {
             ui.note(&words);
         }
         let talk = self.conversation.talk();

@@ -240,7 +240,7 @@ async fn carry_out(
     let cancel = CancellationToken::new();
     *locked(&door.strings.cancel) = cancel.clone();
     match order {
-        Order::Leave => return None,
+        Order::Leave | Order::End => return None,
         Order::As(name) => {
             match conversation.seat_of(name.as_deref().unwrap_or_default()) {
                 Ok(taken) => *seat = taken,
