@@ -15,7 +15,7 @@ use tertulia_testkit::terminal::{Size, Terminal, picture};
 
 const SIZE: Size = Size::new(100, 30);
 /// The end of it is on the screen.
-const SESSION: &str = "0199d0c0-7e57-7000-8000-00005eed7ab1";
+const SESSION: &str = "0199d0c0-7e57-7000-8000-0000b12d7ab1";
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);

@@ -8,7 +8,7 @@ use tertulia::approval::Verdict;
 use tertulia::id::{Seq, SessionId};
 
 use super::librarian::{Answer, Request};
-use super::news::{News, Order};
+use super::news::{News, Order, Ticket};
 
 /// Something that reaches the screen.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ pub enum Effect {
     Cancel,
     /// The talk is dropped where it stands.
     Insist,
-    /// The talk's question is answered.
-    Verdict(Verdict),
+    /// A question of the talk is answered.
+    Verdict(Ticket, Verdict),
     /// The librarian is asked.
     Ask(Box<Request>),
     /// A text goes to the clipboard.

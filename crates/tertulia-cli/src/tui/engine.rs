@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::floor;
 use super::item::Tone;
 use super::mailbox::Mailbox;
-use super::news::{Farewell, News, Order};
+use super::news::{Farewell, News, Order, Ticket};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::talk::conversation::Conversation;
 use crate::talk::opening::{Cast, Doorway, Opening};
@@ -27,7 +27,7 @@ use crate::ui::Ui;
 /// The engine as the screen holds it.
 #[derive(Debug)]
 pub struct Engine {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::UnboundedSender<(Order, CancellationToken)>,
     news: Mailbox<News>,
     strings: Strings,
     thread: Option<JoinHandle<()>>,
@@ -40,8 +40,8 @@ struct Strings {
     cancel: Arc<Mutex<CancellationToken>>,
     /// Drops the answer and everything after it.
     insist: CancellationToken,
-    /// Where the person's answer to the last question goes.
-    verdict: Arc<Mutex<Option<oneshot::Sender<Verdict>>>>,
+    /// Where the person's answer to the last question goes, and which question that is.
+    verdict: Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>,
 }
 
 impl Engine {
@@ -55,6 +55,7 @@ impl Engine {
             strings: strings.clone(),
             kind: opening.cast.kind(),
             words: Unmarked::default(),
+            ticket: 0,
         };
         let thread = std::thread::Builder::new()
             .name("talk".into())
@@ -81,8 +82,14 @@ impl Engine {
 
     /// Gives an order.
     pub fn order(&self, order: Order) {
+        // What was stopped before does not stop what comes now, and what comes now can be stopped before it has
+        // begun. Whoever leaves may still have somebody to stop.
+        let cancel = CancellationToken::new();
+        if order != Order::Leave {
+            *locked(&self.strings.cancel) = cancel.clone();
+        }
         // An engine that is gone has said so.
-        let _ = self.orders.send(order);
+        let _ = self.orders.send((order, cancel));
     }
 
     /// Stops whoever is answering.
@@ -95,9 +102,10 @@ impl Engine {
         self.strings.insist.cancel();
     }
 
-    /// Answers the last question.
-    pub fn answer(&self, verdict: Verdict) {
-        if let Some(asked) = locked(&self.strings.verdict).take() {
+    /// Answers a question, if it is still the last one: an answer must not reach what was asked after it.
+    pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
+        let mut last = locked(&self.strings.verdict);
+        if let Some((_, asked)) = last.take_if(|(asked, _)| *asked == ticket) {
             // Whoever asked may have been stopped meanwhile.
             let _ = asked.send(verdict);
         }
@@ -138,6 +146,8 @@ struct Messenger {
     kind: Kind,
     /// What was held back of somebody's words because it may be a marker.
     words: Unmarked,
+    /// Which question comes next.
+    ticket: Ticket,
 }
 
 impl Messenger {
@@ -178,8 +188,10 @@ impl Door for Messenger {
 
     async fn approve(&mut self, request: &ToolRequest) -> Verdict {
         let (answer, verdict) = oneshot::channel();
-        *locked(&self.strings.verdict) = Some(answer);
-        self.news.post(News::MayI(Box::new(request.clone())));
+        self.ticket += 1;
+        *locked(&self.strings.verdict) = Some((self.ticket, answer));
+        let request = Box::new(request.clone());
+        self.news.post(News::MayI(self.ticket, request));
         // A screen that is gone allows nothing.
         verdict.await.unwrap_or(Verdict::No)
     }
@@ -191,7 +203,11 @@ impl Doorway for Messenger {
     }
 }
 
-async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Order>, mut door: Messenger) {
+async fn serve(
+    opening: Opening,
+    mut orders: mpsc::UnboundedReceiver<(Order, CancellationToken)>,
+    mut door: Messenger,
+) {
     let leaving = opening.leaving.clone();
     let mut seat = match &opening.cast {
         Cast::Team { seat, .. } => seat.clone(),
@@ -207,12 +223,12 @@ async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Order>, mut
     };
     let floor = floor::of(&conversation, seat.as_deref(), false);
     door.news.post(News::Opened(Box::new(floor)));
-    while let Some(order) = orders.recv().await {
+    while let Some((order, cancel)) = orders.recv().await {
         let insist = door.strings.insist.clone();
         let done = tokio::select! {
             biased;
             () = insist.cancelled() => break,
-            done = carry_out(order, &mut conversation, &mut seat, &mut door) => done,
+            done = carry_out(order, &mut conversation, &mut seat, &mut door, &cancel) => done,
         };
         match done {
             None => break,
@@ -235,10 +251,8 @@ async fn carry_out(
     conversation: &mut Conversation,
     seat: &mut Option<String>,
     door: &mut Messenger,
+    cancel: &CancellationToken,
 ) -> Option<bool> {
-    // What was stopped before does not stop what comes now.
-    let cancel = CancellationToken::new();
-    *locked(&door.strings.cancel) = cancel.clone();
     match order {
         Order::Leave | Order::End => return None,
         Order::As(name) => {
@@ -249,11 +263,11 @@ async fn carry_out(
             return Some(false);
         }
         Order::Say(words) => {
-            return Some(say(words, conversation, seat.as_deref(), door, &cancel).await);
+            return Some(say(words, conversation, seat.as_deref(), door, cancel).await);
         }
         Order::Compact => {
             let news = door.news.clone();
-            let compacted = conversation.compact(door, &cancel).await;
+            let compacted = conversation.compact(door, cancel).await;
             if let Some(words) = floor::not_compacted(compacted) {
                 news.post(News::Notice(Tone::Note, words.to_owned()));
             }
@@ -311,5 +325,84 @@ async fn farewell(conversation: &Conversation, leaving: &Leaving) -> Farewell {
     Farewell {
         unsaved,
         told: ui.take_held(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use serde_json::json;
+    use tertulia::approval::Risk;
+    use tertulia::entry::ToolCall;
+
+    use super::*;
+
+    fn engine() -> (
+        Engine,
+        Messenger,
+        mpsc::UnboundedReceiver<(Order, CancellationToken)>,
+    ) {
+        let (orders, taken) = mpsc::unbounded_channel();
+        let (news, strings) = (Mailbox::default(), Strings::default());
+        let messenger = Messenger {
+            news: news.clone(),
+            strings: strings.clone(),
+            kind: Kind::Chat,
+            words: Unmarked::default(),
+            ticket: 0,
+        };
+        let engine = Engine {
+            orders,
+            news,
+            strings,
+            thread: None,
+        };
+        (engine, messenger, taken)
+    }
+
+    fn request() -> ToolRequest {
+        ToolRequest {
+            call: ToolCall {
+                id: "1".to_owned(),
+                name: "shell".to_owned(),
+                arguments: json!({}),
+            },
+            risk: Risk::High,
+            preview: String::new(),
+            key: "shell".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_reaches_only_what_it_was_given_to() {
+        let (engine, mut messenger, _orders) = engine();
+        // The first question is not waited for any more.
+        assert_eq!(messenger.approve(&request()).now_or_never(), None);
+        let request = request();
+        let mut second = messenger.approve(&request);
+        assert_eq!((&mut second).now_or_never(), None);
+        engine.answer(1, Verdict::Yes);
+        assert_eq!((&mut second).now_or_never(), None);
+        engine.answer(2, Verdict::No);
+        assert_eq!(second.now_or_never(), Some(Verdict::No));
+    }
+
+    #[test]
+    fn what_has_not_begun_can_be_stopped() {
+        let (engine, _messenger, mut orders) = engine();
+        let mut given = |order| {
+            engine.order(order);
+            orders.try_recv().unwrap().1
+        };
+        let first = given(Order::Compact);
+        engine.cancel();
+        assert!(first.is_cancelled());
+        // What comes after it is not.
+        let second = given(Order::Say("next".to_owned()));
+        assert!(!second.is_cancelled());
+        // Who leaves stops it, however late.
+        let _ = given(Order::Leave);
+        engine.cancel();
+        assert!(second.is_cancelled());
     }
 }

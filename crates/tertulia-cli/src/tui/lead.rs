@@ -279,7 +279,7 @@ impl Lead {
                 Effect::Order(order) => engine.order(order),
                 Effect::Cancel => engine.cancel(),
                 Effect::Insist => engine.insist(),
-                Effect::Verdict(verdict) => engine.answer(verdict),
+                Effect::Verdict(ticket, verdict) => engine.answer(ticket, verdict),
                 Effect::Ask(request) => desk.ask(*request),
                 _ => {}
             }

@@ -15,6 +15,9 @@ use crate::error::CommandError;
 use crate::talk::conversation::LeftUndone;
 use crate::ui::Told;
 
+/// Which question of a talk is answered.
+pub type Ticket = u64;
+
 /// What the screen wants of the talk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -68,7 +71,7 @@ pub enum News {
     /// Something that the person should know.
     Notice(Tone, String),
     /// Whether a tool may be used: [`super::engine::Engine::answer`] tells.
-    MayI(Box<ToolRequest>),
+    MayI(Ticket, Box<ToolRequest>),
     /// Nobody is asked any more, and the talk stands like this.
     Over(Box<Floor>),
     /// The talk has ended; nothing follows.

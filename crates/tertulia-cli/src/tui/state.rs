@@ -20,7 +20,7 @@ use super::help::Help;
 use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
-use super::news::Farewell;
+use super::news::{Farewell, Ticket};
 use super::picker::Picker;
 use super::queue::Queue;
 use super::rewind::Rewind;
@@ -158,8 +158,8 @@ pub enum Overlay {
     Rewind(Box<Rewind>),
     /// A text.
     Sheet(Box<Sheet>),
-    /// Whether a tool may be used.
-    Approval(Box<Approval>),
+    /// Whether a tool may be used, and which question of the talk this is.
+    Approval(Ticket, Box<Approval>),
     /// Whether an earlier talk is gone on with.
     Restore(Box<Restore>),
     /// Whether a pair goes on with what was left undone.
@@ -173,7 +173,7 @@ impl Overlay {
     pub fn is_whole(&self) -> bool {
         !matches!(
             self,
-            Overlay::Approval(_) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_)
+            Overlay::Approval(..) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_)
         )
     }
 }
@@ -237,7 +237,7 @@ impl State {
         let overlays = self.overlays.iter().filter_map(|overlay| match overlay {
             Overlay::Picker(picker) => picker.due(),
             Overlay::Search(search) => search.due(),
-            Overlay::Approval(approval) => Some(approval.due()).filter(|due| *due > now.at),
+            Overlay::Approval(_, approval) => Some(approval.due()).filter(|due| *due > now.at),
             Overlay::Restore(restore) => Some(restore.quiet.until()).filter(|due| *due > now.at),
             Overlay::GoOn(confirm) => Some(confirm.quiet.until()).filter(|due| *due > now.at),
             _ => None,

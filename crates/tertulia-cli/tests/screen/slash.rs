@@ -189,7 +189,7 @@ fn a_team_is_deployed() {
     let cast = Cast::of(&["ada"], &["ann"]);
     let mut terminal = talk(&cast.home, &[]);
     terminal.type_text("/team deploy team.json\n");
-    status_says(&mut terminal, "The cast");
+    terminal.sees("The cast: Ada (ada), Ann.");
     terminal.sees("Ann>");
     ready(&mut terminal);
     terminal.type_text("[NEXT: ada] hello\n");

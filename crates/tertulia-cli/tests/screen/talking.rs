@@ -90,6 +90,21 @@ fn a_talk_is_gone_on_with_where_it_was() {
     assert_eq!(home.said("@").len(), 6);
 }
 
+/// Both keys are there before the talk has heard of the first.
+#[test]
+fn what_was_only_just_said_can_be_stopped() {
+    let home = Home::new();
+    home.settings("[agents.demo]\npace = 50\n");
+    let mut terminal = talk(&home, &[]);
+    terminal.send("count to 100\r\u{1b}[27u");
+    terminal.sees("· stopped");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    let said = home.said("@");
+    assert_eq!(said[0], "count to 100");
+    assert!(!said.concat().contains("99"), "{said:?}");
+}
+
 #[test]
 fn an_earlier_talk_is_mentioned() {
     let home = Home::new();

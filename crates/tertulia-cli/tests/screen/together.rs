@@ -1,5 +1,7 @@
 //! Teams and pairs on the screen.
 
+use tertulia_testkit::terminal::Terminal;
+
 use crate::cast::{Cast, speakers};
 use crate::home::Home;
 use crate::stage::{leave, open, ready, status, status_says, talk};
@@ -66,13 +68,20 @@ fn members_are_completed_and_have_their_colours() {
     leave(&mut terminal);
 }
 
+/// Waits for the question, and until it takes an answer.
+#[track_caller]
+fn is_asked(terminal: &mut Terminal) {
+    terminal.sees("Go on with an earlier session?");
+    terminal.sees("R resume");
+    terminal.sees("Enter answer");
+}
+
 #[test]
 fn an_earlier_talk_of_a_team_is_offered() {
     let cast = cast();
     cast.turn(&["--as", "ann", "[NEXT: ada] first words"]);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
-    terminal.sees("Go on with an earlier session?");
-    terminal.sees("R resume");
+    is_asked(&mut terminal);
     terminal.keys("r");
     terminal.sees("first words");
     terminal.sees("Ada speaks.");
@@ -80,7 +89,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     ready(&mut terminal);
     leave(&mut terminal);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
-    terminal.sees("Go on with an earlier session?");
+    is_asked(&mut terminal);
     terminal.keys("n");
     ready(&mut terminal);
     terminal.type_text("[NEXT: ben] anew\n");
@@ -89,7 +98,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     leave(&mut terminal);
     assert_eq!(cast.home.all().len(), 2);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
-    terminal.sees("Go on with an earlier session?");
+    is_asked(&mut terminal);
     terminal.keys("Esc");
     assert_eq!(terminal.exit_code(), 0);
 }

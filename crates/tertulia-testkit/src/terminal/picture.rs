@@ -369,6 +369,13 @@ mod tests {
     }
 
     #[test]
+    fn the_picture_of_the_readme_is_well_formed() {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/screen.svg");
+        let texts = texts(&std::fs::read_to_string(readme).unwrap());
+        assert!(texts.iter().any(|(text, _)| text == "plan a bird table"));
+    }
+
+    #[test]
     fn colours_are_those_of_a_terminal() {
         let told = |number| colour(vt100::Color::Idx(number)).unwrap();
         assert_eq!((told(16), told(231)), ("#000000".into(), "#ffffff".into()));

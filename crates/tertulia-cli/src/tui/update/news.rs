@@ -60,8 +60,10 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
         // Whoever leaves answers nothing any more.
-        News::MayI(_) if state.is_leaving() => return vec![Effect::Verdict(Verdict::No)],
-        News::MayI(request) => {
+        News::MayI(ticket, _) if state.is_leaving() => {
+            return vec![Effect::Verdict(ticket, Verdict::No)];
+        }
+        News::MayI(ticket, request) => {
             drop_approvals(state);
             let who = match &state.running {
                 Some(running) => running.who.display_name.clone(),
@@ -73,7 +75,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             }
             doing(state, Doing::Waiting);
             let question = Approval::new(*request, &who, now.at, state.size);
-            open(state, Overlay::Approval(Box::new(question)));
+            open(state, Overlay::Approval(ticket, Box::new(question)));
             return ring(state);
         }
         News::Over(floor) => return over(state, *floor, now),
@@ -207,7 +209,7 @@ fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
 fn drop_approvals(state: &mut State) {
     state
         .overlays
-        .retain(|overlay| !matches!(overlay, Overlay::Approval(_)));
+        .retain(|overlay| !matches!(overlay, Overlay::Approval(..)));
 }
 
 fn doing(state: &mut State, doing: Doing) {
@@ -219,6 +221,7 @@ fn doing(state: &mut State, doing: Doing) {
 
 /// Somebody of several is asked.
 fn asked(state: &mut State, speaker: Speaker, now: Now) {
+    drop_approvals(state);
     if let Some(running) = &mut state.running {
         state.activity.begin(&speaker.display_name, now.at);
         running.who = speaker;

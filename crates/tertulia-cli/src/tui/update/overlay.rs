@@ -35,7 +35,7 @@ pub fn resize(overlay: &mut Overlay, size: Size) {
         Overlay::Stats(stats) => stats.resize(size),
         Overlay::Rewind(rewind) => rewind.resize(size),
         Overlay::Sheet(sheet) => sheet.resize(size),
-        Overlay::Approval(approval) => approval.resize(size),
+        Overlay::Approval(_, approval) => approval.resize(size),
         Overlay::Failure(failure) => failure.resize(size),
         Overlay::Restore(_) | Overlay::GoOn(_) => {}
     }
@@ -112,7 +112,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
             sheet::Outcome::Copy(text) => Then::Stays(copy(state, text, now)),
             sheet::Outcome::Nothing | sheet::Outcome::Changed => STAYS,
         },
-        Overlay::Approval(_) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_) => {
+        Overlay::Approval(..) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_) => {
             answered(state, &mut overlay, key, now)
         }
     };
@@ -134,7 +134,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// A key for a question.
 fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) -> Then {
     match question {
-        Overlay::Approval(approval) => match approval.key(key, now.at) {
+        Overlay::Approval(ticket, approval) => match approval.key(key, now.at) {
             approval::Outcome::Answer(verdict) => {
                 if let Some(running) = &mut state.running {
                     let then = match verdict {
@@ -144,7 +144,7 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
                     running.doing.clone_from(&then);
                     state.activity.does(then);
                 }
-                Then::Goes(vec![Effect::Verdict(verdict)])
+                Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
             }
             approval::Outcome::NotYet(key) => Then::Passes(key),
             approval::Outcome::Nothing | approval::Outcome::Changed => STAYS,
@@ -263,7 +263,7 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
     let mut effects = Vec::new();
     // Only a question that can be scrolled listens; turning a wheel answers none.
     let listens = match state.overlays.last() {
-        Some(Overlay::Approval(approval)) => approval.is_awake(now.at),
+        Some(Overlay::Approval(_, approval)) => approval.is_awake(now.at),
         Some(Overlay::Restore(_) | Overlay::GoOn(_)) | None => false,
         Some(_) => true,
     };

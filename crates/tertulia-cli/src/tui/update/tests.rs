@@ -374,7 +374,7 @@ fn words(effect: &Effect) -> String {
         Effect::Order(Order::Leave) => "leave".to_owned(),
         Effect::Cancel => "cancel".to_owned(),
         Effect::Insist => "insist".to_owned(),
-        Effect::Verdict(verdict) => format!("verdict {verdict:?}"),
+        Effect::Verdict(_, verdict) => format!("verdict {verdict:?}"),
         Effect::Ask(request) => wish(request),
         Effect::Copy(text) => format!("copy {text}"),
         Effect::Ring => "ring".to_owned(),

@@ -9,6 +9,13 @@ use ratatui::widgets::{Block, Clear, Widget};
 use crate::tui::columns::{cut, width};
 use crate::tui::theme::Theme;
 
+/// Letters of one character are no longer, and need no look.
+const PLAIN_BYTES: usize = 4;
+/// What tmux keeps of a letter, and so does no terminal less.
+const BYTES_OF_A_CELL: usize = 21;
+/// What joins two emoji into one.
+const JOINER: char = '\u{200d}';
+
 /// What every view has to know besides what it shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
@@ -111,6 +118,34 @@ pub fn clear(buffer: &mut Buffer, area: Rect) {
         }
     }
     Clear.render(area, buffer);
+}
+
+/// Makes every letter one that stays in its cell. What tmux has no room for in a cell it draws into the next ones,
+/// and a joiner with nothing behind it takes in whatever is drawn there: both stay on the screen, since nobody knows
+/// of it. Only what is seen is cut, not what is copied.
+pub fn keep_in_cells(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        let letter = cell.symbol();
+        if letter.len() <= PLAIN_BYTES {
+            continue;
+        }
+        let kept = kept(letter);
+        if kept.len() < letter.len() {
+            let kept = kept.to_owned();
+            cell.set_symbol(&kept);
+        }
+    }
+}
+
+/// As much of a letter as stays in its cell.
+fn kept(letter: &str) -> &str {
+    let kept = &letter[..letter.floor_char_boundary(BYTES_OF_A_CELL)];
+    let kept = match kept.len() < letter.len() {
+        // A flag by its letters is none without the last of them.
+        true => kept.trim_end_matches(|c| matches!(c, '\u{e0000}'..='\u{e007f}')),
+        false => kept,
+    };
+    kept.trim_end_matches(JOINER)
 }
 
 /// A framed box in the middle of an area, as large as is asked for or as fits, with nothing of what
@@ -219,6 +254,30 @@ mod tests {
         let drawn = drawn.diff(&buffer).into_iter();
         let drawn: String = drawn.map(|(_, _, cell)| cell.symbol()).collect();
         assert_eq!(drawn, "漢ab字");
+    }
+
+    #[test]
+    fn every_letter_stays_in_its_cell() {
+        let check = |letter: &str, expected: &str| {
+            let mut buffer = Buffer::empty(Rect::new(0, 0, 2, 1));
+            buffer[(0, 0)].set_symbol(letter);
+            keep_in_cells(&mut buffer);
+            assert_eq!(buffer[(0, 0)].symbol(), expected);
+            assert_eq!(width(expected), width(letter), "{letter:?}");
+        };
+        check("漢", "漢");
+        check("e\u{301}", "e\u{301}");
+        check("👩🏽‍🚀", "👩🏽‍🚀");
+        check("👩‍👩‍👧", "👩‍👩‍👧");
+        check("👩‍👩‍👧‍👦", "👩‍👩‍👧");
+        check("👩\u{200d}", "👩");
+        check(&"👩\u{200d}".repeat(9), "👩‍👩‍👩");
+        check(
+            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
+            "🏴",
+        );
+        let tower = format!("a{}", "\u{301}".repeat(10));
+        check(&format!("{tower}{}", "\u{301}".repeat(30)), &tower);
     }
 
     #[test]

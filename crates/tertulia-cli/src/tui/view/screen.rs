@@ -7,7 +7,7 @@ use ratatui::widgets::{Clear, Widget};
 use tertulia::conversation::pair::Budget;
 use tertulia::entry::{Kind, Usage};
 
-use super::brush::{Look, hints, rule, write};
+use super::brush::{Look, hints, keep_in_cells, rule, write};
 use crate::tui::activity::Doing;
 use crate::tui::columns::{fold, one_line};
 use crate::tui::links;
@@ -111,15 +111,31 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
             links = links::find(buffer, areas(state).transcript, &joints);
         }
     }
-    for overlay in &state.overlays {
+    // Short messages are seen over everything but a question: an agent can say things, too, and would otherwise
+    // write over what it asks leave for.
+    let (below, questions) = state.overlays.split_at(first_question(state));
+    for overlay in below {
         if overlay.is_whole() {
             Clear.render(whole, buffer);
         }
         cursor = draw_overlay(overlay, look, whole, buffer);
     }
     view::toast::draw(&state.toasts, look, whole, buffer);
+    for question in questions {
+        cursor = draw_overlay(question, look, whole, buffer);
+    }
+    keep_in_cells(buffer);
     links::lay(&links, buffer);
     cursor
+}
+
+/// Where the questions begin that nothing else stands before.
+fn first_question(state: &State) -> usize {
+    let last_other = state
+        .overlays
+        .iter()
+        .rposition(|overlay| overlay.is_whole());
+    last_other.map_or(0, |last| last + 1)
 }
 
 fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> {
@@ -208,7 +224,9 @@ fn draw_overlay(
         Overlay::Stats(stats) => view::stats::draw(stats, look, area, buffer),
         Overlay::Rewind(rewind) => view::rewind::draw(rewind, look, area, buffer),
         Overlay::Sheet(sheet) => view::sheet::draw(sheet, look, area, buffer),
-        Overlay::Approval(approval) => view::dialog::approval::draw(approval, look, area, buffer),
+        Overlay::Approval(_, approval) => {
+            view::dialog::approval::draw(approval, look, area, buffer)
+        }
         Overlay::Restore(restore) => view::dialog::restore::draw(restore, look, area, buffer),
         Overlay::GoOn(confirm) => view::dialog::confirm::draw(confirm, look, area, buffer),
         Overlay::Failure(failure) => view::dialog::failure::draw(failure, look, area, buffer),

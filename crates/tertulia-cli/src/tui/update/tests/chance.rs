@@ -153,7 +153,7 @@ impl Chance {
             match effect {
                 Effect::Ask(request) => self.asked.push(*request),
                 Effect::Order(Order::Say(words)) => self.said.push(words),
-                Effect::Verdict(Verdict::Yes | Verdict::Always) => {
+                Effect::Verdict(_, Verdict::Yes | Verdict::Always) => {
                     assert!(!self.play.state.is_leaving());
                 }
                 _ => {}
@@ -222,7 +222,7 @@ impl Chance {
                     ..message(agent("demo"), "")
                 });
             }
-            Step::MayI => self.news(News::MayI(Box::new(request()))),
+            Step::MayI => self.news(News::MayI(1, Box::new(request()))),
             Step::Notice => self.news(News::Notice(Tone::Warning, "careful".to_owned())),
             Step::Asked => self.news(News::Asked(agent("Ben"))),
             Step::Over(failed) => {
@@ -273,7 +273,7 @@ fn any_kind() -> impl Strategy<Value = Kind> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(80))]
 
     #[test]
     fn nothing_breaks(

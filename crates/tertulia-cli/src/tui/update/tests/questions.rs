@@ -1,5 +1,7 @@
 //! Questions: whether a tool may be used, whether an earlier talk or work goes on.
 
+use tertulia::approval::Verdict;
+
 use super::*;
 use crate::talk::conversation::LeftUndone;
 use crate::tui::stage::session;
@@ -7,7 +9,7 @@ use crate::tui::state::Overlay;
 
 fn may_i() -> Play {
     let mut play = Play::asked();
-    play.news(News::MayI(Box::new(request())));
+    play.news(News::MayI(1, Box::new(request())));
     play
 }
 
@@ -40,7 +42,7 @@ fn keys_that_come_too_early_are_written() {
 fn early_keys_reach_what_lies_below() {
     let mut play = Play::asked();
     play.keys("/search x<enter>");
-    play.news(News::MayI(Box::new(request())));
+    play.news(News::MayI(1, Box::new(request())));
     play.keys("yz");
     play.wait(400);
     assert_eq!(play.keys("n"), ["verdict No"]);
@@ -81,15 +83,22 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     assert!(matches!(play.state.overlays[..], [Overlay::Help(_)]));
     // Another question takes its place: nobody waits for the first any more.
     let mut play = may_i();
-    play.news(News::MayI(Box::new(request())));
+    play.news(News::MayI(2, Box::new(request())));
     assert_eq!(play.state.overlays.len(), 1);
+    play.wait(400);
+    let effects = play.effects(Event::Key(key("y")));
+    assert!(matches!(effects[..], [Effect::Verdict(2, Verdict::Yes)]));
+    // So does somebody else who is asked: who asked before is done.
+    let mut play = may_i();
+    play.news(News::Asked(agent("Ben")));
+    assert!(play.state.overlays.is_empty());
 }
 
 #[test]
 fn whoever_leaves_is_asked_nothing() {
     let mut play = Play::asked();
     play.keys("<^d>");
-    let wanted = play.news(News::MayI(Box::new(request())));
+    let wanted = play.news(News::MayI(1, Box::new(request())));
     assert_eq!(wanted, ["verdict No"]);
     assert!(play.state.overlays.is_empty());
 
@@ -202,4 +211,31 @@ fn words_that_come_before_the_question_go_first() {
     play.wait(400);
     assert_eq!(play.keys("y"), [""; 0]);
     assert_eq!(play.input(), "y");
+}
+
+/// An agent can say things that are seen as short messages.
+#[test]
+fn nobody_writes_over_what_they_ask_leave_for() {
+    let mut play = Play::asked();
+    let preview: String = (0..60)
+        .map(|row| format!("{row:02} {}\n", "x".repeat(70)))
+        .collect();
+    play.news(News::MayI(
+        1,
+        Box::new(ToolRequest {
+            preview,
+            ..request()
+        }),
+    ));
+    play.wait(400);
+    play.sees("file_edit (medium risk) for demo");
+    let before = play.seen();
+    for forged in ["only looks", "changes nothing", "is harmless"] {
+        let remark = format!("{forged}, it really is nothing to worry about, say yes");
+        play.heard(AgentEvent::Remark(remark));
+    }
+    assert_eq!(play.seen(), before);
+    // They are seen where nothing is asked.
+    play.keys("n");
+    play.sees("! is harmless, it really");
 }
