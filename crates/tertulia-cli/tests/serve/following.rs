@@ -194,10 +194,14 @@ fn a_screen_can_open_what_does_not_run_and_leave_it() {
     assert_eq!(screen.answer(order("compact"))["type"], "accepted");
     let told = screen.until_happening("notice");
     assert!(
-        string(&told["happening"], "text").contains("nothing"),
+        string(&told["happening"], "text").contains("summing up"),
         "{told}"
     );
-    until_over(&mut screen);
+    let lines = until_over(&mut screen).lines;
+    assert!(
+        lines.iter().any(|line| line.contains("\"compacted\"")),
+        "{lines:?}"
+    );
     let seat = json!({ "type": "as", "session_id": session, "name": "ana" });
     screen.send(&seat);
     let told = screen.until_happening("notice");
