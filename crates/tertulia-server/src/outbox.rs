@@ -21,7 +21,7 @@ pub struct Room {
 impl Default for Room {
     fn default() -> Room {
         Room {
-            bytes: 32_000_000,
+            bytes: 24_000_000,
             lines: 20_000,
         }
     }

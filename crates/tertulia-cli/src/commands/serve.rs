@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tertulia_server::socket::Socket;
 
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::error::CommandResult;
@@ -41,6 +40,9 @@ pub struct ServeArgs {
     /// End when nobody has been connected and nobody has answered for so long
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
+    /// How many kilobytes may wait for a client that does not read, before it is hung up on
+    #[arg(long, value_name = "KB", hide = true)]
+    queue: Option<usize>,
     /// Which tools an agent may use: what only looks runs at once, the rest is asked about (ask) or
     /// refused (low); all runs everything, none offers none [default: ask]
     #[arg(long, value_enum, value_name = "MODE")]
@@ -51,6 +53,7 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     let manner = Manner {
         approve: args.approve,
         idle_exit: args.idle_exit.map(Duration::from_secs),
+        queue: args.queue.map(|kilobytes| kilobytes.saturating_mul(1000)),
     };
     if args.stdio {
         return over_stdio(open::house(global, ui)?, manner, ui);
@@ -70,15 +73,15 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
             Err(code) => code,
         });
     }
-    let house = open::house(global, ui)?;
-    let socket = Socket::bind(&path)?;
     if args.detached {
         detach::leave_terminal(ui);
-        ui.line(detach::READY);
-    } else {
-        tell(&path, std::process::id(), ui);
     }
-    over_socket(house, manner, socket, ui)
+    let house = open::house(global, ui)?;
+    let ready = |ui: &mut Ui| match args.detached {
+        true => ui.line(detach::READY),
+        false => tell(&path, std::process::id(), ui),
+    };
+    over_socket(house, manner, &path, ready, ui)
 }
 
 fn tell(path: &std::path::Path, pid: u32, ui: &mut Ui) {

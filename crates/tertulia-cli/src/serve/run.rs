@@ -1,5 +1,6 @@
 //! The server at work, until it is to end.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,12 +32,14 @@ pub struct Manner {
     pub approve: Option<ApproveMode>,
     /// It ends by itself when nobody has wanted anything for so long.
     pub idle_exit: Option<Duration>,
+    /// So many bytes may wait for a client that does not read.
+    pub queue: Option<usize>,
 }
 
 /// Serves one client on the standard streams, until it says no more and is answered.
 pub fn over_stdio(house: House, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
     let wire = ui.wire();
-    run(house, manner, ui, move |hub, clients| {
+    run(house, manner, ui, move |hub, clients, _| {
         let (reader, writer) = wire;
         clients.spawn(connection::serve(hub, reader, writer));
         clients.close();
@@ -44,41 +47,46 @@ pub fn over_stdio(house: House, manner: Manner, ui: &mut Ui) -> CommandResult<Ex
     })
 }
 
-/// Serves everybody who connects to a socket, until it is told to end.
+/// Serves everybody who connects to a socket, until it is told to end. Who started it is told when it listens.
 pub fn over_socket(
     house: House,
     manner: Manner,
-    socket: Socket,
+    path: &Path,
+    ready: impl FnOnce(&mut Ui),
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let (listener, mark) = socket.split();
-    let served = run(house, manner, ui, move |hub, clients| {
+    // It is removed when everything has ended.
+    let mut mark = None;
+    run(house, manner, ui, |hub, clients, ui| {
+        let (listener, made) = Socket::bind(path)?.split();
+        mark = Some(made);
         let listener = UnixListener::from_std(listener).map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the socket cannot be listened on").because(error)
         })?;
         tokio::spawn(listen(hub, listener, clients.clone()));
+        ready(ui);
         Ok(())
-    });
-    drop(mark);
-    served
+    })
 }
 
 fn run(
     house: House,
     manner: Manner,
     ui: &mut Ui,
-    open: impl FnOnce(Arc<Hub>, &TaskTracker) -> CommandResult<()>,
+    open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
     let steward = Steward {
         house: house.clone(),
         approve: manner.approve,
     };
-    let hub = Hub::new(Arc::new(steward), Limits::default());
+    let mut limits = Limits::default();
+    limits.outbox.bytes = manner.queue.unwrap_or(limits.outbox.bytes);
+    let hub = Hub::new(Arc::new(steward), limits);
     let runtime = runtime()?;
     let ended: CommandResult<Option<u8>> = runtime.block_on(async {
         let mut signals = Signals::listen()?;
         let clients = TaskTracker::new();
-        open(hub.clone(), &clients)?;
+        open(hub.clone(), &clients, ui)?;
         tokio::select! {
             () = clients.wait() => {}
             () = signals.next() => {}

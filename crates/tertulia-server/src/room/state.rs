@@ -57,6 +57,8 @@ impl State {
             false => happening.entry().and_then(|entry| message(self.id, &entry)),
         };
         let n = self.window.push(happening.clone());
+        self.followers
+            .retain(|(voice, _)| voice.outbox.end().is_none());
         for (voice, detail) in &self.followers {
             match (detail, &message) {
                 (Detail::Full, _) => voice.tell(Answer::Happening {
