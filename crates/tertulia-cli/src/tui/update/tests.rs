@@ -84,6 +84,7 @@ fn scene(kind: Kind) -> Scene {
         },
         restored: None,
         earlier: None,
+        is_remote: false,
         ephemeral: false,
         notify: kind == Kind::Pair,
         project: Some("git:github.com/ann/parser".to_owned()),
@@ -270,6 +271,7 @@ impl Play {
         Floor {
             id: self.state.id,
             summary: self.state.summary.clone(),
+            introduction: None,
             writer: "You".to_owned(),
             unsaved: false,
             waiting: Vec::new(),

@@ -116,6 +116,7 @@ fn a_team_takes_turns() {
                 is_you: false,
             },
         ],
+        introduction: None,
         writer: "Ann".to_owned(),
         ..play.floor()
     };
