@@ -36,6 +36,7 @@ const COMMANDS: [&[&str]; 38] = [
     &["team", "check"],
     &["team", "init"],
     &["pair"],
+    &["attach"],
     &["serve"],
     &["ps"],
     &["stop"],
