@@ -358,6 +358,7 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,
+        unheard: matches!(&order, Order::Say(words) if !words.is_empty()),
     });
     Effect::Order(order)
 }
