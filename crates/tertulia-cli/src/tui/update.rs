@@ -277,10 +277,16 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
         return vec![Effect::Insist];
     }
     state.phase = Phase::Leaving;
+    let mut effects = vec![Effect::Cancel, Effect::Order(Order::Leave)];
+    // What was not sent goes along to the next talk. If there is none, it is found among what was said.
+    if next.is_none() && !state.input.is_empty() {
+        let words = state.input.text();
+        effects.push(Effect::Ask(Box::new(Request::Remember(words))));
+    }
     state.next = next;
     take_back(state);
     state.overlays.clear();
-    vec![Effect::Cancel, Effect::Order(Order::Leave)]
+    effects
 }
 
 /// A signal, or a person who presses Ctrl+C as if it were one.
