@@ -130,6 +130,8 @@ pub struct Running {
     pub failed_calls: Vec<String>,
     /// Whether somebody has stopped them.
     pub stopped: bool,
+    /// Whether what they are told is not yet known to be saved.
+    pub unheard: bool,
 }
 
 /// What is to be done with a session once it is found or made.

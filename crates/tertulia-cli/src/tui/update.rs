@@ -280,14 +280,20 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
         return vec![Effect::Insist];
     }
     state.phase = Phase::Leaving;
+    let mut effects = vec![Effect::Cancel, Effect::Order(Order::Leave)];
+    if state.scene.is_remote {
+        // It goes on without the screen.
+        effects.remove(0);
+    }
+    // What was not sent goes along to the next talk. If there is none, it is found among what was said.
+    if next.is_none() && !state.input.is_empty() {
+        let words = state.input.text();
+        effects.push(Effect::Ask(Box::new(Request::Remember(words))));
+    }
     state.next = next;
     take_back(state);
     state.overlays.clear();
-    match state.scene.is_remote {
-        // It goes on without the screen.
-        true => vec![Effect::Order(Order::Leave)],
-        false => vec![Effect::Cancel, Effect::Order(Order::Leave)],
-    }
+    effects
 }
 
 /// Leaves a talk that goes on without the screen.
@@ -374,6 +380,9 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         _ => Doing::Thinking,
     };
     begin(state, doing, now);
+    if let Some(running) = &mut state.running {
+        running.unheard = matches!(&order, Order::Say(words) if !words.is_empty());
+    }
     Effect::Order(order)
 }
 
@@ -393,6 +402,7 @@ fn begin(state: &mut State, doing: Doing, now: Now) {
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,
+        unheard: false,
     });
 }
 

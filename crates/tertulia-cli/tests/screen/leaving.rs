@@ -5,7 +5,7 @@ use tertulia_testkit::terminal::Terminal;
 
 use crate::home::{Home, messages, until};
 use crate::running::sweep;
-use crate::stage::{leave, open, ready, say, talk};
+use crate::stage::{leave, open, ready, say, talk, wrote};
 
 /// A home whose demo takes its time.
 fn slow() -> Home {
@@ -151,6 +151,10 @@ fn a_window_that_goes_away_while_nothing_happens() {
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     assert_eq!(home.said("@"), ["echo kept", "kept"]);
+    // What was not sent is found again.
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.keys("Up");
+    wrote(&mut terminal, &["unsaid"]);
 }
 
 #[test]

@@ -314,6 +314,9 @@ fn durable(state: &mut State, entry: &Entry) {
 
 /// A message, in the place of what was shown of it while it was said.
 fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
+    if let Some(running) = &mut state.running {
+        running.unheard = false;
+    }
     if message.role == Role::Tool
         && let Some(call) = &message.tool_call_id
     {

@@ -296,3 +296,14 @@ fn short_messages_come_and_go() {
     play.wait(20_000);
     play.sees_no("vi is not there");
 }
+
+/// A disk may take its time.
+#[test]
+fn what_was_said_is_not_called_saved_before_it_is() {
+    let mut play = Play::talked();
+    play.sees(" · saved");
+    play.keys("hello<enter>");
+    play.sees(" saving…");
+    play.durable(message(person(), "hello"));
+    play.sees(" · saved");
+}
