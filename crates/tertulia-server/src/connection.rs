@@ -13,7 +13,7 @@ use crate::protocol::{Answer, ErrorKind, LONGEST_LINE, Reply, Trouble};
 use crate::read::{self, Wrong};
 
 /// How much is read at a time.
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 16 * 1024;
 /// How much is written at a time.
 const BATCH: usize = 64 * 1024;
 /// Longer lines are read where they hold up nobody else.
@@ -77,13 +77,15 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
             break;
         }
         framer.push(&chunk[..read]);
+        // Whoever sends much does not keep the others waiting.
+        tokio::task::yield_now().await;
     }
     framer.end();
     while let Some(framed) = framer.next_line() {
         take(hub, guest, &mut client, framed).await;
     }
     hub.hush(guest);
-    while hub.works_for(guest.client) {
+    while hub.works_for(guest) {
         tokio::time::sleep(TICK).await;
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tertulia::id::SessionId;
+use tertulia::id::{SHORTEST_PART, SessionId};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -61,6 +62,8 @@ pub struct Hub {
     malformed: AtomicU64,
     ending: CancellationToken,
     talks: TaskTracker,
+    /// Where talks run: not where clients are served, or these would wait for those.
+    workshop: Handle,
 }
 
 /// A client as the hub knows it.
@@ -73,12 +76,24 @@ pub struct Guest {
     /// Whether it may still say something.
     pub speaks: Arc<AtomicBool>,
     current: Mutex<Option<Which>>,
+    /// Where it asked or followed: when it leaves, nobody else's room is looked into.
+    rooms: Mutex<Vec<Arc<Room>>>,
 }
 
 impl Guest {
     /// The session that it talks in.
     pub fn current(&self) -> Option<Which> {
         *locked(&self.current)
+    }
+
+    fn been_in(&self, room: &Arc<Room>) {
+        let mut rooms = locked(&self.rooms);
+        rooms.retain(|known| !Arc::ptr_eq(known, room) && !known.is_empty());
+        rooms.push(room.clone());
+    }
+
+    fn rooms(&self) -> Vec<Arc<Room>> {
+        locked(&self.rooms).clone()
     }
 
     /// It talks in this one from now on.
@@ -92,8 +107,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// One in which nothing runs.
-    pub fn new(host: Arc<dyn Host>, limits: Limits) -> Arc<Hub> {
+    /// One in which nothing runs. Talks will run in the workshop.
+    pub fn new(host: Arc<dyn Host>, limits: Limits, workshop: Handle) -> Arc<Hub> {
         Arc::new(Hub {
             since: host.now(),
             host,
@@ -104,6 +119,7 @@ impl Hub {
             malformed: AtomicU64::new(0),
             ending: CancellationToken::new(),
             talks: TaskTracker::new(),
+            workshop,
         })
     }
 
@@ -135,6 +151,7 @@ impl Hub {
             outbox: Outbox::new(self.limits.outbox),
             speaks: Arc::new(AtomicBool::new(true)),
             current: Mutex::default(),
+            rooms: Mutex::default(),
         });
         clients.insert(client, guest.clone());
         Ok(guest)
@@ -143,7 +160,7 @@ impl Hub {
     /// A client says nothing more, but still reads.
     pub fn hush(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
-        for room in self.all_rooms() {
+        for room in guest.rooms() {
             room.lose(guest.client, false);
         }
     }
@@ -152,15 +169,16 @@ impl Hub {
     pub fn dismiss(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
         locked(&self.clients).remove(&guest.client);
-        for room in self.all_rooms() {
+        for room in guest.rooms() {
             room.lose(guest.client, true);
             self.sweep(&room);
         }
     }
 
     /// Whether something of this client is being done or waits to be.
-    pub fn works_for(&self, client: ClientId) -> bool {
-        self.all_rooms().iter().any(|room| room.works_for(client))
+    pub fn works_for(&self, guest: &Guest) -> bool {
+        let rooms = guest.rooms();
+        rooms.iter().any(|room| room.works_for(guest.client))
     }
 
     fn all_rooms(&self) -> Vec<Arc<Room>> {
@@ -175,6 +193,7 @@ impl Hub {
     /// Gives an order to the talk of a session, which is opened if it is not.
     pub fn order(
         self: &Arc<Self>,
+        guest: &Guest,
         which: Which,
         choice: &Choice,
         order: Order,
@@ -184,8 +203,10 @@ impl Hub {
         }
         let mut rooms = locked(&self.rooms);
         let room = self.room_in(&mut rooms, which.id());
+        guest.been_in(&room);
         if room.talk().is_none() {
-            let running = rooms.values().filter(|room| room.talk().is_some()).count();
+            // Nobody else's room is looked into while all are held.
+            let running = self.talks.len();
             if running >= self.limits.talks {
                 let words = format!("{running} talks run already");
                 return Err(Trouble::new(ErrorKind::Busy, words)
@@ -194,7 +215,7 @@ impl Hub {
             let orders = room.begin(order.asker.clone(), self.host.now());
             room.order(order)?;
             let lead = actor::lead(self.clone(), room, which, choice.clone(), orders);
-            self.talks.spawn(lead);
+            self.talks.spawn_on(lead, &self.workshop);
             return Ok(());
         }
         room.order(order)
@@ -206,9 +227,18 @@ impl Hub {
     }
 
     /// Follows a session.
-    pub fn follow(&self, id: SessionId, voice: Voice, detail: Detail, since: Option<u64>) {
+    pub fn follow(
+        &self,
+        guest: &Guest,
+        id: SessionId,
+        voice: Voice,
+        detail: Detail,
+        since: Option<u64>,
+    ) {
         let mut rooms = locked(&self.rooms);
-        self.room_in(&mut rooms, id).follow(voice, detail, since);
+        let room = self.room_in(&mut rooms, id);
+        guest.been_in(&room);
+        room.follow(voice, detail, since);
     }
 
     /// Follows a session no more. Whether it was followed.
@@ -219,6 +249,21 @@ impl Hub {
         let followed = room.unfollow(client);
         self.sweep(&room);
         followed
+    }
+
+    /// The session that runs whose id begins or ends so, if there is only one: it need not be in the store.
+    pub fn running_as(&self, part: &str) -> Option<SessionId> {
+        let rooms = locked(&self.rooms);
+        let fits = |id: &&SessionId| {
+            let id = id.to_string();
+            id.starts_with(part) || id.ends_with(part)
+        };
+        let mut found = rooms.keys().filter(fits);
+        let first = found
+            .next()
+            .copied()
+            .filter(|_| part.len() >= SHORTEST_PART)?;
+        found.next().is_none().then_some(first)
     }
 
     /// The rooms in which this call is asked about.
