@@ -1,7 +1,7 @@
 //! Which talks run, and who is connected.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub struct Limits {
     pub patience: Duration,
     /// What is running may take so long to end. An agent has five seconds before it is killed.
     pub leave: Duration,
+    /// So many bytes of lines that have no end yet are kept, of all clients together.
+    pub begun: usize,
     /// A client that is hung up on has so long to read why.
     pub grace: Duration,
 }
@@ -42,9 +44,10 @@ impl Default for Limits {
             clients: 256,
             talks: 64,
             outbox: outbox::Room::default(),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_secs(10),
             patience: Duration::from_secs(600),
             leave: Duration::from_secs(8),
+            begun: 100_000_000,
             grace: Duration::from_secs(2),
         }
     }
@@ -60,6 +63,7 @@ pub struct Hub {
     clients: Mutex<HashMap<ClientId, Arc<Guest>>>,
     numbers: AtomicU64,
     malformed: AtomicU64,
+    begun: AtomicUsize,
     ending: CancellationToken,
     talks: TaskTracker,
     /// Where talks run: not where clients are served, or these would wait for those.
@@ -117,6 +121,7 @@ impl Hub {
             clients: Mutex::default(),
             numbers: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
+            begun: AtomicUsize::new(0),
             ending: CancellationToken::new(),
             talks: TaskTracker::new(),
             workshop,
@@ -312,6 +317,13 @@ impl Hub {
     /// Ends the talk of a session: it is gone when the token is cancelled.
     pub fn stop(&self, id: SessionId) -> Option<Talk> {
         self.room(id)?.stop()
+    }
+
+    /// A client keeps so many bytes of a line that has no end yet, after so many before. Whether there is room.
+    pub fn keep(&self, before: usize, now: usize) -> bool {
+        self.begun.fetch_add(now, Ordering::Relaxed);
+        let all = self.begun.fetch_sub(before, Ordering::Relaxed) - before;
+        now <= before || all <= self.limits.begun
     }
 
     /// A line was no request.
