@@ -152,7 +152,7 @@ impl Client {
         };
         // Before it is asked: the talk may go on in another session, and takes the client along.
         self.guest.set_current(Some(which));
-        self.hub.order(which, &self.choice, order)
+        self.hub.order(&self.guest, which, &self.choice, order)
     }
 
     /// Answers a question about a tool, in this session or wherever it is asked.
@@ -207,8 +207,14 @@ impl Client {
         {
             return Ok(Which::New(id));
         }
-        let row = self.host().find(name).await?;
-        Ok(Which::Known(row.summary.id))
+        match self.host().find(name).await {
+            Ok(row) => Ok(Which::Known(row.summary.id)),
+            Err(trouble) if trouble.kind == ErrorKind::NotFound => {
+                let running = self.hub.running_as(name);
+                running.map(Which::New).ok_or(trouble)
+            }
+            Err(trouble) => Err(trouble),
+        }
     }
 
     fn subscribe(
@@ -227,10 +233,11 @@ impl Client {
                 .is_some_and(|room| room.talk().is_some());
             if !talks {
                 self.hub
-                    .order(which, &self.choice, self.order(What::Open))?;
+                    .order(&self.guest, which, &self.choice, self.order(What::Open))?;
             }
         }
-        self.hub.follow(which.id(), voice, detail, since);
+        self.hub
+            .follow(&self.guest, which.id(), voice, detail, since);
         Ok(())
     }
 
@@ -258,7 +265,8 @@ impl Client {
 
     async fn give(&self, session: &str, what: What) -> HostResult<Answer> {
         let which = self.known(session).await?;
-        self.hub.order(which, &self.choice, self.order(what))?;
+        self.hub
+            .order(&self.guest, which, &self.choice, self.order(what))?;
         Ok(accepted(which.id()))
     }
 

@@ -13,7 +13,7 @@ use crate::protocol::{Answer, ErrorKind, LONGEST_LINE, Reply, Trouble};
 use crate::read::{self, Wrong};
 
 /// How much is read at a time.
-const CHUNK: usize = 64 * 1024;
+const CHUNK: usize = 16 * 1024;
 /// How much is written at a time.
 const BATCH: usize = 64 * 1024;
 /// Longer lines are read where they hold up nobody else.
@@ -62,6 +62,7 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
     let mut client = Client::new(hub.clone(), guest.clone());
     let mut framer = Framer::new(LONGEST_LINE);
     let mut chunk = vec![0; CHUNK];
+    let mut kept = Kept { hub, bytes: 0 };
     loop {
         while let Some(framed) = framer.next_line() {
             // Whoever asks faster than they read has to wait.
@@ -77,14 +78,40 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
             break;
         }
         framer.push(&chunk[..read]);
+        if !kept.grow_to(framer.begun()) {
+            framer.let_go();
+            kept.grow_to(0);
+        }
+        // Whoever sends much does not keep the others waiting.
+        tokio::task::yield_now().await;
     }
     framer.end();
     while let Some(framed) = framer.next_line() {
         take(hub, guest, &mut client, framed).await;
     }
     hub.hush(guest);
-    while hub.works_for(guest.client) {
+    while hub.works_for(guest) {
         tokio::time::sleep(TICK).await;
+    }
+}
+
+/// What is kept of a line that has no end yet. Dropped, nothing is.
+struct Kept<'a> {
+    hub: &'a Hub,
+    bytes: usize,
+}
+
+impl Kept<'_> {
+    /// Whether there is room for so much.
+    fn grow_to(&mut self, bytes: usize) -> bool {
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        self.hub.keep(before, bytes)
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.grow_to(0);
     }
 }
 
@@ -98,7 +125,9 @@ async fn take(hub: &Arc<Hub>, guest: &Guest, client: &mut Client, framed: Framed
             id: None,
             trouble: Trouble::new(
                 ErrorKind::TooLarge,
-                format!("the line is longer than {LONGEST_LINE} bytes; it is passed over"),
+                format!(
+                    "the line is passed over: it may have {LONGEST_LINE} bytes, and fewer while many send long ones"
+                ),
             ),
         },
     };

@@ -251,3 +251,196 @@ pub struct Told {
     /// The words.
     pub text: String,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+    use tertulia::agent::{FailureKind, Retry, Todo, TodoState};
+    use tertulia::approval::Risk;
+    use tertulia::conversation::pair::{Budget, Progress};
+    use tertulia::conversation::team::events::{Missed, Next, Unresolved, Why};
+    use tertulia::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+
+    use super::*;
+    use crate::protocol::{Answer, ErrorKind, Id, Reply};
+
+    fn id() -> SessionId {
+        "01890000-0000-7000-8000-000000000001".parse().unwrap()
+    }
+
+    fn call() -> ToolCall {
+        ToolCall {
+            id: "1".into(),
+            name: "shell".into(),
+            arguments: json!({ "command": "ls", "n": 1.5 }),
+        }
+    }
+
+    fn message() -> Message {
+        Message {
+            speaker: Speaker::plain("ben", SpeakerKind::Ai),
+            role: Role::Assistant,
+            content: "x\ny".into(),
+            thread: None,
+            tool_calls: vec![call()],
+            tool_call_id: None,
+            usage: Some(Usage::told(1, 2)),
+            model: None,
+            addressees: Vec::new(),
+            interrupted: false,
+        }
+    }
+
+    fn entry() -> Entry {
+        let new = Unsealed {
+            id: "01890000-0000-7000-8000-000000000002".parse().unwrap(),
+            at: "2026-01-02T03:04:05Z".parse().unwrap(),
+            body: Body::Message(message()),
+            redacted: Default::default(),
+        };
+        Entry::seal(&Head::START, vec![new]).unwrap().remove(0)
+    }
+
+    fn heard() -> Vec<AgentEvent> {
+        vec![
+            AgentEvent::ToolStarted(call()),
+            AgentEvent::ToolCompleted {
+                id: "1".into(),
+                output: "o".into(),
+                ok: true,
+            },
+            AgentEvent::Todos(vec![Todo {
+                text: "t".into(),
+                state: TodoState::InProgress,
+            }]),
+            AgentEvent::Usage(Usage::told(1, u64::MAX)),
+            AgentEvent::Retrying(Retry {
+                attempt: 1,
+                of: 2,
+                wait: Duration::from_millis(1500),
+                reason: "r".into(),
+            }),
+            AgentEvent::Unknown(json!({ "a": [1, null] })),
+        ]
+    }
+
+    fn every() -> Vec<Happening> {
+        let speaker = || Speaker::plain("ben", SpeakerKind::Ai);
+        let error = || AgentError {
+            retry_after: Some(Duration::from_secs(3)),
+            ..AgentError::new(FailureKind::RateLimit, "slowly").hint("wait")
+        };
+        let mut floor = Floor::blank(id());
+        floor.summary = Some(Summary::of(id(), &[entry()]));
+        floor.waiting.push(Waiting {
+            name: "Ben".into(),
+            intent: Intent::P1,
+            is_you: false,
+        });
+        let unresolved = Unresolved {
+            names: vec!["x".into()],
+            available: vec!["ben".into()],
+            what: Missed::All,
+        };
+        let next = Next::WaitFor {
+            human: "you".into(),
+            why: Why::Addressed(entry().id),
+        };
+        let progress = Progress {
+            round: 1,
+            worker_calls: 2,
+            remaining: Budget::Calls(3),
+            tokens: Usage::told(1, 2),
+            elapsed: jiff::SignedDuration::from_millis(1234),
+        };
+        let request = ToolRequest {
+            call: call(),
+            risk: Risk::High,
+            preview: "ls".into(),
+            key: "shell ls".into(),
+        };
+        let mut all = vec![
+            Happening::Opened {
+                floor: Box::new(floor.clone()),
+            },
+            Happening::NotOpened {
+                error: Trouble::new(ErrorKind::Agent, "gone"),
+            },
+            Happening::Began,
+            Happening::Text { text: "a".into() },
+            Happening::Thought { text: "b".into() },
+            Happening::durable(&entry()),
+            Happening::Held {
+                message: Box::new(message()),
+            },
+            Happening::Asked { speaker: speaker() },
+            Happening::Failed {
+                speaker: speaker(),
+                error: error(),
+            },
+            Happening::Routed {
+                output: Output::Unresolved(unresolved),
+            },
+            Happening::Routed {
+                output: Output::Next(next),
+            },
+            Happening::Pair {
+                event: PairEvent::Round(progress),
+            },
+            Happening::Pair {
+                event: PairEvent::TakenUp,
+            },
+            Happening::Pair {
+                event: PairEvent::WorkerFailed(error()),
+            },
+            Happening::Notice {
+                tone: Tone::Warning,
+                text: "n".into(),
+            },
+            Happening::MayI {
+                request: Box::new(request),
+            },
+            Happening::Settled {
+                tool_id: "1".into(),
+                verdict: Verdict::Always,
+            },
+            Happening::Over {
+                floor: Box::new(floor),
+            },
+            Happening::Moved { to: id() },
+            Happening::Gone {
+                farewell: Farewell {
+                    unsaved: true,
+                    told: vec![Told::note("bye")],
+                },
+            },
+        ];
+        all.extend(heard().into_iter().map(|event| Happening::Heard { event }));
+        all
+    }
+
+    #[test]
+    fn everything_comes_out_as_it_went_in() {
+        for happening in every() {
+            let reply = Reply {
+                id: Some(Id::Number(7)),
+                answer: Answer::Happening {
+                    session_id: id().to_string(),
+                    n: 9,
+                    replayed: false,
+                    happening: Box::new(happening),
+                },
+            };
+            let line = serde_json::to_string(&reply).unwrap();
+            let read: Reply = serde_json::from_str(&line).unwrap();
+            assert_eq!(read, reply, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_durable_entry_is_the_line_of_the_log() {
+        assert_eq!(Happening::durable(&entry()).entry(), Some(entry()));
+    }
+}

@@ -1,12 +1,13 @@
 //! Which talks run, and who is connected.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tertulia::id::SessionId;
+use tertulia::id::{SHORTEST_PART, SessionId};
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +32,8 @@ pub struct Limits {
     pub patience: Duration,
     /// What is running may take so long to end. An agent has five seconds before it is killed.
     pub leave: Duration,
+    /// So many bytes of lines that have no end yet are kept, of all clients together.
+    pub begun: usize,
     /// A client that is hung up on has so long to read why.
     pub grace: Duration,
 }
@@ -41,9 +44,10 @@ impl Default for Limits {
             clients: 256,
             talks: 64,
             outbox: outbox::Room::default(),
-            idle: Duration::from_secs(60),
+            idle: Duration::from_secs(10),
             patience: Duration::from_secs(600),
             leave: Duration::from_secs(8),
+            begun: 100_000_000,
             grace: Duration::from_secs(2),
         }
     }
@@ -59,8 +63,11 @@ pub struct Hub {
     clients: Mutex<HashMap<ClientId, Arc<Guest>>>,
     numbers: AtomicU64,
     malformed: AtomicU64,
+    begun: AtomicUsize,
     ending: CancellationToken,
     talks: TaskTracker,
+    /// Where talks run: not where clients are served, or these would wait for those.
+    workshop: Handle,
 }
 
 /// A client as the hub knows it.
@@ -73,12 +80,24 @@ pub struct Guest {
     /// Whether it may still say something.
     pub speaks: Arc<AtomicBool>,
     current: Mutex<Option<Which>>,
+    /// Where it asked or followed: when it leaves, nobody else's room is looked into.
+    rooms: Mutex<Vec<Arc<Room>>>,
 }
 
 impl Guest {
     /// The session that it talks in.
     pub fn current(&self) -> Option<Which> {
         *locked(&self.current)
+    }
+
+    fn been_in(&self, room: &Arc<Room>) {
+        let mut rooms = locked(&self.rooms);
+        rooms.retain(|known| !Arc::ptr_eq(known, room) && !known.is_empty());
+        rooms.push(room.clone());
+    }
+
+    fn rooms(&self) -> Vec<Arc<Room>> {
+        locked(&self.rooms).clone()
     }
 
     /// It talks in this one from now on.
@@ -92,8 +111,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// One in which nothing runs.
-    pub fn new(host: Arc<dyn Host>, limits: Limits) -> Arc<Hub> {
+    /// One in which nothing runs. Talks will run in the workshop.
+    pub fn new(host: Arc<dyn Host>, limits: Limits, workshop: Handle) -> Arc<Hub> {
         Arc::new(Hub {
             since: host.now(),
             host,
@@ -102,8 +121,10 @@ impl Hub {
             clients: Mutex::default(),
             numbers: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
+            begun: AtomicUsize::new(0),
             ending: CancellationToken::new(),
             talks: TaskTracker::new(),
+            workshop,
         })
     }
 
@@ -135,6 +156,7 @@ impl Hub {
             outbox: Outbox::new(self.limits.outbox),
             speaks: Arc::new(AtomicBool::new(true)),
             current: Mutex::default(),
+            rooms: Mutex::default(),
         });
         clients.insert(client, guest.clone());
         Ok(guest)
@@ -143,7 +165,7 @@ impl Hub {
     /// A client says nothing more, but still reads.
     pub fn hush(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
-        for room in self.all_rooms() {
+        for room in guest.rooms() {
             room.lose(guest.client, false);
         }
     }
@@ -152,15 +174,16 @@ impl Hub {
     pub fn dismiss(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
         locked(&self.clients).remove(&guest.client);
-        for room in self.all_rooms() {
+        for room in guest.rooms() {
             room.lose(guest.client, true);
             self.sweep(&room);
         }
     }
 
     /// Whether something of this client is being done or waits to be.
-    pub fn works_for(&self, client: ClientId) -> bool {
-        self.all_rooms().iter().any(|room| room.works_for(client))
+    pub fn works_for(&self, guest: &Guest) -> bool {
+        let rooms = guest.rooms();
+        rooms.iter().any(|room| room.works_for(guest.client))
     }
 
     fn all_rooms(&self) -> Vec<Arc<Room>> {
@@ -175,6 +198,7 @@ impl Hub {
     /// Gives an order to the talk of a session, which is opened if it is not.
     pub fn order(
         self: &Arc<Self>,
+        guest: &Guest,
         which: Which,
         choice: &Choice,
         order: Order,
@@ -184,8 +208,10 @@ impl Hub {
         }
         let mut rooms = locked(&self.rooms);
         let room = self.room_in(&mut rooms, which.id());
+        guest.been_in(&room);
         if room.talk().is_none() {
-            let running = rooms.values().filter(|room| room.talk().is_some()).count();
+            // Nobody else's room is looked into while all are held.
+            let running = self.talks.len();
             if running >= self.limits.talks {
                 let words = format!("{running} talks run already");
                 return Err(Trouble::new(ErrorKind::Busy, words)
@@ -194,7 +220,7 @@ impl Hub {
             let orders = room.begin(order.asker.clone(), self.host.now());
             room.order(order)?;
             let lead = actor::lead(self.clone(), room, which, choice.clone(), orders);
-            self.talks.spawn(lead);
+            self.talks.spawn_on(lead, &self.workshop);
             return Ok(());
         }
         room.order(order)
@@ -206,9 +232,18 @@ impl Hub {
     }
 
     /// Follows a session.
-    pub fn follow(&self, id: SessionId, voice: Voice, detail: Detail, since: Option<u64>) {
+    pub fn follow(
+        &self,
+        guest: &Guest,
+        id: SessionId,
+        voice: Voice,
+        detail: Detail,
+        since: Option<u64>,
+    ) {
         let mut rooms = locked(&self.rooms);
-        self.room_in(&mut rooms, id).follow(voice, detail, since);
+        let room = self.room_in(&mut rooms, id);
+        guest.been_in(&room);
+        room.follow(voice, detail, since);
     }
 
     /// Follows a session no more. Whether it was followed.
@@ -219,6 +254,21 @@ impl Hub {
         let followed = room.unfollow(client);
         self.sweep(&room);
         followed
+    }
+
+    /// The session that runs whose id begins or ends so, if there is only one: it need not be in the store.
+    pub fn running_as(&self, part: &str) -> Option<SessionId> {
+        let rooms = locked(&self.rooms);
+        let fits = |id: &&SessionId| {
+            let id = id.to_string();
+            id.starts_with(part) || id.ends_with(part)
+        };
+        let mut found = rooms.keys().filter(fits);
+        let first = found
+            .next()
+            .copied()
+            .filter(|_| part.len() >= SHORTEST_PART)?;
+        found.next().is_none().then_some(first)
     }
 
     /// The rooms in which this call is asked about.
@@ -267,6 +317,13 @@ impl Hub {
     /// Ends the talk of a session: it is gone when the token is cancelled.
     pub fn stop(&self, id: SessionId) -> Option<Talk> {
         self.room(id)?.stop()
+    }
+
+    /// A client keeps so many bytes of a line that has no end yet, after so many before. Whether there is room.
+    pub fn keep(&self, before: usize, now: usize) -> bool {
+        self.begun.fetch_add(now, Ordering::Relaxed);
+        let all = self.begun.fetch_sub(before, Ordering::Relaxed) - before;
+        now <= before || all <= self.limits.begun
     }
 
     /// A line was no request.

@@ -48,6 +48,18 @@ impl Framer {
         self.whole.pop_front()
     }
 
+    /// How much of a line that has no end yet is kept.
+    pub fn begun(&self) -> usize {
+        self.begun.len()
+    }
+
+    /// Lets go of the line that has no end yet, as if it were too long.
+    pub fn let_go(&mut self) {
+        self.begun = Vec::new();
+        self.skipping = true;
+        self.whole.push_back(Framed::TooLong);
+    }
+
     /// Nothing follows: what was begun is a line, too.
     pub fn end(&mut self) {
         self.end_line();
@@ -58,10 +70,7 @@ impl Framer {
             return;
         }
         if self.begun.len() + bytes.len() > self.limit {
-            self.begun = Vec::new();
-            self.skipping = true;
-            self.whole.push_back(Framed::TooLong);
-            return;
+            return self.let_go();
         }
         self.begun.extend_from_slice(bytes);
     }

@@ -23,8 +23,10 @@ use crate::ui::Ui;
 
 /// How often it is looked whether anything is left to do.
 const TICK: Duration = Duration::from_millis(100);
-/// So many threads at least: a talk that is busy on one holds up no other.
-const THREADS: usize = 4;
+/// So many threads for talks at least: one that is busy holds up no other.
+const WORKSHOP: usize = 4;
+/// So many for clients: each only carries what is said.
+const COUNTER: usize = 4;
 
 /// How it is served.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,9 +83,11 @@ fn run(
     };
     let mut limits = Limits::default();
     limits.outbox.bytes = manner.queue.unwrap_or(limits.outbox.bytes);
-    let hub = Hub::new(Arc::new(steward), limits);
-    let runtime = runtime()?;
-    let ended: CommandResult<Option<u8>> = runtime.block_on(async {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workshop = runtime("talk", cores.max(WORKSHOP))?;
+    let counter = runtime("client", COUNTER)?;
+    let hub = Hub::new(Arc::new(steward), limits, workshop.handle().clone());
+    let ended: CommandResult<Option<u8>> = counter.block_on(async {
         let mut signals = Signals::listen()?;
         let clients = TaskTracker::new();
         open(hub.clone(), &clients, ui)?;
@@ -102,7 +106,8 @@ fn run(
         Ok(caught)
     });
     // Whatever still runs for an agent ends here.
-    runtime.shutdown_timeout(LEAVE_WITHIN);
+    workshop.shutdown_timeout(LEAVE_WITHIN);
+    counter.shutdown_timeout(LEAVE_WITHIN);
     let caught = ended?;
     retention::keep_house(&house, ui);
     Ok(match caught {
@@ -112,10 +117,10 @@ fn run(
     })
 }
 
-fn runtime() -> CommandResult<tokio::runtime::Runtime> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+fn runtime(name: &str, threads: usize) -> CommandResult<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(cores.max(THREADS))
+        .thread_name(name)
+        .worker_threads(threads)
         .enable_all()
         .build()
         .map_err(|error| {

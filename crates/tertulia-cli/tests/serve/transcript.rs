@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::home::Home;
 use crate::stage::{Client, both_ways, string, text};
 
 fn check(client: &mut Client, request: Value, kind: &str) -> Value {
@@ -10,135 +11,128 @@ fn check(client: &mut Client, request: Value, kind: &str) -> Value {
     answer
 }
 
+const WORDS: &str = "echo so:\n```rust\nfn main() {}\n```\ndone";
+
 #[test]
 fn every_request_has_its_answer() {
     both_ways(|home, mut client| {
-        let hello = check(
-            &mut client,
-            json!({ "type": "initialize", "demo_mode": true }),
-            "initialized",
-        );
-        assert_eq!(
-            (&hello["protocol"], &hello["agent"]),
-            (&json!(1), &json!("demo"))
-        );
-        assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
-
-        let saved = check(
-            &mut client,
-            json!({ "type": "session_save" }),
-            "session_saved",
-        );
-        assert_eq!(saved["success"], false);
-        let made = check(
-            &mut client,
-            json!({ "type": "session_create", "title": "Bread" }),
-            "session_created",
-        );
-        let session = string(&made, "session_id");
-
-        let words = "echo so:\n```rust\nfn main() {}\n```\ndone";
-        let id = client.ask(json!({ "type": "query", "query": words }));
-        let story = client.story(id);
-        assert_eq!(text(&story), "so:\n```rust\nfn main() {}\n```\ndone");
-        let block = story.iter().find(|reply| reply["type"] == "block").unwrap();
-        assert_eq!(block["kind"], "code");
-        assert_eq!(
-            (&block["language"], &block["text"]),
-            (&json!("rust"), &json!("fn main() {}\n"))
-        );
-        let complete = story.last().unwrap();
-        assert_eq!(complete["status"], "completed");
-        assert_eq!(complete["session_id"], session.as_str());
-        assert_eq!(complete["message_count"], 2);
-        assert!(complete["usage"]["output"].as_u64().unwrap() > 0);
-
-        let saved = check(
-            &mut client,
-            json!({ "type": "session_save" }),
-            "session_saved",
-        );
-        assert_eq!(saved["success"], true);
-        let asked = json!({ "type": "session_list", "limit": 5 });
-        let list = check(&mut client, asked, "session_list_result");
-        let row = &list["sessions"][0];
-        assert_eq!(
-            (&row["session_id"], &row["title"]),
-            (&json!(session), &json!("Bread"))
-        );
-        assert_eq!(
-            (&row["message_count"], &row["tags"]),
-            (&json!(2), &json!([]))
-        );
-        for key in ["created_at", "updated_at"] {
-            let time: jiff::Timestamp = row[key].as_str().unwrap().parse().unwrap();
-            assert!(row[key].as_str().unwrap().ends_with('Z') && time.as_second() > 0);
-        }
-
-        let asked = json!({ "type": "session_search", "query": "\"fn main\"" });
-        let found = check(&mut client, asked, "session_search_result");
-        assert_eq!(found["hits"][0]["session"], session.as_str());
-        let asked = json!({ "type": "session_export", "format": "markdown" });
-        let exported = check(&mut client, asked, "session_exported");
-        assert!(string(&exported, "content").contains("```rust\nfn main() {}\n```"));
-
-        let asked = json!({ "type": "session_fork", "session_id": session, "seq": 2 });
-        let fork = string(&check(&mut client, asked, "session_forked"), "session_id");
-        assert_ne!(fork, session);
-        // By the end of its id, which is what people see.
-        let asked = json!({ "type": "session_load", "session_id": &fork[28..], "last": 9 });
-        let loaded = check(&mut client, asked, "session_loaded");
-        assert_eq!(
-            (&loaded["session_id"], &loaded["message_count"]),
-            (&json!(fork), &json!(1))
-        );
-        assert_eq!(loaded["messages"][0]["content"], words);
-        assert_eq!(loaded["messages"][0]["speaker"]["type"], "human");
-
-        let asked = json!({ "type": "session_delete", "session_id": fork });
-        assert_eq!(
-            check(&mut client, asked, "session_deleted")["success"],
-            true
-        );
-        let trash = home
-            .run(&["list", "--all", "--trash", "--json"])
-            .ok()
-            .json();
-        assert_eq!(trash["sessions"][0]["id"], fork.as_str());
-
-        let asked = json!({ "type": "subscribe", "session_id": session });
-        let subscribe = client.ask(asked);
-        assert_eq!(client.of(subscribe)["type"], "subscribed");
-        check(
-            &mut client,
-            json!({ "type": "session_load", "session_id": session }),
-            "session_loaded",
-        );
-        client.query("echo again");
-        let [human, agent] = [client.of(subscribe), client.of(subscribe)];
-        assert_eq!(
-            (&human["content"], &agent["content"]),
-            (&json!("echo again"), &json!("again"))
-        );
-        assert_eq!(
-            (&human["type"], &human["session_id"]),
-            (&json!("message"), &json!(session))
-        );
-        assert_eq!(human["role"], "user");
-        let asked = json!({ "type": "detach", "session_id": session });
-        check(&mut client, asked, "detached");
-
-        let running = check(&mut client, json!({ "type": "ps" }), "ps_result");
-        assert_eq!(running["talks"][0]["session_id"], session.as_str());
-        assert_eq!(running["talks"][0]["state"], "waiting");
-        check(
-            &mut client,
-            json!({ "type": "stop", "session_id": session }),
-            "stopped",
-        );
-        let running = check(&mut client, json!({ "type": "ps" }), "ps_result");
-        assert_eq!(running["talks"], json!([]));
+        let session = begins(&mut client);
+        talks(&mut client, &session);
+        finds_it_again(&mut client, &session);
+        forks_and_deletes(home, &mut client, &session);
+        follows(&mut client, &session);
+        shows_and_stops(&mut client, &session);
     });
+}
+
+fn begins(client: &mut Client) -> String {
+    let hello = json!({ "type": "initialize", "demo_mode": true });
+    let hello = check(client, hello, "initialized");
+    assert_eq!(
+        (&hello["protocol"], &hello["agent"]),
+        (&json!(1), &json!("demo"))
+    );
+    assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
+    let saved = check(client, json!({ "type": "session_save" }), "session_saved");
+    assert_eq!(saved["success"], false);
+    let create = json!({ "type": "session_create", "title": "Bread" });
+    string(&check(client, create, "session_created"), "session_id")
+}
+
+fn talks(client: &mut Client, session: &str) {
+    let id = client.ask(json!({ "type": "query", "query": WORDS }));
+    let story = client.story(id);
+    assert_eq!(text(&story), "so:\n```rust\nfn main() {}\n```\ndone");
+    let block = story.iter().find(|reply| reply["type"] == "block").unwrap();
+    assert_eq!(block["kind"], "code");
+    assert_eq!(
+        (&block["language"], &block["text"]),
+        (&json!("rust"), &json!("fn main() {}\n"))
+    );
+    let complete = story.last().unwrap();
+    assert_eq!(complete["status"], "completed");
+    assert_eq!(complete["session_id"], session);
+    assert_eq!(complete["message_count"], 2);
+    assert!(complete["usage"]["output"].as_u64().unwrap() > 0);
+    let saved = check(client, json!({ "type": "session_save" }), "session_saved");
+    assert_eq!(saved["success"], true);
+}
+
+fn finds_it_again(client: &mut Client, session: &str) {
+    let asked = json!({ "type": "session_list", "limit": 5 });
+    let list = check(client, asked, "session_list_result");
+    let row = &list["sessions"][0];
+    assert_eq!(
+        (&row["session_id"], &row["title"]),
+        (&json!(session), &json!("Bread"))
+    );
+    assert_eq!(
+        (&row["message_count"], &row["tags"]),
+        (&json!(2), &json!([]))
+    );
+    for key in ["created_at", "updated_at"] {
+        let time = string(row, key);
+        let read: jiff::Timestamp = time.parse().unwrap();
+        assert!(time.ends_with('Z') && read.as_second() > 0);
+    }
+    let asked = json!({ "type": "session_search", "query": "\"fn main\"" });
+    let found = check(client, asked, "session_search_result");
+    assert_eq!(found["hits"][0]["session"], session);
+    let asked = json!({ "type": "session_export", "format": "markdown" });
+    let exported = check(client, asked, "session_exported");
+    assert!(string(&exported, "content").contains("```rust\nfn main() {}\n```"));
+}
+
+fn forks_and_deletes(home: &Home, client: &mut Client, session: &str) {
+    let asked = json!({ "type": "session_fork", "session_id": session, "seq": 2 });
+    let fork = string(&check(client, asked, "session_forked"), "session_id");
+    assert_ne!(fork, session);
+    // By the end of its id, which is what people see.
+    let asked = json!({ "type": "session_load", "session_id": &fork[28..], "last": 9 });
+    let loaded = check(client, asked, "session_loaded");
+    assert_eq!(
+        (&loaded["session_id"], &loaded["message_count"]),
+        (&json!(fork), &json!(1))
+    );
+    assert_eq!(loaded["messages"][0]["content"], WORDS);
+    assert_eq!(loaded["messages"][0]["speaker"]["type"], "human");
+    let asked = json!({ "type": "session_delete", "session_id": fork });
+    assert_eq!(check(client, asked, "session_deleted")["success"], true);
+    let trash = home
+        .run(&["list", "--all", "--trash", "--json"])
+        .ok()
+        .json();
+    assert_eq!(trash["sessions"][0]["id"], fork.as_str());
+}
+
+fn follows(client: &mut Client, session: &str) {
+    let subscribe = client.ask(json!({ "type": "subscribe", "session_id": session }));
+    assert_eq!(client.of(subscribe)["type"], "subscribed");
+    let load = json!({ "type": "session_load", "session_id": session });
+    check(client, load, "session_loaded");
+    client.query("echo again");
+    let [human, agent] = [client.of(subscribe), client.of(subscribe)];
+    assert_eq!(
+        (&human["content"], &agent["content"]),
+        (&json!("echo again"), &json!("again"))
+    );
+    assert_eq!(
+        (&human["type"], &human["session_id"]),
+        (&json!("message"), &json!(session))
+    );
+    assert_eq!(human["role"], "user");
+    let detach = json!({ "type": "detach", "session_id": session });
+    check(client, detach, "detached");
+}
+
+fn shows_and_stops(client: &mut Client, session: &str) {
+    let running = check(client, json!({ "type": "ps" }), "ps_result");
+    assert_eq!(running["talks"][0]["session_id"], session);
+    assert_eq!(running["talks"][0]["state"], "waiting");
+    let stop = json!({ "type": "stop", "session_id": session });
+    check(client, stop, "stopped");
+    let running = check(client, json!({ "type": "ps" }), "ps_result");
+    assert_eq!(running["talks"], json!([]));
 }
 
 #[test]
