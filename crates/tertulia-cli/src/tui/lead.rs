@@ -124,7 +124,7 @@ impl Lead {
     ) -> CommandResult<(Prepared, Arrival)> {
         let error = match next {
             Ok(next) => match self.course.prepare(&next, ui) {
-                Ok(prepared) => return Ok((prepared, Arrival::at(&next))),
+                Ok(prepared) => return Ok((prepared, Arrival::at(&next, back))),
                 Err(error) => error,
             },
             Err(error) => error,
@@ -169,6 +169,7 @@ impl Lead {
             open(&mut state, Overlay::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
+        state.before = arrival.from;
         state.links = links::can(&crate::env::text);
         state
     }
@@ -332,6 +333,7 @@ struct Arrival {
     at: Option<tertulia::id::Seq>,
     draft: Option<String>,
     failure: Option<CommandError>,
+    from: Option<Next>,
 }
 
 impl Default for Arrival {
@@ -341,12 +343,13 @@ impl Default for Arrival {
             at: None,
             draft: None,
             failure: None,
+            from: None,
         }
     }
 }
 
 impl Arrival {
-    fn at(next: &Next) -> Arrival {
+    fn at(next: &Next, from: Next) -> Arrival {
         let (at, draft) = match next {
             Next::Resume { at, draft, .. } => (*at, draft.clone()),
             _ => (None, None),
@@ -356,6 +359,7 @@ impl Arrival {
             at,
             draft,
             failure: None,
+            from: Some(from),
         }
     }
 

@@ -1,8 +1,16 @@
 //! Teams and pairs on the screen.
 
+use tertulia_testkit::terminal::Terminal;
+
 use crate::cast::{Cast, speakers};
 use crate::home::Home;
-use crate::stage::{leave, open, ready, status, status_says, talk};
+use crate::stage::{leave, open, ready, say, status, status_says, talk};
+
+/// A question takes no answer before it could be read.
+#[track_caller]
+fn awake(terminal: &mut Terminal) {
+    terminal.sees("←→ choose");
+}
 
 fn cast() -> Cast {
     Cast::of(&["ada", "ben", "cleo"], &["ann", "zoe"])
@@ -72,7 +80,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     cast.turn(&["--as", "ann", "[NEXT: ada] first words"]);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
-    terminal.sees("R resume");
+    awake(&mut terminal);
     terminal.keys("r");
     terminal.sees("first words");
     terminal.sees("Ada speaks.");
@@ -81,6 +89,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     leave(&mut terminal);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
+    awake(&mut terminal);
     terminal.keys("n");
     ready(&mut terminal);
     terminal.type_text("[NEXT: ben] anew\n");
@@ -90,8 +99,25 @@ fn an_earlier_talk_of_a_team_is_offered() {
     assert_eq!(cast.home.all().len(), 2);
     let mut terminal = open(&cast.home, &["team", "team.json", "--as", "ann"]);
     terminal.sees("Go on with an earlier session?");
+    awake(&mut terminal);
     terminal.keys("Esc");
     assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn whoever_wants_neither_is_back_where_they_were() {
+    let cast = cast();
+    cast.turn(&["--as", "ann", "[NEXT: ada] first words"]);
+    let mut terminal = talk(&cast.home, &["--agent", "demo"]);
+    say(&mut terminal, "echo before the team", "before the team");
+    terminal.type_text("/team deploy team.json\n");
+    terminal.sees("Go on with an earlier session?");
+    awake(&mut terminal);
+    terminal.keys("Esc");
+    terminal.sees("restored: 2 messages");
+    terminal.sees("echo before the team");
+    ready(&mut terminal);
+    leave(&mut terminal);
 }
 
 /// Gives the worker one step after the other, and is done after two.
