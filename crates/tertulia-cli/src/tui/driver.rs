@@ -4,7 +4,7 @@ use tertulia::approval::Verdict;
 
 use super::engine::Engine;
 use super::mailbox::Mailbox;
-use super::news::{News, Order};
+use super::news::{News, Order, Ticket};
 use super::remote::Remote;
 
 /// Who leads the talk.
@@ -49,11 +49,11 @@ impl Driver {
         }
     }
 
-    /// Answers the last question.
-    pub fn answer(&self, verdict: Verdict) {
+    /// Answers a question, if it is still the last one.
+    pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
         match self {
-            Driver::Here(engine) => engine.answer(verdict),
-            Driver::There(remote) => remote.answer(verdict),
+            Driver::Here(engine) => engine.answer(ticket, verdict),
+            Driver::There(remote) => remote.answer(ticket, verdict),
         }
     }
 

@@ -146,7 +146,7 @@ impl Lead {
     ) -> CommandResult<(Source, Arrival)> {
         let error = match next {
             Ok(next) => match self.course.prepare(&next, ui) {
-                Ok(source) => return Ok((source, Arrival::at(&next))),
+                Ok(source) => return Ok((source, Arrival::at(&next, back))),
                 Err(error) => error,
             },
             Err(error) => error,
@@ -195,6 +195,7 @@ impl Lead {
             open(&mut state, Overlay::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
+        state.before = arrival.from;
         state.links = links::can(&crate::env::text);
         state
     }
@@ -358,6 +359,7 @@ struct Arrival {
     at: Option<tertulia::id::Seq>,
     draft: Option<String>,
     failure: Option<CommandError>,
+    from: Option<Next>,
 }
 
 impl Default for Arrival {
@@ -367,12 +369,13 @@ impl Default for Arrival {
             at: None,
             draft: None,
             failure: None,
+            from: None,
         }
     }
 }
 
 impl Arrival {
-    fn at(next: &Next) -> Arrival {
+    fn at(next: &Next, from: Next) -> Arrival {
         let (at, draft) = match next {
             Next::Resume { at, draft, .. } => (*at, draft.clone()),
             _ => (None, None),
@@ -382,6 +385,7 @@ impl Arrival {
             at,
             draft,
             failure: None,
+            from: Some(from),
         }
     }
 

@@ -12,7 +12,7 @@ use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 
 use super::item::Tone;
 use super::mailbox::Mailbox;
-use super::news::{Farewell, Floor, News, Order};
+use super::news::{Farewell, Floor, News, Order, Ticket};
 use super::queue::Waiting;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::serve;
@@ -33,8 +33,8 @@ pub struct Remote {
 struct Shared {
     /// The session, which may change when somebody else writes to it.
     session: Mutex<SessionId>,
-    /// The call that is being asked about.
-    question: Mutex<Option<String>>,
+    /// How many questions there were, and the call that the last one is about.
+    question: Mutex<(Ticket, Option<String>)>,
     /// Whether the person has left: then a silent end is right.
     leaving: Mutex<bool>,
 }
@@ -45,7 +45,7 @@ impl Remote {
         let (asks, taken) = mpsc::channel();
         let shared = Arc::new(Shared {
             session: Mutex::new(session),
-            question: Mutex::new(None),
+            question: Mutex::new((0, None)),
             leaving: Mutex::new(false),
         });
         let Call { mouth, ear, .. } = call;
@@ -94,9 +94,16 @@ impl Remote {
         self.ask(Ask::Cancel { session_id });
     }
 
-    /// Answers the last question.
-    pub fn answer(&self, verdict: Verdict) {
-        let Some(tool_id) = locked(&self.shared.question).take() else {
+    /// Answers a question, if it is still the last one.
+    pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
+        let tool_id = {
+            let mut question = locked(&self.shared.question);
+            match question.0 == ticket {
+                true => question.1.take(),
+                false => None,
+            }
+        };
+        let Some(tool_id) = tool_id else {
             return;
         };
         let session_id = locked(&self.shared.session).to_string();
@@ -217,11 +224,12 @@ fn told(happening: Happening, shared: &Shared) -> Option<News> {
         Happening::Pair { event } => News::Pair(event),
         Happening::Notice { tone, text } => News::Notice(toned(tone), text),
         Happening::MayI { request } => {
-            *locked(&shared.question) = Some(request.call.id.clone());
-            News::MayI(request)
+            let mut question = locked(&shared.question);
+            *question = (question.0 + 1, Some(request.call.id.clone()));
+            News::MayI(question.0, request)
         }
         Happening::Settled { .. } => {
-            locked(&shared.question).take();
+            locked(&shared.question).1 = None;
             News::Settled
         }
         Happening::Moved { to } => {

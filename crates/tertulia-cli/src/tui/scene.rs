@@ -170,8 +170,17 @@ impl Scene {
 
     /// Who can be named while writing.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let everybody = self.members.iter();
-        everybody
+        self.named(|_| true)
+    }
+
+    /// As whom one can speak.
+    pub fn people(&self) -> Vec<Candidate> {
+        self.named(|member| member.is_human)
+    }
+
+    fn named(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<Candidate> {
+        let meant = self.members.iter().filter(|member| is_meant(member));
+        meant
             .map(|member| {
                 Candidate::new(&member.name).noted(match member.is_human {
                     true => format!("{}, a person", member.display_name),

@@ -94,6 +94,8 @@ pub struct State {
     pub has_begun: bool,
     /// Whether there was a talk before it on this screen.
     pub was_open: bool,
+    /// The talk from which it was come to, on this screen.
+    pub before: Option<Next>,
     /// What is left to say when it is over.
     pub farewell: Farewell,
 }
@@ -191,6 +193,7 @@ impl State {
         transcript.speakers(scene.colours());
         let mut input = Input::new(history);
         input.set_members(scene.candidates());
+        input.set_people(scene.people());
         State {
             size,
             theme,
@@ -219,6 +222,7 @@ impl State {
             broken: None,
             has_begun: false,
             was_open: false,
+            before: None,
             farewell: Farewell::default(),
             scene,
         }

@@ -309,10 +309,11 @@ fn detach(state: &mut State, now: Now) -> Vec<Effect> {
 
 /// Ends the talk, wherever it runs, and leaves.
 pub(super) fn end(state: &mut State) -> Vec<Effect> {
+    let is_remote = state.scene.is_remote;
     let effects = leave(state, None).into_iter();
     effects
         .map(|effect| match effect {
-            Effect::Order(Order::Leave) => Effect::Order(Order::End),
+            Effect::Order(Order::Leave) if is_remote => Effect::Order(Order::End),
             effect => effect,
         })
         .collect()

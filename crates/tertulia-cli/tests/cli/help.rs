@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 38] = [
+const COMMANDS: [&[&str]; 39] = [
     &["chat"],
     &["list"],
     &["show"],

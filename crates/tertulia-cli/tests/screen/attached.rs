@@ -81,7 +81,9 @@ fn who_leaves_misses_nothing() {
     agents::go(&home);
     until("the answer is saved", || {
         let said = home.said("@");
-        said.iter().any(|words| words.contains("the end")).then_some(())
+        said.iter()
+            .any(|words| words.contains("the end"))
+            .then_some(())
     });
     let mut terminal = talk(&home, &["attach"]);
     terminal.sees("the beginning the end");
@@ -135,7 +137,10 @@ fn two_screens_show_one_talk() {
     ready(&mut other);
     ready(&mut one);
     let said = messages(&home.show("@"));
-    assert!(said.iter().any(|message| message["role"] == "tool"), "{said:?}");
+    assert!(
+        said.iter().any(|message| message["role"] == "tool"),
+        "{said:?}"
+    );
 }
 
 #[test]
@@ -152,7 +157,9 @@ fn it_is_stopped_and_ended_from_the_screen() {
     assert_eq!(talks(&home).len(), 1);
     terminal.type_text("/end\n");
     assert_eq!(terminal.exit_code(), 0);
-    until("the talk has ended", || talks(&home).is_empty().then_some(()));
+    until("the talk has ended", || {
+        talks(&home).is_empty().then_some(())
+    });
 }
 
 #[test]

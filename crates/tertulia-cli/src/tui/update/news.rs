@@ -59,6 +59,8 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Routed(output) => routed(state, &output, now),
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
+        // A server's talk asks whoever comes next.
+        News::MayI(..) if state.is_leaving() && state.scene.is_remote => {}
         // Whoever leaves answers nothing any more.
         News::MayI(ticket, _) if state.is_leaving() => {
             return vec![Effect::Verdict(ticket, Verdict::No)];
@@ -103,8 +105,7 @@ fn rest(state: &mut State) {
 
 /// A question was answered elsewhere.
 fn settled(state: &mut State) {
-    let is_question = |overlay: &Overlay| matches!(overlay, Overlay::Approval(_));
-    state.overlays.retain(|overlay| !is_question(overlay));
+    drop_approvals(state);
     if let Some(running) = &mut state.running {
         running.doing.clone_from(&running.then);
         state.activity.does(running.then.clone());

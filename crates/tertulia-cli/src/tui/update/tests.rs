@@ -373,6 +373,7 @@ fn words(effect: &Effect) -> String {
         Effect::Order(Order::Say(words)) => format!("say {words}"),
         Effect::Order(Order::As(name)) => format!("as {name:?}"),
         Effect::Order(Order::Compact) => "compact".to_owned(),
+        Effect::Order(Order::End) => "end".to_owned(),
         Effect::Order(Order::Leave) => "leave".to_owned(),
         Effect::Cancel => "cancel".to_owned(),
         Effect::Insist => "insist".to_owned(),
