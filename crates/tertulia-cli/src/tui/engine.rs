@@ -24,10 +24,13 @@ use crate::talk::opening::{Cast, Doorway, Opening};
 use crate::talk::{self, LEAVE_WITHIN, Leaving, notice};
 use crate::ui::Ui;
 
+/// An order, and what stops it.
+type Given = (Order, CancellationToken);
+
 /// The engine as the screen holds it.
 #[derive(Debug)]
 pub struct Engine {
-    orders: mpsc::UnboundedSender<(Order, CancellationToken)>,
+    orders: mpsc::UnboundedSender<Given>,
     news: Mailbox<News>,
     strings: Strings,
     thread: Option<JoinHandle<()>>,
@@ -203,17 +206,20 @@ impl Doorway for Messenger {
     }
 }
 
-async fn serve(
-    opening: Opening,
-    mut orders: mpsc::UnboundedReceiver<(Order, CancellationToken)>,
-    mut door: Messenger,
-) {
+async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Given>, mut door: Messenger) {
     let leaving = opening.leaving.clone();
     let mut seat = match &opening.cast {
         Cast::Team { seat, .. } => seat.clone(),
         Cast::Chat(_) | Cast::Pair { .. } => None,
     };
-    let mut conversation = match opening.open(&mut door).await {
+    let insist = door.strings.insist.clone();
+    // Opening it may write, and a disk may take its time.
+    let opened = tokio::select! {
+        biased;
+        () = insist.cancelled() => return door.news.post(News::Gone(Farewell::default())),
+        opened = opening.open(&mut door) => opened,
+    };
+    let mut conversation = match opened {
         Ok(conversation) => conversation,
         Err(error) => {
             door.news.post(News::NotOpened(Box::new(error)));
@@ -224,7 +230,6 @@ async fn serve(
     let floor = floor::of(&conversation, seat.as_deref(), false);
     door.news.post(News::Opened(Box::new(floor)));
     while let Some((order, cancel)) = orders.recv().await {
-        let insist = door.strings.insist.clone();
         let done = tokio::select! {
             biased;
             () = insist.cancelled() => break,
@@ -337,11 +342,7 @@ mod tests {
 
     use super::*;
 
-    fn engine() -> (
-        Engine,
-        Messenger,
-        mpsc::UnboundedReceiver<(Order, CancellationToken)>,
-    ) {
+    fn engine() -> (Engine, Messenger, mpsc::UnboundedReceiver<Given>) {
         let (orders, taken) = mpsc::unbounded_channel();
         let (news, strings) = (Mailbox::default(), Strings::default());
         let messenger = Messenger {
