@@ -27,6 +27,9 @@ use crate::ui::Ui;
 /// An order, and what stops it.
 type Given = (Order, CancellationToken);
 
+/// A question, and where its answer goes.
+type Asked = (Ticket, oneshot::Sender<Verdict>);
+
 /// The engine as the screen holds it.
 #[derive(Debug)]
 pub struct Engine {
@@ -44,7 +47,7 @@ struct Strings {
     /// Drops the answer and everything after it.
     insist: CancellationToken,
     /// Where the person's answer to the last question goes, and which question that is.
-    verdict: Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>,
+    verdict: Arc<Mutex<Option<Asked>>>,
 }
 
 impl Engine {
