@@ -1,5 +1,6 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
@@ -12,6 +13,11 @@ use crate::error::CommandResult;
 use crate::open;
 use crate::serve::place;
 use crate::ui::Ui;
+
+/// How long a server that hung up may take to put its things away.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked whether it has.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// End a talk that a server runs, or the server
 ///
@@ -42,7 +48,7 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     let path = place::socket(args.socket.as_deref(), global, &settings);
     let mut call = Call::connect(&path)?;
     let Some(reference) = &args.reference else {
-        return everything(call, ui);
+        return everything(call, &path, ui);
     };
     let session_id = reference.clone();
     match call.ask(Ask::Stop { session_id })? {
@@ -59,7 +65,7 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
 }
 
 /// Ends the server, and waits until it is gone.
-fn everything(mut call: Call, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn everything(mut call: Call, path: &Path, ui: &mut Ui) -> CommandResult<ExitCode> {
     call.mouth.say(None, Ask::Shutdown)?;
     loop {
         match call.ear.hear() {
@@ -67,6 +73,11 @@ fn everything(mut call: Call, ui: &mut Ui) -> CommandResult<ExitCode> {
             Err(CallError::HungUp | CallError::Failed(_)) => break,
             Err(error) => return Err(error.into()),
         }
+    }
+    // It hangs up first, and takes its socket away last.
+    let hung_up = Instant::now();
+    while path.exists() && hung_up.elapsed() < PATIENCE {
+        std::thread::sleep(GLANCE);
     }
     if ui.json {
         ui.document(&json!({ "stopped": true }));

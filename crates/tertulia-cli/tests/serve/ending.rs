@@ -200,6 +200,7 @@ fn detached_it_stays_and_can_be_ended() {
     assert_eq!(client.query("echo here").0, "here");
     home.run(&["ps"]).ok().notes("1 talk, 1 client");
     home.run(&["stop", "--all"]).ok().notes("has ended");
+    assert!(!path.exists(), "it ended before its socket went");
     assert_eq!(client.next()["type"], "goodbye");
     until("the process is gone", || {
         let zombie = || {
@@ -208,7 +209,6 @@ fn detached_it_stays_and_can_be_ended() {
         };
         (test_kill_process(pid).is_err() || zombie()).then_some(())
     });
-    assert!(!path.exists());
 }
 
 #[test]
