@@ -326,12 +326,7 @@ mod tests {
         ]
     }
 
-    fn every() -> Vec<Happening> {
-        let speaker = || Speaker::plain("ben", SpeakerKind::Ai);
-        let error = || AgentError {
-            retry_after: Some(Duration::from_secs(3)),
-            ..AgentError::new(FailureKind::RateLimit, "slowly").hint("wait")
-        };
+    fn floor() -> Floor {
         let mut floor = Floor::blank(id());
         floor.summary = Some(Summary::of(id(), &[entry()]));
         floor.waiting.push(Waiting {
@@ -339,6 +334,26 @@ mod tests {
             intent: Intent::P1,
             is_you: false,
         });
+        floor
+    }
+
+    fn progress() -> Progress {
+        Progress {
+            round: 1,
+            worker_calls: 2,
+            remaining: Budget::Calls(3),
+            tokens: Usage::told(1, 2),
+            elapsed: jiff::SignedDuration::from_millis(1234),
+        }
+    }
+
+    fn every() -> Vec<Happening> {
+        let speaker = || Speaker::plain("ben", SpeakerKind::Ai);
+        let error = || AgentError {
+            retry_after: Some(Duration::from_secs(3)),
+            ..AgentError::new(FailureKind::RateLimit, "slowly").hint("wait")
+        };
+        let floor = floor();
         let unresolved = Unresolved {
             names: vec!["x".into()],
             available: vec!["ben".into()],
@@ -347,13 +362,6 @@ mod tests {
         let next = Next::WaitFor {
             human: "you".into(),
             why: Why::Addressed(entry().id),
-        };
-        let progress = Progress {
-            round: 1,
-            worker_calls: 2,
-            remaining: Budget::Calls(3),
-            tokens: Usage::told(1, 2),
-            elapsed: jiff::SignedDuration::from_millis(1234),
         };
         let request = ToolRequest {
             call: call(),
@@ -387,7 +395,7 @@ mod tests {
                 output: Output::Next(next),
             },
             Happening::Pair {
-                event: PairEvent::Round(progress),
+                event: PairEvent::Round(progress()),
             },
             Happening::Pair {
                 event: PairEvent::TakenUp,

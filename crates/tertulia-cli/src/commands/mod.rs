@@ -90,7 +90,7 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
         .flat_map(clap::Command::get_name_and_visible_aliases);
     if let Some(near) = names
         .filter(|name| is_near(word, name))
-        .min_by_key(|name| name.len().abs_diff(word.len()))
+        .min_by_key(|name| strsim::damerau_levenshtein(word, name))
     {
         error = error.hint(format!("did you mean `tertulia {near}`?"));
     }
