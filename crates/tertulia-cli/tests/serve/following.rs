@@ -206,7 +206,7 @@ fn a_screen_can_open_what_does_not_run_and_leave_it() {
     screen.send(&seat);
     let told = screen.until_happening("notice");
     assert!(
-        string(&told["happening"], "text").contains("seats"),
+        string(&told["happening"], "text").contains("no team"),
         "{told}"
     );
     until_over(&mut screen);
