@@ -168,6 +168,10 @@ pub enum Command {
     Agents(commands::agents::AgentsArgs),
     Team(commands::team::TeamArgs),
     Pair(commands::pair::PairArgs),
+    Serve(commands::serve::ServeArgs),
+    Attach(commands::attach::AttachArgs),
+    Ps(commands::ps::PsArgs),
+    Stop(commands::stop::StopArgs),
     Completions(commands::completions::CompletionsArgs),
     Man(commands::man::ManArgs),
 }

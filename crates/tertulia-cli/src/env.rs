@@ -10,6 +10,10 @@ pub const STORE: &str = "TERTULIA_STORE";
 pub const HOME: &str = "TERTULIA_HOME";
 /// The agent that answers.
 pub const AGENT: &str = "TERTULIA_AGENT";
+/// Where the server listens.
+pub const SOCKET: &str = "TERTULIA_SOCKET";
+/// The folder of what runs, made anew at each login.
+pub const RUNTIME_FOLDER: &str = "XDG_RUNTIME_DIR";
 /// No colours, if it is set to anything.
 pub const NO_COLOR: &str = "NO_COLOR";
 

@@ -10,6 +10,7 @@ mod moment;
 mod open;
 mod project;
 mod registry;
+mod serve;
 mod settings;
 mod show;
 mod signals;

@@ -7,7 +7,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 
 /// What ends a talk from outside, by number.
 const INTERRUPT: u8 = 2;
-const TERMINATE: u8 = 15;
+pub const TERMINATE: u8 = 15;
 pub const HANG_UP: u8 = 1;
 
 /// Listens for them.

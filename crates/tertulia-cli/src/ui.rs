@@ -152,6 +152,11 @@ impl Ui {
         self.colour_out
     }
 
+    /// The streams as a wire on which another program is talked to: then nothing else is written there.
+    pub fn wire(&self) -> (tokio::io::Stdin, tokio::io::Stdout) {
+        (tokio::io::stdin(), tokio::io::stdout())
+    }
+
     /// Whether a person types.
     pub fn has_keyboard(&self) -> bool {
         io::stdin().is_terminal()

@@ -1,10 +1,13 @@
 //! Who may do what: how risky a tool is, the four ways of being asked, and what was allowed for good.
 //! Nothing here asks or runs anything.
 
+use serde::{Deserialize, Serialize};
+
 use crate::entry::ToolCall;
 
 /// How much harm a tool can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// It only looks.
     Low,
@@ -63,7 +66,7 @@ pub enum Ruling {
 }
 
 /// A tool that an agent wants to use, as a person is asked about it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolRequest {
     /// The call.
     pub call: ToolCall,
@@ -76,7 +79,8 @@ pub struct ToolRequest {
 }
 
 /// What a person answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// This once.
     Yes,

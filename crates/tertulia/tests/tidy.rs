@@ -56,6 +56,33 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "the library knows no terminal, no environment and no clock: they are passed in",
     ),
     (
+        "tertulia-server/src/{protocol,happening,lines,read,blocks,telling,window,moment,schema}",
+        &[
+            "std::fs",
+            "std::io",
+            "std::net",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "tokio::",
+            "rustix",
+        ],
+        "it decides, and deciding is pure; doing is at the edge",
+    ),
+    (
+        "tertulia-server/src",
+        &[
+            "std::env",
+            "io::stdout",
+            "io::stderr",
+            "io::stdin",
+            "Timestamp::now",
+            "SystemTime::now",
+            "Uuid::now",
+        ],
+        "the server knows no terminal, no environment and no clock: its host does",
+    ),
+    (
         "tertulia-cli/src/commands",
         &[
             "rusqlite",
@@ -210,7 +237,11 @@ fn the_architecture_names_every_room() {
         "tertulia/src/formats",
         "tertulia/src/team",
         "tertulia/src/tool",
+        "tertulia-server/src",
+        "tertulia-server/src/protocol",
+        "tertulia-server/src/room",
         "tertulia-cli/src",
+        "tertulia-cli/src/serve",
         "tertulia-testkit/src",
     ] {
         for entry in fs::read_dir(root().join("crates").join(source)).unwrap() {

@@ -12,9 +12,21 @@
 )]
 
 mod append;
+#[path = "../../tests/serve/crowd.rs"]
+mod crowd;
+#[path = "../../tests/cli/home.rs"]
+#[allow(dead_code, reason = "the home of the tests; this needs a part of it")]
+mod home;
 mod logs;
 mod reads;
 mod screen;
+mod served;
+#[path = "../../tests/serve/stage.rs"]
+#[allow(
+    dead_code,
+    reason = "the clients of the tests; this needs a part of them"
+)]
+mod stage;
 mod table;
 mod teams;
 mod writers;
@@ -64,6 +76,9 @@ fn main() {
     }
     if wants("team") {
         teams::measure(&mut table);
+    }
+    if wants("serve") {
+        served::measure(&mut table);
     }
     table.print();
 }

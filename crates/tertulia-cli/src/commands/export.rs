@@ -167,28 +167,27 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
         }
     };
     if !force {
-        let mut made = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(file)
-            .map_err(failed)?;
-        return made
-            .write_all(content)
-            .and_then(|()| made.sync_all())
-            .map_err(failed);
+        return write_new(file, content).map_err(failed);
     }
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
     let temporary = PathBuf::from(name);
+    write_new(&temporary, content).map_err(failed)?;
+    std::fs::rename(&temporary, file).map_err(failed)
+}
+
+/// Writes a file that is not there yet. One that cannot be written whole is not left behind: on a full disk each
+/// attempt would leave an empty one.
+fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut made = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
-        .open(&temporary)
-        .map_err(failed)?;
-    made.write_all(content)
-        .and_then(|()| made.sync_all())
-        .map_err(failed)?;
-    std::fs::rename(&temporary, file).map_err(failed)
+        .open(file)?;
+    let written = made.write_all(content).and_then(|()| made.sync_all());
+    if written.is_err() {
+        // The first trouble is the one to tell of.
+        let _ = std::fs::remove_file(file);
+    }
+    written
 }

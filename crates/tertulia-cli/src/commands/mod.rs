@@ -1,6 +1,7 @@
 //! One file per verb: its arguments, whose doc comment is the help, and one function.
 
 pub mod agents;
+pub mod attach;
 pub mod chat;
 pub mod completions;
 pub mod doctor;
@@ -12,11 +13,14 @@ pub mod log;
 pub mod man;
 pub mod pair;
 pub mod prune;
+pub mod ps;
 pub mod rename;
 pub mod restore;
 pub mod rm;
 pub mod search;
+pub mod serve;
 pub mod show;
+pub mod stop;
 pub mod store;
 pub mod tag;
 pub mod team;
@@ -64,6 +68,10 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Agents(args) => agents::run(&args, &global, ui),
         Command::Team(args) => team::run(args, &global, ui),
         Command::Pair(args) => pair::run(args, &global, ui),
+        Command::Serve(args) => serve::run(&args, &global, ui),
+        Command::Attach(args) => attach::run(&args, &global, ui),
+        Command::Ps(args) => ps::run(&args, &global, ui),
+        Command::Stop(args) => stop::run(&args, &global, ui),
         Command::Completions(args) => completions::run(&args, ui),
         Command::Man(args) => man::run(&args, ui),
     }
@@ -84,7 +92,7 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
         .flat_map(clap::Command::get_name_and_visible_aliases);
     if let Some(near) = names
         .filter(|name| is_near(word, name))
-        .min_by_key(|name| name.len().abs_diff(word.len()))
+        .min_by_key(|name| strsim::damerau_levenshtein(word, name))
     {
         error = error.hint(format!("did you mean `tertulia {near}`?"));
     }

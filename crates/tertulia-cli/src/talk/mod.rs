@@ -83,6 +83,9 @@ pub struct TalkArgs {
     /// Line by line, for screen readers and simple terminals
     #[arg(long)]
     pub plain: bool,
+    /// Whether other programs lead it: words come later, and questions go to them
+    #[arg(skip)]
+    pub served: bool,
 }
 
 impl TalkArgs {
@@ -106,14 +109,23 @@ impl TalkArgs {
         }
     }
 
-    /// Whether somebody sits at a terminal and talks.
+    /// Whether somebody is there who talks: at a terminal, or through another program.
     pub fn is_on_screen(&self, ui: &Ui) -> bool {
+        self.served || self.is_at_terminal(ui)
+    }
+
+    fn is_at_terminal(&self, ui: &Ui) -> bool {
         !self.print && self.format(ui) == OutputFormat::Text && ui.has_keyboard() && ui.has_screen()
     }
 
     /// Whether the talk takes the whole screen.
     pub fn is_full_screen(&self, ui: &Ui) -> bool {
-        self.is_on_screen(ui) && !self.plain && !ui.is_dumb()
+        self.served || (self.is_at_terminal(ui) && !self.plain && !ui.is_dumb())
+    }
+
+    /// Whether there is somebody to be asked about tools.
+    fn can_ask(&self, ui: &Ui) -> bool {
+        self.served || ui.is_interactive()
     }
 
     /// What happens when somebody else writes to the same session.
@@ -215,14 +227,14 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 /// What the talk is led by: the tools, and which of them may be used unasked.
 pub fn terms(args: &TalkArgs, house: &House, kept: Kept, ui: &mut Ui) -> Terms {
     let mode = match args.approve {
-        Some(ApproveMode::Ask) if !ui.is_interactive() => {
+        Some(ApproveMode::Ask) if !args.can_ask(ui) => {
             ui.warn("there is nobody to ask here: what is not of low risk is refused");
             Approval::Low
         }
         // Nothing is done that is not in the log first.
         _ if kept == Kept::Nowhere => Approval::Low,
         Some(mode) => mode.into(),
-        None if ui.is_interactive() => Approval::Ask,
+        None if args.can_ask(ui) => Approval::Ask,
         None => Approval::Low,
     };
     let tools = Toolbox::new(

@@ -32,8 +32,12 @@ pub async fn offer(talk: &Talk, kept: Kept, ui: &mut Ui) -> bool {
                 1 => format!("tertulia-unsaved-{short}.jsonl"),
                 _ => format!("tertulia-unsaved-{short}-{number}.jsonl"),
             });
-            if file.exists() || export::write(&file, content.as_bytes(), false).is_err() {
+            if file.exists() {
                 continue;
+            }
+            // Where one cannot be written no other can.
+            if export::write(&file, content.as_bytes(), false).is_err() {
+                break;
             }
             let shown = std::path::absolute(&file).unwrap_or(file);
             ui.warn(&format!(

@@ -1,9 +1,15 @@
 //! From one talk to another: what is typed on the screen leads to the same preparations as what is typed in a
 //! shell.
 
+use super::attach::{Attachment, Server};
+use super::driver::Driver;
 use super::effect::Next;
+use super::engine::Engine;
 use super::item::Tone;
 use super::librarian::Librarian;
+use super::mailbox::Mailbox;
+use super::remote::Remote;
+use super::scene::Scene;
 use super::state::State;
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::commands::{chat, pair, team};
@@ -14,6 +20,8 @@ use crate::ui::{Told, Ui};
 
 /// What holds for every talk of this screen.
 pub struct Course {
+    /// The server that leads the talks, if one does.
+    server: Option<Server>,
     global: GlobalArgs,
     approve: Option<ApproveMode>,
     ephemeral: bool,
@@ -23,14 +31,30 @@ impl Course {
     /// As the flags of the first talk say.
     pub fn new(args: &TalkArgs, global: &GlobalArgs) -> Course {
         Course {
+            server: None,
             global: global.clone(),
             approve: args.approve,
             ephemeral: args.ephemeral,
         }
     }
 
+    /// On a server.
+    pub fn on(server: Server, global: &GlobalArgs) -> Course {
+        Course {
+            server: Some(server),
+            ..Course::new(&TalkArgs::default(), global)
+        }
+    }
+
     /// Prepares a talk.
-    pub fn prepare(&self, next: &Next, ui: &mut Ui) -> CommandResult<Prepared> {
+    pub fn prepare(&self, next: &Next, ui: &mut Ui) -> CommandResult<Source> {
+        Ok(match &self.server {
+            Some(server) => Source::There(Box::new(server.prepare(next)?)),
+            None => Source::Here(Box::new(self.prepare_here(next, ui)?)),
+        })
+    }
+
+    fn prepare_here(&self, next: &Next, ui: &mut Ui) -> CommandResult<Prepared> {
         let talk = TalkArgs {
             approve: self.approve,
             ephemeral: self.ephemeral,
@@ -73,8 +97,62 @@ pub fn draft(given: Option<String>, written: String) -> Option<String> {
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
+/// A talk that is about to be shown.
+pub enum Source {
+    /// This program leads it.
+    Here(Box<Prepared>),
+    /// A server leads it.
+    There(Box<Attachment>),
+}
+
+impl Source {
+    /// What is known of it.
+    pub fn scene(&self) -> Scene {
+        match self {
+            Source::Here(prepared) => Scene::of(&prepared.opening),
+            Source::There(attachment) => Scene::attached(attachment),
+        }
+    }
+
+    /// What is said in it first.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Source::Here(prepared) => prepared.words.clone(),
+            Source::There(_) => None,
+        }
+    }
+
+    /// Whether the person chooses a session first.
+    pub fn picks(&self) -> bool {
+        match self {
+            Source::Here(prepared) => prepared.opening.args.resume == Some(None),
+            Source::There(_) => false,
+        }
+    }
+
+    /// The librarian of its store.
+    pub fn librarian(&self) -> Librarian {
+        match self {
+            Source::Here(prepared) => librarian(&prepared.opening),
+            Source::There(attachment) => Librarian::new(attachment.house.clone(), None, false),
+        }
+    }
+
+    /// Begins it.
+    pub fn drive(self) -> CommandResult<Driver> {
+        let news = Mailbox::default();
+        Ok(match self {
+            Source::Here(prepared) => Driver::Here(Engine::start(prepared.opening, news)?),
+            Source::There(attachment) => {
+                let remote = Remote::follow(attachment.call, attachment.id, news)?;
+                Driver::There(remote)
+            }
+        })
+    }
+}
+
 /// The librarian of a talk's store.
-pub fn librarian(opening: &Opening) -> Librarian {
+fn librarian(opening: &Opening) -> Librarian {
     let agent = match &opening.cast {
         Cast::Chat(agent) => Some(agent.name().to_owned()),
         Cast::Team { .. } | Cast::Pair { .. } => None,

@@ -106,6 +106,7 @@ pub struct Accepted {
 #[derive(Debug, Default)]
 pub struct Completion {
     members: Vec<Candidate>,
+    people: Vec<Candidate>,
     open: Option<Open>,
     /// Where a word begins for which a person wanted no offers.
     unwanted: Option<usize>,
@@ -127,6 +128,11 @@ impl Completion {
     /// Who is in the talk.
     pub fn set_members(&mut self, members: Vec<Candidate>) {
         self.members = members;
+    }
+
+    /// Who of them is a person.
+    pub fn set_people(&mut self, people: Vec<Candidate>) {
+        self.people = people;
     }
 
     /// Looks at the cursor anew. What has to be looked up is given back.
@@ -290,7 +296,9 @@ impl Completion {
     fn known(&self, kind: Kind) -> Vec<Candidate> {
         match kind {
             Kind::Command => slash::COMMANDS.iter().map(command).collect(),
-            Kind::Marker | Kind::At | Kind::Member => self.members.clone(),
+            Kind::Marker | Kind::At => self.members.clone(),
+            // Nobody speaks as an agent.
+            Kind::Member => self.people.clone(),
             Kind::Format => slash::formats().map(Candidate::new).collect(),
             Kind::TeamVerb => vec![
                 Candidate::new("deploy ").labelled("deploy").going_on(),

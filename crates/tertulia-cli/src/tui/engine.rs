@@ -24,10 +24,16 @@ use crate::talk::opening::{Cast, Doorway, Opening};
 use crate::talk::{self, LEAVE_WITHIN, Leaving, notice};
 use crate::ui::Ui;
 
+/// An order, and what stops it.
+type Given = (Order, CancellationToken);
+
+/// A question, and where its answer goes.
+type Asked = (Ticket, oneshot::Sender<Verdict>);
+
 /// The engine as the screen holds it.
 #[derive(Debug)]
 pub struct Engine {
-    orders: mpsc::UnboundedSender<(Order, CancellationToken)>,
+    orders: mpsc::UnboundedSender<Given>,
     news: Mailbox<News>,
     strings: Strings,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +47,7 @@ struct Strings {
     /// Drops the answer and everything after it.
     insist: CancellationToken,
     /// Where the person's answer to the last question goes, and which question that is.
-    verdict: Arc<Mutex<Option<(Ticket, oneshot::Sender<Verdict>)>>>,
+    verdict: Arc<Mutex<Option<Asked>>>,
 }
 
 impl Engine {
@@ -203,17 +209,20 @@ impl Doorway for Messenger {
     }
 }
 
-async fn serve(
-    opening: Opening,
-    mut orders: mpsc::UnboundedReceiver<(Order, CancellationToken)>,
-    mut door: Messenger,
-) {
+async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Given>, mut door: Messenger) {
     let leaving = opening.leaving.clone();
     let mut seat = match &opening.cast {
         Cast::Team { seat, .. } => seat.clone(),
         Cast::Chat(_) | Cast::Pair { .. } => None,
     };
-    let mut conversation = match opening.open(&mut door).await {
+    let insist = door.strings.insist.clone();
+    // Opening it may write, and a disk may take its time.
+    let opened = tokio::select! {
+        biased;
+        () = insist.cancelled() => return door.news.post(News::Gone(Farewell::default())),
+        opened = opening.open(&mut door) => opened,
+    };
+    let mut conversation = match opened {
         Ok(conversation) => conversation,
         Err(error) => {
             door.news.post(News::NotOpened(Box::new(error)));
@@ -224,7 +233,6 @@ async fn serve(
     let floor = floor::of(&conversation, seat.as_deref(), false);
     door.news.post(News::Opened(Box::new(floor)));
     while let Some((order, cancel)) = orders.recv().await {
-        let insist = door.strings.insist.clone();
         let done = tokio::select! {
             biased;
             () = insist.cancelled() => break,
@@ -254,7 +262,7 @@ async fn carry_out(
     cancel: &CancellationToken,
 ) -> Option<bool> {
     match order {
-        Order::Leave => return None,
+        Order::Leave | Order::End => return None,
         Order::As(name) => {
             match conversation.seat_of(name.as_deref().unwrap_or_default()) {
                 Ok(taken) => *seat = taken,
@@ -337,11 +345,7 @@ mod tests {
 
     use super::*;
 
-    fn engine() -> (
-        Engine,
-        Messenger,
-        mpsc::UnboundedReceiver<(Order, CancellationToken)>,
-    ) {
+    fn engine() -> (Engine, Messenger, mpsc::UnboundedReceiver<Given>) {
         let (orders, taken) = mpsc::unbounded_channel();
         let (news, strings) = (Mailbox::default(), Strings::default());
         let messenger = Messenger {

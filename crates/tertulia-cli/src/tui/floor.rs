@@ -15,6 +15,7 @@ pub fn of(conversation: &Conversation, seat: Option<&str>, failed: bool) -> Floo
     Floor {
         id: recorder.id(),
         summary: recorder.summary().cloned(),
+        introduction: None,
         writer: conversation.whose_turn(seat),
         unsaved: recorder.has_unsaved(),
         waiting: match conversation {

@@ -117,9 +117,14 @@ impl Input {
         placeholder.clone_into(&mut self.placeholder);
     }
 
-    /// Who can be named: in `[NEXT: …]`, after `@` and after `/as`.
+    /// Who can be named: in `[NEXT: …]` and after `@`.
     pub fn set_members(&mut self, members: Vec<Candidate>) {
         self.completion.set_members(members);
+    }
+
+    /// As whom one can speak: after `/as`.
+    pub fn set_people(&mut self, people: Vec<Candidate>) {
+        self.completion.set_people(people);
     }
 
     /// How wide the input is, and how high the whole screen.

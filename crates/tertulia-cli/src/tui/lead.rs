@@ -10,16 +10,15 @@ use jiff::Timestamp;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 
-use super::again::{self, Course};
+use super::again::{self, Course, Source};
+use super::attach::{Attachment, Server};
 use super::dialog::failure::Failure;
+use super::driver::Driver;
 use super::editor;
 use super::effect::{Effect, Event, Next, Now};
-use super::engine::Engine;
 use super::item::{Item, What};
 use super::librarian::{Answer, Librarian};
 use super::links;
-use super::mailbox::Mailbox;
-use super::scene::Scene;
 use super::state::{Overlay, State};
 use super::terminal::Screen;
 use super::theme::Theme;
@@ -45,15 +44,38 @@ const REST: Duration = Duration::from_secs(60);
 pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let runtime = talk::runtime()?;
     let keeper = (!prepared.opening.args.ephemeral).then(|| prepared.opening.house.clone());
-    let result = {
-        let _inside = runtime.enter();
-        Lead::new(&prepared, global, ui).and_then(|mut lead| lead.through(prepared, &runtime, ui))
-    };
-    // Nobody waits for a slow disk.
-    runtime.shutdown_timeout(LEAVE_WITHIN);
+    let course = Course::new(&prepared.opening.args, global);
+    let result = lead(Source::Here(Box::new(prepared)), course, runtime, ui);
     if let Some(keeper) = keeper {
         retention::keep_house(&keeper, ui);
     }
+    result
+}
+
+/// Follows talks that a server leads, until the person leaves.
+pub fn follow(
+    attachment: Attachment,
+    server: Server,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let course = Course::on(server, global);
+    let source = Source::There(Box::new(attachment));
+    lead(source, course, talk::runtime()?, ui)
+}
+
+fn lead(
+    first: Source,
+    course: Course,
+    runtime: tokio::runtime::Runtime,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let result = {
+        let _inside = runtime.enter();
+        Lead::new(course, ui).and_then(|mut lead| lead.through(first, &runtime, ui))
+    };
+    // Nobody waits for a slow disk.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
     result
 }
 
@@ -67,7 +89,7 @@ struct Lead {
 }
 
 impl Lead {
-    fn new(prepared: &Prepared, global: &GlobalArgs, ui: &Ui) -> CommandResult<Lead> {
+    fn new(course: Course, ui: &Ui) -> CommandResult<Lead> {
         let screen = Screen::take().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the terminal cannot be taken")
                 .because(error)
@@ -78,23 +100,23 @@ impl Lead {
             signals: Signals::listen()?,
             events: Some(EventStream::new()),
             theme: super::theme::chosen(ui.has_colours(), crate::env::text),
-            course: Course::new(&prepared.opening.args, global),
+            course,
         })
     }
 
     /// Goes from one talk to the next.
     fn through(
         &mut self,
-        first: Prepared,
+        first: Source,
         runtime: &tokio::runtime::Runtime,
         ui: &mut Ui,
     ) -> CommandResult<ExitCode> {
-        let mut prepared = first;
+        let mut source = first;
         let mut arrival = Arrival::default();
         loop {
-            let state = self.state(&prepared, arrival, ui);
-            let librarian = again::librarian(&prepared.opening);
-            let state = runtime.block_on(self.talk(prepared, state, librarian))?;
+            let librarian = source.librarian();
+            let state = self.state(&source, &librarian, arrival, ui);
+            let state = runtime.block_on(self.talk(source, state, librarian))?;
             let back = again::back(&state);
             let written = state.input.text();
             let next = match (state.broken, state.next) {
@@ -110,7 +132,7 @@ impl Lead {
                     return Ok(talk::exit_code(state.signal, farewell.unsaved));
                 }
             };
-            (prepared, arrival) = self.arrive(next, back, ui)?;
+            (source, arrival) = self.arrive(next, back, ui)?;
             arrival.draft = again::draft(arrival.draft, written);
         }
     }
@@ -121,35 +143,39 @@ impl Lead {
         next: Result<Next, CommandError>,
         back: Next,
         ui: &mut Ui,
-    ) -> CommandResult<(Prepared, Arrival)> {
+    ) -> CommandResult<(Source, Arrival)> {
         let error = match next {
             Ok(next) => match self.course.prepare(&next, ui) {
-                Ok(prepared) => return Ok((prepared, Arrival::at(&next))),
+                Ok(source) => return Ok((source, Arrival::at(&next, back))),
                 Err(error) => error,
             },
             Err(error) => error,
         };
-        let prepared = self.course.prepare(&back, ui)?;
+        let source = self.course.prepare(&back, ui)?;
         let arrival = Arrival {
             failure: Some(error),
             ..Arrival::default()
         };
-        Ok((prepared, arrival))
+        Ok((source, arrival))
     }
 
     /// A talk that is about to be opened.
-    fn state(&mut self, prepared: &Prepared, arrival: Arrival, ui: &mut Ui) -> State {
-        let opening = &prepared.opening;
+    fn state(
+        &mut self,
+        source: &Source,
+        librarian: &Librarian,
+        arrival: Arrival,
+        ui: &mut Ui,
+    ) -> State {
         let size = self.screen.size().unwrap_or(Size::new(80, 24));
-        let history = again::librarian(opening).history();
-        let scene = Scene::of(opening);
-        let picks =
-            opening.args.resume == Some(None) && scene.restored.is_none() && arrival.is_first();
+        let history = librarian.history();
+        let scene = source.scene();
+        let picks = source.picks() && scene.restored.is_none() && arrival.is_first();
         let mut state = State::new(scene, history, size, self.theme);
         let zone = jiff::tz::TimeZone::system();
         let today = Timestamp::now().to_zoned(zone.clone()).date();
         state.transcript.clock(zone, today);
-        state.ahead.extend(prepared.words.clone());
+        state.ahead.extend(source.words());
         for told in ui.take_held() {
             let (tone, text) = again::toned(told);
             let what = What::Notice { tone, text };
@@ -169,6 +195,7 @@ impl Lead {
             open(&mut state, Overlay::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
+        state.before = arrival.from;
         state.links = links::can(&crate::env::text);
         state
     }
@@ -176,11 +203,11 @@ impl Lead {
     /// One talk, until it is left.
     async fn talk(
         &mut self,
-        prepared: Prepared,
+        source: Source,
         mut state: State,
         librarian: Librarian,
     ) -> CommandResult<State> {
-        let engine = Engine::start(prepared.opening, Mailbox::default())?;
+        let engine = source.drive()?;
         let (answered, mut answers) = mpsc::unbounded_channel::<Answer>();
         let desk = Desk {
             librarian,
@@ -228,7 +255,7 @@ impl Lead {
         Ok(state)
     }
 
-    fn draw(&mut self, state: &mut State, engine: &Engine, desk: &Desk, now: Now) {
+    fn draw(&mut self, state: &mut State, engine: &Driver, desk: &Desk, now: Now) {
         // One that went away has no size, which drawing will tell.
         if let Ok(size) = self.screen.size()
             && size != state.size
@@ -247,7 +274,7 @@ impl Lead {
     }
 
     /// Does what can be done without the terminal.
-    fn perform_plain(&mut self, effects: Vec<Effect>, engine: &Engine, desk: &Desk) {
+    fn perform_plain(&mut self, effects: Vec<Effect>, engine: &Driver, desk: &Desk) {
         for effect in effects {
             match effect {
                 Effect::Order(order) => engine.order(order),
@@ -264,7 +291,7 @@ impl Lead {
         &mut self,
         effects: Vec<Effect>,
         state: &mut State,
-        engine: &Engine,
+        engine: &Driver,
         desk: &Desk,
     ) {
         for effect in effects {
@@ -332,6 +359,7 @@ struct Arrival {
     at: Option<tertulia::id::Seq>,
     draft: Option<String>,
     failure: Option<CommandError>,
+    from: Option<Next>,
 }
 
 impl Default for Arrival {
@@ -341,12 +369,13 @@ impl Default for Arrival {
             at: None,
             draft: None,
             failure: None,
+            from: None,
         }
     }
 }
 
 impl Arrival {
-    fn at(next: &Next) -> Arrival {
+    fn at(next: &Next, from: Next) -> Arrival {
         let (at, draft) = match next {
             Next::Resume { at, draft, .. } => (*at, draft.clone()),
             _ => (None, None),
@@ -356,6 +385,7 @@ impl Arrival {
             at,
             draft,
             failure: None,
+            from: Some(from),
         }
     }
 

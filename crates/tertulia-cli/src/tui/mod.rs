@@ -1,10 +1,12 @@
 //! The screen: every key and event is data, every screen is a function of the state.
 pub mod activity;
 pub mod again;
+pub mod attach;
 pub mod choice;
 pub mod columns;
 pub mod completion;
 pub mod dialog;
+pub mod driver;
 pub mod editor;
 pub mod effect;
 pub mod engine;
@@ -26,6 +28,7 @@ pub mod one_line;
 pub mod picker;
 pub mod press;
 pub mod queue;
+pub mod remote;
 pub mod rewind;
 pub mod scene;
 pub mod search;
@@ -46,4 +49,4 @@ pub mod update;
 pub mod view;
 pub mod wrap;
 
-pub use lead::run;
+pub use lead::{follow, run};

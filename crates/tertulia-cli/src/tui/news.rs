@@ -27,8 +27,10 @@ pub enum Order {
     As(Option<String>),
     /// Sum up the older part.
     Compact,
-    /// End what is running and leave.
+    /// Leave: what is running here ends; on a server it goes on.
     Leave,
+    /// End what is running, wherever that is, and leave.
+    End,
 }
 
 /// What happened in the talk.
@@ -38,6 +40,16 @@ pub enum News {
     Opened(Box<Floor>),
     /// It could not be opened. Nothing follows but [`News::Gone`].
     NotOpened(Box<CommandError>),
+    /// Somebody begins to be answered, whoever asked.
+    Began,
+    /// What was asked for was refused, which was told.
+    Refused,
+    /// The question whether a tool may be used was answered by somebody else, or nobody waits for it any more.
+    Settled,
+    /// The talk goes on in another session.
+    Moved(SessionId),
+    /// A server has put the talk away; it opens it again with the next words.
+    Rested(String),
     /// More of what is being said, as it is shown.
     Text(String),
     /// More of what an agent thinks.
@@ -73,6 +85,8 @@ pub struct Floor {
     pub id: SessionId,
     /// The session, once something was said.
     pub summary: Option<Summary>,
+    /// Who is here and why, where that was not known before.
+    pub introduction: Option<String>,
     /// Who writes, as people know them.
     pub writer: String,
     /// Whether something is held in memory only.

@@ -5,6 +5,7 @@ use tertulia::id::SessionId;
 use tertulia::query::Row;
 use tertulia::session::Summary;
 
+use super::attach::Attachment;
 use super::completion::Candidate;
 use super::effect::Next;
 use crate::moment::ago;
@@ -32,6 +33,8 @@ pub struct Scene {
     pub restored: Option<Box<Summary>>,
     /// An earlier talk that could be gone on with.
     pub earlier: Option<Box<Row>>,
+    /// Whether a server leads it: then it goes on without the screen.
+    pub is_remote: bool,
     /// Whether nothing is kept.
     pub ephemeral: bool,
     /// Whether the bell is rung when a person is needed.
@@ -80,6 +83,7 @@ impl Scene {
             members: members(&opening.cast),
             restored,
             earlier: opening.earlier.clone(),
+            is_remote: false,
             ephemeral: opening.args.ephemeral,
             notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
             project: Some(opening.house.settings.project.clone()),
@@ -91,6 +95,43 @@ impl Scene {
         }
     }
 
+    /// What is known of a talk that a server leads.
+    pub fn attached(attachment: &Attachment) -> Scene {
+        let summary = attachment.row.as_ref().map(|row| &row.summary);
+        let agent = summary.and_then(|summary| match summary.kind {
+            Kind::Chat => summary.last_agent().map(str::to_owned),
+            Kind::Team => summary.team.clone(),
+            Kind::Pair => Some("pair".to_owned()),
+        });
+        let speakers = summary.map(|summary| summary.speakers.as_slice());
+        let is_team = summary.is_some_and(|summary| summary.kind == Kind::Team);
+        let members = speakers.unwrap_or_default().iter().filter(|_| is_team);
+        Scene {
+            kind: summary.map_or(Kind::Chat, |summary| summary.kind),
+            id: attachment.id,
+            introduction: "On a server: the talk goes on when the screen is left.".to_owned(),
+            agent: agent.unwrap_or_else(|| "agent".to_owned()),
+            model: summary.and_then(|summary| summary.model.clone()),
+            members: members
+                .map(|spoke| Member {
+                    id: spoke.id.clone(),
+                    name: spoke.name.clone(),
+                    display_name: spoke.display_name.clone(),
+                    is_human: spoke.kind == SpeakerKind::Human,
+                    colour: None,
+                })
+                .collect(),
+            restored: summary.cloned().map(Box::new),
+            earlier: None,
+            is_remote: true,
+            ephemeral: false,
+            notify: false,
+            project: Some(attachment.house.settings.project.clone()),
+            team_file: None,
+            mention: None,
+        }
+    }
+
     /// Whoever answers unless somebody else is asked.
     pub fn speaker(&self) -> Speaker {
         Speaker::plain(&self.agent, SpeakerKind::Ai)
@@ -99,6 +140,10 @@ impl Scene {
     /// A new talk with the same agents.
     pub fn anew(&self) -> Next {
         match (self.kind, &self.team_file) {
+            _ if self.is_remote => Next::New {
+                agent: None,
+                model: None,
+            },
             (Kind::Team, Some(file)) => Next::Team {
                 config: file.clone(),
                 fresh: true,
@@ -125,8 +170,17 @@ impl Scene {
 
     /// Who can be named while writing.
     pub fn candidates(&self) -> Vec<Candidate> {
-        let everybody = self.members.iter();
-        everybody
+        self.named(|_| true)
+    }
+
+    /// As whom one can speak.
+    pub fn people(&self) -> Vec<Candidate> {
+        self.named(|member| member.is_human)
+    }
+
+    fn named(&self, is_meant: impl Fn(&Member) -> bool) -> Vec<Candidate> {
+        let meant = self.members.iter().filter(|member| is_meant(member));
+        meant
             .map(|member| {
                 Candidate::new(&member.name).noted(match member.is_human {
                     true => format!("{}, a person", member.display_name),

@@ -94,6 +94,8 @@ pub struct State {
     pub has_begun: bool,
     /// Whether there was a talk before it on this screen.
     pub was_open: bool,
+    /// The talk from which it was come to, on this screen.
+    pub before: Option<Next>,
     /// What is left to say when it is over.
     pub farewell: Farewell,
 }
@@ -130,6 +132,8 @@ pub struct Running {
     pub failed_calls: Vec<String>,
     /// Whether somebody has stopped them.
     pub stopped: bool,
+    /// Whether what they are told is not yet known to be saved.
+    pub unheard: bool,
 }
 
 /// What is to be done with a session once it is found or made.
@@ -189,6 +193,7 @@ impl State {
         transcript.speakers(scene.colours());
         let mut input = Input::new(history);
         input.set_members(scene.candidates());
+        input.set_people(scene.people());
         State {
             size,
             theme,
@@ -217,6 +222,7 @@ impl State {
             broken: None,
             has_begun: false,
             was_open: false,
+            before: None,
             farewell: Farewell::default(),
             scene,
         }

@@ -135,6 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn a_sentence_can_be_read_to_its_end() {
+        let mut toasts = Toasts::default();
+        let text = "the editor (some-editor --wait) ended with exit status: 1: nothing was changed";
+        toasts.push(Tone::Error, text, noon());
+        let seen = screen((80, 24), |area, buffer| {
+            view::toast::draw(&toasts, look(), area, buffer);
+            None
+        });
+        let words: Vec<&str> = seen.split_whitespace().collect();
+        assert_eq!(words.join(" "), format!("✗ {text}"));
+    }
+
+    #[test]
     fn they_stand_in_the_corner() {
         let mut toasts = Toasts::default();
         toasts.push(Tone::Note, "saved", noon());

@@ -115,6 +115,9 @@ fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     if keymap::only(Where::Anywhere, key) == Some(Action::Redraw) {
         return vec![Effect::Redraw];
     }
+    if keymap::only(Where::Anywhere, key) == Some(Action::Detach) {
+        return detach(state, now);
+    }
     if keymap::only(Where::Anywhere, key) == Some(Action::Suspend) {
         return vec![Effect::Suspend];
     }
@@ -277,10 +280,43 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
         return vec![Effect::Insist];
     }
     state.phase = Phase::Leaving;
+    let mut effects = vec![Effect::Cancel, Effect::Order(Order::Leave)];
+    if state.scene.is_remote {
+        // It goes on without the screen.
+        effects.remove(0);
+    }
+    // What was not sent goes along to the next talk. If there is none, it is found among what was said.
+    if next.is_none() && !state.input.is_empty() {
+        let words = state.input.text();
+        effects.push(Effect::Ask(Box::new(Request::Remember(words))));
+    }
     state.next = next;
     take_back(state);
     state.overlays.clear();
-    vec![Effect::Cancel, Effect::Order(Order::Leave)]
+    effects
+}
+
+/// Leaves a talk that goes on without the screen.
+fn detach(state: &mut State, now: Now) -> Vec<Effect> {
+    if state.scene.is_remote {
+        return leave(state, None);
+    }
+    let words =
+        "this talk ends with the screen; on a server (tertulia serve, attach) it would go on";
+    state.toasts.push(Tone::Note, words, now.at);
+    Vec::new()
+}
+
+/// Ends the talk, wherever it runs, and leaves.
+pub(super) fn end(state: &mut State) -> Vec<Effect> {
+    let is_remote = state.scene.is_remote;
+    let effects = leave(state, None).into_iter();
+    effects
+        .map(|effect| match effect {
+            Effect::Order(Order::Leave) if is_remote => Effect::Order(Order::End),
+            effect => effect,
+        })
+        .collect()
 }
 
 /// A signal, or a person who presses Ctrl+C as if it were one.
@@ -297,7 +333,7 @@ pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
     if state.is_leaving() {
         return Vec::new();
     }
-    if state.is_running() {
+    if state.is_running() && !state.scene.is_remote {
         let words = "somebody is answering: Esc stops them first";
         state.toasts.push(Tone::Warning, words, now.at);
         return Vec::new();
@@ -344,6 +380,15 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         Order::Compact => Doing::SummingUp,
         _ => Doing::Thinking,
     };
+    begin(state, doing, now);
+    if let Some(running) = &mut state.running {
+        running.unheard = matches!(&order, Order::Say(words) if !words.is_empty());
+    }
+    Effect::Order(order)
+}
+
+/// Somebody begins to be answered.
+fn begin(state: &mut State, doing: Doing, now: Now) {
     let who = state.scene.speaker();
     state.failed = false;
     state.transcript.go_to_end();
@@ -358,8 +403,8 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
         letters: 0,
         failed_calls: Vec::new(),
         stopped: false,
+        unheard: false,
     });
-    Effect::Order(order)
 }
 
 fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {

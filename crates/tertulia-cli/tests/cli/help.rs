@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 35] = [
+const COMMANDS: [&[&str]; 39] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -36,6 +36,10 @@ const COMMANDS: [&[&str]; 35] = [
     &["team", "check"],
     &["team", "init"],
     &["pair"],
+    &["serve"],
+    &["attach"],
+    &["ps"],
+    &["stop"],
     &["completions"],
     &["man"],
 ];

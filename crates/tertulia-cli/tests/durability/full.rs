@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::world::{Backend, Place, Ran, world};
+use crate::world::{Backend, Place, Ran, finish, world};
 
 /// Repeated, more than what is left of a file's last block on a disk that is full.
 pub const LONG: &str = "word ";
@@ -198,6 +198,31 @@ fn full(backend: Backend, test: &str, args: &[&str], leave: u64) {
         let had = shown["entries"].as_array().unwrap();
         assert!(now["entries"].as_array().unwrap().starts_with(had), "{id}");
     }
+}
+
+/// The folder that one works in is full, too: the talk is rescued elsewhere, and no empty files are left.
+#[test]
+fn a_full_work_folder_is_not_littered() {
+    if !may_mount("full::a_full_work_folder_is_not_littered") {
+        return;
+    }
+    let (small, root, mut place) = small_world(Backend::Sqlite);
+    place.work = small.filler().with_file_name("work");
+    fs::create_dir(&place.work).unwrap();
+    small.fill(0);
+    let words = format!("{}precious", LONG.repeat(800));
+    let mut command = place.command(&["chat", "-p", &format!("echo {words}")]);
+    command.env("TMPDIR", root.path());
+    let ran = finish(command.spawn().unwrap(), "a talk on a full disk");
+    assert_told(&ran, &words);
+    let left = fs::read_dir(&place.work).unwrap().count();
+    assert_eq!(left, 0, "files are left behind: {ran:?}");
+    let rescued = fs::read_dir(root.path()).unwrap();
+    let mut rescued = rescued.map(|entry| entry.unwrap().path());
+    let file = rescued.find(|path| path.extension().is_some_and(|end| end == "jsonl"));
+    small.make_room();
+    bring_back(&place, &file.expect("the talk is in a file"));
+    assert_eq!(said(&place, &words), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tertulia_testkit::terminal::Terminal;
 
 use crate::home::{Home, messages, until};
 use crate::running::sweep;
-use crate::stage::{leave, open, ready, say, talk};
+use crate::stage::{leave, open, ready, say, status_says, talk, wrote};
 
 /// A home whose demo takes its time.
 fn slow() -> Home {
@@ -151,6 +151,10 @@ fn a_window_that_goes_away_while_nothing_happens() {
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     assert_eq!(home.said("@"), ["echo kept", "kept"]);
+    // What was not sent is found again.
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.keys("Up");
+    wrote(&mut terminal, &["unsaid"]);
 }
 
 #[test]
@@ -170,6 +174,30 @@ fn after_kill_9_what_was_there_is_shown() {
     terminal.sees("restored: 2 messages");
     leave(&mut terminal);
     interrupted(&home);
+    home.run(&["doctor"]).ok();
+}
+
+/// What was cut off is written down when the talk is opened, and a disk may take its time.
+#[test]
+fn a_talk_that_is_still_being_opened_can_be_left() {
+    let home = slow();
+    let mut terminal = counting(&home);
+    terminal.sees("35 36 37");
+    terminal.kill9();
+    sweep(&home);
+    let lock = home.database().with_extension("db-lock");
+    let lock = std::fs::File::open(lock).unwrap();
+    lock.lock().unwrap();
+    let mut terminal = open(&home, &["-c"]).with_clear_keys();
+    status_says(&mut terminal, "opening");
+    terminal.keys("^c");
+    terminal.sees("Ctrl+C again leaves");
+    terminal.keys("^c");
+    status_says(&mut terminal, "leaving");
+    terminal.keys("^c");
+    terminal.wait_for("the terminal given back", |screen| !screen.is_alternate());
+    lock.unlock().unwrap();
+    assert_eq!(terminal.exit_code(), 130);
     home.run(&["doctor"]).ok();
 }
 

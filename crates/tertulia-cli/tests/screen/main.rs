@@ -10,6 +10,7 @@
 
 mod agents;
 mod asking;
+mod attached;
 #[path = "../teams/cast.rs"]
 #[allow(
     dead_code,

@@ -4,7 +4,13 @@ use tertulia_testkit::terminal::Terminal;
 
 use crate::cast::{Cast, speakers};
 use crate::home::Home;
-use crate::stage::{leave, open, ready, status, status_says, talk};
+use crate::stage::{leave, open, ready, say, status, status_says, talk};
+
+/// A question takes no answer before it could be read.
+#[track_caller]
+fn awake(terminal: &mut Terminal) {
+    terminal.sees("←→ choose");
+}
 
 fn cast() -> Cast {
     Cast::of(&["ada", "ben", "cleo"], &["ann", "zoe"])
@@ -101,6 +107,22 @@ fn an_earlier_talk_of_a_team_is_offered() {
     is_asked(&mut terminal);
     terminal.keys("Esc");
     assert_eq!(terminal.exit_code(), 0);
+}
+
+#[test]
+fn whoever_wants_neither_is_back_where_they_were() {
+    let cast = cast();
+    cast.turn(&["--as", "ann", "[NEXT: ada] first words"]);
+    let mut terminal = talk(&cast.home, &["--agent", "demo"]);
+    say(&mut terminal, "echo before the team", "before the team");
+    terminal.type_text("/team deploy team.json\n");
+    terminal.sees("Go on with an earlier session?");
+    awake(&mut terminal);
+    terminal.keys("Esc");
+    terminal.sees("restored: 2 messages");
+    terminal.sees("echo before the team");
+    ready(&mut terminal);
+    leave(&mut terminal);
 }
 
 /// Gives the worker one step after the other, and is done after two.

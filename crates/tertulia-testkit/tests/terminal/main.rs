@@ -234,10 +234,6 @@ fn a_failure_shows_the_whole_screen() {
 
 #[test]
 fn a_full_screen_program_is_seen_as_it_is() {
-    let Ok(less) = Command::new("less").arg("--version").output() else {
-        return;
-    };
-    assert!(less.status.success());
     let mut command = Command::new("sh");
     command
         .args(["-c", "seq 100 | less"])
@@ -250,10 +246,6 @@ fn a_full_screen_program_is_seen_as_it_is() {
     terminal.keys("G");
     terminal.wait_for("the last page", |screen| {
         screen.row(0) == "92" && screen.row(8) == "100"
-    });
-    terminal.resize(Size::new(40, 5));
-    terminal.wait_for("a small page", |screen| {
-        !screen.row(3).is_empty() && screen.row(4).starts_with('(')
     });
     terminal.keys("q");
     assert_eq!(terminal.exit_code(), 0);

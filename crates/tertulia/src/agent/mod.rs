@@ -14,6 +14,7 @@ pub mod vendor;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::Approval;
@@ -175,7 +176,8 @@ pub enum Outcome {
 }
 
 /// What happens while an agent answers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AgentEvent {
     /// More of the answer.
     Text(String),
@@ -209,7 +211,7 @@ pub enum AgentEvent {
 }
 
 /// One thing that an agent means to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Todo {
     /// What.
     pub text: String,
@@ -218,7 +220,8 @@ pub struct Todo {
 }
 
 /// How far a thing to do is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum TodoState {
     /// Not begun.
     Pending,
@@ -243,7 +246,7 @@ impl TodoState {
 }
 
 /// Another attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
     /// Which one, from 1.
     pub attempt: u32,
@@ -322,7 +325,8 @@ impl Whence {
 }
 
 /// What kind of failure: each is something that a person does differently about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// It does not know who asks, or does not let them.
     Auth,
@@ -379,7 +383,7 @@ impl FailureKind {
 }
 
 /// Why an agent did not finish its answer.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct AgentError {
     /// What kind of failure.

@@ -18,7 +18,7 @@ use crate::input::{self, Attached};
 use crate::open::House;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
@@ -87,8 +87,18 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let on_screen = args.talk.is_on_screen(ui);
     let (house, kept) = talk::house(&args.talk, global, ui)?;
+    sit_down(args, house, kept, ui)
+}
+
+/// The same in a house that is open.
+pub fn sit_down(
+    args: ChatArgs,
+    house: House,
+    kept: Kept,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
+    let on_screen = args.talk.is_on_screen(ui);
     let asked = agents::Asked {
         name: args.agent.as_deref(),
         model: args.model.as_deref(),
@@ -97,7 +107,10 @@ pub fn prepare(
     if args.agent.is_some() {
         agents::choose(&house.settings, &asked, None)?;
     }
-    let words = input::words(&args.prompt, Attached::Plain, ui)?;
+    let words = match args.talk.served {
+        true => None,
+        false => input::words(&args.prompt, Attached::Plain, ui)?,
+    };
     // Before anything is forked or renamed.
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say("chat"));

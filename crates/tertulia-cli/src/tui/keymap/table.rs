@@ -82,6 +82,7 @@ actions! {
     Edit: "write in your editor ($VISUAL, $EDITOR)",
     Todos: "fold or unfold what the agent means to do",
     Suspend: "back to the shell; fg comes back",
+    Detach: "leave a server's talk, which goes on",
     Redraw: "draw the screen anew",
     Help: "this help",
 }
@@ -307,5 +308,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Anywhere, A::Leave, &[twice(ctrl('c'))]),
     bind(Anywhere, A::Redraw, &[ctrl('l')]),
     bind(Anywhere, A::Suspend, &[ctrl('z')]),
+    // Terminals send the one where others send the other.
+    bind_also(Anywhere, A::Detach, &[ctrl('\\')], &[ctrl('4')]),
     bind(Anywhere, A::Help, &[key(K::F(1))]),
 ];

@@ -7,7 +7,7 @@ use tertulia::conversation::team::events::Output;
 use tertulia::entry::{Entry, Message, Role, Speaker, SpeakerKind};
 use tertulia::session::Summary;
 
-use super::{open, order};
+use super::{begin, open, order};
 use crate::show;
 use crate::talk::{paired, routed};
 use crate::tui::activity::Doing;
@@ -29,6 +29,20 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
     match news {
         News::Opened(floor) => return opened(state, *floor, now),
         News::NotOpened(error) => state.broken = Some(*error),
+        News::Began => {
+            if !state.is_running() {
+                begin(state, Doing::Thinking, now);
+            }
+        }
+        News::Refused => rest(state),
+        News::Settled => settled(state),
+        News::Moved(to) => state.id = to,
+        News::Rested(words) => {
+            rest(state);
+            if !words.is_empty() {
+                notice(state, Tone::Note, words, now);
+            }
+        }
         News::Text(text) => spoken(state, &text, now),
         News::Thought(text) => {
             doing(state, Doing::Thinking);
@@ -45,6 +59,8 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Routed(output) => routed(state, &output, now),
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
+        // A server's talk asks whoever comes next.
+        News::MayI(..) if state.is_leaving() && state.scene.is_remote => {}
         // Whoever leaves answers nothing any more.
         News::MayI(ticket, _) if state.is_leaving() => {
             return vec![Effect::Verdict(ticket, Verdict::No)];
@@ -80,8 +96,28 @@ fn ring(state: &State) -> Vec<Effect> {
     }
 }
 
+/// Nobody is asked any more.
+fn rest(state: &mut State) {
+    state.running = None;
+    state.activity.end();
+    settled(state);
+}
+
+/// A question was answered elsewhere.
+fn settled(state: &mut State) {
+    drop_approvals(state);
+    if let Some(running) = &mut state.running {
+        running.doing.clone_from(&running.then);
+        state.activity.does(running.then.clone());
+    }
+}
+
 fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
-    state.has_begun = true;
+    if std::mem::replace(&mut state.has_begun, true) {
+        // A server has opened the talk again, because somebody said something.
+        stands(state, floor);
+        return Vec::new();
+    }
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
@@ -125,7 +161,15 @@ fn stands(state: &mut State, floor: Floor) {
     if state.id != floor.id {
         state.id = floor.id;
     }
-    if floor.summary.is_some() {
+    let known = state.summary.as_ref().map(|summary| summary.head.seq);
+    if let Some(words) = floor.introduction {
+        state.scene.introduction = words;
+    }
+    if floor
+        .summary
+        .as_ref()
+        .is_some_and(|summary| Some(summary.head.seq) >= known)
+    {
         state.summary = floor.summary;
     }
     state.input.set_label(&format!("{}>", floor.writer));
@@ -248,6 +292,10 @@ fn did(state: &mut State, event: AgentEvent, now: Now) {
 fn durable(state: &mut State, entry: &Entry) {
     let id = state.id;
     let summary = state.summary.get_or_insert_with(|| Summary::blank(id));
+    if entry.seq <= summary.head.seq {
+        // It became durable between following the talk and reading the log.
+        return;
+    }
     summary.apply(entry);
     let message = entry.message();
     if message.is_some() && state.held > 0 {
@@ -267,6 +315,9 @@ fn durable(state: &mut State, entry: &Entry) {
 
 /// A message, in the place of what was shown of it while it was said.
 fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
+    if let Some(running) = &mut state.running {
+        running.unheard = false;
+    }
     if message.role == Role::Tool
         && let Some(call) = &message.tool_call_id
     {

@@ -155,7 +155,11 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
                 state.is_undecided = false;
                 Then::Goes(news::go_on(state, now))
             }
-            restore::Outcome::Leave => Then::Goes(leave(state, None)),
+            restore::Outcome::Leave => {
+                // Whoever does neither stays where they were.
+                let before = state.before.take();
+                Then::Goes(leave(state, before))
+            }
             restore::Outcome::NotYet(key) => Then::Passes(key),
             restore::Outcome::Nothing | restore::Outcome::Changed => STAYS,
         },

@@ -4,7 +4,7 @@ use tertulia::entry::Kind;
 use tertulia::id::Seq;
 use tertulia::query::Filter;
 
-use super::{act, change, leave, open, order};
+use super::{act, change, end, leave, open, order};
 use crate::show;
 use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::item::Tone;
@@ -57,7 +57,8 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             "/go is for pairs: it goes on with what was left undone",
             now,
         ),
-        Slash::End | Slash::Exit => leave(state, None),
+        Slash::End => end(state),
+        Slash::Exit => leave(state, None),
         command if state.summary.is_none() => {
             let _ = command;
             warn(state, "nothing has been said yet", now)

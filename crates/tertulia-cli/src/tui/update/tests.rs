@@ -84,6 +84,7 @@ fn scene(kind: Kind) -> Scene {
         },
         restored: None,
         earlier: None,
+        is_remote: false,
         ephemeral: false,
         notify: kind == Kind::Pair,
         project: Some("git:github.com/ann/parser".to_owned()),
@@ -270,6 +271,7 @@ impl Play {
         Floor {
             id: self.state.id,
             summary: self.state.summary.clone(),
+            introduction: None,
             writer: "You".to_owned(),
             unsaved: false,
             waiting: Vec::new(),
@@ -371,6 +373,7 @@ fn words(effect: &Effect) -> String {
         Effect::Order(Order::Say(words)) => format!("say {words}"),
         Effect::Order(Order::As(name)) => format!("as {name:?}"),
         Effect::Order(Order::Compact) => "compact".to_owned(),
+        Effect::Order(Order::End) => "end".to_owned(),
         Effect::Order(Order::Leave) => "leave".to_owned(),
         Effect::Cancel => "cancel".to_owned(),
         Effect::Insist => "insist".to_owned(),

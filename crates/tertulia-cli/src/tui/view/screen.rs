@@ -297,11 +297,13 @@ fn agent_state(state: &State) -> AgentState {
 }
 
 fn saving(state: &State) -> Saving {
+    let running = state.running.as_ref();
+    let is_unheard = running.is_some_and(|running| running.unheard);
     if state.scene.ephemeral {
         Saving::Nothing
     } else if state.held > 0 {
         Saving::Unsaved
-    } else if state.is_running() && state.transcript.is_streaming() {
+    } else if is_unheard || state.is_running() && state.transcript.is_streaming() {
         Saving::Saving
     } else {
         Saving::Saved

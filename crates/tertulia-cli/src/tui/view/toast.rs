@@ -4,18 +4,25 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, clear, write};
-use crate::tui::columns::{cut, width};
+use crate::tui::columns::{cut, fold, width};
 use crate::tui::item::Tone;
 use crate::tui::toast::Toasts;
 
 /// How wide a message is at most.
 const MOST_COLUMNS: u16 = 60;
+/// How many columns of it are not the text: the mark and what is around it.
+const MARGIN: usize = 4;
+/// How many rows it has at most.
+const MOST_ROWS: usize = 2;
+/// How much of it is looked at: more than there is room for.
+const MOST_BYTES: usize = 4096;
 
 /// Draws the messages over what is there.
 pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     let theme = look.theme;
-    for (toast, y) in toasts.seen(look.now).zip(area.top()..area.bottom()) {
+    let mut top = area.top();
+    for toast in toasts.seen(look.now) {
         let (mark, style) = match toast.tone {
             Tone::Note => ("·", theme.text()),
             Tone::Warning => ("!", theme.warning()),
@@ -25,16 +32,32 @@ pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
             true => style.patch(theme.dim()),
             false => style,
         };
-        let room = usize::from(area.width.min(MOST_COLUMNS));
-        let text = cut(&format!(" {mark} {} ", toast.text), room);
-        let columns = u16::try_from(width(&text)).unwrap_or(area.width);
-        let place = Rect {
-            x: area.right() - columns.min(area.width),
-            y,
-            width: columns.min(area.width),
-            height: 1,
-        };
-        clear(buffer, place);
-        write(buffer, place, &text, style);
+        let rows = folded(mark, &toast.text, area.width.min(MOST_COLUMNS));
+        let columns = rows.iter().map(|row| width(row)).max().unwrap_or_default();
+        let columns = u16::try_from(columns).unwrap_or(area.width).min(area.width);
+        for row in rows {
+            let place = Rect::new(area.right() - columns, top, columns, 1).intersection(area);
+            clear(buffer, place);
+            write(buffer, place, &row, style);
+            top = top.saturating_add(1);
+        }
     }
+}
+
+/// A message in rows of at most so many columns, with a mark where it goes on.
+fn folded(mark: &str, text: &str, columns: u16) -> Vec<String> {
+    let room = usize::from(columns);
+    let text = &text[..text.floor_char_boundary(MOST_BYTES)];
+    let (mut lines, goes_on) = fold(text, room.saturating_sub(MARGIN), MOST_ROWS);
+    if let Some(last) = lines.last_mut().filter(|_| goes_on) {
+        *last = cut(
+            &format!("{}…", last.trim_end()),
+            room.saturating_sub(MARGIN),
+        );
+    }
+    let rows = lines.iter().enumerate().map(|(number, line)| {
+        let mark = if number == 0 { mark } else { " " };
+        cut(&format!(" {mark} {} ", line.trim_end()), room)
+    });
+    rows.collect()
 }

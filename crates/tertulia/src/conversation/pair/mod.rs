@@ -23,6 +23,7 @@ mod tests;
 pub mod words;
 
 use jiff::SignedDuration;
+use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentError;
 use crate::entry::Usage;
@@ -57,7 +58,8 @@ impl Seat {
 }
 
 /// What a pair shows beside what is said.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PairEvent {
     /// The instructor has replied.
     Round(Progress),
@@ -77,7 +79,7 @@ pub enum PairEvent {
 }
 
 /// How far a pair is.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// How often the instructor has replied.
     pub round: u64,

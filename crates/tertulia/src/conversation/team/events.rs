@@ -1,11 +1,13 @@
 //! What happens in a team's talk, and what follows from it, as data.
 
+use serde::{Deserialize, Serialize};
+
 use super::markers::TeamTask;
 use super::queue::{Change, Item, Stats};
 use crate::id::EntryId;
 
 /// One asking of one agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Turn(pub(super) u64);
 
 /// Who said something.
@@ -59,7 +61,8 @@ pub enum Event {
 }
 
 /// What follows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Output {
     /// The team has a new task.
     TeamTask(TeamTask),
@@ -82,7 +85,7 @@ pub enum Output {
 }
 
 /// Names that are nobody's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unresolved {
     /// As they were written.
     pub names: Vec<String>,
@@ -93,7 +96,8 @@ pub struct Unresolved {
 }
 
 /// What becomes of names that are nobody's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Missed {
     /// Nobody else was addressed: unless an agent is being asked, a human is waited for.
     All,
@@ -104,7 +108,7 @@ pub enum Missed {
 }
 
 /// The queue, after it changed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueUpdate {
     /// What changed, with reasons. Empty if somebody just left the queue to speak.
     pub changes: Vec<Change>,
@@ -117,7 +121,8 @@ pub struct QueueUpdate {
 }
 
 /// Who has the floor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Next {
     /// An agent is to be asked.
     Ask {
@@ -143,7 +148,8 @@ pub enum Next {
 }
 
 /// Why a human has the floor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Why {
     /// They were addressed by this message.
     Addressed(EntryId),

@@ -56,7 +56,7 @@ pub enum Drop {
 }
 
 /// A team task that is short enough.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TeamTask {
     /// The task, of [`TASK_LIMIT`] bytes at most.
     pub text: String,

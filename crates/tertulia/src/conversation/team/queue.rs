@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod tests;
 
+use serde::{Deserialize, Serialize};
+
 use super::markers::Intent;
 use crate::id::EntryId;
 
@@ -15,7 +17,7 @@ pub const PER_PARENT: usize = 10;
 pub const LOCAL_PICKS: usize = 5;
 
 /// Somebody is to speak.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// The id of the member.
     pub target: String,
@@ -28,7 +30,7 @@ pub struct Request {
 }
 
 /// A request that waits its turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
     /// Who, and why.
     pub request: Request,
@@ -37,7 +39,8 @@ pub struct Item {
 }
 
 /// What happened to the queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Somebody waits.
     Queued(Item),
@@ -55,7 +58,8 @@ pub enum Change {
 }
 
 /// Why a request was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Skip {
     /// [`LONGEST`] wait already.
     Full,
@@ -66,7 +70,7 @@ pub enum Skip {
 }
 
 /// How full a queue is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
     /// How many wait.
     pub pending: usize,

@@ -208,6 +208,10 @@ fn speaking_as_somebody_is_an_order_like_any_other() {
     assert!(play.state.is_running());
     assert_eq!(play.over(), [""; 0]);
     assert!(!play.state.is_running());
+    // Only people are offered: nobody speaks as an agent.
+    play.keys("/as ");
+    play.sees("ann  Ann, a person");
+    play.sees_no("cleo  ");
 }
 
 #[test]

@@ -145,6 +145,14 @@ fn an_earlier_talk_may_go_on() {
     play.wait(400);
     assert_eq!(play.keys("<esc>"), ["cancel", "leave"]);
     assert_eq!(play.state.next, None);
+
+    // Whoever came from another talk is back in it.
+    let mut play = earlier();
+    play.state.before = Some(Next::resume(id(9)));
+    play.opened();
+    play.wait(400);
+    assert_eq!(play.keys("<esc>"), ["cancel", "leave"]);
+    assert_eq!(play.state.next, Some(Next::resume(id(9))));
 }
 
 #[test]

@@ -116,6 +116,7 @@ fn a_team_takes_turns() {
                 is_you: false,
             },
         ],
+        introduction: None,
         writer: "Ann".to_owned(),
         ..play.floor()
     };
@@ -294,4 +295,15 @@ fn short_messages_come_and_go() {
     assert_eq!(play.input(), "/rename");
     play.wait(20_000);
     play.sees_no("vi is not there");
+}
+
+/// A disk may take its time.
+#[test]
+fn what_was_said_is_not_called_saved_before_it_is() {
+    let mut play = Play::talked();
+    play.sees(" · saved");
+    play.keys("hello<enter>");
+    play.sees(" saving…");
+    play.durable(message(person(), "hello"));
+    play.sees(" · saved");
 }

@@ -1,0 +1,66 @@
+//! A server that stays when the terminal goes: the same program again, in a session of its own.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitCode, Stdio};
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::ui::Ui;
+
+/// The flag that asks for it.
+const FLAG: &str = "--detach";
+/// The flag of the one that stays.
+const STAYS: &str = "--detached";
+/// What the one that stays says when it listens.
+pub const READY: &str = "listening";
+
+/// Starts it, and waits until it listens. Its process.
+pub fn start(ui: &mut Ui) -> CommandResult<Result<u32, ExitCode>> {
+    let failed = |error: std::io::Error| {
+        CommandError::new(ErrorKind::Failed, "the server cannot be started").because(error)
+    };
+    let program = std::env::current_exe().map_err(failed)?;
+    let same = |word: OsString| match word == FLAG {
+        true => OsString::from(STAYS),
+        false => word,
+    };
+    let mut child = Command::new(program)
+        .args(std::env::args_os().skip(1).map(same))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let mut line = String::new();
+    if let Some(stdout) = child.stdout.take() {
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .map_err(failed)?;
+    }
+    if line.trim() == READY {
+        return Ok(Ok(child.id()));
+    }
+    not_started(child, ui).map(Err)
+}
+
+/// It says itself why it does not listen.
+fn not_started(mut child: Child, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let mut words = String::new();
+    if let Some(mut stderr) = child.stderr.take() {
+        // What cannot be read is not told; the exit code is.
+        let _ = stderr.read_to_string(&mut words);
+    }
+    ui.ask(words.trim_end());
+    let status = child.wait().map_err(|error| {
+        CommandError::new(ErrorKind::Failed, "the server cannot be started").because(error)
+    })?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.filter(|code| *code != 0).unwrap_or(1)))
+}
+
+/// Leaves the terminal, in the one that stays.
+pub fn leave_terminal(ui: &mut Ui) {
+    if let Err(error) = rustix::process::setsid() {
+        ui.detail(&format!("this server ends with its terminal: {error}"));
+    }
+}

@@ -1,0 +1,86 @@
+//! What went wrong, as it is told over the wire and as it comes back from there.
+
+use tertulia_server::call::CallError;
+use tertulia_server::protocol::{ErrorKind as Wire, Trouble};
+use tertulia_server::socket::SocketError;
+
+use crate::error::{CommandError, ErrorKind};
+
+/// A failure for the wire: the one table from kind to kind.
+pub fn trouble(error: &CommandError) -> Trouble {
+    let kind = match error.kind() {
+        ErrorKind::Failed => Wire::Failed,
+        ErrorKind::NoSpace => Wire::NoSpace,
+        ErrorKind::Usage => Wire::Usage,
+        ErrorKind::NotFound => Wire::NotFound,
+        ErrorKind::Ambiguous => Wire::Ambiguous,
+        ErrorKind::Conflict => Wire::Conflict,
+        ErrorKind::Invalid => Wire::Invalid,
+        ErrorKind::Agent => Wire::Agent,
+        ErrorKind::Interrupted(_) => Wire::Interrupted,
+    };
+    let hints = error.hints();
+    Trouble {
+        kind,
+        message: error.words(),
+        hint: (!hints.is_empty()).then(|| hints.join("; ")),
+    }
+}
+
+/// A failure from the wire.
+pub fn error(trouble: Trouble) -> CommandError {
+    let kind = match trouble.kind {
+        Wire::Usage => ErrorKind::Usage,
+        Wire::NotFound => ErrorKind::NotFound,
+        Wire::Ambiguous => ErrorKind::Ambiguous,
+        Wire::Conflict | Wire::Busy => ErrorKind::Conflict,
+        Wire::Invalid => ErrorKind::Invalid,
+        Wire::Agent => ErrorKind::Agent,
+        Wire::NoSpace => ErrorKind::NoSpace,
+        Wire::Failed
+        | Wire::Interrupted
+        | Wire::Malformed
+        | Wire::UnknownType
+        | Wire::TooLarge
+        | Wire::TooSlow => ErrorKind::Failed,
+    };
+    let error = CommandError::new(kind, trouble.message);
+    match trouble.hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+impl From<SocketError> for CommandError {
+    fn from(error: SocketError) -> CommandError {
+        let words = error.to_string();
+        match error {
+            SocketError::Live(_) => CommandError::new(ErrorKind::Conflict, words)
+                .hint("`tertulia ps` shows what it does, `tertulia stop --all` ends it"),
+            SocketError::Occupied { .. } => CommandError::new(ErrorKind::Conflict, words)
+                .hint("choose another place with --socket PATH"),
+            SocketError::TooLong(_) => CommandError::new(ErrorKind::Usage, words)
+                .hint("choose a shorter one with --socket PATH"),
+            SocketError::Failed { source, .. } => {
+                CommandError::new(ErrorKind::Failed, words).because(source)
+            }
+        }
+    }
+}
+
+impl From<CallError> for CommandError {
+    fn from(error: CallError) -> CommandError {
+        let words = error.to_string();
+        match error {
+            CallError::NotRunning => CommandError::new(ErrorKind::NotFound, words)
+                .hint("start one: tertulia serve --detach"),
+            CallError::HungUp => CommandError::new(ErrorKind::Failed, words),
+            CallError::Unknown(source) => CommandError::new(ErrorKind::Invalid, words)
+                .because(source)
+                .hint("is it of another version? `tertulia ps` shows"),
+            CallError::Failed(source) => {
+                CommandError::new(ErrorKind::Failed, words).because(source)
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A hundred clients in twenty sessions, and some that do not behave.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::stage::{Client, Server, string};
+
+const SESSIONS: usize = 20;
+/// One talks, the others follow.
+const EACH: usize = 5;
+const TURNS: usize = 8;
+/// Whoever is rude rests so long before the next time: the machine is not what is tested.
+const RUDE_PAUSE: Duration = Duration::from_millis(50);
+/// Whoever talks thinks so long before the next words.
+const TALK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Goes on with something rude until it is told to stop.
+fn rudely(
+    server: &Server,
+    stop: &Arc<AtomicBool>,
+    mut rude: impl FnMut(&std::path::Path) + Send + 'static,
+) -> JoinHandle<()> {
+    let (path, stop) = (server.path.clone(), stop.clone());
+    std::thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            rude(&path);
+        }
+    })
+}
+
+pub fn rude_ones(
+    server: &Server,
+    stop: &Arc<AtomicBool>,
+    sessions: &[String],
+) -> Vec<JoinHandle<()>> {
+    let send = |path: &std::path::Path, bytes: &[u8]| {
+        let stream = UnixStream::connect(path).ok();
+        if let Some(mut stream) = stream {
+            let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
+            let _ = stream.write_all(bytes);
+            std::thread::sleep(RUDE_PAUSE);
+        }
+    };
+    let mut long = b"{\"type\":\"query\",\"query\":\"".to_vec();
+    long.resize(11_000_000, b'x');
+    long.push(b'\n');
+    let rubbish: Vec<u8> = (0..50_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let all: Vec<u8> = sessions
+        .iter()
+        .flat_map(|session| {
+            let ask = json!({ "type": "subscribe", "session_id": session, "detail": "full" });
+            format!("{ask}\n").into_bytes()
+        })
+        .collect();
+    // Follows everything, says nothing more and never reads.
+    let mut deaf = UnixStream::connect(&server.path).unwrap();
+    deaf.write_all(&all).unwrap();
+    let silent = UnixStream::connect(&server.path).unwrap();
+    vec![
+        rudely(server, stop, move |path| send(path, &long)),
+        rudely(server, stop, move |path| send(path, &rubbish)),
+        rudely(server, stop, move |path| {
+            send(path, b"{\"type\":\"half a li")
+        }),
+        rudely(server, stop, move |path| {
+            // Leaves in the middle of its answer.
+            send(path, b"{\"type\":\"query\",\"query\":\"count to 2000\"}\n");
+        }),
+        rudely(server, stop, move |_| {
+            let _ = (&deaf, &silent);
+            std::thread::sleep(Duration::from_millis(50));
+        }),
+    ]
+}
+
+/// One that asks again and again whether all is saved. How long it waited each time.
+fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
+    let (mut client, stop) = (server.client().trusting(), stop.clone());
+    client.answer(json!({ "type": "session_create" }));
+    std::thread::spawn(move || {
+        let mut delays = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            let id = client.ask(json!({ "type": "session_save" }));
+            loop {
+                let (at, reply) = client.next_within(Duration::from_secs(60)).unwrap();
+                if reply["id"] == id {
+                    delays.push(at.duration_since(begun));
+                    break;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        delays
+    })
+}
+
+/// Those who talk, each in a session of its own, and those who follow them.
+pub struct Crowd {
+    pub talkers: Vec<(Client, String)>,
+    followers: Vec<(Client, String)>,
+}
+
+pub fn gather(server: &Server) -> Crowd {
+    let client = || server.client().trusting();
+    let talkers: Vec<(Client, String)> = (0..SESSIONS)
+        .map(|_| {
+            let mut client = client();
+            let made = client.answer(json!({ "type": "session_create" }));
+            (client, string(&made, "session_id"))
+        })
+        .collect();
+    let followers = (0..SESSIONS * (EACH - 1))
+        .map(|n| {
+            let mut client = client();
+            let session = talkers[n % SESSIONS].1.clone();
+            let answer = client.answer(json!({ "type": "subscribe", "session_id": session }));
+            assert_eq!(answer["type"], "subscribed");
+            (client, session)
+        })
+        .collect();
+    Crowd { talkers, followers }
+}
+
+/// All talk at once, and whoever follows hears every message. How long somebody beside them waited for answers.
+pub fn talk(server: &Server, crowd: &mut Crowd) -> Vec<Duration> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let probe = probe(server, &stop);
+    std::thread::scope(|scope| {
+        for (client, session) in &mut crowd.talkers {
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    std::thread::sleep(TALK_PAUSE);
+                    let words = format!("{session} {turn} {}", "word ".repeat(200).trim_end());
+                    let (said, end) = client.query(&format!("echo {words}"));
+                    assert!(said == words && end["status"] == "completed", "{end}");
+                }
+            });
+        }
+    });
+    for (client, session) in &mut crowd.followers {
+        for turn in 0..TURNS {
+            for begin in ["echo ", ""] {
+                let message = client.until("message");
+                let expected = format!("{begin}{session} {turn} ");
+                let content = string(&message, "content");
+                assert!(content.starts_with(&expected), "{content}");
+            }
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut delays = probe.join().unwrap();
+    delays.sort();
+    delays
+}

@@ -1,0 +1,213 @@
+//! A talk at work: it is opened, carries out one order after the other, and is closed when nobody wants it any
+//! more or somebody stops it. The agents keep their processes meanwhile.
+
+use std::sync::Arc;
+
+use tertulia::conversation::door::Door;
+use tertulia::store::check_message;
+use tokio::sync::mpsc;
+
+use crate::gate::Gate;
+use crate::happening::{Farewell, Happening, Tone};
+use crate::host::{Choice, Ended, HostResult, HostedTalk, Seated, Which};
+use crate::hub::Hub;
+use crate::protocol::{ErrorKind, Status, TalkState, Trouble};
+use crate::room::{Order, Room, Talk, What};
+
+/// Leads the talk of a room until it is over.
+pub async fn lead(
+    hub: Arc<Hub>,
+    room: Arc<Room>,
+    mut which: Which,
+    choice: Choice,
+    mut orders: mpsc::Receiver<Order>,
+) {
+    let Some(talk) = room.talk() else { return };
+    loop {
+        let mut actor = Actor {
+            gate: Gate::new(hub.clone(), room.clone()),
+            hub: &hub,
+            room: &room,
+            talk: &talk,
+        };
+        if let Some(trouble) = actor.run(which, &choice, &mut orders).await {
+            while let Ok(order) = orders.try_recv() {
+                room.take_up();
+                room.dismiss(&order, Some(trouble.clone()));
+            }
+        }
+        if room.end(&orders) {
+            break;
+        }
+        // Something was asked for while it was being closed: it is opened again.
+        which = match room.floor().summary {
+            Some(summary) => Which::Known(summary.id),
+            None => which,
+        };
+        room.enter(TalkState::Opening, hub.host().now());
+    }
+    hub.sweep(&room);
+}
+
+struct Actor<'a> {
+    gate: Gate,
+    hub: &'a Arc<Hub>,
+    room: &'a Arc<Room>,
+    talk: &'a Talk,
+}
+
+impl Actor<'_> {
+    /// Opens the talk, leads it and closes it. Why what still waits is not done any more, if so.
+    async fn run(
+        &mut self,
+        which: Which,
+        choice: &Choice,
+        orders: &mut mpsc::Receiver<Order>,
+    ) -> Option<Trouble> {
+        let opened = tokio::select! {
+            biased;
+            () = self.talk.stop.cancelled() => Err(stopped()),
+            opened = open(self.hub, which, choice, &mut self.gate) => opened,
+        };
+        let Seated {
+            talk: mut hosted,
+            told,
+        } = match opened {
+            Ok(seated) => seated,
+            Err(error) => {
+                self.room.publish(Happening::NotOpened {
+                    error: error.clone(),
+                });
+                self.gone(Farewell::default());
+                return Some(error);
+            }
+        };
+        for told in told {
+            self.tell(told.tone, told.text);
+        }
+        let floor = hosted.floor();
+        if floor.id != self.room.id() {
+            self.hub.moved(self.room, floor.id);
+        }
+        self.gate.of_kind(hosted.kind());
+        self.room.publish(Happening::Opened {
+            floor: Box::new(floor),
+        });
+        self.room.enter(TalkState::Waiting, self.hub.host().now());
+        self.carry_out_all(hosted.as_mut(), orders).await;
+        if self.room.is_answering() {
+            // Nobody waited for its end. What was said so far is in the draft.
+            let floor = hosted.floor();
+            let now = self.hub.host().now();
+            self.room.finish(done(Status::Cancelled), floor, now);
+        }
+        self.room.enter(TalkState::Leaving, self.hub.host().now());
+        let gently = !self.talk.insist.is_cancelled();
+        let farewell = hosted.leave(gently).await;
+        drop(hosted);
+        self.gone(farewell);
+        self.talk.stop.is_cancelled().then(stopped)
+    }
+
+    fn gone(&self, farewell: Farewell) {
+        self.room.publish(Happening::Gone { farewell });
+    }
+
+    async fn carry_out_all(
+        &mut self,
+        hosted: &mut dyn HostedTalk,
+        orders: &mut mpsc::Receiver<Order>,
+    ) {
+        let idle = self.hub.limits().idle;
+        loop {
+            let order = tokio::select! {
+                biased;
+                () = self.talk.stop.cancelled() => return,
+                order = orders.recv() => order,
+                () = tokio::time::sleep(idle) => {
+                    if self.hub.wants(self.room) {
+                        continue;
+                    }
+                    return;
+                }
+            };
+            let Some(order) = order else { return };
+            self.room.take_up();
+            if order.cancel.is_cancelled() {
+                self.room.dismiss(&order, None);
+                continue;
+            }
+            if matches!(order.what, What::Say(_) | What::Compact) {
+                self.room.carry_out(&order, self.hub.host().now());
+            }
+            tokio::select! {
+                biased;
+                () = self.talk.insist.cancelled() => return,
+                () = self.carry_out(order, hosted) => {}
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, order: Order, hosted: &mut dyn HostedTalk) {
+        let ended = match order.what {
+            What::Open => return,
+            What::As(name) => {
+                if let Err(why) = hosted.take_seat(name) {
+                    self.tell(Tone::Warning, why);
+                }
+                let floor = Box::new(hosted.floor());
+                return self.room.publish(Happening::Over { floor });
+            }
+            What::Compact => {
+                self.room.publish(Happening::Began);
+                let why = hosted.compact(&mut self.gate, &order.cancel).await;
+                if let Some(why) = why {
+                    self.tell(Tone::Note, why);
+                }
+                done(Status::Completed)
+            }
+            What::Say(words) => match check_message(&words) {
+                Err(error) => {
+                    let trouble = Trouble::new(ErrorKind::Invalid, error.to_string());
+                    self.tell(Tone::Error, trouble.message.clone());
+                    Ended {
+                        trouble: Some(trouble),
+                        ..done(Status::Refused)
+                    }
+                }
+                Ok(()) => {
+                    self.room.publish(Happening::Began);
+                    hosted.say(words, &mut self.gate, &order.cancel).await
+                }
+            },
+        };
+        self.gate.hear_out();
+        let floor = hosted.floor();
+        self.room.finish(ended, floor, self.hub.host().now());
+    }
+
+    fn tell(&self, tone: Tone, text: String) {
+        self.room.publish(Happening::Notice { tone, text });
+    }
+}
+
+async fn open(
+    hub: &Arc<Hub>,
+    which: Which,
+    choice: &Choice,
+    door: &mut dyn Door,
+) -> HostResult<Seated> {
+    hub.host().open(which, choice, door).await
+}
+
+fn done(status: Status) -> Ended {
+    Ended {
+        status,
+        trouble: None,
+        notices: Vec::new(),
+    }
+}
+
+fn stopped() -> Trouble {
+    Trouble::new(ErrorKind::Interrupted, "the talk was stopped")
+}

@@ -1,0 +1,420 @@
+//! What a client asks, and what comes of it.
+
+use std::sync::Arc;
+
+use tertulia::approval::Verdict;
+use tertulia::id::SessionId;
+use tertulia::query::Row;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::{Choice, Host, HostResult, Which};
+use crate::hub::{Guest, Hub};
+use crate::protocol::{
+    Answer, Ask, Detail, ErrorKind, Id, LONGEST_LINE, PROTOCOL, Request, Trouble,
+};
+use crate::room::{Order, Room, Voice, What};
+
+/// How many sessions a list has, and how many at most.
+const LISTED: (usize, usize) = (50, 1000);
+/// How many hits a search has, and how many at most.
+const SEARCHED: (usize, usize) = (20, 1000);
+/// How many messages a session is loaded with at most.
+const LOADED: usize = 1000;
+
+/// One client.
+pub struct Client {
+    hub: Arc<Hub>,
+    guest: Arc<Guest>,
+    choice: Choice,
+}
+
+impl Client {
+    /// A client that was admitted.
+    pub fn new(hub: Arc<Hub>, guest: Arc<Guest>) -> Client {
+        Client {
+            hub,
+            guest,
+            choice: Choice::default(),
+        }
+    }
+
+    /// Does what is asked, and answers.
+    pub async fn handle(&mut self, request: Request) {
+        let id = request.id.clone();
+        let answered = self.answer(request).await;
+        let answer = match answered {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return,
+            Err(trouble) => Answer::Error(trouble),
+        };
+        self.guest.outbox.post(id.as_ref(), answer);
+    }
+
+    /// The answer, unless it comes from elsewhere.
+    async fn answer(&mut self, request: Request) -> HostResult<Option<Answer>> {
+        let Request { id, ask } = request;
+        Ok(Some(match ask {
+            Ask::Initialize { demo_mode, agent } => self.initialize(demo_mode, agent).await?,
+            Ask::Query { query } => return self.query(id, query).map(|()| None),
+            Ask::ToolApprove {
+                tool_id,
+                approved,
+                always,
+                session_id,
+            } => {
+                let verdict = match (approved, always) {
+                    (false, _) => Verdict::No,
+                    (true, false) => Verdict::Yes,
+                    (true, true) => Verdict::Always,
+                };
+                let within = self.named(session_id.as_deref()).await?;
+                return self.settle(&tool_id, verdict, within).map(|()| None);
+            }
+            Ask::Cancel { session_id } => {
+                return self.cancel(session_id.as_deref()).await.map(|()| None);
+            }
+            Ask::Subscribe {
+                session_id,
+                detail,
+                since,
+            } => {
+                let which = self.known(&session_id).await?;
+                return self.subscribe(id, which, detail, since).map(|()| None);
+            }
+            Ask::Detach { session_id } => self.detach(&session_id).await?,
+            Ask::Say { session_id, text } => self.give(&session_id, What::Say(text)).await?,
+            Ask::As { session_id, name } => self.give(&session_id, What::As(name)).await?,
+            Ask::Compact { session_id } => self.give(&session_id, What::Compact).await?,
+            Ask::Verdict {
+                session_id,
+                tool_id,
+                verdict,
+            } => {
+                let within = self.known(&session_id).await?.id();
+                self.settle(&tool_id, verdict, Some(within))?;
+                accepted(within)
+            }
+            Ask::Ps => Answer::PsResult {
+                server: self.hub.info(),
+                talks: self.hub.running(),
+            },
+            Ask::Stop { session_id } => self.stop(&session_id).await?,
+            Ask::Shutdown => {
+                self.hub.ending().cancel();
+                return Ok(None);
+            }
+            ask => self.about_sessions(ask).await?,
+        }))
+    }
+
+    fn host(&self) -> &dyn Host {
+        self.hub.host()
+    }
+
+    fn voice(&self, id: Option<Id>) -> Voice {
+        Voice {
+            client: self.guest.client,
+            id,
+            outbox: self.guest.outbox.clone(),
+            speaks: self.guest.speaks.clone(),
+        }
+    }
+
+    async fn initialize(&mut self, demo_mode: bool, agent: Option<String>) -> HostResult<Answer> {
+        let choice = Choice {
+            agent: match demo_mode {
+                true => Some("demo".to_owned()),
+                false => agent,
+            },
+        };
+        let agent = self.host().agent(&choice).await?;
+        self.choice = choice;
+        Ok(Answer::Initialized {
+            version: self.host().version(),
+            protocol: PROTOCOL,
+            agent,
+        })
+    }
+
+    fn query(&mut self, id: Option<Id>, query: String) -> HostResult<()> {
+        if query.trim().is_empty() {
+            return Err(Trouble::new(ErrorKind::Usage, "there is nothing to say"));
+        }
+        let which = match self.guest.current() {
+            Some(which) => which,
+            None => Which::New(self.host().new_id()),
+        };
+        let order = Order {
+            what: What::Say(query),
+            client: self.guest.client,
+            asker: Some(self.voice(id)),
+            cancel: CancellationToken::new(),
+        };
+        // Before it is asked: the talk may go on in another session, and takes the client along.
+        self.guest.set_current(Some(which));
+        self.hub.order(&self.guest, which, &self.choice, order)
+    }
+
+    /// Answers a question about a tool, in this session or wherever it is asked.
+    fn settle(&self, tool_id: &str, verdict: Verdict, within: Option<SessionId>) -> HostResult<()> {
+        let mut rooms = self.hub.asking_about(tool_id);
+        if let Some(within) = within {
+            rooms.retain(|room| room.id() == within);
+        }
+        let ours = |room: &Arc<Room>| room.works_for(self.guest.client);
+        if rooms.iter().any(ours) {
+            rooms.retain(ours);
+        }
+        match &rooms[..] {
+            [room] if room.answer(tool_id, verdict) => Ok(()),
+            [] | [_] => Err(Trouble::new(
+                ErrorKind::NotFound,
+                format!("nobody asks about the call '{tool_id}' now"),
+            )),
+            _ => Err(Trouble::new(
+                ErrorKind::Ambiguous,
+                format!("{} talks ask about a call '{tool_id}'", rooms.len()),
+            )
+            .hint("add the `session_id`")),
+        }
+    }
+
+    async fn cancel(&self, session: Option<&str>) -> HostResult<()> {
+        let id = self.named(session).await?;
+        let id = id.or_else(|| self.guest.current().map(Which::id));
+        let room = id.and_then(|id| self.hub.room(id));
+        match room.is_some_and(|room| room.cancel(self.guest.client)) {
+            true => Ok(()),
+            false => Err(Trouble::new(
+                ErrorKind::NotFound,
+                "nobody is answering in this session",
+            )),
+        }
+    }
+
+    /// A session that was named, if one was.
+    async fn named(&self, session: Option<&str>) -> HostResult<Option<SessionId>> {
+        Ok(match session {
+            Some(session) => Some(self.known(session).await?.id()),
+            None => None,
+        })
+    }
+
+    /// A session by its name. One that runs need not be in the store yet.
+    async fn known(&self, name: &str) -> HostResult<Which> {
+        if let Ok(id) = name.parse::<SessionId>()
+            && self.hub.room(id).is_some()
+        {
+            return Ok(Which::New(id));
+        }
+        match self.host().find(name).await {
+            Ok(row) => Ok(Which::Known(row.summary.id)),
+            Err(trouble) if trouble.kind == ErrorKind::NotFound => {
+                let running = self.hub.running_as(name);
+                running.map(Which::New).ok_or(trouble)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    fn subscribe(
+        &self,
+        id: Option<Id>,
+        which: Which,
+        detail: Detail,
+        since: Option<u64>,
+    ) -> HostResult<()> {
+        let voice = self.voice(id);
+        if detail == Detail::Full {
+            // Whoever wants to see everything wants it to be open.
+            let talks = self
+                .hub
+                .room(which.id())
+                .is_some_and(|room| room.talk().is_some());
+            if !talks {
+                self.hub
+                    .order(&self.guest, which, &self.choice, self.order(What::Open))?;
+            }
+        }
+        self.hub
+            .follow(&self.guest, which.id(), voice, detail, since);
+        Ok(())
+    }
+
+    async fn detach(&self, session: &str) -> HostResult<Answer> {
+        let id = self.known(session).await?.id();
+        match self.hub.unfollow(id, self.guest.client) {
+            true => Ok(Answer::Detached {
+                session_id: id.to_string(),
+            }),
+            false => Err(Trouble::new(
+                ErrorKind::NotFound,
+                "this session is not followed",
+            )),
+        }
+    }
+
+    fn order(&self, what: What) -> Order {
+        Order {
+            what,
+            client: self.guest.client,
+            asker: None,
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    async fn give(&self, session: &str, what: What) -> HostResult<Answer> {
+        let which = self.known(session).await?;
+        self.hub
+            .order(&self.guest, which, &self.choice, self.order(what))?;
+        Ok(accepted(which.id()))
+    }
+
+    async fn stop(&self, session: &str) -> HostResult<Answer> {
+        let id = self.known(session).await?.id();
+        let Some(talk) = self.hub.stop(id) else {
+            let words = format!("no talk runs in session {}", id.short());
+            return Err(Trouble::new(ErrorKind::NotFound, words));
+        };
+        self.gone(&talk.gone, &talk.insist).await;
+        Ok(Answer::Stopped {
+            session_id: id.to_string(),
+        })
+    }
+
+    /// Waits until a talk is gone, and insists on it if that takes too long.
+    async fn gone(&self, gone: &CancellationToken, insist: &CancellationToken) {
+        let leave = self.hub.limits().leave;
+        if tokio::time::timeout(leave, gone.cancelled()).await.is_err() {
+            insist.cancel();
+            // What does not end now is left to itself.
+            let _ = tokio::time::timeout(self.hub.limits().grace, gone.cancelled()).await;
+        }
+    }
+
+    async fn about_sessions(&mut self, ask: Ask) -> HostResult<Answer> {
+        Ok(match ask {
+            Ask::SessionCreate { title } => {
+                let id = self.host().create(title).await?;
+                self.guest.set_current(Some(Which::Known(id)));
+                Answer::SessionCreated {
+                    session_id: id.to_string(),
+                }
+            }
+            Ask::SessionSave => Answer::SessionSaved {
+                success: self.is_saved(),
+            },
+            Ask::SessionLoad { session_id, last } => self.load(&session_id, last).await?,
+            Ask::SessionList { limit, cursor } => {
+                let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
+                let listed = self.host().list(limit, cursor.as_deref()).await?;
+                Answer::SessionListResult {
+                    sessions: listed.sessions,
+                    next: listed.next,
+                }
+            }
+            Ask::SessionSearch { query, limit } => {
+                let limit = limit.unwrap_or(SEARCHED.0).min(SEARCHED.1);
+                let found = self.host().search(&query, limit).await?;
+                Answer::SessionSearchResult {
+                    hits: found.hits,
+                    total: found.total,
+                }
+            }
+            Ask::SessionFork { session_id, seq } => {
+                let row = self.host().find(&session_id).await?;
+                let id = self.host().fork(&row, seq).await?;
+                Answer::SessionForked {
+                    session_id: id.to_string(),
+                }
+            }
+            Ask::SessionDelete { session_id } => self.delete(&session_id).await?,
+            Ask::SessionExport { session_id, format } => {
+                let row = self.row(session_id.as_deref()).await?;
+                let content = self.host().export(&row, &format).await?;
+                fits(content.len())?;
+                Answer::SessionExported { content }
+            }
+            other => {
+                let words = format!("{other:?} is not about sessions");
+                return Err(Trouble::new(ErrorKind::Failed, words));
+            }
+        })
+    }
+
+    /// Whether everything that was said in the current session is on disk.
+    fn is_saved(&self) -> bool {
+        let Some(which) = self.guest.current() else {
+            return false;
+        };
+        let room = self.hub.room(which.id());
+        room.is_none_or(|room| !room.floor().unsaved)
+    }
+
+    async fn row(&self, session: Option<&str>) -> HostResult<Row> {
+        match (session, self.guest.current()) {
+            (Some(session), _) => self.host().find(session).await,
+            (None, Some(which)) => self.host().find(&which.id().to_string()).await,
+            (None, None) => Err(
+                Trouble::new(ErrorKind::Usage, "there is no current session")
+                    .hint("name one with `session_id`, or load one with `session_load`"),
+            ),
+        }
+    }
+
+    async fn load(&self, session: &str, last: Option<usize>) -> HostResult<Answer> {
+        let row = self.host().find(session).await?;
+        let messages = match last {
+            Some(count) => Some(self.host().last(&row, count.min(LOADED)).await?),
+            None => None,
+        };
+        let size = messages
+            .iter()
+            .flatten()
+            .map(|message| message.to_string().len());
+        fits(size.sum())?;
+        self.guest.set_current(Some(Which::Known(row.summary.id)));
+        Ok(Answer::SessionLoaded {
+            session_id: row.summary.id.to_string(),
+            message_count: row.summary.messages,
+            messages,
+        })
+    }
+
+    async fn delete(&self, session: &str) -> HostResult<Answer> {
+        let row = self.host().find(session).await?;
+        let id = row.summary.id;
+        if let Some(room) = self.hub.room(id) {
+            if room.is_answering() {
+                let words = format!("somebody is answering in session {}", id.short());
+                return Err(Trouble::new(ErrorKind::Conflict, words)
+                    .hint("stop it first, with `cancel` or `stop`"));
+            }
+            if let Some(talk) = room.stop() {
+                self.gone(&talk.gone, &talk.insist).await;
+            }
+        }
+        self.host().trash(&row).await?;
+        // What is said next begins a new one.
+        if self.guest.current().is_some_and(|which| which.id() == id) {
+            self.guest.set_current(None);
+        }
+        Ok(Answer::SessionDeleted { success: true })
+    }
+}
+
+fn accepted(id: SessionId) -> Answer {
+    Answer::Accepted {
+        session_id: id.to_string(),
+    }
+}
+
+/// Refuses what would make a line longer than one may be.
+fn fits(size: usize) -> HostResult<()> {
+    if size <= LONGEST_LINE {
+        return Ok(());
+    }
+    let words = format!("the answer has {size} bytes, more than a line may have");
+    Err(Trouble::new(ErrorKind::TooLarge, words)
+        .hint("ask for less, or write it to a file: `tertulia export`"))
+}

@@ -1,0 +1,143 @@
+//! The door of a talk that is served: what happens goes into its room, and what is to be allowed is asked there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tertulia::agent::AgentEvent;
+use tertulia::approval::{ToolRequest, Verdict};
+use tertulia::conversation::door::{Door, Notice, TalkEvent};
+use tertulia::conversation::team::markers::Unmarked;
+use tertulia::entry::{Kind, Role};
+
+use crate::happening::Happening;
+use crate::hub::Hub;
+use crate::room::Room;
+
+/// The door.
+pub struct Gate {
+    hub: Arc<Hub>,
+    room: Arc<Room>,
+    /// What was held back of a member's words because it may be a marker; only a team has members.
+    words: Option<Unmarked>,
+}
+
+impl Gate {
+    /// A talk's.
+    pub fn new(hub: Arc<Hub>, room: Arc<Room>) -> Gate {
+        Gate {
+            hub,
+            room,
+            words: None,
+        }
+    }
+
+    /// In a team's talk, markers are not shown.
+    pub fn of_kind(&mut self, kind: Kind) {
+        self.words = (kind == Kind::Team).then(Unmarked::default);
+    }
+
+    /// Nobody says more: what was held back is shown.
+    pub fn hear_out(&mut self) {
+        if let Some(words) = &mut self.words {
+            let text = std::mem::take(words).finish();
+            if !text.is_empty() {
+                self.room.publish(Happening::Text { text });
+            }
+        }
+    }
+
+    fn heard(&mut self, event: &AgentEvent) -> Option<Happening> {
+        Some(match event {
+            AgentEvent::Text(text) => {
+                let text = match &mut self.words {
+                    Some(words) => words.push(text),
+                    None => text.clone(),
+                };
+                if text.is_empty() {
+                    return None;
+                }
+                Happening::Text { text }
+            }
+            AgentEvent::Reasoning(text) => Happening::Thought { text: text.clone() },
+            event => Happening::Heard {
+                event: event.clone(),
+            },
+        })
+    }
+
+    fn notice(&mut self, notice: &Notice) -> Happening {
+        if let Notice::SteppedAside { to, .. } = notice {
+            self.hub.moved(&self.room, *to);
+        }
+        let told = self.hub.host().notice(notice);
+        Happening::Notice {
+            tone: told.tone,
+            text: told.text,
+        }
+    }
+}
+
+#[async_trait]
+impl Door for Gate {
+    fn show(&mut self, event: TalkEvent<'_>) {
+        let happening = match event {
+            TalkEvent::Heard(event) => self.heard(event),
+            TalkEvent::Durable(entry) => {
+                let answers = entry
+                    .message()
+                    .is_some_and(|message| message.role == Role::Assistant);
+                if answers {
+                    self.hear_out();
+                }
+                Some(Happening::durable(entry))
+            }
+            TalkEvent::Held(message) => Some(Happening::Held {
+                message: Box::new(message.clone()),
+            }),
+            TalkEvent::Asked(speaker) => {
+                self.hear_out();
+                Some(Happening::Asked {
+                    speaker: speaker.clone(),
+                })
+            }
+            TalkEvent::Failed(speaker, error) => Some(Happening::Failed {
+                speaker: speaker.clone(),
+                error: error.clone(),
+            }),
+            TalkEvent::Routed(output) => Some(Happening::Routed {
+                output: output.clone(),
+            }),
+            TalkEvent::Pair(event) => Some(Happening::Pair {
+                event: event.clone(),
+            }),
+            TalkEvent::Notice(notice) => Some(self.notice(&notice)),
+        };
+        if let Some(happening) = happening {
+            self.room.publish(happening);
+        }
+    }
+
+    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
+        let Some(answered) = self.room.ask(request) else {
+            return Verdict::No;
+        };
+        // However this ends, also if whoever asks is stopped: nobody is asked any more.
+        let forgotten = Forgotten(self.room.clone());
+        let patience = self.hub.limits().patience;
+        let verdict = match tokio::time::timeout(patience, answered).await {
+            Ok(Ok(verdict)) => verdict,
+            Ok(Err(_)) | Err(_) => Verdict::No,
+        };
+        drop(forgotten);
+        verdict
+    }
+}
+
+/// Takes a question back when it is dropped.
+struct Forgotten(Arc<Room>);
+
+impl Drop for Forgotten {
+    fn drop(&mut self) {
+        self.0.forget_question();
+    }
+}

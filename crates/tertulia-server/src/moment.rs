@@ -1,0 +1,179 @@
+//! How a talk stands at this moment, what is being said included: for who joins in the middle.
+
+use tertulia::agent::AgentEvent;
+use tertulia::conversation::team::events::Output;
+use tertulia::entry::{Entry, Role, ToolCall};
+use tertulia::id::SessionId;
+use tertulia::session::Summary;
+
+use crate::happening::{Floor, Happening};
+
+/// How a talk stands.
+#[derive(Debug)]
+pub struct Moment {
+    floor: Floor,
+    answering: bool,
+    /// Who of several was asked.
+    asked: Option<Happening>,
+    text: String,
+    thought: String,
+    /// The last list of things to do.
+    todos: Option<Happening>,
+    /// The last state of the queue.
+    queue: Option<Happening>,
+    /// Tools that were called and have not come back.
+    calls: Vec<ToolCall>,
+    /// What is being asked.
+    question: Option<Happening>,
+}
+
+impl Moment {
+    /// A talk of which nothing is known yet.
+    pub fn blank(id: SessionId) -> Moment {
+        Moment {
+            floor: Floor::blank(id),
+            answering: false,
+            asked: None,
+            text: String::new(),
+            thought: String::new(),
+            todos: None,
+            queue: None,
+            calls: Vec::new(),
+            question: None,
+        }
+    }
+
+    /// How it stood when a person last had the floor, with every entry since.
+    pub fn floor(&self) -> &Floor {
+        &self.floor
+    }
+
+    /// Takes in what happened.
+    pub fn take(&mut self, happening: &Happening) {
+        match happening {
+            Happening::Opened { floor } | Happening::Over { floor } => {
+                *self = Moment {
+                    floor: floor.as_ref().clone(),
+                    ..Moment::blank(floor.id)
+                };
+            }
+            Happening::Began => self.answering = true,
+            Happening::Text { text } => self.text.push_str(text),
+            Happening::Thought { text } => self.thought.push_str(text),
+            Happening::Heard { event } => self.heard(event, happening),
+            Happening::Durable { .. } => {
+                if let Some(entry) = happening.entry() {
+                    self.durable(&entry);
+                }
+            }
+            Happening::Held { .. } => {
+                self.floor.unsaved = true;
+                self.said();
+            }
+            Happening::Asked { .. } => {
+                self.said();
+                self.asked = Some(happening.clone());
+            }
+            Happening::Failed { .. } => self.said(),
+            Happening::Routed {
+                output: Output::Queue(_),
+            } => self.queue = Some(happening.clone()),
+            Happening::MayI { .. } => self.question = Some(happening.clone()),
+            Happening::Settled { .. } => self.question = None,
+            Happening::Moved { to } => self.floor.id = *to,
+            Happening::Gone { .. } | Happening::NotOpened { .. } => {
+                *self = Moment {
+                    floor: self.floor.clone(),
+                    ..Moment::blank(self.floor.id)
+                };
+            }
+            Happening::Routed { .. } | Happening::Pair { .. } | Happening::Notice { .. } => {}
+        }
+    }
+
+    /// What tells it to who joins: the same happenings that led to it, joined.
+    pub fn replay(&self) -> Vec<Happening> {
+        let mut all = vec![Happening::Opened {
+            floor: Box::new(self.floor.clone()),
+        }];
+        if !self.answering {
+            return all;
+        }
+        all.push(Happening::Began);
+        all.extend(self.queue.clone());
+        all.extend(self.asked.clone());
+        all.extend(self.todos.clone());
+        all.extend(self.calls.iter().map(|call| Happening::Heard {
+            event: AgentEvent::ToolStarted(call.clone()),
+        }));
+        if !self.thought.is_empty() {
+            let text = self.thought.clone();
+            all.push(Happening::Thought { text });
+        }
+        if !self.text.is_empty() {
+            let text = self.text.clone();
+            all.push(Happening::Text { text });
+        }
+        all.extend(self.question.clone());
+        all
+    }
+
+    fn heard(&mut self, event: &AgentEvent, happening: &Happening) {
+        match event {
+            AgentEvent::Todos(_) => self.todos = Some(happening.clone()),
+            AgentEvent::ToolStarted(call) => self.calls.push(call.clone()),
+            AgentEvent::ToolCompleted { id, .. } => self.calls.retain(|call| call.id != *id),
+            _ => {}
+        }
+    }
+
+    fn durable(&mut self, entry: &Entry) {
+        let id = self.floor.id;
+        let summary = self.floor.summary.get_or_insert_with(|| Summary::blank(id));
+        summary.apply(entry);
+        if entry
+            .message()
+            .is_some_and(|message| message.role == Role::Assistant)
+        {
+            self.said();
+        }
+    }
+
+    /// What was being said is a message now.
+    fn said(&mut self) {
+        self.text.clear();
+        self.thought.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tertulia::entry::{Speaker, SpeakerKind};
+
+    fn id() -> SessionId {
+        "01890000-0000-7000-8000-000000000001".parse().unwrap()
+    }
+
+    fn text(text: &str) -> Happening {
+        Happening::Text { text: text.into() }
+    }
+
+    #[test]
+    fn who_joins_in_the_middle_hears_what_is_being_said() {
+        let mut moment = Moment::blank(id());
+        assert_eq!(moment.replay().len(), 1);
+        moment.take(&Happening::Began);
+        let asked = Happening::Asked {
+            speaker: Speaker::plain("ben", SpeakerKind::Ai),
+        };
+        moment.take(&asked);
+        moment.take(&text("one "));
+        moment.take(&text("two"));
+        let replay = moment.replay();
+        assert_eq!(replay[1..], [Happening::Began, asked, text("one two")]);
+        let floor = Box::new(Floor::blank(id()));
+        moment.take(&Happening::Over { floor });
+        assert_eq!(moment.replay().len(), 1);
+    }
+}

@@ -1,0 +1,133 @@
+//! A line to a request, or what is wrong with it.
+
+use serde_json::{Map, Value};
+
+use crate::protocol::{Ask, ErrorKind, Id, LONGEST_ID, Request, TYPES, Trouble};
+
+/// A line that is no request, with the name that it gave itself where that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// The name.
+    pub id: Option<Id>,
+    /// What is wrong.
+    pub trouble: Trouble,
+}
+
+/// Reads a line.
+pub fn request(line: &[u8]) -> Result<Request, Wrong> {
+    let mut object = object(line).map_err(|message| Wrong {
+        id: None,
+        trouble: Trouble::new(ErrorKind::Malformed, message)
+            .hint("a request is one line of JSON: {\"type\":\"ps\"}"),
+    })?;
+    let id = match object.remove("id") {
+        None | Some(Value::Null) => None,
+        Some(value) => Some(named(value)?),
+    };
+    ask(object)
+        .map(|ask| Request {
+            id: id.clone(),
+            ask,
+        })
+        .map_err(|trouble| Wrong { id, trouble })
+}
+
+fn object(line: &[u8]) -> Result<Map<String, Value>, String> {
+    let text = std::str::from_utf8(line)
+        .map_err(|error| format!("the line is no UTF-8 from byte {} on", error.valid_up_to()))?;
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(_) => Err("the line is JSON, but no object".to_owned()),
+        Err(error) => Err(format!("the line is no JSON: {error}")),
+    }
+}
+
+fn named(value: Value) -> Result<Id, Wrong> {
+    let id = match serde_json::from_value(value) {
+        Ok(Id::Text(text)) if text.len() > LONGEST_ID => None,
+        Ok(id) => Some(id),
+        Err(_) => None,
+    };
+    id.ok_or_else(|| Wrong {
+        id: None,
+        trouble: Trouble::new(
+            ErrorKind::Usage,
+            format!("an `id` is a whole number, or a text of at most {LONGEST_ID} bytes"),
+        ),
+    })
+}
+
+fn ask(object: Map<String, Value>) -> Result<Ask, Trouble> {
+    let kind = match object.get("type") {
+        Some(Value::String(kind)) => kind.clone(),
+        _ => {
+            return Err(Trouble::new(
+                ErrorKind::Malformed,
+                "the request has no `type`",
+            ));
+        }
+    };
+    if !TYPES.contains(&kind.as_str()) {
+        let shown: String = kind.chars().take(40).collect();
+        return Err(Trouble::new(
+            ErrorKind::UnknownType,
+            format!("there is no request '{shown}'"),
+        )
+        .hint(format!("there are: {}", TYPES.join(", "))));
+    }
+    serde_json::from_value(Value::Object(object))
+        .map_err(|error| Trouble::new(ErrorKind::Usage, format!("`{kind}`: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(line: &[u8]) -> (Option<Id>, ErrorKind, String) {
+        let wrong = request(line).unwrap_err();
+        (wrong.id, wrong.trouble.kind, wrong.trouble.message)
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_the_id_where_it_can_be_read() {
+        let id = Some(Id::Number(7));
+        let (_, kind, message) = wrong(b"{\"type\":\"ps\"");
+        assert!(kind == ErrorKind::Malformed && message.contains("no JSON"));
+        assert_eq!(wrong(b"[]").1, ErrorKind::Malformed);
+        assert_eq!(wrong(b"\xff{}").1, ErrorKind::Malformed);
+        assert_eq!(wrong(b"{\"id\":7}").0, id);
+        let (named, kind, message) = wrong(br#"{"type":"dance","id":7}"#);
+        assert_eq!((named, kind), (id.clone(), ErrorKind::UnknownType));
+        assert!(message.contains("'dance'"), "{message}");
+        let (named, kind, message) = wrong(br#"{"id":7,"type":"query","words":"x"}"#);
+        assert_eq!((named, kind), (id, ErrorKind::Usage));
+        assert!(message.contains("query"), "{message}");
+        assert_eq!(wrong(br#"{"id":{},"type":"ps"}"#).1, ErrorKind::Usage);
+        let long = format!(r#"{{"id":"{}","type":"ps"}}"#, "x".repeat(300));
+        assert_eq!(wrong(long.as_bytes()).1, ErrorKind::Usage);
+    }
+
+    #[test]
+    fn what_is_not_known_in_a_request_is_passed_over() {
+        let read = request(br#"{"type":"query","query":"x","colour":"red","id":"a"}"#).unwrap();
+        assert_eq!(read.id, Some(Id::Text("a".into())));
+        assert_eq!(
+            read.ask,
+            Ask::Query {
+                query: "x".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn every_type_can_be_read() {
+        for kind in TYPES {
+            let line = format!(
+                r#"{{"type":"{kind}","query":"q","session_id":"s","tool_id":"t","approved":true,"format":"json","text":"x","verdict":"yes"}}"#
+            );
+            let read = request(line.as_bytes()).unwrap();
+            let written = serde_json::to_value(&read).unwrap();
+            assert_eq!(written["type"], *kind);
+        }
+    }
+}

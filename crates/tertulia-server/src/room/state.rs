@@ -1,0 +1,138 @@
+//! What a room knows, and what follows from what happens in it. Nothing in it waits.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tertulia::approval::Verdict;
+use tertulia::entry::Entry;
+use tertulia::formats::json;
+use tertulia::id::SessionId;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::{ClientId, Talk, Voice};
+use crate::happening::Happening;
+use crate::moment::Moment;
+use crate::protocol::{Answer, Detail, Status, TalkState};
+use crate::telling::Telling;
+use crate::window::Window;
+
+/// What a room knows.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) id: SessionId,
+    pub(super) window: Window,
+    pub(super) moment: Moment,
+    pub(super) followers: Vec<(Voice, Detail)>,
+    pub(super) talk: Option<Talk>,
+    pub(super) running: Option<Running>,
+    pub(super) question: Option<(String, oneshot::Sender<Verdict>)>,
+    pub(super) since: Timestamp,
+}
+
+/// What is being done.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) client: ClientId,
+    pub(super) asker: Option<Voice>,
+    pub(super) telling: Telling,
+    pub(super) cancel: CancellationToken,
+}
+
+impl State {
+    pub(super) fn publish(&mut self, happening: Happening) {
+        self.moment.take(&happening);
+        if let Some(running) = &mut self.running {
+            for answer in running.telling.tell(self.id, &happening) {
+                if let Some(asker) = &running.asker {
+                    asker.tell(answer);
+                }
+            }
+        } else if let Some(opener) = self.talk.as_ref().and_then(|talk| talk.opener.as_ref()) {
+            for answer in Telling::default().tell(self.id, &happening) {
+                opener.tell(answer);
+            }
+        }
+        let message = match self.followers.is_empty() {
+            true => None,
+            false => happening.entry().and_then(|entry| message(self.id, &entry)),
+        };
+        let n = self.window.push(happening.clone());
+        self.followers
+            .retain(|(voice, _)| voice.outbox.end().is_none());
+        for (voice, detail) in &self.followers {
+            match (detail, &message) {
+                (Detail::Full, _) => voice.tell(Answer::Happening {
+                    session_id: self.id.to_string(),
+                    n,
+                    replayed: false,
+                    happening: Box::new(happening.clone()),
+                }),
+                (Detail::Messages, Some(message)) => voice.tell(message.clone()),
+                (Detail::Messages, None) => {}
+            }
+        }
+    }
+
+    /// What tells who joins how it stands; nothing while it opens, for then all of it follows.
+    pub(super) fn replay(&self) -> Vec<Happening> {
+        match &self.talk {
+            Some(talk) if talk.phase != TalkState::Opening => self.moment.replay(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn complete(&self, status: Status, telling: &Telling) -> Answer {
+        let summary = self.moment.floor().summary.as_ref();
+        Answer::Complete {
+            status,
+            session_id: self.id.to_string(),
+            message_count: summary.map_or(0, |summary| summary.messages),
+            usage: telling.usage(),
+        }
+    }
+
+    pub(super) fn can_ask(&self) -> bool {
+        let asker = self
+            .running
+            .as_ref()
+            .and_then(|running| running.asker.as_ref());
+        let followers = self.followers.iter();
+        let watching = followers
+            .filter(|(_, detail)| *detail == Detail::Full)
+            .map(|(voice, _)| voice);
+        asker.into_iter().chain(watching).any(Voice::can_answer)
+    }
+
+    pub(super) fn settle_if_nobody_can(&mut self) {
+        if !self.can_ask() {
+            self.settle(None, Verdict::No);
+        }
+    }
+
+    pub(super) fn settle(&mut self, tool_id: Option<&str>, verdict: Verdict) -> bool {
+        let fits = |asked: &String| tool_id.is_none_or(|tool_id| tool_id == asked);
+        let Some((tool_id, answer)) = self.question.take_if(|(asked, _)| fits(asked)) else {
+            return false;
+        };
+        // Whoever asked may have been stopped meanwhile.
+        let _ = answer.send(verdict);
+        self.publish(Happening::Settled { tool_id, verdict });
+        true
+    }
+}
+
+/// A durable entry as those are told who follow the messages.
+fn message(session: SessionId, entry: &Entry) -> Option<Answer> {
+    entry.message()?;
+    let Value::Object(mut message) = json::entry(entry) else {
+        return None;
+    };
+    message.shift_remove("type");
+    // The name of the request stands there.
+    message.shift_remove("id");
+    Some(Answer::Message {
+        session_id: session.to_string(),
+        entry_id: entry.id.to_string(),
+        message,
+    })
+}

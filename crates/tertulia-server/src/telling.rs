@@ -1,0 +1,195 @@
+//! What happens in a talk, as the client that asked is told of it.
+
+use std::collections::HashMap;
+
+use tertulia::agent::AgentEvent;
+use tertulia::entry::{Role, SpeakerKind, Usage};
+use tertulia::id::SessionId;
+
+use crate::blocks::Blocks;
+use crate::happening::{Happening, Tone};
+use crate::protocol::{Answer, ErrorKind, Tokens, Trouble};
+
+/// Tells one query's story.
+#[derive(Debug, Default)]
+pub struct Telling {
+    blocks: Blocks,
+    /// Who speaks, where several could.
+    speaker: Option<String>,
+    /// The names of the tools that were called.
+    tools: HashMap<String, String>,
+    usage: Usage,
+}
+
+impl Telling {
+    /// What the client is told of it.
+    pub fn tell(&mut self, session: SessionId, happening: &Happening) -> Vec<Answer> {
+        match happening {
+            Happening::Text { text } => self.text(text),
+            Happening::Asked { speaker } => {
+                let ended = self.end_of_words();
+                self.speaker = Some(speaker.name.clone());
+                ended
+            }
+            Happening::Heard { event } => self.heard(event),
+            Happening::Durable { .. } => self.durable(happening),
+            Happening::Held { message } => {
+                self.usage = self.usage.plus(message.usage.unwrap_or_default());
+                self.end_of_words()
+            }
+            Happening::MayI { request } => vec![Answer::ToolRequest {
+                session_id: session.to_string(),
+                tool_id: request.call.id.clone(),
+                tool: request.call.name.clone(),
+                risk: request.risk.name().to_owned(),
+                preview: request.preview.clone(),
+            }],
+            Happening::Notice { tone, text } => vec![notice(*tone, text.clone())],
+            Happening::Failed { speaker, error } => vec![Answer::Error(Trouble {
+                kind: ErrorKind::Agent,
+                message: format!("{} could not answer: {error}", speaker.display_name),
+                hint: error.hint.clone(),
+            })],
+            Happening::Over { .. } => self.end_of_words(),
+            Happening::Opened { .. }
+            | Happening::NotOpened { .. }
+            | Happening::Began
+            | Happening::Thought { .. }
+            | Happening::Routed { .. }
+            | Happening::Pair { .. }
+            | Happening::Settled { .. }
+            | Happening::Moved { .. }
+            | Happening::Gone { .. } => Vec::new(),
+        }
+    }
+
+    /// What it cost.
+    pub fn usage(&self) -> Tokens {
+        Tokens {
+            input: self.usage.input,
+            output: self.usage.output,
+        }
+    }
+
+    fn text(&mut self, text: &str) -> Vec<Answer> {
+        if text.is_empty() {
+            return Vec::new();
+        }
+        let token = Answer::Token {
+            text: text.to_owned(),
+            speaker: self.speaker.clone(),
+        };
+        let blocks = self.blocks.push(text).into_iter().map(block);
+        std::iter::once(token).chain(blocks).collect()
+    }
+
+    fn heard(&mut self, event: &AgentEvent) -> Vec<Answer> {
+        match event {
+            AgentEvent::ToolStarted(call) => {
+                self.tools.insert(call.id.clone(), call.name.clone());
+                Vec::new()
+            }
+            AgentEvent::ToolCompleted { id, output, ok } => vec![Answer::ToolResult {
+                tool_id: id.clone(),
+                tool: self.tools.remove(id),
+                ok: *ok,
+                output: output.clone(),
+            }],
+            AgentEvent::Remark(text) => vec![notice(Tone::Warning, text.clone())],
+            AgentEvent::Retrying(retry) => vec![notice(
+                Tone::Note,
+                format!(
+                    "tried again in {:.1} s ({} of {}): {}",
+                    retry.wait.as_secs_f64(),
+                    retry.attempt,
+                    retry.of,
+                    retry.reason
+                ),
+            )],
+            _ => Vec::new(),
+        }
+    }
+
+    fn durable(&mut self, happening: &Happening) -> Vec<Answer> {
+        let entry = happening.entry();
+        let Some(message) = entry.as_ref().and_then(|entry| entry.message()) else {
+            return Vec::new();
+        };
+        self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        match message.speaker.kind {
+            SpeakerKind::Ai if message.role == Role::Assistant => self.end_of_words(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Somebody is done: a block whose fence they did not close ends here.
+    fn end_of_words(&mut self) -> Vec<Answer> {
+        self.blocks.finish().map(block).into_iter().collect()
+    }
+}
+
+fn notice(tone: Tone, text: String) -> Answer {
+    Answer::Notice { tone, text }
+}
+
+fn block(block: crate::blocks::Block) -> Answer {
+    Answer::Block {
+        kind: block.kind().to_owned(),
+        language: block.language,
+        text: block.text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tertulia::entry::ToolCall;
+
+    use super::*;
+
+    fn session() -> SessionId {
+        "01890000-0000-7000-8000-000000000001".parse().unwrap()
+    }
+
+    fn text(text: &str) -> Happening {
+        Happening::Text { text: text.into() }
+    }
+
+    #[test]
+    fn a_block_follows_its_last_token() {
+        let mut telling = Telling::default();
+        let mut told = Vec::new();
+        for piece in ["so:\n```", "sh\nls\n", "```\n", "done"] {
+            told.extend(telling.tell(session(), &text(piece)));
+        }
+        let kinds: Vec<&str> = told
+            .iter()
+            .map(|answer| match answer {
+                Answer::Token { text, .. } => text.as_str(),
+                Answer::Block { text, .. } => text.as_str(),
+                _ => "?",
+            })
+            .collect();
+        assert_eq!(kinds, ["so:\n```", "sh\nls\n", "```\n", "ls\n", "done"]);
+    }
+
+    #[test]
+    fn results_name_their_tools() {
+        let mut telling = Telling::default();
+        let call = ToolCall {
+            id: "1".into(),
+            name: "shell".into(),
+            arguments: serde_json::json!({}),
+        };
+        let heard = |event| Happening::Heard { event };
+        telling.tell(session(), &heard(AgentEvent::ToolStarted(call)));
+        let completed = AgentEvent::ToolCompleted {
+            id: "1".into(),
+            output: "x".into(),
+            ok: true,
+        };
+        let told = telling.tell(session(), &heard(completed));
+        assert!(
+            matches!(&told[..], [Answer::ToolResult { tool: Some(tool), .. }] if tool == "shell")
+        );
+    }
+}

@@ -1,0 +1,9 @@
+#!/bin/sh
+# One question to a running server: client.sh SOCKET WORDS…
+# Prints each answer as a line of JSON; the last one is `complete`. With netcat: nc -N -U "$socket"
+set -eu
+socket=$1
+shift
+words=$(printf '%s' "$*" | sed 's/[\\"]/\\&/g')
+printf '{"type":"initialize","demo_mode":true}\n{"type":"query","query":"%s","id":1}\n' "$words" |
+    socat -t 60 - "UNIX-CONNECT:$socket"
