@@ -59,10 +59,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         ),
         Slash::End => end(state),
         Slash::Exit => leave(state, None),
-        command if state.summary.is_none() => {
-            let _ = command;
-            warn(state, "nothing has been said yet", now)
-        }
+        _ if state.summary.is_none() => warn(state, "nothing has been said yet", now),
         command => with_session(state, command, now),
     }
 }
