@@ -8,6 +8,7 @@ mod error;
 mod input;
 mod moment;
 mod open;
+mod private_file;
 mod project;
 mod registry;
 mod serve;

@@ -15,8 +15,12 @@ use uuid::Uuid;
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
+use crate::project::Folders;
 use crate::settings::{Settings, StoreUrl};
 use crate::ui::{Ui, fit};
+
+/// How many sessions are asked which folders they were begun in, where no file says it.
+const REMEMBERED: usize = 5000;
 
 /// The settings and the sessions: what almost every command begins with.
 #[derive(Clone)]
@@ -53,7 +57,9 @@ pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     let settings = settings(global, ui)?;
     ui.detail(&format!("store: {}", settings.store));
     let sessions = sessions(&settings, &settings.store)?;
-    Ok(House { settings, sessions })
+    let mut house = House { settings, sessions };
+    house.meet_project();
+    Ok(house)
 }
 
 /// The sessions of a store.
@@ -72,10 +78,48 @@ impl House {
         pollster::block_on(work)
     }
 
+    /// Finds the sessions that were made under earlier identities of the project. Where nothing was remembered
+    /// the sessions themselves are asked.
+    fn meet_project(&mut self) {
+        let file = self.settings.projects_file();
+        if self.settings.store == StoreUrl::Memory || !self.settings.data.is_dir() {
+            return;
+        }
+        if Folders::read(&file).is_none() {
+            let newest = self.wait(self.sessions.store().list(
+                &Filter {
+                    trash: Trash::With,
+                    ..Filter::default()
+                },
+                &Page::first(REMEMBERED),
+            ));
+            let rows = newest.map(|listing| listing.rows).unwrap_or_default();
+            self.settings.folders = Folders::of_sessions(rows.iter().map(|row| &row.summary));
+            self.settings.project.unite(&self.settings.folders);
+        }
+        if !self.settings.folders.is_empty() || self.settings.project.has_git() {
+            self.remember_project();
+        }
+    }
+
+    /// Remembers which identities the folder has now, so that none of its sessions is hidden when they change.
+    /// What cannot be written is seen again next time.
+    pub fn remember_project(&self) {
+        let (file, now) = (
+            self.settings.projects_file(),
+            self.settings.project.record(),
+        );
+        if self.settings.store != StoreUrl::Memory
+            && !(file.exists() && self.settings.folders.has(now))
+        {
+            let _ = self.settings.folders.write(&file, now);
+        }
+    }
+
     /// This project's sessions.
     pub fn here(&self) -> Filter {
         Filter {
-            project: Some(self.settings.project.clone()),
+            project: Some(self.settings.project.ids.clone()),
             ..Filter::default()
         }
     }
@@ -84,7 +128,7 @@ impl House {
     pub fn filter(&self, args: &FilterArgs) -> CommandResult<Filter> {
         let now = self.sessions.stamp().now();
         Ok(Filter {
-            project: (!args.all).then(|| self.settings.project.clone()),
+            project: (!args.all).then(|| self.settings.project.ids.clone()),
             kind: args.kind.map(Kind::from),
             team: args.team.clone(),
             tag: args.tag.clone(),

@@ -1,123 +1,181 @@
-//! Where a session belongs: the git repository by its remote or its root commit, so that it survives a
-//! moved or renamed folder; else the folder.
+//! Where a session belongs. A project is the set of all identities that its folder has had: the folder itself,
+//! the root commit, the remote. Gaining or changing one hides no session.
 
+mod folders;
+mod git;
+
+use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::time::UNIX_EPOCH;
 
-/// The name of the project that a folder belongs to.
-pub fn of(folder: &Path) -> String {
-    let Some((root, git)) = repository(folder) else {
-        return format!("dir:{}", folder.display());
-    };
-    if let Some(remote) = remote(&git) {
-        return format!("git:{remote}");
-    }
-    match root_commit(&root) {
-        Some(commit) => format!("git:{commit}"),
-        None => format!("dir:{}", root.display()),
-    }
+use tertulia::query::ProjectIds;
+use tertulia::session::Summary;
+
+pub use folders::{FolderRecord, Folders};
+use git::Repository;
+
+/// The project that a folder belongs to.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The identity that new sessions get: the remote, else the root commit, else the folder.
+    pub id: String,
+    /// Every identity that sessions of this project may have been made with.
+    pub ids: ProjectIds,
+    /// The repository's work tree, or the folder itself.
+    #[expect(dead_code, reason = "the root of a project's settings file")]
+    pub root: PathBuf,
+    /// The folder as it is now.
+    now: FolderRecord,
+    /// The folder in which the program was started.
+    cwd: PathBuf,
 }
 
-/// The work tree and the git folder with its settings.
-fn repository(folder: &Path) -> Option<(PathBuf, PathBuf)> {
-    for root in folder.ancestors() {
-        let git = root.join(".git");
-        if git.is_dir() {
-            return Some((root.to_owned(), git));
-        }
-        // A work tree beside its repository has a file that says where it is.
-        if let Ok(pointer) = fs::read_to_string(&git) {
-            let target = root.join(pointer.strip_prefix("gitdir:")?.trim());
-            let common = fs::read_to_string(target.join("commondir")).ok();
-            let git = common.map_or_else(|| target.clone(), |common| target.join(common.trim()));
-            return Some((root.to_owned(), git));
-        }
-    }
-    None
-}
-
-fn remote(git: &Path) -> Option<String> {
-    let config = fs::read_to_string(git.join("config")).ok()?;
-    let mut section = String::new();
-    let mut first = None;
-    for line in config.lines().map(str::trim) {
-        if line.starts_with('[') {
-            section = line.to_owned();
-        } else if section.starts_with("[remote ")
-            && let Some((key, value)) = line.split_once('=')
-            && key.trim() == "url"
-        {
-            let url = normalised(value.trim());
-            if section == "[remote \"origin\"]" {
-                return Some(url);
+impl Project {
+    /// Looks at a folder. `home` is the user's home folder, `known` what was seen before.
+    pub fn of(folder: &Path, home: Option<&Path>, known: &Folders) -> Project {
+        let repository = Repository::of(folder, home);
+        let root = repository
+            .as_ref()
+            .map_or_else(|| folder.to_owned(), |found| found.root.clone());
+        let mut now = FolderRecord {
+            folder: root.display().to_string(),
+            mark: mark(&root),
+            ..FolderRecord::default()
+        };
+        now.ids.insert(directory(&root));
+        if let Some(repository) = &repository {
+            now.git_mark = mark(&repository.git);
+            now.remote = repository.remote().map(|remote| format!("git:{remote}"));
+            match known.find(&now) {
+                // Looking through a long history takes time, and its beginning stays.
+                Some(before)
+                    if before.git_mark.is_some()
+                        && before.git_mark == now.git_mark
+                        && (before.root.is_some() || before.rootless) =>
+                {
+                    now.root.clone_from(&before.root);
+                    now.rootless = before.rootless;
+                }
+                _ => match repository.root_commit(now.remote.is_some()) {
+                    git::RootCommit::Found(commit) => now.root = Some(format!("git:{commit}")),
+                    git::RootCommit::None => {}
+                    git::RootCommit::TookTooLong => now.rootless = true,
+                },
             }
-            first.get_or_insert(url);
+            now.ids
+                .extend(repository.main().map(|main| directory(&main)));
         }
+        now.ids.extend(now.remote.clone());
+        now.ids.extend(now.root.clone());
+        let mut project = Project {
+            id: now
+                .remote
+                .clone()
+                .or_else(|| now.root.clone())
+                .unwrap_or_else(|| directory(&root)),
+            ids: ProjectIds::default(),
+            root,
+            now,
+            cwd: folder.to_owned(),
+        };
+        project.unite(known);
+        project
     }
-    first
+
+    /// Adds what earlier looks at this folder, and at other clones of its repository, have seen.
+    pub fn unite(&mut self, known: &Folders) {
+        let mut ids = self.now.ids.clone();
+        // Sessions that were begun in this folder before it became part of a repository.
+        ids.insert(directory(&self.cwd));
+        let before = known.find(&self.now);
+        let related = before
+            .into_iter()
+            .chain(known.clones_of(&self.now))
+            // Where this folder was before it was moved, as it was then.
+            .chain(
+                before
+                    .into_iter()
+                    .flat_map(|before| known.clones_of(before).filter(|other| other.is_gone())),
+            );
+        ids.extend(related.flat_map(|record| record.ids.iter().cloned()));
+        self.ids = ids.into_iter().collect();
+    }
+
+    /// Every identity that the folder has now, the one of new sessions first.
+    pub fn identities(&self) -> Vec<String> {
+        let others = self.now.ids.iter().filter(|id| **id != self.id);
+        std::iter::once(&self.id).chain(others).cloned().collect()
+    }
+
+    /// Whether it is a repository.
+    pub fn has_git(&self) -> bool {
+        self.now.git_mark.is_some() || self.now.remote.is_some()
+    }
+
+    /// The folder as it is now, to be remembered.
+    pub fn record(&self) -> &FolderRecord {
+        &self.now
+    }
 }
 
-/// The same repository has one name, however it is reached; a password in its address is nobody's business.
-fn normalised(url: &str) -> String {
-    let url = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let url = match (url.find('@'), url.find('/')) {
-        (Some(at), slash) if slash.is_none_or(|slash| at < slash) => &url[at + 1..],
-        _ => url,
-    };
-    let url = url.trim_end_matches('/').trim_end_matches(".git");
-    let (host, path) = match url.find([':', '/']) {
-        Some(at) if at > 0 => (&url[..at], &url[at + 1..]),
-        _ => return url.to_owned(),
-    };
-    format!("{}/{}", host.to_lowercase(), path.trim_start_matches('/'))
+impl std::fmt::Display for Project {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&name(&self.id, Some(&self.now.folder)))
+    }
 }
 
-fn root_commit(root: &Path) -> Option<String> {
-    let output = Command::new("git")
-        .args(["rev-list", "--max-parents=0", "HEAD"])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .output()
-        .ok()
-        .filter(|output| output.status.success())?;
-    let commits = String::from_utf8(output.stdout).ok()?;
-    commits
-        .lines()
-        .last()
-        .map(str::to_owned)
-        .filter(|commit| !commit.is_empty())
+/// What people call a project: the last parts of its address, or its folder. A root commit says nothing to them, so
+/// that `folder`, where a session was begun, stands for it.
+pub fn name(id: &str, folder: Option<&str>) -> String {
+    let last = |path: &str, parts: usize| {
+        let mut names: Vec<&str> = path.rsplit('/').take(parts).collect();
+        names.reverse();
+        names.join("/")
+    };
+    match (id.strip_prefix("git:"), id.strip_prefix("dir:")) {
+        (Some(commit), _) if git::is_commit(commit) => match folder {
+            Some(folder) => last(folder, 1),
+            None => commit.chars().take(8).collect(),
+        },
+        (Some(remote), _) => last(remote, 2),
+        (_, Some(path)) => path.to_owned(),
+        _ => id.to_owned(),
+    }
+}
+
+/// What people call the project of a session.
+pub fn name_of(session: &Summary) -> String {
+    let project = session.project.as_deref();
+    project.map_or_else(String::new, |id| name(id, session.cwd.as_deref()))
+}
+
+fn directory(folder: &Path) -> String {
+    format!("dir:{}", folder.display())
+}
+
+/// What stays of a folder when it is renamed: its place in the file system and its birth. Without a birth time it
+/// cannot be told from a later folder in the same place.
+fn mark(folder: &Path) -> Option<String> {
+    let found = fs::metadata(folder).ok()?;
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!(
+        "{}:{}:{}",
+        found.dev(),
+        found.ino(),
+        born.as_nanos()
+    ))
+}
+
+/// The identities of a session's project, by what they are.
+fn sorted(ids: &[String]) -> (BTreeSet<String>, Option<String>, Option<String>) {
+    let git = |id: &&String| id.starts_with("git:");
+    let commit = |id: &&String| git::is_commit(id.trim_start_matches("git:"));
+    let root = ids.iter().filter(git).find(commit).cloned();
+    let remote = ids.iter().filter(git).find(|id| !commit(id)).cloned();
+    (ids.iter().cloned().collect(), root, remote)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_repository_has_one_name() {
-        let check = |url: &str, expected: &str| assert_eq!(normalised(url), expected);
-        check("https://Example.org/team/talk.git", "example.org/team/talk");
-        check(
-            "https://user:secret@example.org/team/talk",
-            "example.org/team/talk",
-        );
-        check("git@example.org:team/talk.git", "example.org/team/talk");
-        check("ssh://git@example.org/team/talk/", "example.org/team/talk");
-        check("/srv/git/talk.git", "/srv/git/talk");
-    }
-
-    #[test]
-    fn a_folder_without_git_is_its_own_project() {
-        let home = tempfile::tempdir().unwrap();
-        assert_eq!(of(home.path()), format!("dir:{}", home.path().display()));
-        fs::create_dir_all(home.path().join(".git")).unwrap();
-        fs::create_dir_all(home.path().join("a/b")).unwrap();
-        fs::write(
-            home.path().join(".git/config"),
-            "[remote \"up\"]\n url = u@h.org:x\n[remote \"origin\"]\n\turl = https://h.org/y.git\n",
-        )
-        .unwrap();
-        assert_eq!(of(&home.path().join("a/b")), "git:h.org/y");
-    }
-}
+mod tests;

@@ -13,13 +13,16 @@ use toml::{Table, Value};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::project::{Folders, Project};
 use crate::ui::Ui;
-use crate::{agents, env, project, registry};
+use crate::{agents, env, registry};
 pub use agent::AgentSettings;
 use values::Reader;
 
 /// The settings file's name, in the user's folder and in a project's `.tertulia`.
 const FILE: &str = "config.toml";
+/// The file of the folders that were seen, in the folder of the program's data.
+const PROJECTS: &str = "projects.json";
 
 /// On a screen the demo speaks at a pace that one can follow.
 const DEMO_PACE: Duration = Duration::from_millis(12);
@@ -46,7 +49,9 @@ pub struct Settings {
     /// The folder in which the program was started.
     pub cwd: PathBuf,
     /// The project that it belongs to.
-    pub project: String,
+    pub project: Project,
+    /// The folders that were seen before.
+    pub folders: Folders,
     /// The program with the flags that chose the store, so that what is printed works from any folder.
     pub program: String,
     /// Whether the project's file says where sessions live.
@@ -116,7 +121,8 @@ impl Settings {
         let cwd = std::env::current_dir().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
         })?;
-        let folders = Folders::find(global)?;
+        let folders = UserFolders::find(global)?;
+        let known = Folders::read(&folders.data.join(PROJECTS)).unwrap_or_default();
         let mut settings = Settings {
             store: StoreUrl::Sqlite(folders.data.join("tertulia.db")),
             redact: true,
@@ -130,7 +136,8 @@ impl Settings {
             } else {
                 Duration::ZERO
             },
-            project: project::of(&cwd),
+            project: Project::of(&cwd, env::path("HOME").as_deref(), &known),
+            folders: known,
             cwd,
             program: "tertulia".to_owned(),
             store_from_project: false,
@@ -148,6 +155,11 @@ impl Settings {
             settings.agent = Some((agent, Source::Person));
         }
         Ok(settings)
+    }
+
+    /// The file of the folders that were seen.
+    pub fn projects_file(&self) -> PathBuf {
+        self.data.join(PROJECTS)
     }
 
     /// The flags that chose the store, with their paths made absolute.
@@ -260,15 +272,15 @@ impl Settings {
 }
 
 /// The folders of this user.
-struct Folders {
+struct UserFolders {
     data: PathBuf,
     config: PathBuf,
 }
 
-impl Folders {
-    fn find(global: &GlobalArgs) -> CommandResult<Folders> {
+impl UserFolders {
+    fn find(global: &GlobalArgs) -> CommandResult<UserFolders> {
         if let Some(home) = global.data_dir.clone().or_else(|| env::path(env::HOME)) {
-            return Ok(Folders {
+            return Ok(UserFolders {
                 data: home.clone(),
                 config: home,
             });
@@ -281,7 +293,7 @@ impl Folders {
             .because(error)
             .hint("set HOME, or name a folder with --data-dir")
         })?;
-        Ok(Folders {
+        Ok(UserFolders {
             data: base.data_dir().join("tertulia"),
             config: base.config_dir().join("tertulia"),
         })

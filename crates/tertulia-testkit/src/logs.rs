@@ -28,6 +28,7 @@ pub fn created(session: SessionId) -> Created {
         title: None,
         team: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     }
 }

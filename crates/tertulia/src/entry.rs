@@ -289,6 +289,22 @@ impl Entry {
         }
     }
 
+    /// The same entry with another body, after `parent`.
+    pub(crate) fn with_body(
+        self,
+        parent: &Head,
+        body: Body,
+        redacted: BTreeMap<String, u32>,
+    ) -> Result<Entry, EntryError> {
+        let new = Unsealed {
+            id: self.id,
+            at: self.at,
+            body,
+            redacted,
+        };
+        Self::seal_one(parent, self.then, new)
+    }
+
     /// The message, if this entry is one.
     pub fn message(&self) -> Option<&Message> {
         match &self.body {

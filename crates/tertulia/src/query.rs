@@ -1,7 +1,9 @@
 //! What one may ask any store: lists, look-ups and searches, in plain data.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 
@@ -13,11 +15,39 @@ use crate::words::{Snippet, Words};
 /// How wide a snippet is, in characters.
 const SNIPPET_WIDTH: usize = 120;
 
+/// The identities that one project has had: folders, root commits, remotes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProjectIds(Arc<BTreeSet<String>>);
+
+impl ProjectIds {
+    /// Whether this is one of them.
+    pub fn contains(&self, id: &str) -> bool {
+        self.0.contains(id)
+    }
+
+    /// Each of them, in alphabetical order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+impl<T: Into<String>> From<T> for ProjectIds {
+    fn from(id: T) -> ProjectIds {
+        ProjectIds(Arc::new(BTreeSet::from([id.into()])))
+    }
+}
+
+impl<T: Into<String>> FromIterator<T> for ProjectIds {
+    fn from_iter<I: IntoIterator<Item = T>>(ids: I) -> ProjectIds {
+        ProjectIds(Arc::new(ids.into_iter().map(Into::into).collect()))
+    }
+}
+
 /// Which sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Only of this project.
-    pub project: Option<String>,
+    /// Only of this project, under whichever of its identities they were made.
+    pub project: Option<ProjectIds>,
     /// Only of this kind.
     pub kind: Option<Kind>,
     /// Only of this team.
@@ -64,7 +94,7 @@ impl Filter {
         fn is<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
             wanted.is_none() || wanted == found
         }
-        is(self.project.as_ref(), summary.project.as_ref())
+        self.has_project(summary)
             && is(self.kind.as_ref(), Some(&summary.kind))
             && is(self.team.as_ref(), summary.team.as_ref())
             && self
@@ -85,6 +115,14 @@ impl Filter {
                 Trash::With => true,
             }
             && (self.order == Order::Updated || summary.changed_at().is_some())
+    }
+
+    /// Whether a session belongs to the filter's project.
+    pub fn has_project(&self, summary: &Summary) -> bool {
+        self.project.as_ref().is_none_or(|ids| {
+            let project = summary.project.as_deref();
+            project.is_some_and(|project| ids.contains(project))
+        })
     }
 
     /// The moment by which a session is sorted.

@@ -44,6 +44,9 @@ pub struct Summary {
     /// The project it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Every identity of the project when the session began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<String>,
     /// The folder it was begun in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
@@ -184,6 +187,7 @@ impl Summary {
             titled: false,
             team: None,
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
             tags: Vec::new(),
             created_at: Timestamp::UNIX_EPOCH,
@@ -230,6 +234,7 @@ impl Summary {
                 self.titled = created.title.is_some();
                 self.team.clone_from(&created.team);
                 self.project.clone_from(&created.project);
+                self.project_ids.clone_from(&created.project_ids);
                 self.cwd.clone_from(&created.cwd);
                 self.created_at = entry.at;
                 self.updated_at = entry.at;
@@ -330,6 +335,7 @@ impl Summary {
         }
         if forked.project.is_some() {
             self.project.clone_from(&forked.project);
+            self.project_ids.clear();
         }
         if forked.cwd.is_some() {
             self.cwd.clone_from(&forked.cwd);

@@ -87,6 +87,7 @@ pub fn opening(id: SessionId, number: u64, project: &str) -> Unsealed {
             title: None,
             team: None,
             project: Some(project.to_owned()),
+            project_ids: Vec::new(),
             cwd: None,
         }),
     )

@@ -120,6 +120,7 @@ impl Talk {
             title: None,
             team: Some("bench".to_owned()),
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         };
         let recorder = Recorder::begin(sessions, start, OnConflict::Fork);

@@ -8,8 +8,8 @@ use tertulia::query::{Hidden, Page, Row};
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
 use crate::moment::ago;
-use crate::open;
 use crate::ui::{Ui, fit};
+use crate::{open, project};
 
 /// Past so many sessions a limit is suggested.
 const MANY: u64 = 1000;
@@ -95,8 +95,9 @@ fn columns(row: &Row, now: jiff::Timestamp, with_project: bool) -> Vec<String> {
         .map(|tag| format!("#{tag}"))
         .collect::<Vec<_>>()
         .join(" ");
-    if with_project && let Some(project) = &summary.project {
-        last = format!("{last} {}", fit(project, 40)).trim().to_owned();
+    if with_project {
+        let project = project::name_of(summary);
+        last = format!("{last} {}", fit(&project, 40)).trim().to_owned();
     }
     vec![
         summary.id.short(),

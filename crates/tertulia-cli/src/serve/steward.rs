@@ -177,7 +177,8 @@ impl Host for Steward {
             kind: Kind::Chat,
             title: title.map_err(told)?,
             team: None,
-            project: Some(settings.project.clone()),
+            project: Some(settings.project.id.clone()),
+            project_ids: settings.project.identities(),
             cwd: Some(settings.cwd.display().to_string()),
         };
         let created = self.house.sessions.create(&start, Vec::new()).await;

@@ -106,7 +106,8 @@ fn chain(error: &dyn Error) -> String {
     words
 }
 
-fn counts(kinds: &BTreeMap<String, u32>) -> String {
+/// Secrets per kind, in words.
+pub fn counts(kinds: &BTreeMap<String, u32>) -> String {
     kinds
         .iter()
         .map(|(kind, count)| format!("{count} {kind}"))

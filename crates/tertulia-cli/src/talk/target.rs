@@ -187,11 +187,15 @@ pub fn open(
             kind: sort.kind,
             title,
             team: sort.team.map(str::to_owned),
-            project: Some(house.settings.project.clone()),
+            project: Some(house.settings.project.id.clone()),
+            project_ids: house.settings.project.identities(),
             cwd: Some(house.settings.cwd.display().to_string()),
         };
         if args.session_id.is_some() && house.wait(house.sessions.row(start.id)).is_ok() {
             return Err(tertulia::store::StoreError::Exists(start.id).into());
+        }
+        if !args.ephemeral {
+            house.remember_project();
         }
         return Ok(Target::New(start));
     };

@@ -15,7 +15,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
 use ratatui::layout::Size;
 use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Cursor, Filter, Hidden, Page, SearchQuery};
+use tertulia::query::{Cursor, Filter, Hidden, Page, ProjectIds, SearchQuery};
 
 use self::card::Card;
 use self::shelf::Shelf;
@@ -32,7 +32,7 @@ pub type Ticket = u64;
 #[derive(Debug)]
 pub struct Picker {
     filter: Filter,
-    project: Option<String>,
+    project: Option<ProjectIds>,
     scope: Scope,
     shelf: Shelf,
     tolds: Tolds,
@@ -179,7 +179,7 @@ pub enum Wanted {
 
 impl Picker {
     /// A list of the sessions that a filter admits: those of the project at first, if there is one.
-    pub fn new(filter: Filter, project: Option<String>) -> Picker {
+    pub fn new(filter: Filter, project: Option<ProjectIds>) -> Picker {
         let scope = match project {
             Some(_) => Scope::Here,
             None => Scope::All,

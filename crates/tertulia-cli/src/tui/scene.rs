@@ -2,7 +2,7 @@
 
 use tertulia::entry::{Kind, Speaker, SpeakerKind};
 use tertulia::id::SessionId;
-use tertulia::query::Row;
+use tertulia::query::{ProjectIds, Row};
 use tertulia::session::Summary;
 
 use super::attach::Attachment;
@@ -40,7 +40,7 @@ pub struct Scene {
     /// Whether the bell is rung when a person is needed.
     pub notify: bool,
     /// The project that the screen is in.
-    pub project: Option<String>,
+    pub project: Option<ProjectIds>,
     /// The file that describes the team.
     pub team_file: Option<String>,
     /// What is said of an earlier talk to who begins anew.
@@ -86,7 +86,7 @@ impl Scene {
             is_remote: false,
             ephemeral: opening.args.ephemeral,
             notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
-            project: Some(opening.house.settings.project.clone()),
+            project: Some(opening.house.settings.project.ids.clone()),
             team_file: match &opening.cast {
                 Cast::Team { seating, .. } => seating.file.clone(),
                 Cast::Chat(_) | Cast::Pair { .. } => None,
@@ -126,7 +126,7 @@ impl Scene {
             is_remote: true,
             ephemeral: false,
             notify: false,
-            project: Some(attachment.house.settings.project.clone()),
+            project: Some(attachment.house.settings.project.ids.clone()),
             team_file: None,
             mention: None,
         }

@@ -10,7 +10,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::{Position, Rect, Size};
 use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Hit, Hits, SearchQuery};
+use tertulia::query::{Filter, Hit, Hits, ProjectIds, SearchQuery};
 use tertulia::words::Words;
 
 use super::choice::Choice;
@@ -32,7 +32,7 @@ const AROUND: usize = 8;
 #[derive(Debug)]
 pub struct Search {
     filter: Filter,
-    project: Option<String>,
+    project: Option<ProjectIds>,
     scope: Scope,
     query: OneLine,
     stage: Stage,
@@ -98,7 +98,7 @@ pub enum Wanted {
 
 impl Search {
     /// A search that begins with some words, or with none.
-    pub fn new(filter: Filter, project: Option<String>, words: &str) -> Search {
+    pub fn new(filter: Filter, project: Option<ProjectIds>, words: &str) -> Search {
         Search {
             filter,
             scope: match project {

@@ -18,6 +18,7 @@ mod home;
 mod list;
 mod log;
 mod plain;
+mod projects;
 mod pty;
 mod references;
 mod registry;

@@ -159,3 +159,41 @@ fn a_long_answer_full_of_secrets_is_kept() {
         assert_eq!(answer["interrupted"], false);
     });
 }
+
+/// A log is kept byte for byte, or its hashes would not hold: that its secrets stay is said, and can be chosen.
+#[test]
+fn an_import_says_which_secrets_it_keeps_and_replaces_them_on_request() {
+    both(|home| {
+        let (key, kind) = keys().remove(1);
+        home.settings("redact = false\n");
+        home.run(&["chat", "-p", &format!("echo {key}")]).ok();
+        let log = home.run(&["export", "@", "--format", "jsonl"]).ok().stdout;
+        home.settings("");
+        let file = home.path().join("talk.jsonl");
+        fs::write(&file, &log).unwrap();
+        let file = file.to_str().unwrap();
+
+        let kept = Home::with(home.backend());
+        kept.run(&["import", file])
+            .ok()
+            .says(&format!("secrets kept as they are: 2 {kind}"))
+            .says("--redact");
+
+        let clean = Home::with(home.backend());
+        let document = clean
+            .run(&["import", "--redact", "--json", file])
+            .ok()
+            .json();
+        assert_eq!(document["imported"][0]["redacted"][kind], 2, "{document}");
+        clean
+            .run(&["import", "--redact", file])
+            .ok()
+            .says("nothing new");
+        clean
+            .run(&["show", "latest"])
+            .ok()
+            .says(&format!("[redacted:{kind}]"));
+        clean.run(&["doctor"]).ok();
+        assert_eq!(holders(&clean, &key), Vec::<String>::new());
+    });
+}

@@ -77,6 +77,7 @@ fn write_to(url: &str) {
         title: Some("a writer's".into()),
         team: None,
         project: Some("dir:/writers".into()),
+        project_ids: Vec::new(),
         cwd: None,
     };
     let (summary, _) = block_on(sessions.create(&start, Vec::new())).unwrap();

@@ -1,10 +1,10 @@
 //! Which sessions a filter means.
 
 use tertulia::entry::{Created, Kind};
-use tertulia::query::{Filter, Order, Trash};
+use tertulia::query::{Filter, Order, Page, Trash};
 use tertulia::store::Store;
 
-use crate::ask::{everything, ids, list};
+use crate::ask::{everything, ids, list, now};
 use crate::clock::{moment, still_stamp};
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, human, renamed, restored, tagged, trashed, undone};
@@ -39,6 +39,24 @@ pub fn by_project(store: &dyn Store) {
     assert_means(store, &of("/a/"), &writers, &[]);
     assert_means(store, &of("%"), &writers, &[]);
     assert_means(store, &of(""), &writers, &[]);
+    let united = |ids: &[&str]| Filter {
+        project: Some(ids.iter().copied().collect()),
+        ..Filter::default()
+    };
+    assert_means(store, &united(&["/a", "/a/b", "/c"]), &writers, &[4, 2, 0]);
+    assert_eq!(list(store, &united(&["/a", "/A"])).hidden.elsewhere, 2);
+    assert_means(store, &united(&[]), &writers, &[]);
+    let mut many: Vec<String> = (0..40).map(|n| format!("/other/{n}")).collect();
+    many.push("/A".to_owned());
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_means(store, &united(&many), &writers, &[1]);
+    let page_of = |page: &Page| now(store.list(&united(&["/a", "/A"]), page)).unwrap();
+    let page = Page {
+        cursor: page_of(&Page::first(1)).next,
+        limit: 9,
+    };
+    let rest = page_of(&page);
+    assert_eq!(ids(&rest.rows), [writers[1].id, writers[0].id]);
 }
 
 /// Only of this kind, only of this team.
@@ -200,7 +218,7 @@ pub fn odd_names(store: &dyn Store) {
     }
     for (n, text) in odd.iter().enumerate() {
         let named = |project: bool, team: bool, tag: bool| Filter {
-            project: project.then(|| (*text).to_owned()),
+            project: project.then(|| (*text).into()),
             team: team.then(|| (*text).to_owned()),
             tag: tag.then(|| (*text).to_owned()),
             ..Filter::default()

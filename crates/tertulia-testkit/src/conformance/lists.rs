@@ -177,7 +177,7 @@ fn projects(store: &dyn Store) -> Vec<Writer> {
 
 fn hidden(store: &dyn Store, project: Option<&str>, trash: Trash) -> (u64, u64) {
     let filter = Filter {
-        project: project.map(str::to_owned),
+        project: project.map(Into::into),
         trash,
         ..Filter::default()
     };

@@ -59,7 +59,7 @@ impl Play {
         self.list(store, &everything(), 1000)?;
         let mut common = query("appl*");
         self.search(store, &common)?;
-        common.filter.project = Some(PROJECTS[0].to_owned());
+        common.filter.project = Some(PROJECTS[0].into());
         self.search(store, &common)?;
         for n in 0..self.model.sessions.len() {
             self.read(store, n, Seq::START, usize::MAX)?;

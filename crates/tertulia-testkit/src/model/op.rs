@@ -184,9 +184,10 @@ fn filters() -> impl Strategy<Value = Filter> {
     let tag = proptest::option::of(select(TAGS));
     let since = proptest::option::of(0..40_i64);
     let until = proptest::option::of(0..60_i64);
-    (project(), kind, tag, since, until, trash, order).prop_map(
-        |(project, kind, tag, since, until, trash, order)| Filter {
-            project: project.map(str::to_owned),
+    let projects = proptest::option::of(vec(select(PROJECTS), 1..3));
+    (projects, kind, tag, since, until, trash, order).prop_map(
+        |(projects, kind, tag, since, until, trash, order)| Filter {
+            project: projects.map(|ids| ids.into_iter().collect()),
             kind,
             tag: tag.map(str::to_owned),
             since: since.map(moment),

@@ -85,7 +85,7 @@ impl Plain {
                 Trash::Only => trashed,
                 Trash::With => true,
             };
-            let here = filter.project.is_none() || filter.project == summary.project;
+            let here = filter.has_project(&summary);
             hidden.elsewhere += u64::from(wanted && !here);
             hidden.trashed += u64::from(filter.trash == Trash::Without && trashed && here);
         }

@@ -72,7 +72,7 @@ impl Play {
                     role: *role,
                     ..query(words)
                 };
-                query.filter.project = project.map(str::to_owned);
+                query.filter.project = project.map(Into::into);
                 self.search(store, &query)
             }
             Op::Check => self.check(store),

@@ -252,6 +252,9 @@ pub struct Created {
     /// The project it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
+    /// Every identity of the project when the session began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<String>,
     /// The folder it was begun in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

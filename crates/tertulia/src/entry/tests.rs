@@ -170,6 +170,7 @@ fn bodies() -> impl Strategy<Value = Body> {
             title: title.map(|n| n.to_string()),
             team: Some("a b".into()),
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         })),
         Just(Body::Trashed(Touched { operation })),

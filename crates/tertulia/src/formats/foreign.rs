@@ -80,6 +80,7 @@ impl Foreign {
             title: None,
             team: self.team.clone(),
             project: None,
+            project_ids: Vec::new(),
             cwd: None,
         };
         let name = derived(&["opening", &id.to_string()]);

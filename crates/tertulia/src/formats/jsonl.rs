@@ -1,7 +1,11 @@
 //! The log itself, line by line: what `export --format jsonl` gives out another store takes in byte
 //! for byte, hashes included.
 
+mod secrets;
+
 use serde::{Deserialize, Serialize};
+
+pub use secrets::SecretCounts;
 
 use crate::entry::{Body, Entry, EntryError, Head, Origin};
 use crate::id::{Seq, SessionId};

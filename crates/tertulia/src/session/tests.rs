@@ -43,6 +43,7 @@ fn created() -> Body {
         title: None,
         team: None,
         project: Some("p".into()),
+        project_ids: Vec::new(),
         cwd: None,
     })
 }

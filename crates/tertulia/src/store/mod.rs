@@ -11,6 +11,7 @@
 //! | `claims`, `worker`, `place` | locks that say who has a session open; a thread that owns a connection; private files |
 
 mod adopt;
+mod by_project;
 mod changes;
 mod claims;
 pub mod files;

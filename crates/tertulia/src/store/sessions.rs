@@ -50,6 +50,8 @@ pub struct Start {
     pub team: Option<String>,
     /// The project it belongs to.
     pub project: Option<String>,
+    /// Every identity of that project now.
+    pub project_ids: Vec<String>,
     /// The folder it begins in.
     pub cwd: Option<String>,
 }
@@ -63,6 +65,7 @@ impl Start {
             title: self.title.clone(),
             team: self.team.clone(),
             project: self.project.clone(),
+            project_ids: self.project_ids.clone(),
             cwd: self.cwd.clone(),
         })
     }

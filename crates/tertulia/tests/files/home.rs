@@ -60,6 +60,7 @@ pub(crate) fn opening(session: SessionId) -> Unsealed {
         title: None,
         team: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     }))
 }

@@ -57,6 +57,7 @@ fn step(
             title: Some(format!("title {}", random(4))),
             team: Some("The Team".into()),
             project,
+            project_ids: Vec::new(),
             cwd: None,
         }));
         let entries = Entry::seal(&Head::START, vec![created]).unwrap();

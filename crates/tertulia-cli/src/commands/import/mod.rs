@@ -29,6 +29,7 @@ use sources::Source;
 #[command(after_help = "Examples:\n  \
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
+    tertulia import talk.jsonl --redact   without the keys and passwords in it\n  \
     tertulia import ~/.agent-chatter/sessions\n  \
     tertulia import .claude-master/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
@@ -42,6 +43,12 @@ pub struct ImportArgs {
     /// Only say what would happen
     #[arg(long)]
     dry_run: bool,
+    /// Replace secrets in tertulia's own logs too, which gives the entries new hashes
+    ///
+    /// Without it, such a log is kept byte for byte, and the report counts its secrets. Sessions of other programs
+    /// are always redacted, unless your settings say `redact = false`.
+    #[arg(long)]
+    redact: bool,
 }
 
 /// Whose files can be read.
@@ -168,18 +175,27 @@ fn take_in_log(
     content: &[u8],
     args: &ImportArgs,
 ) -> CommandResult<Outcome> {
-    let log = log(source, content)?;
+    let mut log = log(source, content)?;
+    let secrets = if args.redact {
+        log.redact()
+            .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?
+    } else {
+        log.secrets()
+    };
     let adopted = if args.dry_run {
         house.wait(house.sessions.preview(&log))?
     } else {
         house.wait(house.sessions.adopt(&log))?
     };
     let kept = match adopted {
+        Adopted::Created { entries, .. } if args.redact && !secrets.is_empty() => {
+            format!("{entries} entries")
+        }
         Adopted::Created { entries, .. } => format!("{entries} entries, all kept as they are"),
         _ => String::new(),
     };
     let words = words(adopted, args.dry_run, &kept);
-    Ok(Outcome::of(&source.path, adopted, words))
+    Ok(Outcome::of(&source.path, adopted, words).with_secrets(&secrets, args.redact))
 }
 
 fn take_in_saves(

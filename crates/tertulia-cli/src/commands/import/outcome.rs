@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tertulia::formats::jsonl::SecretCounts;
 use tertulia::store::Adopted;
+
+use crate::talk::notice::counts;
 
 /// What became of a file.
 #[derive(Debug)]
@@ -36,6 +39,25 @@ impl Outcome {
             details: Vec::new(),
             object,
         }
+    }
+
+    /// Adds the secrets that a log had, and whether they were replaced or kept.
+    pub fn with_secrets(mut self, secrets: &SecretCounts, replaced: bool) -> Outcome {
+        let (key, detail) = match replaced {
+            true => ("redacted", format!("redacted: {}", counts(secrets))),
+            false => (
+                "secrets",
+                format!(
+                    "secrets kept as they are: {} (--redact replaces them)",
+                    counts(secrets)
+                ),
+            ),
+        };
+        self.object[key] = json!(secrets);
+        if !secrets.is_empty() {
+            self.details.push(detail);
+        }
+        self
     }
 }
 

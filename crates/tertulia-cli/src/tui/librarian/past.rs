@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tertulia::redact::redact;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::registry;
+use crate::private_file;
 use crate::settings::Settings;
 use crate::tui::history::History;
 
@@ -63,8 +63,8 @@ impl Past {
             true => redact(words).text.into_owned(),
             false => words.to_owned(),
         };
-        registry::make_folder(&self.folder)?;
-        let _held = registry::lock(&self.folder.join(LOCK))?;
+        private_file::make_folder(&self.folder)?;
+        let _held = private_file::lock(&self.folder.join(LOCK))?;
         let file = self.file();
         self.append(&file, &Line { text }).map_err(|error| {
             let words = format!("{} cannot be written", file.display());

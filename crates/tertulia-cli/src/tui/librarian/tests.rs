@@ -47,7 +47,7 @@ impl World {
         };
         let mut settings = Settings::resolve(&global, &Ui::new(&global)).unwrap();
         settings.cwd = folder.path().join("work");
-        settings.project = "here".to_owned();
+        settings.project.ids = "here".into();
         std::fs::create_dir(&settings.cwd).unwrap();
         let store = Arc::new(Counting::new(open::store(&settings.store).unwrap()));
         let stamp = still_stamp(1);

@@ -6,6 +6,7 @@ use tertulia::id::SessionId;
 use tertulia::query::Row;
 use tertulia::session::Summary;
 
+use crate::project;
 use crate::tui::columns::one_line;
 
 /// The longest title, project or name that is kept, in bytes.
@@ -49,7 +50,7 @@ impl Card {
             messages: summary.messages,
             kind: summary.kind,
             with: kept(&with(summary)),
-            project: kept(summary.project.as_deref().map_or("", project_name)),
+            project: kept(&project::name_of(summary)),
             tags: summary.tags.iter().map(|tag| kept(tag)).collect(),
             open: row.open,
             empty: summary.messages == 0 && !summary.titled,
@@ -90,32 +91,4 @@ fn with(summary: &Summary) -> String {
     };
     let model = summary.model.as_deref();
     model.or_else(agent).unwrap_or_default().to_owned()
-}
-
-/// A project's name without what only programs need: `git:github.com/ann/parser` is `ann/parser`.
-fn project_name(project: &str) -> &str {
-    let name = project
-        .strip_prefix("git:")
-        .or_else(|| project.strip_prefix("dir:"))
-        .unwrap_or(project);
-    let parts = name.trim_end_matches('/').rmatch_indices('/');
-    match (project.starts_with("git:"), parts.take(2).last()) {
-        (true, Some((at, _))) => &name[at + 1..],
-        _ => name,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn projects_have_short_names() {
-        let check = |project, expected: &str| assert_eq!(project_name(project), expected);
-        check("git:github.com/ann/parser", "ann/parser");
-        check("git:4b825dc642cb6eb9", "4b825dc642cb6eb9");
-        check("dir:/home/ann/notes", "/home/ann/notes");
-        check("other", "other");
-        check("git:", "");
-    }
 }

@@ -87,7 +87,7 @@ fn scene(kind: Kind) -> Scene {
         is_remote: false,
         ephemeral: false,
         notify: kind == Kind::Pair,
-        project: Some("git:github.com/ann/parser".to_owned()),
+        project: Some("git:github.com/ann/parser".into()),
         team_file: (kind == Kind::Team).then(|| "/teams/design.yaml".to_owned()),
         mention: None,
     }
@@ -305,7 +305,8 @@ impl Play {
                 kind: self.state.scene.kind,
                 title: None,
                 team: None,
-                project: self.state.scene.project.clone(),
+                project: Some("git:github.com/ann/parser".to_owned()),
+                project_ids: Vec::new(),
                 cwd: None,
             }));
         }

@@ -49,6 +49,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
         title: None,
         team: Some("review".into()),
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     });
     let new = std::iter::once(created)

@@ -11,6 +11,7 @@ use super::open;
 use crate::id::{Seq, SessionId};
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;
+use crate::store::by_project::of_project;
 use crate::store::index::Index;
 use crate::store::{Info, StoreResult};
 
@@ -182,19 +183,19 @@ fn page_of(
     };
     let mut conditions = vec!["state < 2".to_owned(), format!("{column} IS NOT NULL")];
     let mut values: Vec<Value> = Vec::new();
-    if let Some(project) = &filter.project {
-        values.push(project.clone().into());
-        conditions.push(format!("project = ?{}", values.len()));
-    }
     if let Some(Cursor { at, id }) = &page.cursor {
         values.push(at.as_microsecond().into());
         values.push(id.uuid().as_bytes().to_vec().into());
         let (time, tie) = (values.len() - 1, values.len());
         conditions.push(format!("({column}, id) < (?{time}, ?{tie})"));
     }
-    let sql = format!(
-        "SELECT row FROM log WHERE {} ORDER BY {column} DESC, id DESC",
+    let every = format!(
+        "SELECT row, {column}, id FROM log WHERE {}",
         conditions.join(" AND ")
+    );
+    let sql = format!(
+        "{} ORDER BY {column} DESC, id DESC",
+        of_project(&every, filter.project.as_ref(), &mut values)
     );
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query(params_from_iter(values))?;
@@ -224,7 +225,14 @@ fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> 
     let (live, trashed) = count(None)?;
     let here = match &filter.project {
         None => (live, trashed),
-        project => count(project.as_deref())?,
+        Some(ids) => {
+            let mut here = (0, 0);
+            for id in ids.iter() {
+                let (live, trashed) = count(Some(id))?;
+                here = (here.0 + live, here.1 + trashed);
+            }
+            here
+        }
     };
     let (elsewhere, trashed) = match filter.trash {
         Trash::Without => (live - here.0, here.1),

@@ -9,6 +9,7 @@ use crate::id::SessionId;
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;
 use crate::store::StoreResult;
+use crate::store::by_project::of_project;
 
 /// A condition and the values that it names, in order.
 #[derive(Default)]
@@ -30,9 +31,6 @@ impl Conditions {
             Trash::Without => conditions.add("state = ?", 0),
             Trash::Only => conditions.add("state = ?", 1),
             Trash::With => conditions.add("state < ?", PURGED),
-        }
-        if let Some(project) = &filter.project {
-            conditions.add("project = ?", project.clone());
         }
         if let Some(kind) = filter.kind {
             conditions.add("kind = ?", kind.name().to_owned());
@@ -79,9 +77,13 @@ impl Engine {
             conditions.values.push(id.uuid().as_bytes().to_vec().into());
         }
         let limit = i64::try_from(page.limit).unwrap_or(i64::MAX - 1);
+        let every = format!(
+            "SELECT row, no, {column}, id FROM session WHERE {}",
+            conditions.sql.join(" AND ")
+        );
         let sql = format!(
-            "SELECT row, no FROM session WHERE {} ORDER BY {column} DESC, id DESC LIMIT {}",
-            conditions.sql.join(" AND "),
+            "{} ORDER BY {column} DESC, id DESC LIMIT {}",
+            of_project(&every, filter.project.as_ref(), &mut conditions.values),
             limit.saturating_add(1)
         );
         let mut summaries = self.summaries(&sql, conditions.values)?;
@@ -170,10 +172,18 @@ impl Engine {
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let here = match &filter.project {
             None => (live, trashed),
-            Some(project) => self
-                .connection
-                .prepare_cached("SELECT coalesce(sum(live), 0), coalesce(sum(trashed), 0) FROM tally WHERE project = ?1")?
-                .query_row([project], |row| Ok((row.get(0)?, row.get(1)?)))?,
+            Some(ids) => {
+                let mut select = self.connection.prepare_cached(
+                    "SELECT coalesce(sum(live), 0), coalesce(sum(trashed), 0) FROM tally WHERE project = ?1",
+                )?;
+                let mut here = (0, 0);
+                for id in ids.iter() {
+                    let (live, trashed): (i64, i64) =
+                        select.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    here = (here.0 + live, here.1 + trashed);
+                }
+                here
+            }
         };
         let (elsewhere, trashed) = match filter.trash {
             Trash::Without => (live - here.0, here.1),
