@@ -110,9 +110,9 @@ impl House {
             self.settings.project.record(),
         );
         if self.settings.store != StoreUrl::Memory
-            && !(file.exists() && self.settings.folders.has(now))
+            && !(file.exists() && self.settings.folders.has(&now))
         {
-            let _ = self.settings.folders.write(&file, now);
+            let _ = self.settings.folders.write(&file, &now);
         }
     }
 

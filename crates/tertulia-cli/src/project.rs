@@ -28,6 +28,8 @@ pub struct Project {
     pub root: PathBuf,
     /// The folder as it is now.
     now: FolderRecord,
+    /// The identities that it has had.
+    had: BTreeSet<String>,
     /// The folder in which the program was started.
     cwd: PathBuf,
 }
@@ -78,6 +80,7 @@ impl Project {
             ids: ProjectIds::default(),
             root,
             now,
+            had: BTreeSet::new(),
             cwd: folder.to_owned(),
         };
         project.unite(known);
@@ -86,20 +89,19 @@ impl Project {
 
     /// Adds what earlier looks at this folder, and at other clones of its repository, have seen.
     pub fn unite(&mut self, known: &Folders) {
-        let mut ids = self.now.ids.clone();
+        let before = known.find(&self.now);
+        // Where this folder was before it was moved, as it was then.
+        let moved_from = before
+            .into_iter()
+            .flat_map(|before| known.clones_of(before))
+            .filter(|other| other.is_gone());
+        let ids_of = |record: &FolderRecord| record.ids.clone();
+        self.had = before.into_iter().chain(moved_from).flat_map(ids_of).collect();
+        let clones = known.clones_of(&self.now).flat_map(ids_of);
+        let mut ids: BTreeSet<String> = self.now.ids.iter().chain(&self.had).cloned().collect();
+        ids.extend(clones);
         // Sessions that were begun in this folder before it became part of a repository.
         ids.insert(directory(&self.cwd));
-        let before = known.find(&self.now);
-        let related = before
-            .into_iter()
-            .chain(known.clones_of(&self.now))
-            // Where this folder was before it was moved, as it was then.
-            .chain(
-                before
-                    .into_iter()
-                    .flat_map(|before| known.clones_of(before).filter(|other| other.is_gone())),
-            );
-        ids.extend(related.flat_map(|record| record.ids.iter().cloned()));
         self.ids = ids.into_iter().collect();
     }
 
@@ -114,9 +116,11 @@ impl Project {
         self.now.git_mark.is_some() || self.now.remote.is_some()
     }
 
-    /// The folder as it is now, to be remembered.
-    pub fn record(&self) -> &FolderRecord {
-        &self.now
+    /// The folder as it is now with all that it has been, to be remembered.
+    pub fn record(&self) -> FolderRecord {
+        let mut record = self.now.clone();
+        record.ids.extend(self.had.iter().cloned());
+        record
     }
 }
 

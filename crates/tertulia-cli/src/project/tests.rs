@@ -17,7 +17,7 @@ fn git(folder: &Path, args: &[&str]) {
 fn look(folder: &Path, known: &Path) -> Project {
     let folders = Folders::read(known).unwrap_or_default();
     let project = Project::of(folder, None, &folders);
-    folders.write(known, project.record()).unwrap();
+    folders.write(known, &project.record()).unwrap();
     project
 }
 
@@ -102,7 +102,7 @@ fn unrelated_folders_stay_apart() {
     let at = |folder: &Path| {
         let folders = Folders::read(&known).unwrap_or_default();
         let project = Project::of(folder, Some(&home), &folders);
-        folders.write(&known, project.record()).unwrap();
+        folders.write(&known, &project.record()).unwrap();
         project
     };
     for folder in [&one, &two] {
