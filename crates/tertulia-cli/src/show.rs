@@ -127,6 +127,9 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Trashed(_) => "moved to the trash".to_owned(),
         Body::Restored(_) => "taken out of the trash".to_owned(),
         Body::Undone(undone) => format!("took entry {} back", undone.change),
+        Body::Failed(failed) if failed.withdrawn => {
+            format!("{}: (stopped before an answer)", failed.agent)
+        }
         Body::Failed(failed) => format!(
             "{} failed ({}): {}",
             failed.agent, failed.kind, failed.message

@@ -289,6 +289,7 @@ mod tests {
             usage: Some(Usage::told(1, 2)),
             model: None,
             addressees: Vec::new(),
+            asked: None,
             interrupted: false,
         }
     }

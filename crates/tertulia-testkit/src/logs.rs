@@ -45,6 +45,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     }
 }
@@ -130,6 +131,7 @@ pub fn failed(agent: &str, message: &str) -> Body {
         kind: "other".into(),
         message: message.to_owned(),
         retry_at: None,
+        withdrawn: false,
     })
 }
 

@@ -70,7 +70,7 @@ pub struct Summary {
     /// The model of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Who of them answered last.
+    /// The agent that was asked or answered last, however that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// The sessions in which agents themselves remember this one.
@@ -242,11 +242,13 @@ impl Summary {
             }
             Body::Forked(_) => self.fork(entry),
             Body::Message(message) => self.hear(entry.at, message),
-            Body::Failed(_) => {
+            Body::Failed(failed) => {
+                self.answered_by = Some(failed.agent.clone());
                 self.status = Status::Paused;
                 self.updated_at = self.updated_at.max(entry.at);
             }
             Body::Linked(linked) => {
+                self.answered_by = Some(linked.agent.clone());
                 self.natives.retain(|native| native.agent != linked.agent);
                 self.natives.push(Native {
                     agent: linked.agent.clone(),
@@ -377,7 +379,12 @@ impl Summary {
                     Status::Paused
                 };
             }
-            SpeakerKind::Human => self.status = Status::Active,
+            SpeakerKind::Human => {
+                if message.asked.is_some() {
+                    self.answered_by.clone_from(&message.asked);
+                }
+                self.status = Status::Active;
+            }
             SpeakerKind::Ai => {
                 // Whoever has called for tools is not done.
                 self.status = if message.tool_calls.is_empty() {
@@ -430,7 +437,7 @@ impl Summary {
         self.changes.last().map(|change| change.at)
     }
 
-    /// The agent that answered last.
+    /// The agent that was asked or answered last.
     pub fn last_agent(&self) -> Option<&str> {
         // Rows of before this was folded know the order of appearance only.
         let last = self.agents.last();

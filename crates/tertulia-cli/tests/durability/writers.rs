@@ -116,6 +116,7 @@ fn said(content: String) -> Body {
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     })
 }

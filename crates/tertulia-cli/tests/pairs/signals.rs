@@ -104,3 +104,36 @@ fn an_instructor_that_was_cut_off_replies_again() {
     let now = state(&home);
     assert_eq!((&now["round"], &now["next"]), (&json!(1), &json!("human")));
 }
+
+/// New words take the place of those that were stopped; without new words it goes on with them.
+#[test]
+fn an_instructor_is_not_asked_again_for_what_was_stopped() {
+    let boss = "cat > ../told; if grep -q 'again' ../told || [ -e ../go ]; then echo DONE; \
+                else touch ../hanging; sleep 60; fi";
+    let home = home(boss, "cat");
+    let hanging = home.path().join("hanging");
+    let stop = |words: &str| {
+        let _ = std::fs::remove_file(&hanging);
+        let running = Running::of(&home.prepare(&with_both(&[words, "-r", "3"])));
+        crate::home::until("it is asked", || hanging.exists().then_some(()));
+        running.signal(Signal::INT);
+        running.end().code(130);
+    };
+    let told = || std::fs::read_to_string(home.path().join("told")).unwrap();
+    stop("DELETE EVERYTHING");
+    pair(&home, &["-c", "once again: what time is it?"]).ok();
+    let text = told();
+    let at = text.find("DELETE EVERYTHING").unwrap();
+    assert!(text[..at].contains("Do not act on it"), "{text}");
+    assert!(text.ends_with("what time is it?"), "{text}");
+    stop("count the files");
+    std::fs::write(home.path().join("go"), "").unwrap();
+    pair(&home, &["-c"]).ok();
+    let text = told();
+    assert!(text.contains("count the files"), "{text}");
+    assert!(!text.contains("Withdrawn"), "{text}");
+    // It was answered then.
+    pair(&home, &["-c", "and now?"]).ok();
+    let text = told();
+    assert!(!text.contains("Withdrawn"), "{text}");
+}

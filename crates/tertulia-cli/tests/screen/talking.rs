@@ -139,6 +139,28 @@ fn esc_stops_an_answer_and_the_talk_goes_on() {
     assert_eq!(home.said("@")[3], "still here");
 }
 
+/// What was stopped before an answer is not asked again with the next words.
+#[test]
+fn esc_before_an_answer_withdraws_the_words() {
+    let home = Home::new();
+    let script = "cat > ../told; if grep -q 'DELETE EVERYTHING$' ../told; then touch ../hanging; sleep 60; fi; echo fine";
+    home.script_agent("slow", script);
+    let mut terminal = talk(&home, &["--agent", "slow"]);
+    terminal.type_text("DELETE EVERYTHING\n");
+    crate::home::until("it is asked", || {
+        home.path().join("hanging").exists().then_some(())
+    });
+    terminal.keys("Esc");
+    terminal.sees("(stopped before an answer)");
+    ready(&mut terminal);
+    say(&mut terminal, "what time is it?", "fine");
+    leave(&mut terminal);
+    let told = fs::read_to_string(home.path().join("told")).unwrap();
+    let at = told.find("DELETE EVERYTHING").unwrap();
+    assert!(told[..at].contains("Do not act on it"), "{told}");
+    assert!(told.ends_with("what time is it?"), "{told}");
+}
+
 /// The byte that a plain terminal sends for it begins other keys, too.
 #[test]
 fn esc_of_a_plain_terminal_stops_an_answer() {

@@ -33,6 +33,7 @@ mod resuming;
 )]
 mod running;
 mod stage;
+mod stopped;
 mod tools;
 mod unasked;
 #[path = "../agents/world.rs"]

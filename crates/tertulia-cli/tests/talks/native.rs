@@ -17,7 +17,7 @@ id=native-$n; resumed=; before=
 for arg in "$@"; do case "$before" in --resume|resume) id=$arg; resumed=1;; esac; before=$arg; done
 "#;
 
-const CLAUDE: &str = r#"
+pub const CLAUDE: &str = r#"
 if [ "$resumed" ] && [ -e "$LOG/lost" ]; then
   printf '{"type":"result","subtype":"error_during_execution","is_error":true,"session_id":"%s","usage":{},"errors":["No conversation found with session ID: %s"]}\n' "$id" "$id"
   exit 1
@@ -28,7 +28,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s",
 "#;
 
 /// It tells what the whole thread has cost.
-const CODEX: &str = r#"
+pub const CODEX: &str = r#"
 turns=$(($(cat "$LOG/$id" 2>/dev/null || echo 0) + 1)); echo $turns > "$LOG/$id"
 printf '{"type":"thread.started","thread_id":"%s"}\n{"type":"turn.started"}\n' "$id"
 printf '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","text":"answer %s"}}\n' $n
@@ -36,13 +36,13 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"output_tokens":%s}}
 "#;
 
 /// A home with a program in the place of a vendor's.
-struct Stage {
-    home: Home,
+pub struct Stage {
+    pub home: Home,
     name: &'static str,
 }
 
 impl Stage {
-    fn new(name: &'static str, script: &str) -> Stage {
+    pub fn new(name: &'static str, script: &str) -> Stage {
         let home = Home::new();
         let (log, program) = (home.folder("log"), home.folder("bin").join(name));
         let script = format!("LOG='{}'\n{KEEPING}{script}", log.display());
@@ -54,12 +54,12 @@ impl Stage {
         Stage { home, name }
     }
 
-    fn log(&self, file: &str) -> PathBuf {
+    pub fn log(&self, file: &str) -> PathBuf {
         self.home.path().join("log").join(file)
     }
 
     /// What its nth run was given.
-    fn given(&self, run: usize) -> (Vec<String>, String) {
+    pub fn given(&self, run: usize) -> (Vec<String>, String) {
         let read = |name: &str| fs::read_to_string(self.log(&format!("{name}.{run}"))).unwrap();
         (
             read("args").lines().map(str::to_owned).collect(),
@@ -68,14 +68,14 @@ impl Stage {
     }
 
     /// The session that its nth run was to go on with.
-    fn resumed(&self, run: usize) -> Option<String> {
+    pub fn resumed(&self, run: usize) -> Option<String> {
         let (args, _) = self.given(run);
         let at = args.iter().position(|arg| arg.ends_with("resume"))?;
         Some(args[at + 1].clone())
     }
 
     /// One turn: what was noted.
-    fn say(&self, more: &[&str], words: &str) -> String {
+    pub fn say(&self, more: &[&str], words: &str) -> String {
         let args = [&["chat", "--agent", self.name, "-p", words], more].concat();
         self.home.run(&args).ok().stderr
     }

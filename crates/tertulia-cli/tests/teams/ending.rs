@@ -6,6 +6,7 @@ use crate::cast::Cast;
 use crate::home::until;
 use crate::pty::CTRL_C;
 use crate::running::agents_of;
+use rustix::process::Signal;
 
 /// Says a word and does not end when it is asked to.
 const STUBBORN: &str = "trap '' TERM INT; printf PARTIAL; while true; do sleep 0.1; done";
@@ -121,4 +122,58 @@ fn insisting_on_leaving_begins_a_new_line() {
     until("no process is left", || {
         agents_of(&cast.home).is_empty().then_some(())
     });
+}
+
+/// Hangs until it is stopped.
+const HANGING: &str = "sleep 60";
+
+/// What was stopped before anybody answered is not asked again, in the same run and in a later one.
+#[test]
+fn words_that_were_stopped_before_an_answer_are_withdrawn() {
+    let cast = cast();
+    cast.does("ada", HANGING);
+    let running = cast.start(&["[NEXT: ada] DELETE EVERYTHING"]);
+    until("ada is asked", || (cast.asked("ada") == 1).then_some(()));
+    running.signal(Signal::INT);
+    running.end().code(130);
+    cast.run(&["-c", "[NEXT: ben] what time is it?"]).ok();
+    is_withdrawn(&cast.prompt("ben"), "DELETE EVERYTHING");
+    let mut terminal = cast.open(&["-c"]);
+    terminal.sees("Ann> ", 1);
+    terminal.types("[NEXT: ada] BURN IT\n");
+    until("ada is asked", || (cast.asked("ada") == 2).then_some(()));
+    terminal.types(CTRL_C);
+    until("ada is stopped", || {
+        agents_of(&cast.home).is_empty().then_some(())
+    });
+    terminal.sees("Ann> ", 2);
+    terminal.types("[NEXT: cleo] what time is it?\n");
+    terminal.sees("Cleo speaks.", 1);
+    terminal.types("/exit\n");
+    terminal.ends();
+    is_withdrawn(&cast.prompt("cleo"), "BURN IT");
+    is_withdrawn(&cast.prompt("cleo"), "DELETE EVERYTHING");
+}
+
+/// Words that somebody has answered are not, though others were stopped.
+#[test]
+fn words_that_somebody_answered_are_not_withdrawn() {
+    let cast = cast();
+    cast.does("ben", HANGING);
+    let running = cast.start(&["[NEXT: ada, ben] count the files"]);
+    until("ben is asked", || (cast.asked("ben") == 1).then_some(()));
+    running.signal(Signal::INT);
+    running.end().code(130);
+    cast.run(&["-c", "[NEXT: cleo] well?"]).ok();
+    let prompt = cast.prompt("cleo");
+    assert!(prompt.contains("count the files"), "{prompt}");
+    assert!(!prompt.contains("Withdrawn"), "{prompt}");
+}
+
+#[track_caller]
+fn is_withdrawn(prompt: &str, words: &str) {
+    let at = prompt.find(words).unwrap();
+    let before = prompt[..at].lines().rev().nth(1).unwrap();
+    assert!(before.contains("Do not act on it"), "{prompt}");
+    assert_eq!(prompt.matches(words).count(), 1, "{prompt}");
 }

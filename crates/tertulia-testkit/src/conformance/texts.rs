@@ -123,6 +123,7 @@ pub fn every_field(store: &dyn Store) {
         usage: Some(Usage::told(u64::from(u32::MAX) + 1, 0)),
         model: Some("claude-9".into()),
         addressees: Vec::new(),
+        asked: None,
         interrupted: true,
         ..message("x", SpeakerKind::Ai, Role::Assistant, "text")
     };
@@ -131,6 +132,7 @@ pub fn every_field(store: &dyn Store) {
         kind: "rate_limit".into(),
         message: "later".into(),
         retry_at: Some(moment(99)),
+        withdrawn: false,
     };
     writer.append(store, vec![Body::Message(full), Body::Failed(failure)]);
     let lost = Lost {

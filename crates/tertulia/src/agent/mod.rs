@@ -134,6 +134,10 @@ pub struct Utterance {
     pub answers: Option<String>,
     /// What the agent wants back together with its calls while the turn lasts. Never kept.
     pub memo: Option<Value>,
+    /// Whether it was cut off before its end.
+    pub cut_off: bool,
+    /// The agent that was asked when a person withdrew these words. Their content says so, too.
+    pub withdrawn: Option<String>,
 }
 
 impl Utterance {
@@ -146,6 +150,8 @@ impl Utterance {
             calls: Vec::new(),
             answers: None,
             memo: None,
+            cut_off: false,
+            withdrawn: None,
         }
     }
 }

@@ -175,7 +175,11 @@ impl Chat {
             (Phase::Idle, Event::Said(words)) => {
                 self.phase = Phase::Hearing;
                 self.rounds = 0;
-                let message = plain(&self.human, Role::User, words);
+                // With the words, so that a session goes on with its agent however the answer ends.
+                let message = Message {
+                    asked: Some(self.agent.name.clone()),
+                    ..plain(&self.human, Role::User, words)
+                };
                 vec![Effect::Save(vec![Body::Message(message)])]
             }
             (Phase::Idle, Event::Asked) => {
@@ -209,7 +213,8 @@ impl Chat {
                 self.phase = Phase::Closing(TurnEnd::Cancelled);
                 let mut results = vec![result_of(&call, INTERRUPTED, true)];
                 results.extend(calls.iter().map(|call| result_of(call, NOT_RUN, true)));
-                results.push(self.failure(&AgentError::cancelled(), at));
+                let stopped = self.failure(&AgentError::cancelled(), at);
+                results.push(Body::Failed(stopped));
                 vec![Effect::Save(results)]
             }
             (Phase::Closing(end), Event::Saved) => vec![Effect::TurnOver(end)],
@@ -335,12 +340,15 @@ impl Chat {
             Ok(_) => TurnEnd::Answered,
             Err(error) if error.kind == FailureKind::Cancelled => {
                 if silent {
-                    bodies.push(self.failure(&error, at));
+                    bodies.push(Body::Failed(Failed {
+                        withdrawn: !answer.acted,
+                        ..self.failure(&error, at)
+                    }));
                 }
                 TurnEnd::Cancelled
             }
             Err(error) => {
-                bodies.push(self.failure(&error, at));
+                bodies.push(Body::Failed(self.failure(&error, at)));
                 TurnEnd::Failed(error)
             }
         };
@@ -364,17 +372,18 @@ impl Chat {
         })
     }
 
-    pub(super) fn failure(&self, error: &AgentError, at: Timestamp) -> Body {
+    pub(super) fn failure(&self, error: &AgentError, at: Timestamp) -> Failed {
         let retry_at = error
             .retry_after
             .and_then(|wait| SignedDuration::try_from(wait).ok())
             .and_then(|wait| at.checked_add(wait).ok());
-        Body::Failed(Failed {
+        Failed {
             agent: self.agent.name.clone(),
             kind: error.kind.name().to_owned(),
             message: error.message.clone(),
             retry_at,
-        })
+            withdrawn: false,
+        }
     }
 }
 
@@ -418,6 +427,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     }
 }

@@ -29,6 +29,7 @@ pub fn utterance(message: &Message) -> Utterance {
     Utterance {
         calls: message.tool_calls.clone(),
         answers: message.tool_call_id.clone(),
+        cut_off: message.interrupted,
         ..Utterance::plain(
             message.role,
             &message.speaker.display_name,

@@ -11,6 +11,7 @@
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
 //! | [`table`] | a team at one table: carries out what its routing machine decides, one answer at a time |
+//! | [`withdrawn`] | words that were stopped before an answer: found in a log, marked for agents |
 //! | [`team`] | several people and agents in one talk: markers, names, the queue, who speaks next |
 
 pub mod chat;
@@ -22,3 +23,4 @@ pub mod record;
 pub mod run;
 pub mod table;
 pub mod team;
+pub mod withdrawn;

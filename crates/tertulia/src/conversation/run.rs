@@ -14,9 +14,10 @@ use super::chat::{Chat, Effect, Event, TurnEnd, human};
 use super::context::{Said, utterance};
 use super::record::{Recorded, Recorder};
 use super::team::{markers, names};
+use super::withdrawn;
 use crate::agent::{Agent, AgentError, Part, Utterance};
 use crate::approval::Rules;
-use crate::entry::{Body, Entry, Message, Speaker, SpeakerKind, Tasked};
+use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
 use crate::id::EntryId;
 use crate::store::Draft;
 use crate::tool::Toolbox;
@@ -229,7 +230,7 @@ impl Talk {
     pub async fn fail(&mut self, speaker: &Speaker, error: &AgentError, door: &mut dyn Door) {
         self.chat.seat(speaker.clone(), None);
         let now = self.recorder.sessions().stamp().now();
-        let failure = self.chat.failure(error, now);
+        let failure = Body::Failed(self.chat.failure(error, now));
         self.write(vec![failure], door).await;
     }
 
@@ -255,6 +256,9 @@ impl Talk {
                 Effect::Use(call) => effects.extend(self.act(call, door, cancel).await),
                 Effect::KeepDraft(content) => self.keep_draft(content).await,
                 Effect::TurnOver(end) => {
+                    if end == TurnEnd::Cancelled {
+                        self.withdraw_turn();
+                    }
                     // Nothing of it is more recent than the rest any more.
                     self.turn_start = self.past.len();
                     self.turn.clear();
@@ -263,6 +267,17 @@ impl Talk {
             }
         }
         TurnEnd::Refused
+    }
+
+    /// Withdraws the words of a turn that a person stopped before the agent said or did anything.
+    fn withdraw_turn(&mut self) {
+        let start = self.turn_start.min(self.past.len());
+        let turn = &mut self.past[start..];
+        if turn.iter().all(|said| said.words.role == Role::User) {
+            let agent = self.agent.name();
+            turn.iter_mut()
+                .for_each(|said| withdrawn::withdraw(&mut said.words, agent));
+        }
     }
 
     /// Makes entries durable and tells the machine. What follows from that.

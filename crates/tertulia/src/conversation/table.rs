@@ -104,6 +104,10 @@ pub struct Table {
     seated: Option<Seated>,
     /// What the log has of words that held secrets: later turns are given this.
     cleaned: Vec<(EntryId, String)>,
+    /// The last words of a person, until somebody answers them.
+    unanswered: Option<EntryId>,
+    /// Those words, once they were stopped before an answer.
+    withdrawn: Option<EntryId>,
 }
 
 impl Table {
@@ -132,6 +136,8 @@ impl Table {
             max_bytes: seating.max_bytes,
             seated,
             cleaned: Vec::new(),
+            unanswered: None,
+            withdrawn: None,
         })
     }
 
@@ -172,6 +178,9 @@ impl Table {
         for (id, text) in self.cleaned.drain(..) {
             self.memory.reword(id, text);
         }
+        if let Some(id) = self.withdrawn.take() {
+            self.memory.withdraw(id);
+        }
         self.task_as_logged();
         let mut message = plain(&sender.speaker(), Role::User, words);
         message.addressees = self.router.addressees(&sender.id, &message.content);
@@ -185,6 +194,7 @@ impl Table {
         };
         self.seated = None;
         self.remember(&kept, None);
+        self.unanswered = Some(kept.id);
         let said = self.router.step(Event::Said {
             by: Voice::Human(sender.id),
             id: kept.id,
@@ -205,6 +215,7 @@ impl Table {
             let next = self.show(outputs, door);
             outputs = match next {
                 Some(Next::Ask { .. }) if cancel.is_cancelled() => {
+                    self.withdrawn = self.unanswered.take();
                     self.router.step(Event::CancelledAll)
                 }
                 Some(Next::Ask { turn, item }) => {
@@ -253,9 +264,13 @@ impl Table {
         for kept in &answered.said {
             self.remember(kept, Some(item.request.parent));
         }
+        if !answered.said.is_empty() {
+            self.unanswered = None;
+        }
         let mut outputs = Vec::new();
         let how = match &answered.end {
             TurnEnd::Cancelled => {
+                self.withdrawn = self.unanswered.take();
                 self.keep_task(&answered.said);
                 return (self.router.step(Event::CancelledAll), None);
             }

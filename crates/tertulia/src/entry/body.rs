@@ -367,6 +367,10 @@ pub struct Failed {
     /// When it may be tried again, where the agent said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// Whether a person stopped it before it had said or done anything: the words that asked for it are
+    /// withdrawn, and no agent is asked for them again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub withdrawn: bool,
 }
 
 /// Who sits where in a team's talk.

@@ -30,6 +30,9 @@ pub struct Message {
     /// Whom it addresses, in a team.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addressees: Vec<Addressee>,
+    /// The agent that was asked to answer it, in a chat: known however the answer ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// Whether it was cut off before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,

@@ -26,6 +26,7 @@ fn said(content: &str) -> Body {
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     })
 }
@@ -201,6 +202,7 @@ fn bodies() -> impl Strategy<Value = Body> {
             kind: "timeout".into(),
             message,
             retry_at: None,
+            withdrawn: false,
         })),
     ]
 }

@@ -39,6 +39,9 @@ pub fn transcript(summary: &Summary, log: &Log) -> String {
 fn section(entry: &Entry) -> String {
     match &entry.body {
         Body::Message(message) => spoken(entry, message),
+        Body::Failed(failed) if failed.withdrawn => {
+            format!("\n> {}: (stopped before an answer)\n", failed.agent)
+        }
         Body::Failed(failed) => {
             format!(
                 "\n> {} failed ({}): {}\n",

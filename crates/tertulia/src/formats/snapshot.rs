@@ -297,6 +297,7 @@ impl Remembered {
                 .routing
                 .as_ref()
                 .map_or_else(Vec::new, Routing::addressees),
+            asked: None,
             interrupted: false,
         }
     }

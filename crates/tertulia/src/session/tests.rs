@@ -66,6 +66,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         usage: (kind == SpeakerKind::Ai).then_some(Usage::told(3, 4)),
         model: (kind == SpeakerKind::Ai).then(|| "m1".to_owned()),
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     })
 }

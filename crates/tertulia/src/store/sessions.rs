@@ -209,6 +209,7 @@ impl Sessions {
             usage: None,
             model: draft.model,
             addressees: Vec::new(),
+            asked: None,
             interrupted: true,
         };
         let new = Unsealed {

@@ -49,6 +49,7 @@ pub(crate) fn said(content: &str) -> Unsealed {
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     }))
 }

@@ -137,6 +137,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         tool_calls: Vec::new(),
         tool_call_id: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     }
 }

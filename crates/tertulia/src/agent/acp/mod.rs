@@ -3,6 +3,7 @@
 
 mod content;
 mod failure;
+mod habits;
 mod live;
 mod permission;
 mod session;
@@ -167,7 +168,7 @@ impl Acp {
         watch: &Watch<'_>,
     ) -> Result<Outcome, End> {
         let place = session::open(self, live, question, watch).await?;
-        let words = session::words(self.system.as_deref(), &question.messages, place.known);
+        let words = session::words(self, live, &question.messages, place.known);
         turn::prompt(live, watch, &place.session, words, question.approval).await
     }
 

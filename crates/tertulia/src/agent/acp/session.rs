@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
 
 use super::Acp;
+use super::habits;
 use super::live::{Live, Unanswered};
 use super::watch::{End, Lost, Watch};
-use crate::agent::{AgentEvent, FailureKind, NativeSession, Question, Utterance};
+use crate::agent::{AgentEvent, FailureKind, NativeSession, Question, Utterance, prompt};
 use crate::approval::Approval;
 
 /// The version of the protocol that is spoken.
@@ -27,10 +28,10 @@ pub(super) struct Open {
     asks: bool,
 }
 
-/// Where the prompt goes, and how many of the messages the agent has seen.
+/// Where the prompt goes, and how many of the messages the agent has seen; none in a new session.
 pub(super) struct Place {
     pub(super) session: String,
-    pub(super) known: usize,
+    pub(super) known: Option<usize>,
 }
 
 /// Opens the session in which the question is to be asked.
@@ -51,12 +52,12 @@ pub(super) async fn open(
                 .as_ref()
                 .is_some_and(|open| open.id == native.id) =>
         {
-            (native.id.clone(), native.known)
+            (native.id.clone(), Some(native.known))
         }
         Some(native) => match again(acp, live, native, watch).await? {
             Some(told) => (
                 adopt(acp, live, &native.id, told, watch).await?,
-                native.known,
+                Some(native.known),
             ),
             None => {
                 let lost = format!(
@@ -64,10 +65,10 @@ pub(super) async fn open(
                     acp.name
                 );
                 watch.say(AgentEvent::Remark(lost)).await?;
-                (begin(acp, live, watch).await?, 0)
+                (begin(acp, live, watch).await?, None)
             }
         },
-        None => (begin(acp, live, watch).await?, 0),
+        None => (begin(acp, live, watch).await?, None),
     };
     if question.approval != Approval::All {
         make_it_ask(live, watch).await?;
@@ -270,23 +271,19 @@ fn asking_mode(modes: &Value) -> Option<&'static str> {
 }
 
 /// The prompt: what the agent has not seen yet, and in a new session what it shall always know.
-pub(super) fn words(system: Option<&str>, messages: &[Utterance], known: usize) -> String {
-    let Some((last, earlier)) = messages.split_last() else {
-        return String::new();
-    };
-    let mut parts = Vec::new();
-    if known == 0 {
-        parts.extend(system.map(str::to_owned));
+pub(super) fn words(
+    acp: &Acp,
+    live: &Live,
+    messages: &[Utterance],
+    known: Option<usize>,
+) -> String {
+    match known {
+        Some(known) => {
+            let recall = habits::recall(live.abilities.as_ref());
+            prompt::talk(None, &prompt::unheard(&acp.name, messages, known, recall))
+        }
+        None => prompt::talk(acp.system.as_deref(), messages),
     }
-    parts.extend(
-        earlier
-            .iter()
-            .skip(known)
-            .filter(|message| !message.content.is_empty())
-            .map(|message| format!("{}: {}", message.speaker, message.content)),
-    );
-    parts.push(last.content.clone());
-    parts.join("\n\n")
 }
 
 impl From<Unanswered> for End {
@@ -301,18 +298,6 @@ impl From<Unanswered> for End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Role;
-
-    #[test]
-    fn only_what_is_new_is_said() {
-        let said = |speaker, words| Utterance::plain(Role::User, speaker, words);
-        let talk = [said("You", "one"), said("Ana", "two"), said("You", "three")];
-        assert_eq!(words(Some("Be kind."), &talk[..1], 0), "Be kind.\n\none");
-        assert_eq!(words(Some("Be kind."), &talk, 2), "three");
-        assert_eq!(words(None, &talk, 1), "Ana: two\n\nthree");
-        assert_eq!(words(None, &talk, 0), "You: one\n\nAna: two\n\nthree");
-        assert_eq!(words(None, &talk, 9), "three");
-    }
 
     #[test]
     fn a_model_is_chosen_the_way_that_is_offered() {

@@ -66,9 +66,12 @@ pub(super) fn launch(
 
 /// What it has not heard yet: with a session of its own the last words, else the whole talk.
 fn stdin(program: &VendorProgram, question: &Question, native: Option<&NativeSession>) -> String {
-    let last = question.messages.len().saturating_sub(1);
     match native {
-        Some(native) => prompt::talk(None, &question.messages[native.known.min(last)..]),
+        Some(native) => {
+            let (known, recall) = (native.known, program.vendor.recall());
+            let told = prompt::unheard(&program.name, &question.messages, known, recall);
+            prompt::talk(None, &told)
+        }
         // Claude alone has a flag for it, and is given that, if it fits.
         None if program.vendor == Vendor::Claude => {
             let system = program.system.as_deref();

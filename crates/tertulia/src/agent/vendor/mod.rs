@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::prompt::Recall;
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
     ToolSide, Whence,
@@ -84,6 +85,14 @@ impl Vendor {
             Vendor::Codex => "npm install -g @openai/codex",
             Vendor::GeminiCli => "npm install -g @google/gemini-cli",
             Vendor::OpenCode => "npm install -g opencode-ai",
+        }
+    }
+
+    /// What its session keeps of a turn that was cut off.
+    const fn recall(self) -> Recall {
+        match self {
+            Vendor::Claude | Vendor::Codex | Vendor::GeminiCli => Recall::Asked,
+            Vendor::OpenCode => Recall::Nothing,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::conversation::context::{Said, context, utterance, weight};
 use crate::conversation::door::{Door, TalkEvent};
 use crate::conversation::pair::Seat;
 use crate::conversation::run::CONTEXT_BYTES;
+use crate::conversation::withdrawn::{Withdrawals, withdraw};
 use crate::entry::{Entry, MESSAGE_LIMIT, Role};
 use crate::id::Seq;
 
@@ -118,6 +119,7 @@ pub(super) struct Threads {
     /// Words of this turn as they were said; the log has them without secrets.
     typed: Vec<(Seq, String)>,
     thoughts: String,
+    withdrawals: Withdrawals,
     /// Whether it is known only in the log so far.
     pub(super) unread: bool,
 }
@@ -148,6 +150,9 @@ impl Threads {
     /// Puts each message into its thread.
     pub(super) fn remember(&mut self, entries: &[Entry]) {
         for entry in entries {
+            if let Some((seq, agent)) = self.withdrawals.apply(entry) {
+                self.withdraw(seq, &agent);
+            }
             let Some(message) = entry.message() else {
                 continue;
             };
@@ -161,6 +166,14 @@ impl Threads {
         }
         self.instructor.forget();
         self.worker.forget();
+    }
+
+    fn withdraw(&mut self, seq: Seq, agent: &str) {
+        // A person speaks to the instructor only.
+        let mut said = self.instructor.said.iter_mut().rev();
+        if let Some(said) = said.find(|said| said.seq == Some(seq)) {
+            withdraw(&mut said.words, agent);
+        }
     }
 
     /// Whoever is asked in this turn gets the words as they were said.

@@ -71,6 +71,7 @@ impl Log {
             kind: kind.into(),
             message: "broken".into(),
             retry_at: None,
+            withdrawn: false,
         }));
     }
 

@@ -9,6 +9,7 @@ use crate::agent::process::end_orphans;
 use crate::conversation::chat::{INTERRUPTED, result_of};
 use crate::conversation::context::{dangling, summary};
 use crate::conversation::record::Recorder;
+use crate::conversation::withdrawn::{Withdrawals, withdraw};
 use crate::entry::{Body, Kind};
 use crate::id::SessionId;
 use crate::session::{Log, Status, Summary};
@@ -125,11 +126,18 @@ impl Talk {
             });
         self.summary = newest.map(|compacted| summary(&compacted.summary));
         let covered = newest.map(|compacted| compacted.upto);
+        let withdrawn = Withdrawals::of(&log.entries);
         self.past = log
             .entries
             .iter()
             .filter(|entry| covered.is_none_or(|covered| entry.seq > covered))
             .filter_map(said_in)
+            .map(|mut said| {
+                if let Some(agent) = said.seq.and_then(|seq| withdrawn.get(&seq)) {
+                    withdraw(&mut said.words, agent);
+                }
+                said
+            })
             .collect();
         self.turn_start = self.past.len();
     }

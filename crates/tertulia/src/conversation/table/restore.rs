@@ -10,6 +10,7 @@ use super::super::team::events::Event;
 use super::super::team::markers::{self, Drop};
 use super::super::team::memory::Spoken;
 use super::super::team::names::{self, Member};
+use super::super::withdrawn::{Withdrawals, marked};
 use super::{Seating, Table, nobody};
 use crate::agent::FailureKind;
 use crate::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
@@ -196,8 +197,12 @@ impl Table {
     }
 
     fn take_in(&mut self, log: &Log, heirs: &Heirs) {
+        let withdrawn = Withdrawals::of(&log.entries);
         for (entry, message) in log.messages() {
-            if let Some(spoken) = self.spoken(entry, message, heirs) {
+            if let Some(mut spoken) = self.spoken(entry, message, heirs) {
+                if withdrawn.contains_key(&entry.seq) {
+                    spoken.text = marked(&spoken.text);
+                }
                 self.memory.hear(spoken);
             }
         }

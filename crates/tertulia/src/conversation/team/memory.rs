@@ -6,6 +6,7 @@ mod tests;
 
 use std::collections::{HashSet, VecDeque};
 
+use super::super::withdrawn::marked;
 use crate::id::EntryId;
 
 /// So many other replies to the same message are recalled.
@@ -77,12 +78,22 @@ impl Memory {
 
     /// Puts other words in place of a message's.
     pub fn reword(&mut self, id: EntryId, text: String) {
+        self.change(id, |_| text);
+    }
+
+    /// Marks a message as withdrawn.
+    pub fn withdraw(&mut self, id: EntryId) {
+        self.change(id, marked);
+    }
+
+    fn change(&mut self, id: EntryId, change: impl FnOnce(&str) -> String) {
         let mut recent = self.recent.iter_mut().rev();
         if let Some(spoken) = recent.find(|spoken| spoken.id == id) {
+            let text = change(&spoken.text);
             self.bytes = self.bytes + text.len() - spoken.text.len();
             spoken.text = text;
         } else if let Some(spoken) = self.kept.iter_mut().find(|spoken| spoken.id == id) {
-            spoken.text = text;
+            spoken.text = change(&spoken.text);
         }
     }
 

@@ -24,6 +24,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             usage: None,
             model: None,
             addressees: Vec::new(),
+            asked: None,
             interrupted: false,
         },
     });

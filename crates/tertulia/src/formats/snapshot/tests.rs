@@ -317,6 +317,7 @@ fn what_failed_does_not_make_a_talk_newer() {
         kind: "failed".into(),
         message: "no".into(),
         retry_at: None,
+        withdrawn: false,
     });
     let snapshot = snapshot(vec![said("you", SpeakerKind::Human, "hi"), failed], None);
     assert_eq!(snapshot.updated_at, Timestamp::from_second(2).unwrap());

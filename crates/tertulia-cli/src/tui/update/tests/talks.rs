@@ -216,6 +216,7 @@ fn what_went_wrong_is_seen() {
         kind: "auth".to_owned(),
         message: "the key was refused".to_owned(),
         retry_at: None,
+        withdrawn: false,
     }));
     let floor = Floor {
         failed: true,
