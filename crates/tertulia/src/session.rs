@@ -115,6 +115,9 @@ pub struct Native {
     pub agent: String,
     /// The id that it gave its session.
     pub id: String,
+    /// The folder in which it works there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// The entry since which it is known.
     pub since: Seq,
     /// What its answers have cost since.
@@ -253,6 +256,7 @@ impl Summary {
                 self.natives.push(Native {
                     agent: linked.agent.clone(),
                     id: linked.native.clone(),
+                    cwd: linked.cwd.clone(),
                     since: entry.seq,
                     spent: Usage::default(),
                 });

@@ -25,6 +25,7 @@ pub fn is_warning(notice: &Notice) -> bool {
         | Notice::EndedOrphans(_)
         | Notice::Compacting { .. }
         | Notice::Compacted
+        | Notice::Shortened
         | Notice::NotHeard(_)
         | Notice::SavedAgain
         | Notice::Redacted(_) => false,
@@ -58,6 +59,10 @@ pub fn words(notice: &Notice) -> String {
             format!("summing up the {messages} oldest messages, so that the rest fits")
         }
         Notice::Compacted => "summed up; the log keeps everything that was said".to_owned(),
+        Notice::Shortened => {
+            "a message is too long for the model: it is given without its middle; the log keeps all of it"
+                .to_owned()
+        }
         Notice::NotCompacted(error) => {
             format!("the older part could not be summed up: {error}")
         }

@@ -11,6 +11,7 @@ for_each_api!(
     a_long_talk_is_summed_up_for_its_agent,
     a_summary_that_fails_leaves_the_talk_going,
     too_long_for_the_provider_is_summed_up_and_asked_again,
+    a_single_message_that_is_too_long_does_not_wedge_the_session,
     tool_calls_in_what_is_summed_up_are_no_trouble,
 );
 
@@ -160,6 +161,22 @@ fn too_long_for_the_provider_is_summed_up_and_asked_again(api: Api) {
     let questions = world.questions();
     assert_eq!(questions.len(), 5);
     assert!(!told(&questions[4]).1.contains("alpha"));
+}
+
+/// One answer that is as long as all that the model can read.
+fn a_single_message_that_is_too_long_does_not_wedge_the_session(api: Api) {
+    let world = World::new(api);
+    let small = ["--agent", "a", "--model", "reads-6000"];
+    let turn = |more: &[&str], words: &str| {
+        let args = [&["chat", "-p", words], &small[..], more].concat();
+        world.run(&args).ok()
+    };
+    let huge = "0123456789".repeat(700);
+    world.ask(&format!("[[say:{huge}]] all numbers")).ok();
+    turn(&["-c"], "[[say:still here]] beta").says("still here");
+    turn(&["-c"], "[[say:and here]] gamma").says("and here");
+    // The log keeps all of it.
+    assert!(world.home.said("@").contains(&huge));
 }
 
 fn tool_calls_in_what_is_summed_up_are_no_trouble(api: Api) {

@@ -103,6 +103,68 @@ fn the_next_turn_goes_on_with_its_session_and_gives_the_new_words_only() {
     assert_eq!(stage.home.said("@").len(), 6);
 }
 
+/// A program finds its session where that began: from another folder it is run there.
+#[test]
+fn from_another_folder_a_program_goes_on_where_its_session_began() {
+    let stage = Stage::new("claude", &format!("pwd > \"$LOG/pwd.$n\"{CLAUDE}"));
+    let began = stage.home.folder("began");
+    let first = ["chat", "--agent", "claude", "-p", "the first words"];
+    stage.home.prepare(&first).folder(&began).run().ok();
+    let session = stage.home.run(&["list", "--all", "--json"]).ok().json();
+    let id = session["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let go_on = ["chat", "-r", &id, "-p", "the second words"];
+    let output = stage.home.run(&go_on).ok();
+    output.notes(&format!("claude works in {}", began.display()));
+    let folder = |run: usize| fs::read_to_string(stage.log(&format!("pwd.{run}"))).unwrap();
+    assert_eq!(folder(2), folder(1));
+    assert_eq!(stage.resumed(2).as_deref(), Some("native-1"));
+    // Where it is no more, another session begins, and that is said.
+    fs::remove_dir_all(&began).unwrap();
+    let output = stage.home.run(&go_on).ok();
+    output.notes("is gone").notes("begins another here");
+    assert_eq!(stage.resumed(3), None);
+    assert_eq!(folder(3).trim(), stage.home.project().to_str().unwrap());
+    assert!(stage.given(3).1.contains("the first words"));
+    stage.home.run(&go_on).ok().lacks("is gone");
+    assert_eq!(stage.resumed(4).as_deref(), Some("native-3"));
+}
+
+/// It prints nothing now and then though its turn is complete.
+#[test]
+fn a_turn_of_codex_without_an_answer_is_asked_again() {
+    let silent = r#"if [ -e "$LOG/silent.$n" ]; then
+printf '{"type":"thread.started","thread_id":"%s"}\n{"type":"turn.started"}\n' "$id"
+printf '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n'; exit; fi"#;
+    let stage = Stage::new("codex", &format!("{silent}{CODEX}"));
+    fs::write(stage.log("silent.1"), "").unwrap();
+    let noted = stage.say(&[], "hello");
+    assert!(
+        noted.contains("ended without an answer: asked again"),
+        "{noted}"
+    );
+    assert_eq!(stage.home.said("@"), ["hello", "answer 2"]);
+    for run in ["silent.3", "silent.4", "silent.5"] {
+        fs::write(stage.log(run), "").unwrap();
+    }
+    let args = ["chat", "--agent", "codex", "-p", "hello"];
+    let output = stage.home.run(&args).code(6);
+    output
+        .notes("without printing an answer")
+        .notes("ask again");
+    // What may have been done is not done twice.
+    let args = [
+        "chat",
+        "--agent",
+        "codex",
+        "--approve",
+        "all",
+        "-p",
+        "hello",
+    ];
+    stage.home.run(&args).code(6).lacks("asked again");
+    assert!(!stage.log("args.6").exists());
+}
+
 #[test]
 fn what_others_said_meanwhile_is_given_too() {
     let stage = Stage::new("claude", CLAUDE);

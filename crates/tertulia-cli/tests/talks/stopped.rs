@@ -307,3 +307,18 @@ fn an_agent_that_never_answered_is_not_replaced_unasked() {
     let args = ["chat", "-c", "--agent", "demo", "-p", "echo on"];
     home.run(&args).ok().says("on");
 }
+
+/// Whoever waits is told that nothing comes, and what the program wrote about it.
+#[test]
+fn a_silence_is_named_with_what_the_program_wrote() {
+    let stage = Stage::new(
+        "claude",
+        "echo 'EROFS: read-only file system' >&2\nsleep 16",
+    );
+    let begun = std::time::Instant::now();
+    let output = turn(&stage.home, "claude", &[], "hello").run().code(6);
+    assert!(begun.elapsed().as_secs() < 60);
+    let named =
+        "no output from claude for 15 s (it wrote: EROFS: read-only file system); Ctrl+C stops it";
+    assert_eq!(output.stderr.matches(named).count(), 1, "{output:#?}");
+}

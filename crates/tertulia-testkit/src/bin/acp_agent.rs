@@ -2,7 +2,7 @@
 //! tests have a real process to talk to. Its sessions are files in the folder that it is given.
 //!
 //! ```text
-//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty]
+//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [as:NAME]
 //! ```
 
 use std::io::Write;
@@ -148,7 +148,9 @@ impl Fake {
         } else {
             json!({})
         };
+        let name = self.words.iter().find_map(|word| word.strip_prefix("as:"));
         json!({
+            "agentInfo": { "name": name.unwrap_or("fake"), "version": "1" },
             "protocolVersion": 1,
             "agentCapabilities": { "loadSession": self.is("load"), "sessionCapabilities": resume },
             "authMethods": [{ "id": "key", "name": "Fake key", "description": "set FAKE_KEY" }],
@@ -211,6 +213,12 @@ impl Fake {
         let id = request["sessionId"].as_str().unwrap_or_default();
         let words = request["prompt"][0]["text"].as_str().unwrap_or_default();
         self.note(&format!("{id}.session"), &format!("{words:?}"));
+        if self.is("behind") && *self.stopped.borrow() > 0 {
+            // It still has the end of what was stopped, and takes that for the end of this.
+            respond(responder, json!({ "stopReason": "end_turn" }))?;
+            soon().await;
+            return replay(&client, id, "agent_message_chunk", words);
+        }
         if self.is("late") {
             // Slower than its own history, so that one could be taken for the other.
             soon().await;

@@ -44,6 +44,9 @@ pub fn answer(
         Ok(understood) => understood,
         Err(refused) => return refuse(line, wire, &refused),
     };
+    if is_too_long(&talk.model, request) {
+        return refuse(line, wire, &Refused::new(400, wire.overflow()));
+    }
     let failure = script.failure.take();
     let failure = failure.filter(|failure| state.fails(request.api, talk.prompt(), failure.times));
     script.failure.clone_from(&failure);
@@ -59,6 +62,17 @@ pub fn answer(
         return stream(line, wire, &frames, failure.as_ref(), script.delay);
     }
     whole(line, wire, &reply, failure.as_ref(), script.delay)
+}
+
+/// Whether there is more to read than the model can: `reads-4000` reads so many bytes, tools not counted.
+fn is_too_long(model: &str, request: &Request) -> bool {
+    let limit = model.strip_prefix("reads-");
+    let Some(limit) = limit.and_then(|limit| limit.parse().ok()) else {
+        return false;
+    };
+    let mut body = request.body.clone();
+    body["tools"] = serde_json::Value::Null;
+    body.to_string().len() > limit
 }
 
 /// The failures that come instead of an answer.

@@ -15,9 +15,10 @@ use std::time::Duration;
 use stage::{Stage, ask, ask_with, native, until};
 use tertulia::agent::{
     Agent, AgentEvent, FailureKind, Floor, Listener, Outcome, Question, Readiness, TodoState,
+    Utterance,
 };
 use tertulia::approval::{Approval, Risk, Verdict};
-use tertulia::entry::Usage;
+use tertulia::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -174,6 +175,66 @@ async fn stopped_while_it_speaks_it_can_be_asked_again() {
     question.native = native(first.session().unwrap(), 1);
     let second = ask(&agent, &question).await;
     assert_eq!((second.text().as_str(), stage.starts()), ("say on", 1));
+}
+
+/// An agent that answers one question late from then on is not asked again in the same process.
+#[tokio::test]
+async fn one_that_mistakes_the_end_of_a_stopped_answer_is_started_again() {
+    let stage = Stage::set();
+    let agent = stage.agent(&["behind", "load"]);
+    let first = ask_with(&agent, &stage.question(&["hang"]), None, |event, _| {
+        matches!(event, AgentEvent::Text(_))
+    })
+    .await;
+    assert_eq!(first.failure().kind, FailureKind::Cancelled);
+    let id = first.session().unwrap();
+    for (known, words) in [(1, "say one"), (2, "say two")] {
+        let mut question = stage.question(&["hang", "say one", "say two"][..=known]);
+        question.native = native(id, known);
+        let heard = ask(&agent, &question).await;
+        assert_eq!(heard.text(), words);
+    }
+    assert_eq!(stage.starts(), 2);
+}
+
+/// What is told after an answer was cut off depends on what the agent is known to keep of it.
+#[tokio::test]
+async fn what_its_session_lacks_of_a_stopped_answer_is_told() {
+    let claude = "as:@agentclientprotocol/claude-agent-acp";
+    let codex = "as:@agentclientprotocol/codex-acp";
+    let withdrawn = "withdrawn: do not act on it";
+    for (name, partial, words) in [
+        (claude, "\"recall\"", withdrawn),
+        (
+            codex,
+            "\"fake: half [cut off here]\\n\\nrecall\"",
+            withdrawn,
+        ),
+        (
+            "as:unknown",
+            "\"You: ask\\n\\nfake: half [cut off here]\\n\\nrecall\"",
+            "You: [marked] stop",
+        ),
+    ] {
+        let stage = Stage::set();
+        let agent = stage.agent(&[name]);
+        let first = ask(&agent, &stage.question(&["say hello"])).await;
+        let id = first.session().unwrap();
+        let mut question = stage.question(&["ask", "half", "recall"]);
+        question.messages[1] = Utterance {
+            cut_off: true,
+            ..Utterance::plain(Role::Assistant, "fake", "half")
+        };
+        question.native = native(id, 2);
+        let told = ask(&agent, &question).await.text();
+        assert_eq!(told.lines().last(), Some(partial), "{name}");
+        let mut question = stage.question(&["[marked] stop", "recall"]);
+        question.messages[0].withdrawn = Some("fake".into());
+        question.native = native(id, 0);
+        let told = ask(&agent, &question).await.text();
+        let last = told.lines().last().unwrap();
+        assert!(last.contains(words) && last.ends_with("recall\""), "{last}");
+    }
 }
 
 #[tokio::test]

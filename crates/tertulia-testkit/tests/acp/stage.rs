@@ -119,6 +119,7 @@ impl Stage {
 pub fn native(id: &str, known: usize) -> Option<NativeSession> {
     Some(NativeSession {
         id: id.to_owned(),
+        cwd: None,
         known,
         spent: Usage::default(),
     })

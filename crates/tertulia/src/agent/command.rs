@@ -1,7 +1,7 @@
 //! Any program as an agent: the prompt on its standard input, the answer from its standard output. A
 //! non-zero exit code is a failure, explained by what it wrote to standard error.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -63,6 +63,10 @@ impl Agent for Command {
         ToolSide::Nobody
     }
 
+    fn work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref()
+    }
+
     async fn readiness(&self) -> Readiness {
         match &self.found {
             Some(path) => Readiness::Ready(Some(path.display().to_string())),
@@ -93,6 +97,7 @@ impl Agent for Command {
             output: usize::MAX,
             ..Limits::default()
         };
+        floor.show_stderr(&limits.stderr);
         let prompt = prompt::talk(self.system.as_deref(), &question.messages);
         let (chunks, received) = mpsc::channel(64);
         let run = process::run(&program, prompt.as_bytes(), &limits, floor.cancel(), chunks);

@@ -43,6 +43,23 @@ pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -
     }
 }
 
+/// What a person can do about a failure of a program that brings its own login and model.
+pub(super) fn advice(kind: FailureKind) -> Option<&'static str> {
+    match kind {
+        FailureKind::RateLimit => Some("wait a little, or take another model or agent"),
+        FailureKind::TooLong => Some("begin a new session, or take a model that reads more"),
+        FailureKind::Unavailable => Some("try again in a moment, or take another agent"),
+        _ => None,
+    }
+}
+
+/// An error without the stack of the program that it comes from.
+pub(super) fn without_trace(text: &str) -> String {
+    let lines = text.lines();
+    let said = lines.take_while(|line| !line.trim_start().starts_with("at "));
+    said.collect::<Vec<_>>().join("\n")
+}
+
 /// What happened, and what was written to standard error about it.
 pub(super) fn explain(what: &str, stderr: &str) -> String {
     match stderr.trim() {

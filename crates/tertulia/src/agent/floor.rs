@@ -1,9 +1,12 @@
 //! What an agent that answers is given: where it speaks, whom it asks for leave, and how it hears
 //! that it shall stop.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::process::StderrLine;
 use super::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
 
@@ -16,7 +19,11 @@ pub struct Floor {
     events: mpsc::Sender<AgentEvent>,
     permissions: mpsc::Sender<Permission>,
     cancel: CancellationToken,
+    stderr: Stderr,
 }
+
+/// Where the standard error of the agent's program is found, if it is one.
+type Stderr = Arc<Mutex<Option<StderrLine>>>;
 
 /// The floor, from the listener's side.
 #[derive(Debug)]
@@ -25,6 +32,16 @@ pub struct Listener {
     pub events: mpsc::Receiver<AgentEvent>,
     /// What the agent asks leave for.
     pub permissions: mpsc::Receiver<Permission>,
+    stderr: Stderr,
+}
+
+impl Listener {
+    /// The last line that the agent's program wrote to standard error, if it is a program and wrote one
+    /// since this was asked last.
+    pub fn stderr(&self) -> Option<String> {
+        let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        stderr.as_ref()?.take()
+    }
 }
 
 /// A request for leave that waits for its answer. Dropped unanswered, it is a no.
@@ -48,14 +65,17 @@ impl Floor {
     pub fn open(cancel: &CancellationToken) -> (Floor, Listener) {
         let (events, heard) = mpsc::channel(ROOM);
         let (permissions, asked) = mpsc::channel(1);
+        let stderr = Stderr::default();
         let floor = Floor {
             events,
             permissions,
             cancel: cancel.clone(),
+            stderr: stderr.clone(),
         };
         let listener = Listener {
             events: heard,
             permissions: asked,
+            stderr,
         };
         (floor, listener)
     }
@@ -76,6 +96,12 @@ impl Floor {
             return Verdict::No;
         }
         answered.await.unwrap_or(Verdict::No)
+    }
+
+    /// Tells where the standard error of its program is found while it answers.
+    pub fn show_stderr(&self, line: &StderrLine) {
+        let mut stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        *stderr = Some(line.clone());
     }
 
     /// How it hears that it shall stop.

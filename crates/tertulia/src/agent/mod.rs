@@ -7,10 +7,12 @@ pub mod command;
 pub mod demo;
 mod failure;
 mod floor;
+mod folder;
 pub mod process;
 mod prompt;
 pub mod vendor;
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -32,6 +34,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Who runs the tools that it uses.
     fn tools(&self) -> ToolSide;
+
+    /// The folder in which it works, if it is a program.
+    fn work_dir(&self) -> Option<&Path> {
+        None
+    }
 
     /// Whether it could answer now, found out without asking it anything.
     async fn readiness(&self) -> Readiness;
@@ -113,6 +120,8 @@ pub enum Chair {
 pub struct NativeSession {
     /// The id that the agent gave it.
     pub id: String,
+    /// The folder in which the agent works there, where it is known.
+    pub cwd: Option<PathBuf>,
     /// How many of [`Question::messages`] it has seen, counted from the oldest.
     pub known: usize,
     /// What its answers in this talk have cost so far, for those that only tell sums.

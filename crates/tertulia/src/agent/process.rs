@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 mod hold;
 mod input;
 mod orphans;
+mod stderr;
 mod tree;
 mod utf8;
 
@@ -25,6 +26,7 @@ pub use hold::Hold;
 use input::Feed;
 pub use input::Input;
 pub use orphans::end_orphans;
+pub use stderr::StderrLine;
 use tree::Tree;
 pub use utf8::Utf8Stream;
 
@@ -73,6 +75,8 @@ pub struct Limits {
     pub output: usize,
     /// Holds the clock while the program waits for somebody else.
     pub hold: Hold,
+    /// Where the last line of its standard error is kept while it runs.
+    pub stderr: StderrLine,
 }
 
 impl Default for Limits {
@@ -83,6 +87,7 @@ impl Default for Limits {
             grace: Duration::from_secs(5),
             output: 16 << 20,
             hold: Hold::default(),
+            stderr: StderrLine::default(),
         }
     }
 }
@@ -165,7 +170,7 @@ pub async fn run(
     let mut child = spawn(program)?;
     // Declared after `child`, so dropped before it: the pid is not reaped under its feet.
     let mut tree = Tree::of(&child, &program.marker);
-    let mut pipes = Pipes::new(&mut child, stdin.into(), limits.output, on_stdout);
+    let mut pipes = Pipes::new(&mut child, stdin.into(), limits, on_stdout);
     let outcome = drive(&mut child, &mut pipes, &mut tree, limits, cancel).await;
     end(&mut child, &mut pipes, &mut tree, limits.grace).await;
     tree.disarm();
@@ -323,6 +328,7 @@ struct Pipes<'a> {
     counted: u64,
     handed: u64,
     tail: Tail,
+    line: StderrLine,
     heard: Instant,
     unblocked: Instant,
     out: Vec<u8>,
@@ -330,7 +336,12 @@ struct Pipes<'a> {
 }
 
 impl<'a> Pipes<'a> {
-    fn new(child: &mut Child, input: Input<'a>, room: usize, sink: mpsc::Sender<Vec<u8>>) -> Self {
+    fn new(
+        child: &mut Child,
+        input: Input<'a>,
+        limits: &Limits,
+        sink: mpsc::Sender<Vec<u8>>,
+    ) -> Self {
         let feed = Feed::new(input);
         Self {
             stdin: child.stdin.take().filter(|_| !feed.ended()),
@@ -339,10 +350,11 @@ impl<'a> Pipes<'a> {
             stderr: child.stderr.take(),
             sink: Some(sink),
             waiting: None,
-            room,
+            room: limits.output,
             counted: 0,
             handed: 0,
             tail: Tail::default(),
+            line: limits.stderr.clone(),
             heard: Instant::now(),
             unblocked: Instant::now(),
             out: vec![0; CHUNK],
@@ -390,6 +402,7 @@ impl<'a> Pipes<'a> {
                 n => {
                     self.heard = Instant::now();
                     self.tail.push(&self.err[..n]);
+                    self.line.push(&self.err[..n]);
                 }
             },
             () = room(&self.sink), if self.waiting.is_some() => {

@@ -41,6 +41,8 @@ pub struct Chat {
     model: Option<String>,
     /// The agent's own session, as the log has it.
     native: Option<String>,
+    /// The folder in which a session of its own would begin.
+    work_dir: Option<String>,
     phase: Phase,
     /// How often the agent has called for tools in this turn.
     rounds: u32,
@@ -142,6 +144,7 @@ impl Chat {
             agent,
             model,
             native: None,
+            work_dir: None,
             phase: Phase::Idle,
             rounds: 0,
         }
@@ -150,6 +153,11 @@ impl Chat {
     /// Takes in the agent's own session, as the log has it.
     pub fn link(&mut self, native: Option<String>) {
         self.native = native;
+    }
+
+    /// Takes in the folder in which a session of the agent's own would begin.
+    pub fn works_in(&mut self, folder: Option<String>) {
+        self.work_dir = folder;
     }
 
     /// Gives the seat to another, between two answers.
@@ -252,7 +260,8 @@ impl Chat {
             AgentEvent::Session(native) if self.native.as_ref() != Some(&native) => {
                 self.native = Some(native.clone());
                 let agent = self.agent.name.clone();
-                vec![Body::Linked(Linked { agent, native })]
+                let cwd = self.work_dir.clone();
+                vec![Body::Linked(Linked { agent, native, cwd })]
             }
             AgentEvent::Usage(usage) => {
                 answer.usage = Some(usage);

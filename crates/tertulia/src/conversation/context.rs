@@ -67,6 +67,11 @@ pub fn context(
     paired(&messages)
 }
 
+/// What messages weigh together, in bytes.
+pub fn total_weight(messages: &[Utterance]) -> usize {
+    messages.iter().map(weight).sum()
+}
+
 /// What a message weighs, in bytes.
 pub fn weight(words: &Utterance) -> usize {
     let calls: usize = words
@@ -75,6 +80,54 @@ pub fn weight(words: &Utterance) -> usize {
         .map(|call| call.name.len() + call.arguments.to_string().len())
         .sum();
     words.content.len() + calls
+}
+
+/// Of a message that is cut, at least this much stays.
+const LEAST: usize = 200;
+
+/// The messages with the middles of the longest left out, so that all together weigh at most `room`. What is to
+/// be answered stays whole, and the log keeps everything. Nothing, if there is nothing to leave out.
+pub fn shortened(mut messages: Vec<Utterance>, room: usize) -> Option<Vec<Utterance>> {
+    let asked = messages.iter().rposition(|words| words.role == Role::User);
+    let total = total_weight(&messages);
+    let fixed = asked.map_or(0, |at| weight(&messages[at]));
+    let (mut low, mut high) = (LEAST, total.max(LEAST));
+    while low < high {
+        let cap = low.midpoint(high + 1);
+        let others = messages.iter().enumerate();
+        let others = others.filter(|(at, _)| Some(*at) != asked);
+        let sum: usize = others.map(|(_, words)| weight(words).min(cap)).sum();
+        match sum + fixed <= room {
+            true => low = cap,
+            false => high = cap - 1,
+        }
+    }
+    let mut cut = false;
+    for (at, words) in messages.iter_mut().enumerate() {
+        if Some(at) != asked
+            && let Some(shorter) = without_middle(&words.content, low)
+        {
+            words.content = shorter;
+            cut = true;
+        }
+    }
+    cut.then_some(messages)
+}
+
+/// A text without its middle, if it is longer than `room`: two thirds of what is left are its beginning.
+fn without_middle(text: &str, room: usize) -> Option<String> {
+    // The mark takes some room, too.
+    if text.len() <= room + LEAST / 2 {
+        return None;
+    }
+    let head = text.floor_char_boundary(room / 3 * 2);
+    let tail = text.ceil_char_boundary(text.len() - room / 3);
+    let missing = tail.saturating_sub(head);
+    Some(format!(
+        "{}\n[… {missing} bytes left out here …]\n{}",
+        &text[..head],
+        &text[tail..]
+    ))
 }
 
 /// Puts each result right behind its call, one that never came with a mark in its place, and leaves
@@ -190,6 +243,34 @@ mod tests {
         check(None, 8, "cc|now");
         check(None, 0, "now");
         check(Some("sum"), 12, "sum|bbbb|cc|now");
+    }
+
+    #[test]
+    fn the_longest_lose_their_middles_and_what_is_asked_stays() {
+        let long = "é".repeat(5000);
+        let messages = || {
+            let said = [
+                said(Role::User, "short", &[], None),
+                said(Role::Assistant, &long, &[], None),
+                said(Role::User, &long, &[], None),
+            ];
+            said.map(|said| said.words).to_vec()
+        };
+        let shorter = shortened(messages(), 12_000).unwrap();
+        assert_eq!(shorter[0].content, "short");
+        assert_eq!(shorter[2].content, long);
+        let cut = &shorter[1].content;
+        assert!(
+            cut.len() < 2_100 && cut.contains("bytes left out here"),
+            "{}",
+            cut.len()
+        );
+        assert!(cut.starts_with('é') && cut.ends_with('é'));
+        // There is always something left of each.
+        let least = shortened(messages(), 0).unwrap();
+        assert!(least[1].content.len() > 100);
+        assert_eq!(shortened(least, 0), None);
+        assert_eq!(shortened(messages(), 100_000), None);
     }
 
     #[test]

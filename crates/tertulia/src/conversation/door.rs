@@ -79,6 +79,8 @@ pub enum Notice {
     },
     /// The older part was summed up.
     Compacted,
+    /// Messages that are too long for the agent are given without their middles.
+    Shortened,
     /// The older part could not be summed up; the talk goes on as it was.
     NotCompacted(AgentError),
     /// Speakers of this session are not in the team any more; what they said keeps their names.

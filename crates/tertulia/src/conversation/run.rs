@@ -4,6 +4,7 @@ mod act;
 mod ask;
 mod compact;
 mod resume;
+mod silence;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -60,6 +61,8 @@ pub struct Brief {
     pub part: Part,
     /// The thread in which it speaks, where there are several.
     pub thread: Option<String>,
+    /// Whether messages may lose their middles if they are too long for the agent.
+    pub shorten: bool,
 }
 
 /// What whoever is asked may use.
@@ -126,8 +129,11 @@ impl Talk {
     pub fn begin(recorder: Recorder, agent: Arc<dyn Agent>, terms: Terms) -> Talk {
         let speaker = Speaker::plain(agent.name(), SpeakerKind::Ai);
         let model = agent.model().map(str::to_owned);
+        let mut chat = Chat::new(human(), speaker, model);
+        let folder = agent.work_dir().and_then(|folder| folder.to_str());
+        chat.works_in(folder.map(str::to_owned));
         Talk {
-            chat: Chat::new(human(), speaker, model),
+            chat,
             recorder,
             agent,
             terms,

@@ -386,6 +386,7 @@ impl Table {
                 ..Part::default()
             },
             thread: None,
+            shorten: false,
         }
     }
 

@@ -442,6 +442,9 @@ pub struct Linked {
     pub agent: String,
     /// The id that it gave its session.
     pub native: String,
+    /// The folder in which it works there. Some find their sessions only where these began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
 }
 
 /// What agents are told instead of the older part of a talk.

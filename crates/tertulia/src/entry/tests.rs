@@ -182,6 +182,7 @@ fn bodies() -> impl Strategy<Value = Body> {
         text.prop_map(|task| Body::Tasked(Tasked { task })),
         text.prop_map(|native| Body::Linked(Linked {
             agent: "a".into(),
+            cwd: Some(native.clone()),
             native
         })),
         (text, any::<u64>()).prop_map(|(summary, upto)| Body::Compacted(Compacted {

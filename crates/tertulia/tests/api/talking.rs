@@ -242,6 +242,19 @@ fn calls_without_a_number_and_streams_without_a_last_line_are_heard() {
     assert_eq!(calls_of(&outcome)[0].arguments, json!({"pattern": "*"}));
 }
 
+/// LiteLLM puts what an answer cost beside its last words.
+#[test]
+fn usage_beside_words_is_read() {
+    let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15});
+    let last =
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage});
+    let stream = words(Provider::OpenAi, &["hi"]) + &format!("data: {last}\n\ndata: [DONE]\n\n");
+    let server = Server::play(vec![Reply::stream(stream)]);
+    let answer = ask(&agent(Provider::OpenAi, &server), &question("hi"));
+    let told = AgentEvent::Usage(Usage::told(12, 3));
+    assert!(answer.events.contains(&told), "{:?}", answer.events);
+}
+
 #[test]
 fn a_limit_that_was_reached_is_told_and_a_cut_call_is_not_run() {
     for (provider, reason) in [
@@ -261,7 +274,7 @@ fn a_limit_that_was_reached_is_told_and_a_cut_call_is_not_run() {
         let answer = ask(&agent(provider, &server), &question("hi"));
         assert_eq!(answer.result, Ok(Outcome::Done), "{provider:?}");
         let told = answer.events.iter().any(|event| {
-            matches!(event, AgentEvent::Remark(words) if words.contains("limit of 7 tokens"))
+            matches!(event, AgentEvent::Remark(words) if words.contains("stops here after 7 tokens"))
         });
         assert!(told, "{provider:?} {:?}", answer.events);
     }

@@ -313,7 +313,7 @@ async fn failures_say_what_to_do() {
         Vendor::OpenCode,
         "show fail-overflow; exit 1",
         FailureKind::TooLong,
-        "new talk",
+        "new session",
     )
     .await;
 }

@@ -108,6 +108,7 @@ pub fn question(native: Option<&str>) -> Question {
         marker: format!("test-{}", uuid::Uuid::new_v4()),
         native: native.map(|id| NativeSession {
             id: id.to_owned(),
+            cwd: None,
             known: 2,
             spent: Usage {
                 estimated: false,

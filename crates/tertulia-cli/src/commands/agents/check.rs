@@ -38,6 +38,8 @@ pub async fn check_one(
             match event {
                 AgentEvent::Text(text) => words.push_str(&text),
                 AgentEvent::Usage(told) => usage = Some(told),
+                // What it tells of itself that is not known here says nothing about whether it answers.
+                AgentEvent::Unknown(_) => {}
                 other => {
                     if let Some(note) = crate::show::event_words(&other) {
                         ui.note(&note);

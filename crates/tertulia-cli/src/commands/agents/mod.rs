@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tertulia::agent::Readiness;
+use tertulia::agent::{Readiness, ToolSide};
 
 use crate::agents;
 use crate::args::GlobalArgs;
@@ -117,6 +117,12 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
                 ui.document(&json!({ "agent": agent.name(), "models": models }));
             } else {
                 models.iter().for_each(|model| ui.line(model));
+            }
+            if agent.tools() != ToolSide::Ours {
+                ui.note(&format!(
+                    "{} does not list its models to other programs; look in the program itself, then choose one with --model",
+                    agent.name()
+                ));
             }
             Ok(ExitCode::SUCCESS)
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::agent::{AgentError, AgentEvent, FailureKind, Outcome};
+use crate::agent::{AgentError, AgentEvent, FailureKind, Outcome, failure};
 
 /// JSON-RPC code of "log in first".
 const AUTH_REQUIRED: i64 = -32000;
@@ -71,7 +71,12 @@ pub(super) fn of_error(code: i64, message: &str, data: &Value) -> AgentError {
         .or_else(|| by_words(&named))
         .or_else(|| by_words(&words))
         .or_else(|| numbers(&words).find_map(by_status));
-    AgentError::new(kind.unwrap_or(FailureKind::Failed), words)
+    let words = failure::one_line(&failure::without_trace(&words));
+    let error = AgentError::new(kind.unwrap_or(FailureKind::Failed), words);
+    match failure::advice(error.kind) {
+        Some(advice) => error.hint(advice),
+        None => error,
+    }
 }
 
 /// What an agent said in place of an answer when it failed without an error.

@@ -15,10 +15,15 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::failure;
 use super::wire::{self, Noise};
 use crate::agent::AgentError;
-use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program};
+use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 
 /// How long an agent has to end by itself when its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(3);
+/// An agent that replays its history goes on after it said that it was done. It has ended when nothing
+/// has come for so long,
+const QUIET: Duration = Duration::from_millis(250);
+/// or after so long at the latest.
+const LOUD: Duration = Duration::from_secs(5);
 /// How many messages may wait in each direction.
 const ROOM: usize = 64;
 
@@ -47,6 +52,7 @@ struct Shared {
     listener: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// How much news may be on its way to the listener.
     room: Arc<Semaphore>,
+    stderr: StderrLine,
 }
 
 /// A running agent. Dropped, it is asked to end and then ended, with all that it started.
@@ -60,6 +66,8 @@ pub(super) struct Live {
     pub(super) abilities: Option<Value>,
     /// The session in which it was asked last.
     pub(super) session: Option<super::session::Open>,
+    /// Whether its last answer was stopped: some still send what belongs to it.
+    pub(super) stopped: bool,
 }
 
 /// What became of the process.
@@ -76,6 +84,7 @@ impl Live {
             noise: Mutex::new(Noise::default()),
             listener: Mutex::new(None),
             room: Arc::new(Semaphore::new(ROOM)),
+            stderr: StderrLine::default(),
         });
         let (closing, kill) = (CancellationToken::new(), CancellationToken::new());
         let (connected, connection) = oneshot::channel();
@@ -95,6 +104,7 @@ impl Live {
             kill,
             abilities: None,
             session: None,
+            stopped: false,
         })
     }
 
@@ -103,6 +113,11 @@ impl Live {
         !self.task.is_finished()
             && self.connection.termination().is_none()
             && !self.connection.is_incoming_closed()
+    }
+
+    /// The last line of its standard error.
+    pub(super) fn stderr(&self) -> &StderrLine {
+        &self.shared.stderr
     }
 
     /// Asks it for something and waits for the answer.
@@ -141,6 +156,12 @@ impl Live {
         let (sender, receiver) = mpsc::channel(ROOM);
         *lock(&self.shared.listener) = Some(sender);
         receiver
+    }
+
+    /// Returns when what it still sends of its own accord has come, be it history or an answer that was stopped.
+    pub(super) async fn settle(&self) {
+        // It may be loud for ever; then the answer begins where it is.
+        let _ = timeout(LOUD, self.silent(Instant::now(), QUIET)).await;
     }
 
     /// Returns when nothing has come from it for so long, counted from `since` at the earliest.
@@ -188,6 +209,7 @@ async fn serve(
     let (output, from_agent) = mpsc::channel(ROOM);
     let limits = Limits {
         output: usize::MAX,
+        stderr: shared.stderr.clone(),
         ..Limits::default()
     };
     let run = process::run(&program, Input::Chunks(to_agent), &limits, &kill, output);

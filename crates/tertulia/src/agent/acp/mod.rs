@@ -12,13 +12,15 @@ mod updates;
 mod watch;
 mod wire;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
 use self::live::{Ending, Live};
+use self::turn::Prompted;
 use self::watch::{End, Lost, Watch};
+use super::folder::Folder;
 use super::process::{ProcessError, Program};
 use super::{
     Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide, Whence,
@@ -86,6 +88,10 @@ impl Agent for Acp {
         ToolSide::Its
     }
 
+    fn work_dir(&self) -> Option<&Path> {
+        Some(&self.work_dir)
+    }
+
     async fn readiness(&self) -> Readiness {
         match &self.found {
             Some(path) => Readiness::Ready(Some(path.display().to_string())),
@@ -110,15 +116,29 @@ impl Agent for Acp {
         let mut live = match slot.take() {
             Some(live) if live.alive() => live,
             // Dead or never there. What it remembers is in its own store.
-            _ => self.start(&question.marker).await?,
+            _ => self.start(question).await?,
         };
+        floor.show_stderr(live.stderr());
         let watch = Watch::begin(floor, self.patience);
-        match self.converse(&mut live, question, &watch).await {
+        let stopped = std::mem::take(&mut live.stopped);
+        if stopped {
+            live.settle().await;
+        }
+        let mut prompted = self.converse(&mut live, question, &watch).await;
+        if stopped && !prompted.heard && !floor.cancel().is_cancelled() {
+            // The end of the answer that was stopped, sent for this one: it would be one behind from here on.
+            live.end(true).await;
+            live = self.start(question).await?;
+            floor.show_stderr(live.stderr());
+            prompted = self.converse(&mut live, question, &watch).await;
+        }
+        match prompted.end {
             Ok(outcome) => {
                 *slot = Some(live);
                 Ok(outcome)
             }
             Err(End::Told(error)) => {
+                live.stopped = error.kind == FailureKind::Cancelled;
                 *slot = Some(live);
                 Err(error)
             }
@@ -144,14 +164,20 @@ impl Agent for Acp {
 }
 
 impl Acp {
-    async fn start(&self, marker: &str) -> Result<Live, AgentError> {
+    async fn start(&self, question: &Question) -> Result<Live, AgentError> {
+        let native = question.native.as_ref();
+        let folder = native.map(|native| Folder::of(native, Some(&self.work_dir)));
+        let work_dir = match folder {
+            Some(Folder::Other(folder)) => folder,
+            _ => self.work_dir.clone(),
+        };
         let program = Program {
             without: self.without.clone(),
             command: self.command.clone(),
             args: self.args.clone(),
-            env: self.env.clone(),
-            work_dir: Some(self.work_dir.clone()),
-            marker: marker.to_owned(),
+            env: bounded(&self.env),
+            work_dir: Some(work_dir),
+            marker: question.marker.clone(),
         };
         Live::start(program).await.ok_or_else(|| {
             AgentError::new(
@@ -161,13 +187,16 @@ impl Acp {
         })
     }
 
-    async fn converse(
-        &self,
-        live: &mut Live,
-        question: &Question,
-        watch: &Watch<'_>,
-    ) -> Result<Outcome, End> {
-        let place = session::open(self, live, question, watch).await?;
+    async fn converse(&self, live: &mut Live, question: &Question, watch: &Watch<'_>) -> Prompted {
+        let place = match session::open(self, live, question, watch).await {
+            Ok(place) => place,
+            Err(end) => {
+                return Prompted {
+                    end: Err(end),
+                    heard: true,
+                };
+            }
+        };
         let words = session::words(self, live, &question.messages, place.known);
         turn::prompt(live, watch, &place.session, words, question.approval).await
     }
@@ -236,6 +265,14 @@ impl Acp {
             ),
         }
     }
+}
+
+/// The environment with a bound on what Claude Code does behind an adapter: it would try for three minutes in
+/// silence. Others do not know the variable, and the settings have the last word.
+fn bounded(env: &[(String, String)]) -> Vec<(String, String)> {
+    let mut all = vec![("CLAUDE_CODE_MAX_RETRIES".to_owned(), "3".to_owned())];
+    all.extend(env.iter().cloned());
+    all
 }
 
 /// What happened, with what the program itself said about it.

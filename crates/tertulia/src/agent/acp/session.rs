@@ -1,22 +1,17 @@
 //! Opening a session with an agent: the first words, going on with an old one, model and mode.
 
 use serde_json::{Value, json};
-use tokio::time::{Duration, timeout};
 
 use super::Acp;
 use super::habits;
 use super::live::{Live, Unanswered};
 use super::watch::{End, Lost, Watch};
+use crate::agent::folder::Folder;
 use crate::agent::{AgentEvent, FailureKind, NativeSession, Question, Utterance, prompt};
 use crate::approval::Approval;
 
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;
-/// An agent that replays its history goes on after it said that it was done. It has ended when nothing
-/// has come for so long,
-const QUIET: Duration = Duration::from_millis(250);
-/// or after so long at the latest.
-const LOUD: Duration = Duration::from_secs(5);
 
 /// A session that the agent has open.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +39,16 @@ pub(super) async fn open(
     if live.abilities.is_none() {
         live.abilities = Some(greet(live, watch).await?);
     }
-    let native = question.native.as_ref();
+    let native = match question.native.as_ref() {
+        Some(native) => match Folder::of(native, Some(&acp.work_dir)) {
+            folder @ Folder::Gone(_) => {
+                watch.remark(folder.remark(&acp.name)).await?;
+                None
+            }
+            _ => Some(native),
+        },
+        None => None,
+    };
     let (session, known) = match native {
         Some(native)
             if live
@@ -122,16 +126,20 @@ async fn again(
         (false, true) => "session/load",
         (false, false) => return Ok(None),
     };
+    let folder = Folder::of(native, Some(&acp.work_dir));
+    watch.remark(folder.remark(&acp.name)).await?;
+    let cwd = match &folder {
+        Folder::Other(folder) => folder,
+        Folder::Own | Folder::Gone(_) => &acp.work_dir,
+    };
     let params = json!({
-        "sessionId": native.id, "cwd": acp.work_dir, "mcpServers": [],
+        "sessionId": native.id, "cwd": cwd, "mcpServers": [],
     });
     match watch.over(live, live.ask(method, params)).await {
         Ok(told) => {
             if !resumes {
                 let quiet = async {
-                    let now = tokio::time::Instant::now();
-                    // It may be loud for ever; then the answer begins where it is.
-                    let _ = timeout(LOUD, live.silent(now, QUIET)).await;
+                    live.settle().await;
                     Ok(())
                 };
                 watch.over(live, quiet).await?;

@@ -46,6 +46,13 @@ struct Turn<'a> {
     since: Instant,
 }
 
+/// How a prompt ended.
+pub(super) struct Prompted {
+    pub(super) end: Result<Outcome, End>,
+    /// Whether the agent has said or done anything.
+    pub(super) heard: bool,
+}
+
 /// Asks, and hands on what comes until the agent has ended its answer.
 pub(super) async fn prompt(
     live: &Live,
@@ -53,7 +60,7 @@ pub(super) async fn prompt(
     session: &str,
     words: String,
     approval: Approval,
-) -> Result<Outcome, End> {
+) -> Prompted {
     let mut turn = Turn {
         live,
         watch,
@@ -72,6 +79,10 @@ pub(super) async fn prompt(
     });
     let reply = live.ask("session/prompt", params);
     tokio::pin!(reply);
+    let lost = |lost| Prompted {
+        end: Err(End::Lost(lost)),
+        heard: true,
+    };
     let told = loop {
         let (asking, stop_by, since) = (turn.asked.is_some(), turn.stop_by, turn.since);
         let stopping = stop_by.is_some();
@@ -79,15 +90,15 @@ pub(super) async fn prompt(
             // Limits first: an agent that never stops talking must not outrun them.
             biased;
             () = watch.floor.cancel().cancelled(), if !stopping => turn.stop(),
-            () = until(stop_by) => return Err(End::Lost(Lost::Cancelled)),
+            () = until(stop_by) => return lost(Lost::Cancelled),
             () = watch.total(), if !stopping => {
-                return Err(End::Lost(Lost::Total(watch.patience.total)));
+                return lost(Lost::Total(watch.patience.total));
             }
             verdict = turn.verdict(), if asking => turn.settle(verdict),
             Some(item) = incoming.recv() => turn.take(item).await,
             told = &mut reply => break told,
             () = live.silent(since, watch.patience.idle), if !asking && !stopping => {
-                return Err(End::Lost(Lost::Idle(watch.patience.idle)));
+                return lost(Lost::Idle(watch.patience.idle));
             }
         }
     };
@@ -95,7 +106,10 @@ pub(super) async fn prompt(
     while let Ok(item) = incoming.try_recv() {
         turn.take(item).await;
     }
-    turn.end(told).await
+    Prompted {
+        heard: turn.updates.heard(),
+        end: turn.end(told).await,
+    }
 }
 
 async fn until(at: Option<Instant>) {

@@ -19,6 +19,8 @@ pub(super) struct Updates {
     apart: bool,
     /// What it said after it had told that its thread broke.
     broken: Option<String>,
+    /// Whether it has said, thought or done anything.
+    heard: bool,
 }
 
 /// What is known of a tool call so far.
@@ -37,6 +39,24 @@ pub(super) struct Call {
 impl Updates {
     /// Takes in one update.
     pub(super) fn hear(&mut self, update: &Value) -> Vec<AgentEvent> {
+        let events = self.read(update);
+        let counts = |event: &AgentEvent| {
+            use AgentEvent::{Reasoning, Text, Todos, ToolCompleted, ToolStarted};
+            matches!(
+                event,
+                Text(_) | Reasoning(_) | Todos(_) | ToolStarted(_) | ToolCompleted { .. }
+            )
+        };
+        self.heard |= self.broken.is_some() || events.iter().any(counts);
+        events
+    }
+
+    /// Whether the agent has said, thought or done anything.
+    pub(super) fn heard(&self) -> bool {
+        self.heard || !self.calls.is_empty()
+    }
+
+    fn read(&mut self, update: &Value) -> Vec<AgentEvent> {
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => self.say(update),
             "agent_thought_chunk" => match content::block(&update["content"]) {

@@ -71,6 +71,14 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Tells the person something, if there is something to tell.
+    pub(super) async fn remark(&self, words: Option<String>) -> Result<(), End> {
+        match words {
+            Some(words) => self.say(AgentEvent::Remark(words)).await,
+            None => Ok(()),
+        }
+    }
+
     /// Says something. Nobody listening is the same as being stopped.
     pub(super) async fn say(&self, event: AgentEvent) -> Result<(), End> {
         tokio::select! {

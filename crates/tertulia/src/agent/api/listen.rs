@@ -124,9 +124,10 @@ impl Ear<'_> {
         if let Some(refusal) = self.refusal() {
             return Err(refusal);
         }
-        let (finished, nameless, lost) = {
+        let (finished, nameless, lost, seen) = {
             let watch = lock(&self.watch);
-            (watch.finished, watch.nameless, watch.calls.clone())
+            let lost = watch.calls.clone();
+            (watch.finished, watch.nameless, lost, watch.usage)
         };
         if nameless {
             let cause = "an event came without its name";
@@ -144,7 +145,7 @@ impl Ear<'_> {
             }
             None => (StreamEnd::default(), heard),
         };
-        let used = usage(&end);
+        let used = usage(&end).or(seen);
         if let Some(usage) = used {
             self.say(AgentEvent::Usage(usage)).await?;
         }
@@ -191,17 +192,15 @@ fn usage(end: &StreamEnd) -> Option<Usage> {
 }
 
 fn limit_remark(agent: &str, max_tokens: Option<u32>, used: Option<Usage>) -> String {
-    let tokens = max_tokens
-        .map(u64::from)
-        .or(used.map(|used| used.output))
-        .filter(|tokens| *tokens > 0)
-        .map_or_else(
-            || "its limit of".to_owned(),
-            |count| format!("the limit of {count}"),
+    if let Some(limit) = max_tokens {
+        return format!(
+            "the answer reached the limit of {limit} tokens and stops here; `max_tokens` in [agents.{agent}] sets it"
         );
-    format!(
-        "the answer reached {tokens} tokens and stops here; `max_tokens` in [agents.{agent}] sets it"
-    )
+    }
+    // Nobody here has set one: it is the model's, or the server's, or there is no room left.
+    let written = used.map(|used| used.output).filter(|tokens| *tokens > 0);
+    let written = written.map_or_else(String::new, |tokens| format!(" after {tokens} tokens"));
+    format!("the answer stops here{written}, before its end; say \"go on\" for the rest")
 }
 
 #[cfg(test)]
@@ -217,11 +216,14 @@ mod tests {
         });
         for (max_tokens, used, words) in [
             (Some(9), used, "the limit of 9 tokens"),
-            (None, used, "the limit of 64 tokens"),
-            (None, None, "its limit of tokens"),
+            (None, used, "stops here after 64 tokens, before its end"),
+            (None, None, "stops here, before its end"),
         ] {
             let remark = limit_remark("mine", max_tokens, used);
             assert!(remark.contains(words), "{remark}");
+            // A setting that nobody set is not what limits it.
+            let named = remark.contains("`max_tokens` in [agents.mine]");
+            assert_eq!(named, max_tokens.is_some(), "{remark}");
         }
     }
 }

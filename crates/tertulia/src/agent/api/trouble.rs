@@ -81,7 +81,7 @@ impl Trouble {
 
     /// The same for a person.
     pub(super) fn explain(&self, asked: Asked<'_>) -> AgentError {
-        let name = asked.provider.name();
+        let name = &asked.name();
         let error = match self {
             Trouble::Status { status, body, .. } => asked.status(*status, body),
             Trouble::Event(body) => asked.status(status_of(body), &body.to_string()),
@@ -134,6 +134,18 @@ impl Trouble {
 }
 
 impl Asked<'_> {
+    /// Who it is about. What speaks like OpenAI elsewhere is not OpenAI.
+    fn name(self) -> String {
+        match self.is_elsewhere() {
+            true => format!("the server at {}", without_password(self.root)),
+            false => self.provider.name().to_owned(),
+        }
+    }
+
+    fn is_elsewhere(self) -> bool {
+        self.provider == Provider::OpenAi && self.root != self.provider.root(None)
+    }
+
     fn without_key(self, text: &str) -> String {
         match self.secret {
             Some(secret) => secret.cut_out_of(text),
@@ -147,7 +159,11 @@ impl Asked<'_> {
             FailureKind::Unavailable,
             format!(
                 "no {} answers at {}: {cause}",
-                provider.name(),
+                if self.is_elsewhere() {
+                    "server"
+                } else {
+                    provider.name()
+                },
                 without_password(self.root)
             ),
         );
@@ -161,7 +177,7 @@ impl Asked<'_> {
     }
 
     fn late(self, what: &str, limit: Duration, setting: &str) -> AgentError {
-        let name = self.provider.name();
+        let name = self.name();
         AgentError::new(
             FailureKind::Timeout,
             format!("{name} {what} {} s", limit.as_secs_f32()),
@@ -174,7 +190,7 @@ impl Asked<'_> {
         let body = self.without_key(body);
         let said = message(&body);
         let kind = kind(status, &body);
-        let name = self.provider.name();
+        let name = self.name();
         let text = match &said {
             Some(said) => format!("{name} says ({status}): {}", short(said)),
             None => format!("{name} answered with HTTP status {status}"),

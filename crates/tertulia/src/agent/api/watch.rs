@@ -6,6 +6,7 @@ use std::mem;
 use serde_json::Value;
 
 use super::provider::Provider;
+use crate::entry::Usage;
 
 /// A tool call that genai leaves out because it has no number.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,8 @@ pub(super) struct Watch {
     pub nameless: bool,
     /// Calls that genai left out.
     pub calls: Vec<LostCall>,
+    /// What the answer cost, where genai overlooks it: beside the last words (LiteLLM).
+    pub usage: Option<Usage>,
     thoughts: Vec<String>,
 }
 
@@ -45,6 +48,7 @@ impl Watch {
             only_numbers: false,
             nameless: false,
             calls: Vec::new(),
+            usage: None,
             thoughts: Vec::new(),
         }
     }
@@ -79,6 +83,10 @@ impl Watch {
     }
 
     fn completion(&mut self, frame: &Value) {
+        let count = |key: &str| frame["usage"][key].as_u64();
+        if let (Some(input), Some(output)) = (count("prompt_tokens"), count("completion_tokens")) {
+            self.usage = Some(Usage::told(input, output)).filter(|_| input + output > 0);
+        }
         let choice = &frame["choices"][0];
         self.finished |= choice["finish_reason"].is_string();
         if let Some(words) = choice["delta"]["refusal"].as_str() {

@@ -23,6 +23,12 @@ pub(super) struct Claude {
     paragraphs: Paragraphs,
     /// The message whose deltas came last: its blocks come again as a whole, and were said already.
     streamed: Option<String>,
+    /// What was said of the message whose deltas come, until it is complete.
+    partial: String,
+    /// What was said of a message that broke off: it comes again, and is not said twice.
+    broken: String,
+    /// What has come again of it.
+    again: String,
     /// Calls of [`TODO_TOOL`], whose results say nothing.
     todo_calls: HashSet<String>,
     /// What the last synthetic message called its error: the final event leaves it out.
@@ -121,19 +127,55 @@ impl Claude {
         match words(event, "/event/type") {
             "message_start" => {
                 self.streamed = Some(words(event, "/event/message/id").to_owned());
+                self.begin_again();
             }
-            "content_block_start" if words(event, "/event/content_block/type") == "text" => {
+            "message_stop" => self.partial.clear(),
+            "content_block_start"
+                if words(event, "/event/content_block/type") == "text"
+                    && self.broken.is_empty() =>
+            {
                 self.paragraphs.end();
             }
             "content_block_delta" => {
                 let text = words(event, "/event/delta/text");
-                let mut events = self.paragraphs.text(text);
+                self.partial.push_str(text);
+                let mut events = self.new_text(text);
                 events.extend(reasoning(words(event, "/event/delta/thinking")));
                 return events;
             }
             _ => {}
         }
         Vec::new()
+    }
+
+    /// A message begins. One that did not come to its end comes again.
+    fn begin_again(&mut self) {
+        if !self.partial.is_empty() {
+            self.broken = std::mem::take(&mut self.partial);
+            self.again.clear();
+        }
+    }
+
+    /// Text without what was said before the stream broke.
+    fn new_text(&mut self, text: &str) -> Vec<AgentEvent> {
+        if self.broken.is_empty() {
+            return self.paragraphs.text(text);
+        }
+        self.again.push_str(text);
+        if self.broken.starts_with(&self.again) {
+            return Vec::new();
+        }
+        let (broken, again) = (
+            std::mem::take(&mut self.broken),
+            std::mem::take(&mut self.again),
+        );
+        match again.strip_prefix(&broken) {
+            Some(rest) => self.paragraphs.text(rest),
+            None => {
+                self.paragraphs.end();
+                self.paragraphs.text(&again)
+            }
+        }
     }
 
     fn assistant(&mut self, event: &Value) -> Vec<AgentEvent> {
@@ -144,9 +186,16 @@ impl Claude {
         }
         let said = self.streamed.as_deref() == Some(words(event, "/message/id"));
         let quiet = said || is_of_another(event);
+        if !quiet {
+            self.begin_again();
+        }
         let mut events = Vec::new();
         for block in list(event, "/message/content") {
             match words(block, "/type") {
+                "text" if !quiet && !self.broken.is_empty() => {
+                    events.extend(self.new_text(words(block, "/text")));
+                    self.paragraphs.end();
+                }
                 "text" if !quiet => events.extend(self.paragraphs.whole(words(block, "/text"))),
                 "thinking" if !quiet => events.extend(reasoning(words(block, "/thinking"))),
                 "tool_use" => events.push(self.tool_use(block)),
@@ -244,6 +293,40 @@ mod tests {
 
     fn text(words: &str) -> AgentEvent {
         AgentEvent::Text(words.into())
+    }
+
+    #[test]
+    fn a_stream_that_broke_and_comes_again_is_not_said_twice() {
+        let delta = |words: &str| {
+            json!({"type": "stream_event", "event": {"type": "content_block_delta", "index": 0,
+                "delta": {"type": "text_delta", "text": words}}})
+        };
+        let start = |id: &str| json!({"type": "stream_event", "event": {"type": "message_start", "message": {"id": id}}});
+        let block = json!({"type": "stream_event", "event": {"type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""}}});
+        let check = |again: Vec<Value>, expected: &str| {
+            let mut claude = Claude::default();
+            let begun = [start("a"), block.clone(), delta("one "), delta("two ")];
+            let said = begun
+                .into_iter()
+                .chain(again)
+                .flat_map(|event| claude.event(event));
+            let texts = said.filter_map(|event| match event {
+                AgentEvent::Text(text) => Some(text),
+                _ => None,
+            });
+            assert_eq!(texts.collect::<String>(), expected);
+        };
+        let streamed =
+            |words: [&str; 2]| vec![start("b"), block.clone(), delta(words[0]), delta(words[1])];
+        check(streamed(["one tw", "o three"]), "one two three");
+        check(streamed(["one ", "four"]), "one two \n\none four");
+        let whole = |words: &str| {
+            vec![json!({"type": "assistant", "message": {"id": "b",
+                "content": [{"type": "text", "text": words}]}})]
+        };
+        check(whole("one two three"), "one two three");
+        check(whole("another"), "one two \n\nanother");
     }
 
     #[test]

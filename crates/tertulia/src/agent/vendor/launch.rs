@@ -256,6 +256,7 @@ mod tests {
     fn native(known: usize) -> NativeSession {
         NativeSession {
             id: "id-1".into(),
+            cwd: None,
             known,
             spent: Usage::default(),
         }

@@ -14,16 +14,18 @@ mod reading;
 mod refusal;
 mod turn;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::folder::Folder;
 use super::prompt::Recall;
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide, Whence,
+    Agent, AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Patience, Question,
+    Readiness, ToolSide, Whence,
 };
+use crate::approval::Approval;
 pub use reading::{Ending, Exit, Reader};
 use turn::Turn;
 pub use turn::version_in;
@@ -163,6 +165,10 @@ impl Agent for VendorProgram {
         ToolSide::Its
     }
 
+    fn work_dir(&self) -> Option<&Path> {
+        self.work_dir.as_deref()
+    }
+
     async fn readiness(&self) -> Readiness {
         if self.found.is_none() {
             return Readiness::NotReady(format!(
@@ -183,9 +189,39 @@ impl Agent for VendorProgram {
 
     async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
         let native = question.native.as_ref();
-        if let Some(native) = native.filter(|native| launch::is_session_id(&native.id)) {
+        let native = native.filter(|native| launch::is_session_id(&native.id));
+        let folder = native.map(|native| Folder::of(native, self.work_dir()));
+        if let Some(remark) = folder.as_ref().and_then(|folder| folder.remark(&self.name)) {
+            floor.say(AgentEvent::Remark(remark)).await?;
+        }
+        let gone = matches!(folder, Some(Folder::Gone(_)));
+        let native = native.filter(|_| !gone);
+        match self.attempt(question, native, floor).await? {
+            // With more than looking allowed, something may have been done that is not to be done twice.
+            Turn::Silent if question.approval != Approval::All => {
+                let remark = format!("{} ended without an answer: asked again", self.name);
+                floor.say(AgentEvent::Remark(remark)).await?;
+            }
+            Turn::Silent => return Err(self.silent()),
+            _ => return Ok(Outcome::Done),
+        }
+        match self.attempt(question, native, floor).await? {
+            Turn::Silent => Err(self.silent()),
+            _ => Ok(Outcome::Done),
+        }
+    }
+}
+
+impl VendorProgram {
+    /// One turn, in a new session of its own if it has lost the one to go on with.
+    async fn attempt(
+        &self,
+        question: &Question,
+        native: Option<&NativeSession>,
+        floor: &Floor,
+    ) -> Result<Turn, AgentError> {
+        if let Some(native) = native {
             match self.turn(question, Some(native), floor).await? {
-                Turn::Done => return Ok(Outcome::Done),
                 Turn::Lost => {
                     let remark = format!(
                         "{} no longer has its session {}: it is given the whole talk again",
@@ -193,15 +229,24 @@ impl Agent for VendorProgram {
                     );
                     floor.say(AgentEvent::Remark(remark)).await?;
                 }
+                turn => return Ok(turn),
             }
         }
         match self.turn(question, None, floor).await? {
-            Turn::Done => Ok(Outcome::Done),
             Turn::Lost => Err(AgentError::new(
                 FailureKind::Failed,
                 format!("{} misses a session that it was not asked for", self.name),
             )),
+            turn => Ok(turn),
         }
+    }
+
+    fn silent(&self) -> AgentError {
+        AgentError::new(
+            FailureKind::Failed,
+            format!("{} ended its turn without printing an answer", self.name),
+        )
+        .hint("ask again; it may have done something that it did not tell")
     }
 }
 

@@ -1,6 +1,7 @@
 //! Running a vendor's program for one turn: its output is read as it comes, and its last event ends
 //! the turn, not its exit.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -11,7 +12,8 @@ use super::listen::{Desk, Ear};
 use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
 use super::{Vendor, VendorProgram};
-use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program};
+use crate::agent::folder::Folder;
+use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::agent::{AgentError, FailureKind, Floor, NativeSession, Question, failure};
 
 /// How long it may take to tell its version.
@@ -35,6 +37,8 @@ pub(super) enum Turn {
     Done,
     /// The session to go on with is gone, and nothing was said.
     Lost,
+    /// It says that it is done, and has said and done nothing.
+    Silent,
 }
 
 impl VendorProgram {
@@ -56,15 +60,17 @@ impl VendorProgram {
             command: self.command.clone(),
             args,
             env,
-            work_dir: self.work_dir.clone(),
+            work_dir: self.folder(native),
             marker: question.marker.clone(),
         };
         let limits = Limits {
             idle: Some(self.patience.idle),
             total: Some(self.patience.total),
             output: usize::MAX,
+            stderr: StderrLine::without(NOISE),
             ..Limits::default()
         };
+        floor.show_stderr(&limits.stderr);
         // Ours to cancel when the last event has come; cancelled with the floor's.
         let stop = floor.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
@@ -89,6 +95,14 @@ impl VendorProgram {
         self.judged(reader, finished, native.is_some())
     }
 
+    /// The folder in which it runs: where the session that it goes on with began.
+    fn folder(&self, native: Option<&NativeSession>) -> Option<PathBuf> {
+        match native.map(|native| Folder::of(native, self.work_dir.as_deref())) {
+            Some(Folder::Other(folder)) => Some(folder),
+            _ => self.work_dir.clone(),
+        }
+    }
+
     /// The last event counts, whatever came after it; without one, the process tells.
     fn judged(
         &self,
@@ -109,6 +123,8 @@ impl VendorProgram {
         };
         let spoke = reader.spoke();
         match reader.finish(exit.as_ref()) {
+            // It prints no item now and then, though its turn is complete.
+            Ending::Done if self.vendor == Vendor::Codex && !spoke => Ok(Turn::Silent),
             Ending::Done => Ok(Turn::Done),
             Ending::Lost if resumed && !spoke => Ok(Turn::Lost),
             Ending::Failed(error) => Err(self.advised(error)),
@@ -214,20 +230,13 @@ impl VendorProgram {
     fn advised(&self, mut error: AgentError) -> AgentError {
         let message = format!("{}: {}", self.name, error.message);
         error.message = failure::one_line(&failure::without_keys(&message, &self.env));
-        error.hint = error.hint.or_else(|| advice(self.vendor, error.kind));
+        let advice = match error.kind {
+            FailureKind::Auth => Some(self.vendor.login()),
+            kind => failure::advice(kind),
+        };
+        error.hint = error.hint.or_else(|| advice.map(str::to_owned));
         error
     }
-}
-
-fn advice(vendor: Vendor, kind: FailureKind) -> Option<String> {
-    let words = match kind {
-        FailureKind::Auth => vendor.login(),
-        FailureKind::RateLimit => "wait a little, or take another model or agent",
-        FailureKind::TooLong => "begin a new talk, or take a model that reads more",
-        FailureKind::Unavailable => "try again in a moment, or take another agent",
-        _ => return None,
-    };
-    Some(words.to_owned())
 }
 
 fn unfinished(exit: &Exit, status: &str) -> AgentError {
@@ -249,7 +258,15 @@ fn without_noise(stderr: &str) -> String {
 
 /// The first word that looks like a version.
 pub fn version_in(text: &str) -> Option<String> {
-    text.split_whitespace()
+    // A notice of a newer one names that one, too.
+    const NOTICES: [&str; 4] = ["available", "update", "upgrade", "newer"];
+    let is_notice = |line: &str| {
+        let line = line.to_lowercase();
+        NOTICES.iter().any(|word| line.contains(word)) || line.contains("->") || line.contains('→')
+    };
+    text.lines()
+        .filter(|line| !is_notice(line))
+        .flat_map(str::split_whitespace)
         .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
         .map(str::to_owned)
 }
@@ -277,6 +294,10 @@ mod tests {
         check("2.1.325 (Claude Code)\n", "2.1.325");
         check("codex-cli 0.166.0\n", "0.166.0");
         check("0.61.0\n", "0.61.0");
+        check(
+            "✨ Update available! 0.165.0 -> 0.170.0\ncodex-cli 0.165.0\n",
+            "0.165.0",
+        );
         assert_eq!(version_in("who knows"), None);
     }
 

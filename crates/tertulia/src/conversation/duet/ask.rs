@@ -35,13 +35,13 @@ impl Duet {
             }
         };
         self.compact_if_due(seat, &agent, door, cancel).await;
-        let mut answered = self.answer(seat, &agent, door, cancel).await;
+        let mut answered = self.answer(seat, &agent, false, door, cancel).await;
         if let TurnEnd::Failed(error) = &answered.end
             && error.kind == FailureKind::TooLong
             && answered.said.is_empty()
-            && self.compact(seat, &agent, door, cancel).await
         {
-            answered = self.answer(seat, &agent, door, cancel).await;
+            self.compact(seat, &agent, door, cancel).await;
+            answered = self.answer(seat, &agent, true, door, cancel).await;
         }
         self.heard = answered.said.pop().map(|kept| kept.message.content);
         match answered.end {
@@ -97,12 +97,16 @@ impl Duet {
         &mut self,
         seat: Seat,
         agent: &Arc<dyn Agent>,
+        shorten: bool,
         door: &mut dyn Door,
         cancel: &CancellationToken,
     ) -> Answered {
         let speaker = words::speaker(seat);
         door.show(TalkEvent::Asked(&speaker));
-        let brief = self.brief(seat, agent);
+        let brief = Brief {
+            shorten,
+            ..self.brief(seat, agent)
+        };
         let place = self.place_mut(seat);
         let equipment = std::mem::take(&mut place.equipment);
         let before = self.talk.equip(equipment);
@@ -181,6 +185,7 @@ impl Duet {
             },
             messages,
             thread: Some(seat.name().to_owned()),
+            shorten: false,
         }
     }
 }

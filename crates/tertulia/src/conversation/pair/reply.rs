@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 const LAST_LINES: usize = 3;
 /// The longest name of a model, with what stands before it.
 const LONGEST_MODEL: usize = 200;
+/// How far before `Tell worker:` the beginning of its line is looked for.
+const NEAR: usize = 400;
 /// How thinking is set apart in a text.
 const THOUGHTS: [(&str, &str); 2] = [("<thinking>", "</thinking>"), ("<think>", "</think>")];
 
@@ -131,6 +133,9 @@ fn marker(text: &str, mut from: usize) -> Option<Told<'_>> {
             continue;
         }
         if let Some((model, behind)) = after_tell(&text[from..]) {
+            if is_quoted(&text[..at], behind) {
+                continue;
+            }
             let emphasised = before.filter(|before| is_emphasis(*before)).is_some();
             let behind = match emphasised {
                 true => behind.trim_start_matches(is_emphasis),
@@ -144,6 +149,32 @@ fn marker(text: &str, mut from: usize) -> Option<Told<'_>> {
         }
     }
     None
+}
+
+/// Whether the words between these two are only spoken of: in quotes of their own, as in "write `Tell worker:`
+/// and the instruction", or on a line that quotes another text.
+fn is_quoted(before: &str, behind: &str) -> bool {
+    const QUOTES: [(char, char); 6] = [
+        ('`', '`'),
+        ('"', '"'),
+        ('\'', '\''),
+        ('“', '”'),
+        ('‘', '’'),
+        ('«', '»'),
+    ];
+    let opening = before.trim_end_matches(is_emphasis).chars().next_back();
+    let closing = behind.trim_start_matches(is_emphasis).trim_start();
+    let closed = QUOTES
+        .iter()
+        .any(|(open, close)| opening == Some(*open) && closing.starts_with(*close));
+    // Looked for nearby only: a line may be as long as the text, and hold these words many times.
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(NEAR))..];
+    let line = match near.rfind('\n') {
+        Some(at) => &near[at + 1..],
+        None if near.len() == before.len() => near,
+        None => "",
+    };
+    closed || line.trim_start().starts_with('>')
 }
 
 fn after_tell(text: &str) -> Option<(Option<&str>, &str)> {
@@ -205,8 +236,31 @@ mod tests {
     }
 
     #[test]
+    fn what_is_only_spoken_of_is_no_instruction() {
+        let nothing = |text: &str| {
+            let reply = read(text);
+            assert_eq!(reply.instruction, "", "{text:?}");
+            assert!(reply.needs_correction, "{text:?}");
+        };
+        nothing(&crate::conversation::pair::words::correction(1));
+        nothing("I am to write `Tell worker:` and the instruction behind it.");
+        nothing("You said \"Tell worker:\", and “Tell worker (use opus):” too.");
+        nothing("> Tell worker: do it\n\nWhat does that mean?");
+        // An instruction after it is one.
+        told(
+            "You want `Tell worker:` first.\nTell worker: run it",
+            None,
+            "run it",
+        );
+        told("`Tell worker: run it`", None, "run it`");
+        told("**Tell worker:** run it", None, "run it");
+    }
+
+    #[test]
     fn long_hostile_replies_take_no_long_time() {
         for part in [
+            "`tell worker:` ",
+            "> tell worker: ",
             "<think></think>",
             "<thinking>",
             "tell worker (",

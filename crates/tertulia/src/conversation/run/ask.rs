@@ -1,17 +1,20 @@
 //! Asking the agent: what it is given, and hearing it out.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::silence::{self, Silence};
 use super::{CONTEXT_BYTES, Compaction, Door, Notice, Talk, TalkEvent};
 use crate::agent::{
     AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
-    Utterance,
+    ToolSpec, Utterance,
 };
 use crate::approval::Approval;
 use crate::conversation::chat::{Effect, Event};
-use crate::conversation::context::context;
+use crate::conversation::context::{context, shortened, total_weight};
 use crate::entry::{MESSAGE_LIMIT, Role, Usage};
 use crate::id::SessionId;
 use crate::redact::redact;
@@ -19,6 +22,9 @@ use crate::tokens;
 
 /// How often a running answer is looked at for text that is worth keeping.
 const TICK: Duration = Duration::from_millis(250);
+
+/// How often what is too long for an agent is summed up or shortened before that is given up.
+const SHORTER: usize = 6;
 
 /// What was heard of an answer, as far as asking is concerned.
 #[derive(Default)]
@@ -37,14 +43,26 @@ impl Talk {
     ) -> Vec<Effect> {
         self.compact_if_due(door, cancel).await;
         let question = self.question();
+        let mut room = total_weight(&question.messages);
         let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
-        let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
-        if too_long && !heard.anything && self.compact(door, cancel).await == Compaction::Done {
+        for _ in 0..SHORTER {
+            let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
+            if !too_long || heard.anything || cancel.is_cancelled() {
+                break;
+            }
+            let compacted = self.compact(door, cancel).await == Compaction::Done;
             // Its own session is as long as before, so that it begins another.
-            let question = Question {
+            let mut question = Question {
                 native: None,
                 ..self.question()
             };
+            if !compacted {
+                let Some(shorter) = self.shorter(&question, &mut room) else {
+                    break;
+                };
+                tell(door, Notice::Shortened);
+                question.messages = shorter;
+            }
             (result, heard) = self.hear_out(question, door, cancel).await;
         }
         match heard.usage {
@@ -81,6 +99,16 @@ impl Talk {
         effects
     }
 
+    /// What is asked in half the room, where nothing is left to be summed up: a single message may be longer
+    /// than a model can read. Among several, whoever gives the brief sums up first.
+    fn shorter(&self, question: &Question, room: &mut usize) -> Option<Vec<Utterance>> {
+        if self.brief.as_ref().is_some_and(|brief| !brief.shorten) {
+            return None;
+        }
+        *room = total_weight(&question.messages).min(*room) / 2;
+        shortened(question.messages.clone(), *room)
+    }
+
     async fn hear_out(
         &mut self,
         question: Question,
@@ -99,6 +127,7 @@ impl Talk {
         let mut tick = tokio::time::interval(TICK);
         let mut ended: Option<Result<Outcome, AgentError>> = None;
         let mut heard = Heard::default();
+        let mut silence = Silence::begin(Instant::now());
         loop {
             let event = tokio::select! {
                 biased;
@@ -106,6 +135,7 @@ impl Talk {
                     // What keeps nothing can be gone on with nowhere.
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
+                        silence.hear(&event, Instant::now());
                         door.show(TalkEvent::Heard(&event));
                         heard.note(&event);
                         if let AgentEvent::Model(now) = &event {
@@ -124,13 +154,22 @@ impl Talk {
                 Some(permission) = listener.permissions.recv() => {
                     let verdict = self.settle(&permission.request, door, cancel).await;
                     permission.settle(verdict);
+                    silence.end(Instant::now());
                     continue;
                 }
                 result = answer.as_mut(), if ended.is_none() => {
                     ended = Some(result);
                     continue;
                 }
-                _ = tick.tick() => Event::Tick(self.recorder.sessions().stamp().now()),
+                _ = tick.tick() => {
+                    if !cancel.is_cancelled() && silence.is_due(Instant::now()) {
+                        let words = silence::words(self.agent.name(), listener.stderr());
+                        // Programs print their keys.
+                        let words = redact(&words).text.into_owned();
+                        door.show(TalkEvent::Heard(&AgentEvent::Remark(words)));
+                    }
+                    Event::Tick(self.recorder.sessions().stamp().now())
+                }
             };
             for effect in self.chat.step(event) {
                 match effect {
@@ -169,12 +208,6 @@ impl Talk {
                 context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES)
             }
         };
-        let tools = match (&self.terms.tools, self.agent.tools()) {
-            (Some(tools), ToolSide::Ours) if self.terms.rules.mode() != Approval::None => {
-                tools.specs()
-            }
-            _ => Vec::new(),
-        };
         let total = self
             .recorder
             .summary()
@@ -187,10 +220,20 @@ impl Talk {
             },
             messages,
             marker: self.marker(),
-            tools,
+            tools: self.tool_specs(),
             approval: self.terms.rules.mode(),
             ephemeral: self.keeps_nothing(),
             part: self.brief.as_ref().map(|brief| brief.part.clone()),
+        }
+    }
+
+    /// The tools that the agent may ask for.
+    pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
+        match (&self.terms.tools, self.agent.tools()) {
+            (Some(tools), ToolSide::Ours) if self.terms.rules.mode() != Approval::None => {
+                tools.specs()
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -226,8 +269,11 @@ impl Talk {
                 .take_while(|words| words.role == Role::Tool);
             last + 1 + results.count()
         });
+        // Logs of earlier versions have only the folder in which the session itself began.
+        let cwd = native.cwd.as_ref().or(summary.cwd.as_ref());
         Some(NativeSession {
             id: native.id.clone(),
+            cwd: cwd.map(PathBuf::from),
             known,
             spent: native.spent,
         })

@@ -11,8 +11,11 @@ use crate::agent::{
 };
 use crate::approval::Approval;
 use crate::conversation::chat::human;
-use crate::conversation::context::{SUMMARISE, Said, context, older, summary, weight};
+use crate::conversation::context::{
+    SUMMARISE, Said, context, older, shortened, summary, total_weight, weight,
+};
 use crate::entry::{Body, Compacted, MESSAGE_LIMIT, Role, Usage};
+use crate::tokens;
 
 /// Without a threshold this much of the newest stays as it is, in tokens.
 const KEEP: u64 = 8_000;
@@ -42,10 +45,31 @@ impl Talk {
             return;
         }
         let given: Vec<Utterance> = self.given().cloned().collect();
-        let counted = tokio::task::spawn_blocking(move || given.iter().map(tokens_of).sum::<u64>());
-        if counted.await.is_ok_and(|tokens| tokens > threshold) {
+        let tools = self.tools_as_text();
+        let counted = tokio::task::spawn_blocking(move || {
+            let said: u64 = given.iter().map(tokens_of).sum();
+            (said, tokens::count(&tools))
+        });
+        let Ok((said, tools)) = counted.await else {
+            return;
+        };
+        // What the provider counted has all of the prompt in it, and the answer that is now a part of it.
+        let told = self.told.map_or(0, |(tokens, _)| tokens);
+        let too_much = (said + tools).max(told) > threshold;
+        // Where tools and instructions alone are too much, summing up little again and again helps nobody.
+        if too_much && said > self.kept() {
             self.compact_beyond(self.kept(), door, cancel).await;
         }
+    }
+
+    /// The tools as the agent is told about them.
+    fn tools_as_text(&self) -> String {
+        let specs = self.tool_specs();
+        let texts = specs.iter().map(|spec| {
+            let parameters = spec.parameters.to_string();
+            format!("{} {} {parameters}", spec.name, spec.description)
+        });
+        texts.collect::<Vec<_>>().join("\n")
     }
 
     /// How much of the newest stays as it is, in tokens.
@@ -72,9 +96,9 @@ impl Talk {
     /// How many tokens that is at most, known without counting: what the agent told last, and since then
     /// no more tokens than bytes. Counting all of it before each answer would cost more than a save.
     fn tokens_at_most(&self) -> u64 {
-        let weight = self.weight();
+        let weight = self.weight() + self.tools_as_text().len() as u64;
         match self.told {
-            Some((tokens, then)) => weight.min(tokens + weight.saturating_sub(then)),
+            Some((tokens, then)) => tokens + self.weight().saturating_sub(then),
             None => weight,
         }
     }
@@ -171,7 +195,26 @@ impl Talk {
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
         let asked = Utterance::plain(Role::User, &human().display_name, SUMMARISE);
-        let messages = context(before, past, &[asked], CONTEXT_BYTES);
+        let mut messages = context(before, past, &[asked], CONTEXT_BYTES);
+        loop {
+            let room = total_weight(&messages) / 2;
+            match self.summary_of(agent, messages.clone(), cancel).await {
+                // Of several, fewer are summed up at a time; one can only be shortened.
+                Err(error) if error.kind == FailureKind::TooLong && past.len() == 1 => {
+                    messages = shortened(messages, room).ok_or(error)?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// An agent's answer to messages that end with the request for a summary.
+    async fn summary_of(
+        &self,
+        agent: &Arc<dyn Agent>,
+        messages: Vec<Utterance>,
+        cancel: &CancellationToken,
+    ) -> Result<(String, Option<Usage>), AgentError> {
         let question = Question {
             total: messages.len() as u64,
             messages,
