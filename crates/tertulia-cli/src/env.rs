@@ -8,6 +8,8 @@ use rustix::fs::Access;
 pub const STORE: &str = "TERTULIA_STORE";
 /// The folder below which everything is kept.
 pub const HOME: &str = "TERTULIA_HOME";
+/// How many seconds a write waits for another program that holds the store.
+pub const LOCK_TIMEOUT: &str = "TERTULIA_LOCK_TIMEOUT";
 /// The agent that answers.
 pub const AGENT: &str = "TERTULIA_AGENT";
 /// Where the server listens.

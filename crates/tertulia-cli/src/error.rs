@@ -210,6 +210,7 @@ impl From<StoreError> for CommandError {
             StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` shows what there is".to_owned())),
             StoreError::Exists(_) => (ErrorKind::Conflict, Some("leave --session-id out, or resume it with --resume".to_owned())),
             StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or leave --no-fork out to go on in a fork".to_owned())),
+            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or end it, and try again".to_owned())),
             StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or end it".to_owned())),
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
             StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),

@@ -9,7 +9,9 @@ use tertulia::session::Log;
 use tertulia::stamp::Stamp;
 use tertulia::store::files::FilesStore;
 use tertulia::store::sqlite::SqliteStore;
-use tertulia::store::{Redaction, Resolved, Sessions, Store};
+use tertulia::store::{
+    HeldLock, LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult,
+};
 use uuid::Uuid;
 
 use crate::args::{FilterArgs, GlobalArgs};
@@ -17,7 +19,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, moment};
 use crate::project::Folders;
 use crate::settings::{Settings, StoreUrl};
-use crate::ui::{Ui, fit};
+use crate::ui::{self, Ui, fit};
 
 /// How many sessions are asked which folders they were begun in, where no file says it.
 const REMEMBERED: usize = 5000;
@@ -27,6 +29,8 @@ const REMEMBERED: usize = 5000;
 pub struct House {
     pub settings: Settings,
     pub sessions: Sessions,
+    /// Says that a command waits for another program, where nobody else does.
+    pub aside: Option<ui::Aside>,
 }
 
 /// The system's clock and ids.
@@ -34,13 +38,26 @@ pub fn stamp() -> Stamp {
     Stamp::new(jiff::Timestamp::now, Uuid::now_v7)
 }
 
-/// Opens a store by its URL.
-pub fn store(url: &StoreUrl) -> CommandResult<Arc<dyn Store>> {
+/// Opens a store by its URL, whose writers wait for other programs like this.
+pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>> {
     Ok(match url {
-        StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open(path)?),
-        StoreUrl::Files(path) => Arc::new(FilesStore::open(path)?),
+        StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open_with(path, patience)?),
+        StoreUrl::Files(path) => Arc::new(FilesStore::open_with(path, patience)?),
         StoreUrl::Memory => Arc::new(SqliteStore::in_memory()?),
     })
+}
+
+/// How writers wait, and how they show themselves to others who wait for them.
+fn patience(settings: &Settings) -> Patience {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .into_iter()
+        .find_map(|file| std::fs::read_to_string(file).ok());
+    Patience::new(
+        settings.lock_timeout,
+        concat!("tertulia ", env!("CARGO_PKG_VERSION")),
+        host.as_deref().map(str::trim),
+        jiff::Timestamp::now,
+    )
 }
 
 /// Settings, with what was odd in them told.
@@ -57,25 +74,87 @@ pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     let settings = settings(global, ui)?;
     ui.detail(&format!("store: {}", settings.store));
     let sessions = sessions(&settings, &settings.store)?;
-    let mut house = House { settings, sessions };
+    let aside = ui.aside();
+    let mut house = House {
+        settings,
+        sessions,
+        aside,
+    };
+    house.meet_project();
+    Ok(house)
+}
+
+/// Opens everything for a new session. If the store cannot be made or written now, each write tries again, and
+/// until one succeeds nothing counts as saved.
+pub fn house_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+    let settings = settings(global, ui)?;
+    ui.detail(&format!("store: {}", settings.store));
+    let patience = patience(&settings);
+    let opened = store(&settings.store, &patience);
+    let store: Arc<dyn Store> = match opened {
+        Err(
+            error @ (StoreError::Full { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::Locked { .. }),
+        ) => {
+            ui.warn(&format!(
+                "not saved: {error}. The session goes on in memory and is offered as a file at its end"
+            ));
+            let url = settings.store.clone();
+            let again = patience.clone();
+            Arc::new(LateStore::new(move || store(&url, &again), &patience))
+        }
+        opened => opened?,
+    };
+    let sessions = Sessions::new(store, stamp(), redaction(&settings));
+    let aside = ui.aside();
+    let mut house = House {
+        settings,
+        sessions,
+        aside,
+    };
     house.meet_project();
     Ok(house)
 }
 
 /// The sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
-    let redaction = if settings.redact {
-        Redaction::On
-    } else {
-        Redaction::Off
-    };
-    Ok(Sessions::new(store(url)?, stamp(), redaction))
+    let store = store(url, &patience(settings))?;
+    Ok(Sessions::new(store, stamp(), redaction(settings)))
+}
+
+fn redaction(settings: &Settings) -> Redaction {
+    match settings.redact {
+        true => Redaction::On,
+        false => Redaction::Off,
+    }
+}
+
+/// A lock that is waited for, in words.
+pub fn waiting_words(held: &HeldLock) -> String {
+    format!(
+        "waiting to save: {held}; giving up after {} s",
+        held.limit.as_secs()
+    )
 }
 
 impl House {
     /// Waits for a store. The stores on disk have threads of their own and need no runtime.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
-        pollster::block_on(work)
+        let mut waits = self.sessions.store().patience().waits();
+        pollster::block_on(async move {
+            tokio::pin!(work);
+            tokio::select! {
+                biased;
+                done = &mut work => done,
+                held = waits.next() => {
+                    if let Some(aside) = self.aside {
+                        aside.warn(&waiting_words(&held));
+                    }
+                    work.await
+                }
+            }
+        })
     }
 
     /// Finds the sessions that were made under earlier identities of the project. Where nothing was remembered

@@ -24,6 +24,9 @@ const FILE: &str = "config.toml";
 /// The file of the folders that were seen, in the folder of the program's data.
 const PROJECTS: &str = "projects.json";
 
+/// A write waits so long for another program, where nothing else is set.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// On a screen the demo speaks at a pace that one can follow.
 const DEMO_PACE: Duration = Duration::from_millis(12);
 
@@ -34,6 +37,8 @@ pub struct Settings {
     pub store: StoreUrl,
     /// Whether secrets are replaced before they are written.
     pub redact: bool,
+    /// How long a write waits for another program that holds the store.
+    pub lock_timeout: Duration,
     /// The agent that answers, if one was chosen, and who chose it.
     pub agent: Option<(String, Source)>,
     /// The agents that the settings describe.
@@ -113,7 +118,14 @@ pub enum StoreUrl {
     Memory,
 }
 
-const TOP_KEYS: &[&str] = &["store", "redact", "agent", "agents", "retention"];
+const TOP_KEYS: &[&str] = &[
+    "store",
+    "redact",
+    "lock_timeout",
+    "agent",
+    "agents",
+    "retention",
+];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
 impl Settings {
     /// Reads flags, environment and files.
@@ -126,6 +138,7 @@ impl Settings {
         let mut settings = Settings {
             store: StoreUrl::Sqlite(folders.data.join("tertulia.db")),
             redact: true,
+            lock_timeout: LOCK_TIMEOUT,
             agent: None,
             agents: BTreeMap::new(),
             retention: Retention::default(),
@@ -149,6 +162,12 @@ impl Settings {
         }
         if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
             settings.store = StoreUrl::parse(&url, &settings.cwd)?;
+        }
+        if let Some(seconds) = env::text(env::LOCK_TIMEOUT) {
+            settings.lock_timeout = values::seconds(&seconds).ok_or_else(|| {
+                let words = format!("{}={seconds} is no number of seconds", env::LOCK_TIMEOUT);
+                CommandError::new(ErrorKind::Usage, words)
+            })?;
         }
         settings.program.push_str(&settings.flags(global));
         if let Some(agent) = env::text(env::AGENT) {
@@ -201,6 +220,9 @@ impl Settings {
         }
         if let Some(redact) = reader.flag(&table, "redact")? {
             self.redact = redact;
+        }
+        if let Some(timeout) = reader.seconds(&table, "lock_timeout")? {
+            self.lock_timeout = timeout;
         }
         if let Some(agent) = reader.text(&table, "agent")? {
             self.agent = Some((agent, source));

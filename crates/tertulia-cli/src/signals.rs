@@ -1,5 +1,6 @@
 //! Signals that end a talk: what was said so far is saved first.
 
+use tertulia::store::{GivenUp, Patience};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +20,9 @@ pub struct Signals {
     hang_up: Signal,
     caught: Option<u8>,
     insists: bool,
+    /// Whose writers wait no more for other programs once a signal has arrived.
+    hurries: Option<Patience>,
+    given_up: Option<GivenUp>,
 }
 
 impl Signals {
@@ -36,7 +40,16 @@ impl Signals {
             hang_up: listen(SignalKind::hangup())?,
             caught: None,
             insists: false,
+            hurries: None,
+            given_up: None,
         })
+    }
+
+    /// The same; the first signal also ends what waits for another program to write.
+    #[must_use]
+    pub fn hurrying(mut self, patience: &Patience) -> Signals {
+        self.hurries = Some(patience.clone());
+        self
     }
 
     /// Waits for the next one and stops what is running.
@@ -48,6 +61,9 @@ impl Signals {
         };
         self.insists = self.caught.is_some();
         self.caught = Some(number);
+        if let Some(patience) = &self.hurries {
+            self.given_up = Some(patience.give_up(None));
+        }
         self.cancel.cancel();
     }
 
@@ -79,6 +95,7 @@ impl Signals {
         let forgiven = self.caught == Some(INTERRUPT);
         if forgiven {
             self.caught = None;
+            self.given_up = None;
             self.cancel = CancellationToken::new();
         }
         forgiven

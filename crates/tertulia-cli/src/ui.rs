@@ -67,6 +67,24 @@ pub enum Told {
     Data(String),
 }
 
+/// Says warnings from where the terminal's holder is not at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct Aside {
+    json: bool,
+}
+
+impl Aside {
+    /// Words that should not be overlooked.
+    pub fn warn(self, text: &str) {
+        let words = match self.json {
+            true => json!({ "warning": { "message": text } }).to_string(),
+            false => format!("warning: {}", harmless(text)),
+        };
+        // There is nobody to tell if stderr is gone.
+        let _ = writeln!(io::stderr().lock(), "{words}");
+    }
+}
+
 impl Ui {
     /// Looks at the flags and at where the streams go.
     pub fn new(global: &GlobalArgs) -> Ui {
@@ -247,6 +265,12 @@ impl Ui {
         }
         let label = self.styled_err(WARNING, "warning:");
         self.say(&format!("{label} {}", harmless(text)));
+    }
+
+    /// Says warnings while this one is busy elsewhere; nothing while the screen has the terminal.
+    pub fn aside(&self) -> Option<Aside> {
+        let json = self.json;
+        self.held.is_none().then_some(Aside { json })
     }
 
     /// Words that should not be overlooked, or that may be.

@@ -11,7 +11,7 @@ use crate::gate::Gate;
 use crate::happening::{Farewell, Happening, Tone};
 use crate::host::{Choice, Ended, HostResult, HostedTalk, Seated, Which};
 use crate::hub::Hub;
-use crate::protocol::{ErrorKind, Status, TalkState, Trouble};
+use crate::protocol::{Answer, ErrorKind, Status, TalkState, Trouble};
 use crate::room::{Order, Room, Talk, What};
 
 /// Leads the talk of a room until it is over.
@@ -105,6 +105,9 @@ impl Actor<'_> {
         let gently = !self.talk.insist.is_cancelled();
         let farewell = hosted.leave(gently).await;
         drop(hosted);
+        if farewell.unsaved {
+            self.hub.left_unsaved(self.room.id(), &farewell);
+        }
         self.gone(farewell);
         self.talk.stop.is_cancelled().then(stopped)
     }
@@ -125,7 +128,9 @@ impl Actor<'_> {
                 () = self.talk.stop.cancelled() => return,
                 order = orders.recv() => order,
                 () = tokio::time::sleep(idle) => {
-                    if self.hub.wants(self.room) {
+                    // What is not saved keeps it open, and is tried again.
+                    let saved = self.save(hosted).await;
+                    if self.hub.wants(self.room) || !saved {
                         continue;
                     }
                     return;
@@ -151,6 +156,13 @@ impl Actor<'_> {
     async fn carry_out(&mut self, order: Order, hosted: &mut dyn HostedTalk) {
         let ended = match order.what {
             What::Open => return,
+            What::Save => {
+                let success = self.save(hosted).await;
+                if let Some(asker) = &order.asker {
+                    asker.tell(Answer::SessionSaved { success });
+                }
+                return;
+            }
             What::As(name) => {
                 if let Err(why) = hosted.take_seat(name) {
                     self.tell(Tone::Warning, why);
@@ -184,6 +196,17 @@ impl Actor<'_> {
         self.gate.hear_out();
         let floor = hosted.floor();
         self.room.finish(ended, floor, self.hub.host().now());
+    }
+
+    /// Tries to save what is held. Whether nothing is left that is not saved.
+    async fn save(&mut self, hosted: &mut dyn HostedTalk) -> bool {
+        if !hosted.floor().unsaved {
+            return true;
+        }
+        let saved = hosted.save(&mut self.gate).await;
+        let floor = Box::new(hosted.floor());
+        self.room.publish(Happening::Over { floor });
+        saved
     }
 
     fn tell(&self, tone: Tone, text: String) {

@@ -94,6 +94,10 @@ impl Client {
                 self.settle(&tool_id, verdict, Some(within))?;
                 accepted(within)
             }
+            Ask::SessionSave => match self.save(id).await? {
+                Some(success) => Answer::SessionSaved { success },
+                None => return Ok(None),
+            },
             Ask::Ps => Answer::PsResult {
                 server: self.hub.info(),
                 talks: self.hub.running(),
@@ -301,9 +305,6 @@ impl Client {
                     session_id: id.to_string(),
                 }
             }
-            Ask::SessionSave => Answer::SessionSaved {
-                success: self.is_saved(),
-            },
             Ask::SessionLoad { session_id, last } => self.load(&session_id, last).await?,
             Ask::SessionList { limit, cursor } => {
                 let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
@@ -342,13 +343,28 @@ impl Client {
         })
     }
 
-    /// Whether everything that was said in the current session is on disk.
-    fn is_saved(&self) -> bool {
+    /// Saves the current session: everything that was asked before it is answered, and what is held is tried
+    /// again. Whether all of it is on disk, where nothing is being done there; else the session tells it.
+    async fn save(&self, id: Option<Id>) -> HostResult<Option<bool>> {
         let Some(which) = self.guest.current() else {
-            return false;
+            return Ok(Some(false));
         };
         let room = self.hub.room(which.id());
-        room.is_none_or(|room| !room.floor().unsaved)
+        if let Some(room) = room.filter(|room| room.talk().is_some()) {
+            let order = Order {
+                asker: Some(self.voice(id)),
+                ..self.order(What::Save)
+            };
+            match room.order(order) {
+                Ok(()) => return Ok(None),
+                // It has ended meanwhile.
+                Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        // Nothing waits there to be said.
+        let kept = self.host().find(&which.id().to_string()).await.is_ok();
+        Ok(Some(kept && !self.hub.is_left_unsaved(which.id())))
     }
 
     async fn row(&self, session: Option<&str>) -> HostResult<Row> {

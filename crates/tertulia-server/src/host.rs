@@ -136,6 +136,9 @@ pub trait HostedTalk: Send {
     /// Sums up the older part. Why not, in words.
     async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Option<String>;
 
+    /// Tries to save what is held. Whether nothing is left that is not saved.
+    async fn save(&mut self, door: &mut dyn Door) -> bool;
+
     /// Ends what the agents have running, gently if there is time.
     async fn leave(&mut self, gently: bool) -> Farewell;
 }

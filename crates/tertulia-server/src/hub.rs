@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::actor;
+use crate::happening::{Farewell, Told};
 use crate::host::{Choice, Host, Which};
 use crate::outbox::{self, Outbox};
 use crate::protocol::{Answer, Detail, ErrorKind, ServerInfo, TalkInfo, Trouble};
@@ -64,6 +65,8 @@ pub struct Hub {
     numbers: AtomicU64,
     malformed: AtomicU64,
     begun: AtomicUsize,
+    /// What was told at the ends of talks that could not be saved.
+    unsaved: Mutex<Vec<(SessionId, Vec<Told>)>>,
     ending: CancellationToken,
     talks: TaskTracker,
     /// Where talks run: not where clients are served, or these would wait for those.
@@ -122,6 +125,7 @@ impl Hub {
             numbers: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
             begun: AtomicUsize::new(0),
+            unsaved: Mutex::default(),
             ending: CancellationToken::new(),
             talks: TaskTracker::new(),
             workshop,
@@ -210,13 +214,7 @@ impl Hub {
         let room = self.room_in(&mut rooms, which.id());
         guest.been_in(&room);
         if room.talk().is_none() {
-            // Nobody else's room is looked into while all are held.
-            let running = self.talks.len();
-            if running >= self.limits.talks {
-                let words = format!("{running} talks run already");
-                return Err(Trouble::new(ErrorKind::Busy, words)
-                    .hint("end one: `tertulia ps`, then `tertulia stop REF`"));
-            }
+            self.make_room(&rooms)?;
             let orders = room.begin(order.asker.clone(), self.host.now());
             room.order(order)?;
             let lead = actor::lead(self.clone(), room, which, choice.clone(), orders);
@@ -224,6 +222,49 @@ impl Hub {
             return Ok(());
         }
         room.order(order)
+    }
+
+    /// Sees to it that another talk can be opened. Those that nobody needs now make room: first those that
+    /// nobody would miss, then those that wait for words longest. What they keep is on disk, and they are
+    /// opened again when somebody speaks in them.
+    fn make_room(&self, rooms: &HashMap<SessionId, Arc<Room>>) -> Result<(), Trouble> {
+        let open: Vec<&Arc<Room>> = rooms.values().filter(|room| room.is_open()).collect();
+        // Those that are leaving may take as much room again, but not more.
+        let leaving = self.talks.len().saturating_sub(open.len());
+        if open.len() < self.limits.talks && leaving <= self.limits.talks {
+            return Ok(());
+        }
+        let idle = open
+            .iter()
+            .filter(|room| room.is_idle() && !room.is_watched())
+            .min_by_key(|room| (self.wants(room), room.since()));
+        match idle {
+            Some(room) if leaving <= self.limits.talks => {
+                room.stop();
+                Ok(())
+            }
+            _ => {
+                let words = format!("{} sessions are busy already", open.len());
+                Err(Trouble::new(ErrorKind::Busy, words)
+                    .hint("wait until one is answered, or stop one with `stop`"))
+            }
+        }
+    }
+
+    /// A talk has ended that could not be saved.
+    pub fn left_unsaved(&self, id: SessionId, farewell: &Farewell) {
+        locked(&self.unsaved).push((id, farewell.told.clone()));
+    }
+
+    /// Whether a talk has ended in this session that could not be saved.
+    pub fn is_left_unsaved(&self, id: SessionId) -> bool {
+        locked(&self.unsaved).iter().any(|(left, _)| *left == id)
+    }
+
+    /// What was told at the ends of talks that could not be saved.
+    pub fn unsaved(&self) -> Vec<Told> {
+        let unsaved = locked(&self.unsaved);
+        unsaved.iter().flat_map(|(_, told)| told.clone()).collect()
     }
 
     fn room_in(&self, rooms: &mut HashMap<SessionId, Arc<Room>>, id: SessionId) -> Arc<Room> {

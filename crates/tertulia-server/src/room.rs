@@ -72,6 +72,8 @@ pub enum What {
     As(Option<String>),
     /// The older part is summed up.
     Compact,
+    /// What is held is saved, if it can be, and whoever asked is told.
+    Save,
     /// Nothing but opening.
     Open,
 }
@@ -147,6 +149,27 @@ impl Room {
         let state = self.state();
         let waits = |talk: &Talk| !talk.queued.is_empty() || talk.phase == TalkState::Opening;
         state.running.is_some() || state.talk.as_ref().is_some_and(waits)
+    }
+
+    /// Whether the talk only waits for words and holds nothing that is not saved: closing it loses nothing.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state();
+        let waits = |talk: &Talk| talk.queued.is_empty() && talk.phase == TalkState::Waiting;
+        state.running.is_none()
+            && !state.moment.floor().unsaved
+            && state.talk.as_ref().is_some_and(waits)
+    }
+
+    /// Whether the talk is open, or being opened.
+    pub fn is_open(&self) -> bool {
+        let state = self.state();
+        let open = |talk: &Talk| talk.phase != TalkState::Leaving && !talk.stop.is_cancelled();
+        state.talk.as_ref().is_some_and(open)
+    }
+
+    /// Since when it is as it is.
+    pub fn since(&self) -> Timestamp {
+        self.state().since
     }
 
     /// Whether somebody follows everything.
@@ -290,6 +313,9 @@ impl Room {
     /// An order that is not carried out any more.
     pub fn dismiss(&self, order: &Order, trouble: Option<Trouble>) {
         let Some(asker) = &order.asker else { return };
+        if matches!(order.what, What::Save) {
+            return asker.tell(Answer::SessionSaved { success: false });
+        }
         let status = match &trouble {
             Some(_) => Status::Failed,
             None => Status::Cancelled,

@@ -2,19 +2,22 @@ use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::json;
 use tertulia::entry::{Body, Entry};
 use tertulia::formats::jsonl::Imported;
 use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Row, Trash};
+use tertulia::query::{Filter, Page, Trash};
 use tertulia::store::{Adopted, Progress, Sessions};
 
-use super::prune::everything;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
 use crate::ui::Ui;
+
+/// How many sessions are looked at together.
+const PAGE: usize = 500;
 
 /// Look at the store itself, copy it, derive it anew
 #[derive(Debug, Args)]
@@ -121,16 +124,11 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let source = House {
         sessions: open::sessions(&settings, &from_url)?,
         settings: settings.clone(),
+        aside: ui.aside(),
     };
     let target = open::sessions(&settings, &to_url)?;
-    let rows = everything(
-        &source,
-        &Filter {
-            trash: Trash::With,
-            ..Filter::default()
-        },
-    )?;
-    let counts = copy_all(&source, &target, rows, &ui.progress(), ui)?;
+    let outline = parents_first(outline(&source)?);
+    let counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
     if ui.json {
         ui.document(&json!({ "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries, "damaged": counts.damaged }));
     } else {
@@ -165,18 +163,18 @@ struct Counts {
 fn copy_all(
     source: &House,
     target: &Sessions,
-    rows: Vec<Row>,
+    outline: &[Outlined],
     progress: &Progress,
     ui: &mut Ui,
 ) -> CommandResult<Counts> {
     let mut counts = Counts {
-        sessions: rows.len(),
+        sessions: outline.len(),
         ..Counts::default()
     };
-    let total = rows.len() as u64;
-    for (done, row) in parents_first(rows).into_iter().enumerate() {
+    let total = outline.len() as u64;
+    for (done, session) in outline.iter().enumerate() {
         progress.at("copying", done as u64, total);
-        let id = row.summary.id;
+        let id = session.id;
         let log = source.wait(source.sessions.load(id))?;
         if let Some(damage) = log.damage.first() {
             ui.warn(&format!(
@@ -216,16 +214,40 @@ fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
     }
 }
 
+/// What of a session decides when it is copied. Its row has much more, and there may be many.
+struct Outlined {
+    id: SessionId,
+    parent: Option<SessionId>,
+    created_at: Timestamp,
+}
+
+/// All sessions of a store, those in the trash included.
+fn outline(house: &House) -> CommandResult<Vec<Outlined>> {
+    let filter = Filter {
+        trash: Trash::With,
+        ..Filter::default()
+    };
+    let mut page = Page::first(PAGE);
+    let mut outline = Vec::new();
+    loop {
+        let listing = house.wait(house.sessions.store().list(&filter, &page))?;
+        outline.extend(listing.rows.iter().map(|row| Outlined {
+            id: row.summary.id,
+            parent: row.summary.parent.as_ref().map(|parent| parent.id),
+            created_at: row.summary.created_at,
+        }));
+        match listing.next {
+            None => return Ok(outline),
+            next => page.cursor = next,
+        }
+    }
+}
+
 /// Sessions after those that they continue, so that what they share is there to be shared.
-fn parents_first(rows: Vec<Row>) -> Vec<Row> {
-    let parents: HashMap<SessionId, Option<SessionId>> = rows
+fn parents_first(mut outline: Vec<Outlined>) -> Vec<Outlined> {
+    let parents: HashMap<SessionId, Option<SessionId>> = outline
         .iter()
-        .map(|row| {
-            (
-                row.summary.id,
-                row.summary.parent.as_ref().map(|parent| parent.id),
-            )
-        })
+        .map(|session| (session.id, session.parent))
         .collect();
     let depth = |id: SessionId| {
         let mut seen = HashSet::new();
@@ -238,10 +260,6 @@ fn parents_first(rows: Vec<Row>) -> Vec<Row> {
         }
         seen.len()
     };
-    let mut rows: Vec<(usize, Row)> = rows
-        .into_iter()
-        .map(|row| (depth(row.summary.id), row))
-        .collect();
-    rows.sort_by_key(|(depth, row)| (*depth, row.summary.created_at));
-    rows.into_iter().map(|(_, row)| row).collect()
+    outline.sort_by_cached_key(|session| (depth(session.id), session.created_at));
+    outline
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tertulia_server::connection;
+use tertulia_server::happening::Tone;
 use tertulia_server::hub::{Hub, Limits};
 use tertulia_server::listen::listen;
 use tertulia_server::socket::Socket;
@@ -77,6 +78,11 @@ fn run(
     ui: &mut Ui,
     open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
+    // Its clients are told who is waited for.
+    let house = House {
+        aside: None,
+        ..house
+    };
     let steward = Steward {
         house: house.clone(),
         approve: manner.approve,
@@ -88,7 +94,7 @@ fn run(
     let counter = runtime("client", COUNTER)?;
     let hub = Hub::new(Arc::new(steward), limits, workshop.handle().clone());
     let ended: CommandResult<Option<u8>> = counter.block_on(async {
-        let mut signals = Signals::listen()?;
+        let mut signals = Signals::listen()?.hurrying(house.sessions.store().patience());
         let clients = TaskTracker::new();
         open(hub.clone(), &clients, ui)?;
         tokio::select! {
@@ -110,7 +116,14 @@ fn run(
     counter.shutdown_timeout(LEAVE_WITHIN);
     let caught = ended?;
     retention::keep_house(&house, ui);
+    let unsaved = hub.unsaved();
+    for told in &unsaved {
+        ui.remark(told.tone != Tone::Note, &told.text);
+    }
     Ok(match caught {
+        None | Some(TERMINATE) if !unsaved.is_empty() => {
+            ExitCode::from(ErrorKind::Failed.exit_code())
+        }
         // That is how a server is told to end.
         None | Some(TERMINATE) => ExitCode::SUCCESS,
         Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),

@@ -25,7 +25,7 @@ use crate::commands::rename;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
 use crate::talk::opening::Prepared;
-use crate::talk::{Kept, TalkArgs, notice, target};
+use crate::talk::{TalkArgs, notice, target};
 use crate::ui::Ui;
 
 /// Knows the house.
@@ -77,7 +77,7 @@ impl Steward {
             (Err(error), Which::Known(_)) => return Err(error.into()),
         };
         let args = chat::anew(agent, None, talk);
-        let prepared = chat::sit_down(args, self.house.clone(), Kept::InTheStore, &mut ui)?;
+        let prepared = chat::sit_down(args, self.house.clone(), &mut ui)?;
         let prepared = prepared.ok_or_else(|| {
             CommandError::new(ErrorKind::Failed, "there is nothing to go on with")
         })?;

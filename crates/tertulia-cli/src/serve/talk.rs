@@ -151,6 +151,10 @@ impl HostedTalk for Served {
         floor::not_compacted(compacted).map(str::to_owned)
     }
 
+    async fn save(&mut self, door: &mut dyn Door) -> bool {
+        self.conversation.talk_mut().save_held(door).await
+    }
+
     async fn leave(&mut self, gently: bool) -> Farewell {
         if gently {
             self.conversation.leave().await;
@@ -159,10 +163,10 @@ impl HostedTalk for Served {
         if let Some(words) = self.conversation.unheard(&self.leaving) {
             ui.note(&words);
         }
-        let talk = self.conversation.talk();
+        let talk = self.conversation.talk_mut();
         let unsaved = self.leaving.farewell(talk, &mut ui).await;
         Farewell {
-            unsaved,
+            unsaved: unsaved.is_some(),
             told: held(&mut ui),
         }
     }

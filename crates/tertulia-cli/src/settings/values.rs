@@ -9,6 +9,14 @@ use super::{Retention, wrong};
 use crate::error::{CommandError, CommandResult};
 use crate::moment;
 
+/// A span such as `30`, in seconds, or `10m`.
+pub fn seconds(text: &str) -> Option<Duration> {
+    match text.parse() {
+        Ok(number) => Some(Duration::from_secs(number)),
+        Err(_) => Duration::try_from(moment::span(text).ok()?).ok(),
+    }
+}
+
 /// Reads values of the right type, and says which one is not.
 pub struct Reader<'a> {
     pub file: &'a Path,
@@ -88,6 +96,10 @@ impl Reader<'_> {
             }
             Some(_) => Err(wrong()),
         }
+    }
+
+    pub fn seconds(&self, table: &Table, key: &str) -> CommandResult<Option<Duration>> {
+        self.duration(table, key, Duration::from_secs(1))
     }
 
     pub fn retention(&self, table: &Table) -> CommandResult<Retention> {

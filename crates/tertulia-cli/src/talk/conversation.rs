@@ -58,6 +58,15 @@ impl Conversation {
         }
     }
 
+    /// The talk under it, to be changed.
+    pub fn talk_mut(&mut self) -> &mut Talk {
+        match self {
+            Conversation::Chat(talk) => talk,
+            Conversation::Team(table) => table.talk_mut(),
+            Conversation::Pair(duet) => duet.talk_mut(),
+        }
+    }
+
     /// Somebody says something, and it is answered; in a team as this member, unless the words say who
     /// speaks. Empty words let a pair go on with what was left undone.
     pub async fn say(

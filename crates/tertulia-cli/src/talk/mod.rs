@@ -138,26 +138,17 @@ impl TalkArgs {
     }
 }
 
-/// Where the words of a talk are when it ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    InTheStore,
-    /// In memory, because there is no room for a store.
-    Nowhere,
-}
-
-/// How a talk is left: where its words are, and how it is gone on with.
+/// How a talk is left: how it is gone on with, if it can be.
 #[derive(Clone, Debug)]
 pub struct Leaving {
-    pub kept: Kept,
     hint: Option<String>,
 }
 
 impl Leaving {
-    pub fn new(args: &TalkArgs, house: &House, kept: Kept) -> Leaving {
-        let hint = (!args.ephemeral && kept == Kept::InTheStore)
-            .then(|| format!("{} --resume", house.settings.program));
-        Leaving { kept, hint }
+    pub fn new(args: &TalkArgs, house: &House) -> Leaving {
+        let kept = !args.ephemeral && house.settings.store != StoreUrl::Memory;
+        let hint = kept.then(|| format!("{} --resume", house.settings.program));
+        Leaving { hint }
     }
 
     /// Whether the talk can be gone on with.
@@ -165,10 +156,13 @@ impl Leaving {
         self.hint.is_some()
     }
 
-    /// What is said and done at the end of a talk, however it ended. Whether something could not be saved.
-    pub async fn farewell(&self, talk: &Talk, ui: &mut Ui) -> bool {
+    /// What is said and done at the end of a talk, however it ended: what is held is saved if it can be now,
+    /// and offered as a file if not. What kind of failure it is that something could not be saved.
+    pub async fn farewell(&self, talk: &mut Talk, ui: &mut Ui) -> Option<ErrorKind> {
+        talk.save_at_last().await;
+        let talk = &*talk;
         write_back(talk, ui).await;
-        let left_unsaved = unsaved::offer(talk, self.kept, ui).await;
+        let left_unsaved = unsaved::offer(talk, ui).await;
         if let Some(hint) = self
             .hint
             .as_ref()
@@ -189,12 +183,17 @@ pub async fn write_back(talk: &Talk, ui: &mut Ui) {
 }
 
 /// Opens the store that the talk is kept in.
-pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<(House, Kept)> {
+pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     // A talk of which nothing is kept needs no store, but resuming does.
     if args.ephemeral && !args.names_a_session() {
         let settings = open::settings(global, ui)?;
         let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
-        return Ok((House { settings, sessions }, Kept::InTheStore));
+        let aside = ui.aside();
+        return Ok(House {
+            settings,
+            sessions,
+            aside,
+        });
     }
     if args.fork && !args.names_a_session() {
         return Err(
@@ -209,30 +208,20 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         )
         .hint("leave one of the two flags out"));
     }
-    let opened = open::house(global, ui);
-    match opened {
-        // Not even a store can be made: the talk goes on all the same, and becomes a file at its end.
-        Err(error) if error.kind() == ErrorKind::NoSpace && !args.names_a_session() => {
-            ui.warn(&format!(
-                "not saved: {error}. The talk goes on in memory and is offered as a file at its end"
-            ));
-            let settings = open::settings(global, ui)?;
-            let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
-            Ok((House { settings, sessions }, Kept::Nowhere))
-        }
-        opened => Ok((opened?, Kept::InTheStore)),
+    // Without a session to go on with, a store is not needed until something is said.
+    match args.names_a_session() {
+        true => open::house(global, ui),
+        false => open::house_for_new(global, ui),
     }
 }
 
 /// What the talk is led by: the tools, and which of them may be used unasked.
-pub fn terms(args: &TalkArgs, house: &House, kept: Kept, ui: &mut Ui) -> Terms {
+pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
     let mode = match args.approve {
         Some(ApproveMode::Ask) if !args.can_ask(ui) => {
             ui.warn("there is nobody to ask here: what is not of low risk is refused");
             Approval::Low
         }
-        // Nothing is done that is not in the log first.
-        _ if kept == Kept::Nowhere => Approval::Low,
         Some(mode) => mode.into(),
         None if args.can_ask(ui) => Approval::Ask,
         None => Approval::Low,
@@ -345,10 +334,9 @@ pub struct Sort<'a> {
 }
 
 /// What a talk that ended says to the caller: a signal, unsaved words, or nothing.
-pub fn exit_code(signal: Option<u8>, left_unsaved: bool) -> ExitCode {
-    match signal {
-        Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
-        None if left_unsaved => ExitCode::from(ErrorKind::Failed.exit_code()),
+pub fn exit_code(signal: Option<u8>, left_unsaved: Option<ErrorKind>) -> ExitCode {
+    match signal.map(ErrorKind::Interrupted).or(left_unsaved) {
+        Some(kind) => ExitCode::from(kind.exit_code()),
         None => ExitCode::SUCCESS,
     }
 }

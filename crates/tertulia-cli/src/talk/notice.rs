@@ -5,7 +5,7 @@ use std::error::Error;
 
 use tertulia::conversation::door::Notice;
 
-use crate::show;
+use crate::{open, show};
 
 /// Whether it is a warning, or only good to know.
 pub fn is_warning(notice: &Notice) -> bool {
@@ -15,6 +15,7 @@ pub fn is_warning(notice: &Notice) -> bool {
         | Notice::OtherModel { .. }
         | Notice::Missing(_)
         | Notice::OtherModelOf { .. }
+        | Notice::Waiting(_)
         | Notice::Unsaved(_)
         | Notice::NearLimit { .. }
         | Notice::Refused(_)
@@ -82,14 +83,15 @@ pub fn words(notice: &Notice) -> String {
             "asked before the program ended, and not heard: {0}; [NEXT: {0}] asks again",
             names.join(", ")
         ),
+        Notice::Waiting(held) => open::waiting_words(held),
         Notice::Unsaved(error) => format!(
-            "not saved: {}. The talk goes on in memory and saving is tried again with the next words",
+            "not saved: {}. The session goes on in memory and saving is tried again with the next words",
             chain(error)
         ),
         Notice::SavedAgain => "everything said so far is saved now".to_owned(),
         Notice::Redacted(kinds) => format!("redacted before saving: {}", counts(kinds)),
         Notice::NearLimit { bytes } => format!(
-            "this session has grown to {} MB of at most 100 MB; fork it or begin a new one soon",
+            "this session has grown to {} MB of at most 100 MB; go on in a new session soon, or fork an earlier part with `tertulia fork REF:N`",
             bytes / 1_000_000
         ),
         Notice::Refused(error) => format!("not taken: {}", chain(error)),

@@ -7,7 +7,7 @@ use super::exit_code;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
 use crate::args::OutputFormat;
-use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
 use crate::ui::Ui;
 
@@ -23,18 +23,22 @@ pub async fn turn(
     if opening.unasked {
         ui.note(&opening.introduction);
     }
-    let mut signals = Signals::listen()?;
+    let mut signals = Signals::listen()?.hurrying(opening.house.sessions.store().patience());
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
     let mut output = Output::new(format, ui, answers).of(opening.cast.kind());
-    let mut conversation = opening.open(&mut output).await?;
+    let opened = signals.during(opening.open(&mut output)).await?;
+    let mut conversation = match (opened, signals.caught()) {
+        (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
+        (opened, _) => opened?,
+    };
     let cancel = signals.cancel.clone();
     let said = conversation.say_as(words, seat.as_deref(), &mut output, &cancel);
     let turned = match signals.during(said).await {
         Ok(turned) => turned?,
         Err(left) => {
             output.cut_off();
-            leaving.farewell(conversation.talk(), ui).await;
+            leaving.farewell(conversation.talk_mut(), ui).await;
             return Err(left);
         }
     };
@@ -50,22 +54,19 @@ pub async fn turn(
     if let Some(words) = conversation.unheard(&leaving) {
         ui.warn(&words);
     }
-    let left_unsaved = leaving.farewell(conversation.talk(), ui).await;
+    let left_unsaved = leaving.farewell(conversation.talk_mut(), ui).await;
     if let Some(refused) = refused {
         return Err(refused);
     }
     if let Some(signal) = signals.caught() {
-        return Ok(exit_code(Some(signal), false));
+        return Ok(exit_code(Some(signal), None));
     }
     if turned.went_to_nobody() {
         ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
     }
-    match failed {
-        Some(failed) => Err(failed),
-        None if left_unsaved => Err(CommandError::new(
-            ErrorKind::Failed,
-            "this talk could not be saved",
-        )),
-        None => Ok(ExitCode::SUCCESS),
+    match (failed, left_unsaved) {
+        (Some(failed), _) => Err(failed),
+        (None, Some(kind)) => Err(CommandError::new(kind, "this session could not be saved")),
+        (None, None) => Ok(ExitCode::SUCCESS),
     }
 }

@@ -27,10 +27,14 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     greet(&opening, ui);
     let leaving = opening.leaving.clone();
     let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
-    let signals = Signals::listen()?;
+    let mut signals = Signals::listen()?.hurrying(opening.house.sessions.store().patience());
     let conversation = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        opening.open(&mut output).await?
+        let opened = signals.during(opening.open(&mut output)).await?;
+        match (opened, signals.caught()) {
+            (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
+            (opened, _) => opened?,
+        }
     };
     let mut lines = Lines {
         conversation,
@@ -42,7 +46,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     };
     let left = lines.lead(first).await;
     let Lines {
-        conversation,
+        mut conversation,
         signals,
         ui,
         ..
@@ -51,7 +55,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     if let Some(words) = conversation.unheard(&leaving) {
         ui.note(&words);
     }
-    let left_unsaved = leaving.farewell(conversation.talk(), ui).await;
+    let left_unsaved = leaving.farewell(conversation.talk_mut(), ui).await;
     left.map(|()| exit_code(signals.caught(), left_unsaved))
 }
 

@@ -4,27 +4,31 @@ use std::path::PathBuf;
 
 use tertulia::conversation::run::Talk;
 
-use super::Kept;
 use crate::commands::export;
+use crate::error::ErrorKind;
 use crate::ui::Ui;
 
-/// Writes what is held in memory to a file that `import` takes in. Whether there was anything.
-pub async fn offer(talk: &Talk, kept: Kept, ui: &mut Ui) -> bool {
-    let homeless = kept == Kept::Nowhere && talk.recorder().summary().is_some();
-    if !talk.recorder().has_unsaved() && !homeless {
-        return false;
+/// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
+pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
+    let recorder = talk.recorder();
+    if !recorder.has_unsaved() {
+        return None;
     }
-    let lines = match talk.recorder().unsaved_log().await {
+    let kind = match recorder.is_locked_out() {
+        true => ErrorKind::Conflict,
+        false => ErrorKind::Failed,
+    };
+    let lines = match recorder.unsaved_log().await {
         Ok(lines) => lines,
         Err(error) => {
             ui.warn(&format!(
                 "what was not saved cannot be put together: {error}"
             ));
-            return true;
+            return Some(kind);
         }
     };
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let short = talk.recorder().id().short();
+    let short = recorder.id().short();
     for folder in [PathBuf::from("."), std::env::temp_dir()] {
         // An earlier one is not replaced: it holds other words.
         for number in 1..100 {
@@ -41,13 +45,13 @@ pub async fn offer(talk: &Talk, kept: Kept, ui: &mut Ui) -> bool {
             }
             let shown = std::path::absolute(&file).unwrap_or(file);
             ui.warn(&format!(
-                "what could not be saved is in {0}; when there is room: tertulia import {0}",
+                "what could not be saved is in {0}; save it later with: tertulia import {0}",
                 shown.display()
             ));
-            return true;
+            return Some(kind);
         }
     }
-    ui.warn("no file can be written either; this is the whole talk:");
+    ui.warn("no file can be written either; this is the whole session:");
     ui.data(&content);
-    true
+    Some(kind)
 }

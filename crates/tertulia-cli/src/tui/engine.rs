@@ -249,7 +249,7 @@ async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Given>, mut
     if !door.strings.insist.is_cancelled() {
         conversation.leave().await;
     }
-    let farewell = farewell(&conversation, &leaving).await;
+    let farewell = farewell(&mut conversation, &leaving).await;
     door.news.post(News::Gone(farewell));
 }
 
@@ -324,12 +324,12 @@ async fn write_back(conversation: &Conversation, door: &mut Messenger) {
 }
 
 /// What is said and done at the end.
-async fn farewell(conversation: &Conversation, leaving: &Leaving) -> Farewell {
+async fn farewell(conversation: &mut Conversation, leaving: &Leaving) -> Farewell {
     let mut ui = Ui::holding();
     if let Some(words) = conversation.unheard(leaving) {
         ui.note(&words);
     }
-    let unsaved = leaving.farewell(conversation.talk(), &mut ui).await;
+    let unsaved = leaving.farewell(conversation.talk_mut(), &mut ui).await;
     Farewell {
         unsaved,
         told: ui.take_held(),

@@ -11,7 +11,7 @@ use tertulia::session::Summary;
 use super::item::Tone;
 use super::mailbox::Joins;
 use super::queue::Waiting;
-use crate::error::CommandError;
+use crate::error::{CommandError, ErrorKind};
 use crate::talk::conversation::LeftUndone;
 use crate::ui::Told;
 
@@ -102,8 +102,8 @@ pub struct Floor {
 /// What is left to say when a talk has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Farewell {
-    /// Whether something could not be saved.
-    pub unsaved: bool,
+    /// What kind of failure it is that something could not be saved, if so.
+    pub unsaved: Option<ErrorKind>,
     /// What the person should read.
     pub told: Vec<Told>,
 }

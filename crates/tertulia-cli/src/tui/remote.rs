@@ -198,7 +198,7 @@ fn farewell(shared: &Shared, left: bool) -> Farewell {
     let short = locked(&shared.session).short();
     let note = format!("The talk goes on. Again: tertulia attach {short}");
     Farewell {
-        unsaved: false,
+        unsaved: None,
         told: match left {
             true => vec![Told::Note(note)],
             false => Vec::new(),

@@ -56,7 +56,7 @@ impl Small {
         Small(at.to_owned())
     }
 
-    fn remount(&self, how: &str) {
+    pub fn remount(&self, how: &str) {
         system(&["mount", "-o", &format!("remount,{how}")], &self.0);
     }
 
@@ -106,7 +106,7 @@ pub fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
 }
 
 /// A small disk without a store.
-fn bare_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
+pub fn bare_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
     let (root, mut place) = world(backend);
     let disk = place.work.with_file_name("disk");
     let small = Small::mount(&disk);

@@ -11,7 +11,7 @@ use crate::approval::{ToolRequest, Verdict};
 use crate::entry::{Entry, Message, Speaker};
 use crate::id::SessionId;
 use crate::session::Damage;
-use crate::store::StoreError;
+use crate::store::{HeldLock, StoreError};
 
 /// Something that shows a talk: a terminal, a stream of JSON, a screen.
 #[async_trait]
@@ -96,6 +96,8 @@ pub enum Notice {
     },
     /// These had been asked and did not get to answer before the program ended.
     NotHeard(Vec<String>),
+    /// Another program keeps everybody else from writing: saving waits for it.
+    Waiting(HeldLock),
     /// Nothing can be saved; the talk goes on in memory.
     Unsaved(StoreError),
     /// What could not be saved is saved now.

@@ -139,6 +139,11 @@ impl Duet {
         &self.talk
     }
 
+    /// The pen, to be written with.
+    pub fn talk_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
+
     /// How far the pair is, once something has been said.
     pub fn pair(&self) -> Option<&Pair> {
         self.talk.recorder().summary()?.pair.as_deref()

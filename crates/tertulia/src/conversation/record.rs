@@ -38,6 +38,11 @@ pub struct Recorder {
     log: LogState,
     claim: Option<Claim>,
     unsaved: Vec<Body>,
+    /// The first entries of a session whose making failed: made again, they are the same, so that a store
+    /// that has half of them recognises them.
+    begun: Vec<Entry>,
+    /// Why the last write failed, as far as callers act on it.
+    locked_out: bool,
     on_conflict: OnConflict,
     told_size: bool,
     copies: Option<Arc<dyn Copies>>,
@@ -73,6 +78,8 @@ impl Recorder {
             log: LogState::Unborn(start),
             claim: None,
             unsaved: Vec::new(),
+            begun: Vec::new(),
+            locked_out: false,
             on_conflict,
             told_size: false,
             copies: None,
@@ -106,6 +113,8 @@ impl Recorder {
             log: LogState::Open(Box::new(summary)),
             claim,
             unsaved: Vec::new(),
+            begun: Vec::new(),
+            locked_out: false,
             on_conflict,
             told_size: false,
             copies: None,
@@ -150,11 +159,15 @@ impl Recorder {
         if pending.is_empty() {
             return Ok(Recorded::default());
         }
-        // Said before it is so: whoever insists on leaving does not wait for the write to return.
+        // Said before it is so: whoever insists on leaving does not wait for the write to return, and
+        // words that may not be durable are held.
         self.ahead.store(true, Ordering::Relaxed);
-        match self.write(pending.clone()).await {
+        self.unsaved.clone_from(&pending);
+        match self.write(pending).await {
             Ok((entries, left)) => {
                 self.unsaved.clear();
+                self.begun.clear();
+                self.locked_out = false;
                 let near_limit = self.near_limit();
                 Ok(Recorded {
                     entries,
@@ -165,13 +178,21 @@ impl Recorder {
             }
             // Words that were heard are never dropped: only new ones of a human can be refused.
             Err(error) if answered || is_passing(&error) => {
-                self.unsaved = pending;
+                self.locked_out = matches!(error, StoreError::Held(_) | StoreError::Locked { .. });
                 Ok(Recorded {
                     trouble: Some(error),
                     ..Recorded::default()
                 })
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                self.unsaved = held;
+                // The opening belongs to the entries that were sealed with it.
+                match self.unsaved.len() {
+                    0 => self.begun.clear(),
+                    held => self.begun.truncate(held + 1),
+                }
+                Err(error)
+            }
         }
     }
 
@@ -182,9 +203,10 @@ impl Recorder {
                 if self.claim.is_none() {
                     self.claim = self.sessions.store().claim(start.id).await.ok().flatten();
                 }
-                let (summary, entries) = self.sessions.create(&start, bodies).await?;
+                self.begin_log(&start, bodies)?;
+                let summary = self.sessions.create_sealed(start.id, &self.begun).await?;
                 self.log = LogState::Open(Box::new(summary));
-                return Ok((entries, None));
+                return Ok((std::mem::take(&mut self.begun), None));
             }
             LogState::Open(summary) => summary,
         };
@@ -205,6 +227,22 @@ impl Recorder {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Seals the first entries of the session, those that were sealed before as they are.
+    fn begin_log(&mut self, start: &Start, bodies: Vec<Body>) -> StoreResult<()> {
+        let (head, bodies) = match self.begun.last() {
+            Some(last) => (last.head(), bodies[self.begun.len() - 1..].to_vec()),
+            None => {
+                let opening = std::iter::once(start.opening());
+                (Head::START, opening.chain(bodies).collect())
+            }
+        };
+        let entries = self.sessions.seal(&head, bodies)?;
+        let size = self.begun.iter().map(|entry| entry.line().len() as u64 + 1);
+        check_size(size.sum(), &entries)?;
+        self.begun.extend(entries);
+        Ok(())
     }
 
     /// Takes in what others have appended, if it is only tidying up: a title or a tag does not get
@@ -310,11 +348,27 @@ impl Recorder {
         !self.unsaved.is_empty()
     }
 
+    /// Whether it could not be saved because another program holds the store.
+    pub fn is_locked_out(&self) -> bool {
+        self.has_unsaved() && self.locked_out
+    }
+
     /// The whole log with what could not be saved at its end, as lines that `import` takes in.
     pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
         let mut lines = Vec::new();
         let (head, mut bodies) = match &self.log {
-            LogState::Unborn(start) => (Head::START, vec![start.opening()]),
+            LogState::Unborn(start) => match self.begun.last() {
+                Some(last) => {
+                    lines.extend(self.begun.iter().map(|entry| entry.line().to_owned()));
+                    let rest = self.unsaved.get(self.begun.len() - 1..);
+                    let rest = self
+                        .sessions
+                        .seal(&last.head(), rest.unwrap_or_default().to_vec())?;
+                    lines.extend(rest.iter().map(|entry| entry.line().to_owned()));
+                    return Ok(lines);
+                }
+                None => (Head::START, vec![start.opening()]),
+            },
             LogState::Open(summary) => {
                 let read = self
                     .sessions

@@ -20,7 +20,7 @@ use crate::agent::{Agent, AgentError, Part, Utterance};
 use crate::approval::Rules;
 use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
 use crate::id::EntryId;
-use crate::store::Draft;
+use crate::store::{Draft, StoreResult};
 use crate::tool::Toolbox;
 
 pub use super::door::{Door, Notice, TalkEvent};
@@ -122,6 +122,8 @@ pub struct Talk {
     members: Vec<names::Member>,
     /// Whether everybody is given a brief: then nothing is remembered here.
     by_brief: bool,
+    /// Stops the turn that runs: a write does not wait for another program any longer then.
+    cancel: CancellationToken,
 }
 
 impl Talk {
@@ -148,6 +150,7 @@ impl Talk {
             said: Vec::new(),
             members: Vec::new(),
             by_brief: false,
+            cancel: CancellationToken::new(),
         }
     }
 
@@ -195,6 +198,7 @@ impl Talk {
     ) -> TurnEnd {
         self.turn_start = self.past.len();
         self.turn.clear();
+        self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Said(words));
         self.carry_out(effects, door, cancel).await
     }
@@ -213,6 +217,7 @@ impl Talk {
         self.brief = Some(brief);
         self.said.clear();
         self.turn.clear();
+        self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Asked);
         let end = self.carry_out(effects, door, cancel).await;
         self.brief = None;
@@ -305,7 +310,7 @@ impl Talk {
         let bodies = self.threaded(self.addressed(bodies));
         let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
         let said: Vec<Utterance> = messages.iter().map(utterance).collect();
-        let recorded = match self.recorder.record(bodies).await {
+        let recorded = match self.record(bodies, door).await {
             Ok(recorded) => recorded,
             Err(error) => {
                 door.show(TalkEvent::Notice(Notice::Refused(error)));
@@ -338,6 +343,46 @@ impl Talk {
             })
             .collect(),
         )
+    }
+
+    /// Records entries. A wait for another program is announced, and given up when the turn is stopped.
+    async fn record(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> StoreResult<Recorded> {
+        let patience = self.recorder.sessions().store().patience().clone();
+        let (id, cancel) = (self.recorder.id(), self.cancel.clone());
+        let mut waits = patience.waits();
+        let mut told = false;
+        let mut given_up = None;
+        let recorded = self.recorder.record(bodies);
+        tokio::pin!(recorded);
+        loop {
+            tokio::select! {
+                biased;
+                recorded = &mut recorded => return recorded,
+                () = cancel.cancelled(), if given_up.is_none() => {
+                    given_up = Some(patience.give_up(Some(id)));
+                }
+                held = waits.next(), if !told => {
+                    told = true;
+                    door.show(TalkEvent::Notice(Notice::Waiting(held)));
+                }
+            }
+        }
+    }
+
+    /// Tries to save what is held. Whether nothing is left that is not saved.
+    pub async fn save_held(&mut self, door: &mut dyn Door) -> bool {
+        if self.recorder.has_unsaved() {
+            self.cancel = CancellationToken::new();
+            self.write(Vec::new(), door).await;
+        }
+        !self.recorder.has_unsaved()
+    }
+
+    /// Tries to save what is held, silently, at the end of a conversation.
+    pub async fn save_at_last(&mut self) -> bool {
+        // What cannot be saved is offered as a file.
+        !self.recorder.has_unsaved()
+            || self.recorder.record(Vec::new()).await.is_ok() && !self.recorder.has_unsaved()
     }
 
     /// The ids of messages that were just written, and their words in the log where those differ; new ids

@@ -146,6 +146,11 @@ impl Table {
         &self.talk
     }
 
+    /// The pen, to be written with.
+    pub fn talk_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
+
     /// Who is where, who waits, who is waited for.
     pub fn router(&self) -> &Router {
         &self.router

@@ -73,7 +73,7 @@ impl Claims {
                         }
                         // The last holder may have removed the name between our opening and our
                         // locking: a lock on a file without a name keeps nobody out.
-                        Ok(()) if names_this_file(&path, &file) => {
+                        Ok(()) if place::names_this_file(&path, &file) => {
                             return Ok(Some(Claim {
                                 id,
                                 held: Held::Lock(file, path),
@@ -93,14 +93,6 @@ impl Claims {
             Claims::Folder(folder) => File::open(folder.join(id.to_string()))
                 .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))),
         }
-    }
-}
-
-fn names_this_file(path: &std::path::Path, file: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (fs::metadata(path), file.metadata()) {
-        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
-        _ => false,
     }
 }
 

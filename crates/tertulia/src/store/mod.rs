@@ -8,7 +8,8 @@
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
 //! | `index` | the full-text index that both keep beside their logs; it may be deleted |
-//! | `claims`, `worker`, `place` | locks that say who has a session open; a thread that owns a connection; private files |
+//! | `claims`, `queue`, `worker`, `place` | locks that say who has a session open; waiting for other writers; a thread that owns a connection; private files |
+//! | [`LateStore`] | a store that could not be opened yet |
 
 mod adopt;
 mod by_project;
@@ -17,7 +18,9 @@ mod claims;
 pub mod files;
 mod foreign;
 mod index;
+mod late;
 mod place;
+mod queue;
 mod salvage;
 mod sessions;
 pub mod sqlite;
@@ -33,6 +36,8 @@ use serde::{Deserialize, Serialize};
 pub use adopt::Adopted;
 pub use claims::Claim;
 pub use foreign::{Doing, Intake, Taken};
+pub use late::LateStore;
+pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
 use crate::entry::{Entry, Head, Origin, Speaker};
@@ -89,6 +94,9 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// What the store is, and how much is in it.
     async fn info(&self) -> StoreResult<Info>;
+
+    /// How its writers wait for other programs.
+    fn patience(&self) -> &Patience;
 }
 
 /// The beginning of a session.
@@ -305,6 +313,9 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
+    /// Another program is writing and does not let others in.
+    #[error("{0}")]
+    Held(Box<HeldLock>),
     /// Another program holds it and does not let go.
     #[error("{} is locked by another program", place.display())]
     Locked {

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use super::{StoreError, StoreResult};
@@ -83,6 +83,14 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     }
     Ok(())
+}
+
+/// Whether a name still stands for a file that is open: a lock on a file without a name keeps nobody out.
+pub(super) fn names_this_file(path: &Path, file: &File) -> bool {
+    match (fs::metadata(path), file.metadata()) {
+        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
+        _ => false,
+    }
 }
 
 /// Sorts a system error by what a caller does about it.

@@ -164,13 +164,19 @@ impl Sessions {
             &Head::START,
             std::iter::once(start.opening()).chain(bodies).collect(),
         )?;
+        let summary = self.create_sealed(start.id, &entries).await?;
+        Ok((summary, entries))
+    }
+
+    /// Begins a session with entries that are sealed already. They are durable when this returns.
+    pub async fn create_sealed(&self, id: SessionId, entries: &[Entry]) -> StoreResult<Summary> {
         let new = NewSession {
-            id: start.id,
+            id,
             base: None,
-            entries,
+            entries: entries.to_vec(),
         };
         self.store.create(&new).await?;
-        Ok((Summary::of(start.id, &new.entries), new.entries))
+        Ok(Summary::of(id, entries))
     }
 
     /// Appends to a session that ends at `head`. Durable when this returns.

@@ -18,7 +18,7 @@ use crate::input::{self, Attached};
 use crate::open::House;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
@@ -87,17 +87,12 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let (house, kept) = talk::house(&args.talk, global, ui)?;
-    sit_down(args, house, kept, ui)
+    let house = talk::house(&args.talk, global, ui)?;
+    sit_down(args, house, ui)
 }
 
 /// The same in a house that is open.
-pub fn sit_down(
-    args: ChatArgs,
-    house: House,
-    kept: Kept,
-    ui: &mut Ui,
-) -> CommandResult<Option<Prepared>> {
+pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let on_screen = args.talk.is_on_screen(ui);
     let asked = agents::Asked {
         name: args.agent.as_deref(),
@@ -131,7 +126,7 @@ pub fn sit_down(
     let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
     let terms = Terms {
         compact_at: chosen.compact_at,
-        ..talk::terms(&args.talk, &house, kept, ui)
+        ..talk::terms(&args.talk, &house, ui)
     };
     talk::close_to_others(ui);
     let target = target::open(&args.talk, CHATS, found.row, found.copy, &house, ui)?;
@@ -139,7 +134,7 @@ pub fn sit_down(
         return Err(talk::nothing_to_say("chat"));
     }
     let opening = Opening {
-        leaving: Leaving::new(&args.talk, &house, kept),
+        leaving: Leaving::new(&args.talk, &house),
         house,
         introduction: introduction(&chosen),
         unasked: chosen.unasked,

@@ -18,7 +18,7 @@ use crate::input::{self, Attached};
 use crate::open::House;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a pair's sessions are.
@@ -103,7 +103,7 @@ pub fn prepare(
     if let Some(folder) = &args.seats.work_dir {
         existing(folder, false)?;
     }
-    let (house, kept) = talk::house(&args.talk, global, ui)?;
+    let house = talk::house(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
     // A budget alone changes one that there is.
@@ -122,7 +122,6 @@ pub fn prepare(
             copy: found.copy,
             words,
             house,
-            kept,
         },
         ui,
     )
@@ -144,7 +143,6 @@ pub fn go_on(
         copy,
         words,
         house,
-        kept: Kept::InTheStore,
     };
     lead(plan, ui)
 }
@@ -157,7 +155,6 @@ struct Plan {
     copy: Option<Arc<dyn Copies>>,
     words: Option<String>,
     house: House,
-    kept: Kept,
 }
 
 fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
@@ -184,12 +181,12 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let work_dir = work_dir(&plan, known)?;
     let mut here = plan.house.clone();
     here.settings.cwd.clone_from(&work_dir);
-    let terms = talk::terms(&plan.talk, &here, plan.kept, ui);
+    let terms = talk::terms(&plan.talk, &here, ui);
     let seated = seats::seating(&here.settings, &plan.seats, known, &terms)?;
     talk::close_to_others(ui);
     let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.house, ui)?;
     let opening = Opening {
-        leaving: Leaving::new(&plan.talk, &plan.house, plan.kept),
+        leaving: Leaving::new(&plan.talk, &plan.house),
         house: plan.house,
         introduction: seated.introduction,
         unasked: seated.unasked,

@@ -22,7 +22,7 @@ use crate::input::{self, Attached};
 use crate::open::House;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target::{self, Found};
-use crate::talk::{self, Kept, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
 
@@ -130,7 +130,7 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let (house, kept) = talk::house(&args.talk, global, ui)?;
+    let house = talk::house(&args.talk, global, ui)?;
     let Some(config) = &args.config else {
         return without_config(args, house, ui);
     };
@@ -167,7 +167,6 @@ pub fn prepare(
             typed: typed(&args.prompt),
             words: talk::first_words(prompt, words),
             house,
-            kept,
         },
         ui,
     )
@@ -281,7 +280,6 @@ fn seat_again(
         typed: words.typed,
         words: words.all,
         house,
-        kept: Kept::InTheStore,
     };
     lead(plan, ui)
 }
@@ -299,7 +297,6 @@ struct Plan {
     /// What is said first: that, with what was piped in.
     words: Option<String>,
     house: House,
-    kept: Kept,
 }
 
 fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
@@ -338,7 +335,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         // What is piped in is often somebody else's text.
         seats::check_agreement(&table, seat, plan.typed.as_ref().unwrap_or(words))?;
     }
-    let terms = talk::terms(&plan.args, &plan.house, plan.kept, ui);
+    let terms = talk::terms(&plan.args, &plan.house, ui);
     talk::close_to_others(ui);
     let sort = Sort {
         kind: Kind::Team,
@@ -347,7 +344,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let target = target::open(&plan.args, sort, row, plan.copy, &plan.house, ui)?;
     let introduction = introduction(&plan.team);
     let opening = Opening {
-        leaving: Leaving::new(&plan.args, &plan.house, plan.kept),
+        leaving: Leaving::new(&plan.args, &plan.house),
         house: plan.house,
         cast: Cast::Team {
             team: Box::new(plan.team),

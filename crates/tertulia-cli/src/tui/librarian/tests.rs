@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tertulia::entry::Body;
 use tertulia::id::SessionId;
 use tertulia::stamp::Stamp;
-use tertulia::store::{Redaction, Sessions, Store};
+use tertulia::store::{Patience, Redaction, Sessions, Store};
 use tertulia_testkit::clock::still_stamp;
 use tertulia_testkit::logs::{Writer, ai, human};
 
@@ -49,12 +49,17 @@ impl World {
         settings.cwd = folder.path().join("work");
         settings.project.ids = "here".into();
         std::fs::create_dir(&settings.cwd).unwrap();
-        let store = Arc::new(Counting::new(open::store(&settings.store).unwrap()));
+        let store = open::store(&settings.store, &Patience::default()).unwrap();
+        let store = Arc::new(Counting::new(store));
         let stamp = still_stamp(1);
         let sessions = Sessions::new(store.clone(), stamp, Redaction::On);
         World {
             folder,
-            house: House { settings, sessions },
+            house: House {
+                settings,
+                sessions,
+                aside: None,
+            },
             store,
         }
     }

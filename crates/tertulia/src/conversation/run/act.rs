@@ -81,6 +81,10 @@ impl Talk {
         door: &mut dyn Door,
         cancel: &CancellationToken,
     ) -> Verdict {
+        // Nothing is done that is not in the log first.
+        if self.unsaved && request.risk != Risk::Low {
+            return Verdict::No;
+        }
         match self.terms.rules.ruling(request) {
             Ruling::Run => Verdict::Yes,
             Ruling::Refuse => Verdict::No,

@@ -221,7 +221,11 @@ impl Talk {
             messages,
             marker: self.marker(),
             tools: self.tool_specs(),
-            approval: self.terms.rules.mode(),
+            approval: match self.terms.rules.mode() {
+                // Nothing is done that is not in the log first.
+                Approval::Ask | Approval::All if self.unsaved => Approval::Low,
+                mode => mode,
+            },
             ephemeral: self.keeps_nothing(),
             part: self.brief.as_ref().map(|brief| brief.part.clone()),
         }

@@ -5,7 +5,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::engine::{FilesEngine, as_lines, is_whole};
@@ -13,6 +12,7 @@ use super::log::{self, Last, Tail};
 use super::names::with_suffix;
 use crate::entry::{Entry, Head};
 use crate::id::SessionId;
+use crate::store::queue::{QueueLock, Record};
 use crate::store::{StoreError, StoreResult, has_words, place};
 
 /// So many logs stay open for appending.
@@ -22,7 +22,7 @@ const KEPT_OPEN: usize = 16;
 #[derive(Debug)]
 pub(super) struct OpenLog {
     pub(super) path: PathBuf,
-    pub(super) file: File,
+    pub(super) lock: QueueLock,
     pub(super) size: u64,
     pub(super) head: Head,
 }
@@ -37,7 +37,7 @@ impl FilesEngine {
         is_whole(entries)?;
         let mut log = self.locked_log(id)?;
         let appended = append_to(&mut log, id, after, entries);
-        let _ = log.file.unlock();
+        log.lock.release();
         // After an error nothing is known of the file's end.
         let head = appended?;
         self.keep_open(id, log);
@@ -58,7 +58,7 @@ impl FilesEngine {
                     match open_for_append(&path) {
                         Ok(file) => OpenLog {
                             path,
-                            file,
+                            lock: QueueLock::new(file, Record::Nowhere),
                             size: 0,
                             head: Head::START,
                         },
@@ -67,12 +67,15 @@ impl FilesEngine {
                     }
                 }
             };
-            log.file
-                .lock()
-                .map_err(|error| place::trouble(&log.path, "cannot lock", error))?;
-            if has_its_name(&log) {
+            if let Err(error) = log.lock.acquire(&log.path, self.asked, &self.patience) {
+                // The next append goes on waiting where this one stopped.
+                self.keep_open(id, log);
+                return Err(error);
+            }
+            if place::names_this_file(&log.path, log.lock.file()) {
                 return Ok(log);
             }
+            log.lock.release();
             self.names.forget();
         }
     }
@@ -95,10 +98,15 @@ fn append_to(
         let path = log.path.clone();
         move |error| place::trouble(&path, what, error)
     };
-    let size = log.file.metadata().map_err(say("cannot look at"))?.len();
+    let size = log
+        .lock
+        .file()
+        .metadata()
+        .map_err(say("cannot look at"))?
+        .len();
     let mut end = size;
     if size != log.size || !ends_at(log).map_err(say("cannot read"))? {
-        let tail = Tail::of(&log.file).map_err(say("cannot read"))?;
+        let tail = Tail::of(log.lock.file()).map_err(say("cannot read"))?;
         log.head = match tail.last {
             Last::Entry(head) => head,
             Last::Nothing => return Err(StoreError::NotFound(id)),
@@ -119,12 +127,10 @@ fn append_to(
         set_torn_bytes_aside(log, end, size)?;
     }
     let bytes = as_lines(entries);
-    let written = log
-        .file
-        .write_all(&bytes)
-        .and_then(|()| log.file.sync_data());
+    let mut file = log.lock.file();
+    let written = file.write_all(&bytes).and_then(|()| file.sync_data());
     if let Err(error) = written {
-        let _ = log.file.set_len(end);
+        let _ = log.lock.file().set_len(end);
         return Err(say("cannot append to")(error));
     }
     log.size = end + bytes.len() as u64;
@@ -136,14 +142,14 @@ fn append_to(
 fn ends_at(log: &OpenLog) -> io::Result<bool> {
     let ending = format!("{}\"}}\n", log.head.hash);
     let from = log.size.saturating_sub(ending.len() as u64);
-    Ok(log::read_range(&log.file, from, log.size)? == ending.as_bytes())
+    Ok(log::read_range(log.lock.file(), from, log.size)? == ending.as_bytes())
 }
 
 /// Bytes that nobody was told are there still are somebody's words: they are kept beside the log.
 fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
     let mut aside = with_suffix(&log.path, &format!(".torn-{end}"));
     let keep = || -> io::Result<()> {
-        let bytes = log::read_range(&log.file, end, size)?;
+        let bytes = log::read_range(log.lock.file(), end, size)?;
         let mut file = loop {
             match place::create_file(&aside) {
                 Ok(file) => break file,
@@ -160,18 +166,12 @@ fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
     let mut keep = keep;
     keep().map_err(|error| place::trouble(&log.path, "cannot keep the torn end of", error))?;
     place::sync_folder_of(&log.path)?;
-    log.file
+    log.lock
+        .file()
         .set_len(end)
         .map_err(|error| place::trouble(&log.path, "cannot cut the torn end of", error))
 }
 
 fn open_for_append(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).open(path)
-}
-
-fn has_its_name(log: &OpenLog) -> bool {
-    match (fs::metadata(&log.path), log.file.metadata()) {
-        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
-        _ => false,
-    }
 }

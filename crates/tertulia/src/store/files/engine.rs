@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::append::OpenLog;
 use super::base;
@@ -18,6 +19,7 @@ use crate::id::{Seq, SessionId};
 use crate::session::Line;
 use crate::store::claims::Claims;
 use crate::store::index::Index;
+use crate::store::queue::{Asked, Patience, QueueLock, Record};
 use crate::store::{Draft, NewSession, StoreError, StoreResult, place};
 
 /// Everything that works on the folder.
@@ -29,21 +31,26 @@ pub(super) struct FilesEngine {
     pub(super) open: HashMap<SessionId, OpenLog>,
     pub(super) catalogue: Option<Catalogue>,
     pub(super) index: Option<Index>,
+    pub(super) patience: Patience,
+    /// What is being done now: by which session, and since when it waits.
+    pub(super) asked: Asked,
+    /// The lock on the store's structure, once it was wanted.
+    structure: Option<Arc<QueueLock>>,
 }
 
 /// A lock that is let go when dropped.
-pub(super) struct Held(File);
+pub(super) struct Held(Arc<QueueLock>);
 
 impl Held {
-    /// Holds a file that is locked.
-    pub(super) fn new(file: File) -> Held {
-        Held(file)
+    /// Holds a lock that was acquired.
+    pub(super) fn new(lock: Arc<QueueLock>) -> Held {
+        Held(lock)
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let _ = self.0.unlock();
+        self.0.release();
     }
 }
 
@@ -56,7 +63,7 @@ struct Owner {
 }
 
 impl FilesEngine {
-    pub(super) fn new(dir: &Path, claims: &Claims) -> FilesEngine {
+    pub(super) fn new(dir: &Path, claims: &Claims, patience: &Patience) -> FilesEngine {
         FilesEngine {
             dir: dir.to_owned(),
             claims: claims.clone(),
@@ -64,17 +71,34 @@ impl FilesEngine {
             open: HashMap::new(),
             catalogue: None,
             index: None,
+            patience: patience.clone(),
+            asked: Asked::now(None),
+            structure: None,
         }
     }
 
+    /// Notes what is done next, and since when it waits.
+    pub(super) fn asked(&mut self, asked: Asked) -> &mut FilesEngine {
+        self.asked = asked;
+        self
+    }
+
     /// Waits until nobody else makes or removes logs.
-    pub(super) fn hold_structure(&self) -> StoreResult<Held> {
+    pub(super) fn hold_structure(&mut self) -> StoreResult<Held> {
         let path = self.dir.join(names::MARKER);
-        let file =
-            File::open(&path).map_err(|error| place::trouble(&path, "cannot open", error))?;
-        file.lock()
-            .map_err(|error| place::trouble(&path, "cannot lock", error))?;
-        Ok(Held::new(file))
+        let known = self.structure.take();
+        let lock = match known.filter(|lock| place::names_this_file(&path, lock.file())) {
+            Some(lock) => lock,
+            None => {
+                let file = File::open(&path)
+                    .map_err(|error| place::trouble(&path, "cannot open", error))?;
+                let record = self.dir.join(names::OPEN_FOLDER).join(names::HOLDER);
+                Arc::new(QueueLock::new(file, Record::At(record)))
+            }
+        };
+        self.structure = Some(lock.clone());
+        lock.acquire(&self.dir, self.asked, &self.patience)?;
+        Ok(Held::new(lock))
     }
 
     /// Forgets what was remembered of files that were replaced.
@@ -111,7 +135,7 @@ impl FilesEngine {
         self.names.add((new.id, names::LIVE), &path);
         let log = OpenLog {
             path,
-            file,
+            lock: QueueLock::new(file, Record::Nowhere),
             size: bytes.len() as u64,
             head: last.head(),
         };

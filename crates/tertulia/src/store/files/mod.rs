@@ -8,7 +8,7 @@
 //! DIR/….jsonl.torn-<offset>                bytes of an append that was cut off
 //! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
 //! DIR/.index/catalogue.db, search.db       derived list rows and full-text index: may be deleted
-//! DIR/.open/, DIR/.drafts/<id>.json        who has which session open; answers in the making
+//! DIR/.open/, DIR/.drafts/<id>.json        who has which session open or makes a log; answers in the making
 //! ```
 //!
 //! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
@@ -37,6 +37,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use super::claims::{Claim, Claims};
+use super::queue::{Asked, Patience};
 use super::worker::Worker;
 use super::{Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreResult};
 use crate::entry::{Entry, Head};
@@ -52,6 +53,7 @@ pub use open::FORMAT;
 pub struct FilesStore {
     dir: PathBuf,
     claims: Claims,
+    patience: Patience,
     /// Does what must not wait.
     writer: Worker<FilesEngine>,
     /// Does what may take long, so that it holds up no append. Made when needed.
@@ -61,12 +63,19 @@ pub struct FilesStore {
 impl FilesStore {
     /// Opens the store in a folder, making it if there is nothing.
     pub fn open(dir: &Path) -> StoreResult<FilesStore> {
+        Self::open_with(dir, &Patience::default())
+    }
+
+    /// The same, waiting for other programs as told.
+    pub fn open_with(dir: &Path, patience: &Patience) -> StoreResult<FilesStore> {
         open::open(dir)?;
         let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
-        let writer = Worker::start("tertulia-store", FilesEngine::new(dir, &claims))?;
+        let engine = FilesEngine::new(dir, &claims, patience);
+        let writer = Worker::start("tertulia-store", engine)?;
         Ok(FilesStore {
             dir: dir.to_owned(),
             claims,
+            patience: patience.clone(),
             writer,
             patient: OnceCell::new(),
         })
@@ -75,51 +84,65 @@ impl FilesStore {
     async fn patient(&self) -> StoreResult<&Worker<FilesEngine>> {
         self.patient
             .get_or_try_init(|| async {
-                Worker::start("tertulia-search", FilesEngine::new(&self.dir, &self.claims))
+                let engine = FilesEngine::new(&self.dir, &self.claims, &self.patience);
+                Worker::start("tertulia-search", engine)
             })
             .await
+    }
+
+    /// Reads on the connection that writes, or beside it while a write waits for another program.
+    async fn reading<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut FilesEngine) -> StoreResult<R> + Clone + Send + 'static,
+    ) -> StoreResult<R> {
+        let mut waits = self.patience.waits();
+        tokio::select! {
+            biased;
+            done = self.writer.call(job.clone()) => done,
+            _ = waits.next() => self.patient().await?.call(job).await,
+        }
     }
 }
 
 #[async_trait]
 impl Store for FilesStore {
     async fn create(&self, new: &NewSession) -> StoreResult<Head> {
-        let new = new.clone();
-        self.writer.call(move |engine| engine.create(&new)).await
+        let (new, asked) = (new.clone(), Asked::now(Some(new.id)));
+        self.writer
+            .call(move |engine| engine.asked(asked).create(&new))
+            .await
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
-        let entries = entries.to_vec();
+        let (entries, asked) = (entries.to_vec(), Asked::now(Some(id)));
         self.writer
-            .call(move |engine| engine.append(id, after, &entries))
+            .call(move |engine| engine.asked(asked).append(id, after, &entries))
             .await
     }
 
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        self.writer
-            .call(move |engine| engine.read(id, after, limit))
+        self.reading(move |engine| engine.read(id, after, limit))
             .await
     }
 
     async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.writer
-            .call(move |engine| engine.list(&filter, &page))
+        self.reading(move |engine| engine.list(&filter, &page))
             .await
     }
 
     async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
         let lookup = lookup.clone();
-        self.writer
-            .call(move |engine| engine.find(&lookup, limit))
+        self.reading(move |engine| engine.find(&lookup, limit))
             .await
     }
 
     async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let (query, progress) = (query.clone(), progress.clone());
+        let asked = Asked::now(None);
         self.patient()
             .await?
-            .call(move |engine| engine.search(&query, &progress))
+            .call(move |engine| engine.asked(asked).search(&query, &progress))
             .await
     }
 
@@ -131,38 +154,45 @@ impl Store for FilesStore {
     }
 
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
-        self.writer.call(move |engine| engine.draft(id)).await
+        self.reading(move |engine| engine.draft(id)).await
     }
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
         let claims = self.claims.clone();
-        self.writer.call(move |_| claims.claim(id)).await
+        self.reading(move |_| claims.claim(id)).await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
-        self.writer.call(move |engine| engine.purge(id)).await
+        let asked = Asked::now(Some(id));
+        self.writer
+            .call(move |engine| engine.asked(asked).purge(id))
+            .await
     }
 
     async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
-        let progress = progress.clone();
+        let (progress, asked) = (progress.clone(), Asked::now(None));
         self.patient()
             .await?
             .call(move |engine| match care {
                 Care::Look => engine.check(&progress),
-                Care::Repair(now) => engine.check_and_repair(now, &progress),
+                Care::Repair(now) => engine.asked(asked).check_and_repair(now, &progress),
             })
             .await
     }
 
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
-        let progress = progress.clone();
+        let (progress, asked) = (progress.clone(), Asked::now(None));
         self.patient()
             .await?
-            .call(move |engine| engine.rebuild(&progress))
+            .call(move |engine| engine.asked(asked).rebuild(&progress))
             .await
     }
 
     async fn info(&self) -> StoreResult<Info> {
-        self.writer.call(FilesEngine::info).await
+        self.reading(FilesEngine::info).await
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.patience
     }
 }

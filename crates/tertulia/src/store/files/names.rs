@@ -22,6 +22,8 @@ pub(super) const MARKER: &str = "tertulia-store.json";
 pub(super) const INDEX_FOLDER: &str = ".index";
 /// Locks of open sessions.
 pub(super) const OPEN_FOLDER: &str = ".open";
+/// Who makes or removes logs now, in the folder of locks.
+pub(super) const HOLDER: &str = "writer";
 /// Half-written answers.
 pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 

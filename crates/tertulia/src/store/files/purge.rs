@@ -9,12 +9,14 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::engine::{FilesEngine, Held, open_log};
 use super::log::{self, Tail};
 use super::names::{self, Key, LIVE, Walk, with_suffix};
 use super::search::documents_of;
 use crate::id::{Seq, SessionId};
+use crate::store::queue::{QueueLock, Record};
 use crate::store::{StoreError, StoreResult, place};
 
 impl FilesEngine {
@@ -24,7 +26,7 @@ impl FilesEngine {
         let path = self.live(id)?;
         self.knows_all_forks()?;
         let mut changed = Vec::new();
-        let log = lock_log(&path)?;
+        let log = self.lock_log(&path)?;
         if let Some(no) = self.catalogue()?.number(id, LIVE)? {
             changed.push(no.cast_unsigned());
         }
@@ -133,16 +135,19 @@ impl FilesEngine {
     }
 }
 
-/// Waits until nobody is appending to a log.
-pub(super) fn lock_log(path: &Path) -> StoreResult<Held> {
-    let lock = || -> io::Result<File> {
-        let file = File::open(path)?;
-        file.lock()?;
-        Ok(file)
-    };
-    lock()
-        .map(Held::new)
-        .map_err(|error| place::trouble(path, "cannot lock", error))
+impl FilesEngine {
+    /// Waits until nobody is appending to a log.
+    pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
+        let file = File::open(path).map_err(|error| place::trouble(path, "cannot lock", error))?;
+        self.lock_file(path, file)
+    }
+
+    /// Waits for the lock on a file.
+    pub(super) fn lock_file(&self, path: &Path, file: File) -> StoreResult<Held> {
+        let lock = Arc::new(QueueLock::new(file, Record::Nowhere));
+        lock.acquire(path, self.asked, &self.patience)?;
+        Ok(Held::new(lock))
+    }
 }
 
 /// A log's own lines up to a place, at least the first, which says what the log itself continues.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::check::{Content, Findings};
 use super::engine::{FilesEngine, as_lines};
 use super::names::{Key, LIVE, LogName, Walk, with_suffix};
-use super::purge::{lock_log, write_over};
+use super::purge::write_over;
 use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use crate::id::{EntryId, Seq, SessionId};
 use crate::session::Line;
@@ -149,7 +149,7 @@ impl FilesEngine {
         if bytes == as_they_were(&content.lines) {
             return Ok(());
         }
-        let _held = lock_log(&log.path)?;
+        let _held = self.lock_log(&log.path)?;
         let kept = keep_original(&log.path, now)?;
         write_over(&log.path, &bytes)?;
         report.repaired.push(format!(

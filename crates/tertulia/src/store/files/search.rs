@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, hash_map};
 use std::fs::File;
 
 use super::catalogue::Numbered;
-use super::engine::{FilesEngine, Held, open_log};
+use super::engine::{FilesEngine, open_log};
 use super::fold::patiently;
 use super::log;
 use super::names::{self, Key, LIVE, Walk};
@@ -151,9 +151,7 @@ impl FilesEngine {
         } else {
             let path = self.dir.join(names::INDEX_FOLDER).join("lock");
             let file = place::lock_file(&path)?;
-            file.lock()
-                .map_err(|error| place::trouble(&path, "cannot lock", error))?;
-            Some(Held::new(file))
+            Some(self.lock_file(&path, file)?)
         };
         let reached = self.followed()?;
         if index.reached(CATALOGUE)? == reached {

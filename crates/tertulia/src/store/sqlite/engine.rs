@@ -1,7 +1,7 @@
 //! The connection and what is done with it: create, append, read, drafts, purge.
 
-use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
@@ -13,6 +13,7 @@ use crate::id::{Seq, SessionId};
 use crate::session::Line;
 use crate::store::claims::Claims;
 use crate::store::index::Index;
+use crate::store::queue::{Asked, Patience, QueueLock, Record};
 use crate::store::{Draft, Info, NewSession, StoreError, StoreResult, has_words, place};
 
 /// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
@@ -27,19 +28,25 @@ pub(super) struct Engine {
     pub(super) claims: Claims,
     /// Whether another connection can be beside this one.
     pub(super) company: Company,
-    queue: Option<File>,
+    queue: Option<QueueLock>,
+    patience: Patience,
+    /// What is being done now: by which session, and since when it waits.
+    asked: Asked,
     index: Option<Index>,
     /// Which file is open: a repair puts another in its place.
     identity: Option<(u64, u64)>,
 }
 
+/// A half-written answer is kept again soon: it is worth only so much waiting.
+const DRAFT_WAIT: Duration = Duration::from_millis(250);
+
 /// Our place in the queue of writers, left when dropped.
-struct Turn<'a>(Option<&'a File>);
+struct Turn<'a>(Option<&'a QueueLock>);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        if let Some(file) = self.0 {
-            let _ = file.unlock();
+        if let Some(queue) = self.0 {
+            queue.release();
         }
     }
 }
@@ -54,9 +61,23 @@ impl Engine {
             location: location.clone(),
             claims: claims.clone(),
             queue: None,
+            patience: Patience::default(),
+            asked: Asked::now(None),
             index: None,
             identity: identity_of(location),
         })
+    }
+
+    /// The same, waiting for other programs as they all do.
+    pub(super) fn waiting_with(mut self, patience: &Patience) -> Engine {
+        self.patience = patience.clone();
+        self
+    }
+
+    /// Notes what is done next, and since when it waits.
+    pub(super) fn asked(&mut self, asked: Asked) -> &mut Engine {
+        self.asked = asked;
+        self
     }
 
     /// Lets go of the file, so that another can take its place.
@@ -91,15 +112,13 @@ impl Engine {
         if self.queue.is_none()
             && let Some(path) = self.location.beside("lock")
         {
-            self.queue = Some(place::lock_file(&path)?);
+            self.queue = Some(QueueLock::new(place::lock_file(&path)?, Record::Inside));
             open::make_room(&self.location);
         }
         let Some(queue) = &self.queue else {
             return Ok(());
         };
-        queue
-            .lock()
-            .map_err(|error| place::trouble(&self.path, "cannot queue for", error))?;
+        queue.acquire(&self.path, self.asked, &self.patience)?;
         if identity_of(&self.location) != self.identity
             && let Err(error) = self.reopen()
         {
@@ -111,7 +130,7 @@ impl Engine {
 
     fn leave_queue(&self) {
         if let Some(queue) = &self.queue {
-            let _ = queue.unlock();
+            queue.release();
         }
     }
 
@@ -248,6 +267,7 @@ impl Engine {
     pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         let body = serde_json::to_string(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
+        self.asked = self.asked.within(DRAFT_WAIT);
         self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             transaction

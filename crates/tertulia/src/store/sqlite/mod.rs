@@ -29,6 +29,7 @@ use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
 use super::claims::{Claim, Claims};
+use super::queue::{Asked, Patience};
 use super::worker::Worker;
 use super::{
     Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
@@ -80,6 +81,7 @@ pub struct SqliteStore {
     location: Location,
     claims: Claims,
     company: Company,
+    patience: Patience,
     /// Owns the connection that writes.
     writer: Arc<Worker<Engine>>,
     /// Owns the connection for what may take long, so that it holds up no append. Made when needed;
@@ -90,26 +92,32 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens the database in a file, making it if there is none.
     pub fn open(path: &Path) -> StoreResult<SqliteStore> {
-        Self::start(Location::File(path.to_owned()))
+        Self::open_with(path, &Patience::default())
+    }
+
+    /// The same, waiting for other programs as told.
+    pub fn open_with(path: &Path, patience: &Patience) -> StoreResult<SqliteStore> {
+        Self::start(Location::File(path.to_owned()), patience)
     }
 
     /// A store that ends with the process.
     pub fn in_memory() -> StoreResult<SqliteStore> {
-        Self::start(Location::Memory)
+        Self::start(Location::Memory, &Patience::default())
     }
 
-    fn start(location: Location) -> StoreResult<SqliteStore> {
+    fn start(location: Location, patience: &Patience) -> StoreResult<SqliteStore> {
         let claims = match location.beside("open") {
             Some(folder) => Claims::Folder(folder),
             None => Claims::memory(),
         };
-        let engine = Engine::open(&location, &claims)?;
+        let engine = Engine::open(&location, &claims)?.waiting_with(patience);
         let company = engine.company;
         let writer = Arc::new(Worker::start("tertulia-store", engine)?);
         Ok(SqliteStore {
             location,
             claims,
             company,
+            patience: patience.clone(),
             writer,
             patient: OnceCell::new(),
         })
@@ -123,44 +131,57 @@ impl SqliteStore {
                     return Ok(self.writer.clone());
                 }
                 let engine = Engine::open(&self.location, &self.claims)?;
+                let engine = engine.waiting_with(&self.patience);
                 Worker::start("tertulia-search", engine).map(Arc::new)
             })
             .await?;
         Ok(made)
+    }
+
+    /// Reads on the connection that writes, or beside it while a write waits for another program.
+    async fn reading<R: Send + 'static>(
+        &self,
+        job: impl Fn(&mut Engine) -> StoreResult<R> + Clone + Send + 'static,
+    ) -> StoreResult<R> {
+        let mut waits = self.patience.waits();
+        tokio::select! {
+            biased;
+            done = self.writer.call(job.clone()) => done,
+            _ = waits.next() => self.patient().await?.call(job).await,
+        }
     }
 }
 
 #[async_trait]
 impl Store for SqliteStore {
     async fn create(&self, new: &NewSession) -> StoreResult<Head> {
-        let new = new.clone();
-        self.writer.call(move |engine| engine.create(&new)).await
+        let (new, asked) = (new.clone(), Asked::now(Some(new.id)));
+        self.writer
+            .call(move |engine| engine.asked(asked).create(&new))
+            .await
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
-        let entries = entries.to_vec();
+        let (entries, asked) = (entries.to_vec(), Asked::now(Some(id)));
         self.writer
-            .call(move |engine| engine.append(id, after, &entries))
+            .call(move |engine| engine.asked(asked).append(id, after, &entries))
             .await
     }
 
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        self.writer
-            .call(move |engine| engine.read(id, after, limit))
+        self.reading(move |engine| engine.read(id, after, limit))
             .await
     }
 
     async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.writer
-            .call(move |engine| engine.list(&filter, &page))
+        self.reading(move |engine| engine.list(&filter, &page))
             .await
     }
 
     async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
         let lookup = lookup.clone();
-        self.writer
-            .call(move |engine| engine.find(&lookup, limit))
+        self.reading(move |engine| engine.find(&lookup, limit))
             .await
     }
 
@@ -173,27 +194,30 @@ impl Store for SqliteStore {
     }
 
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
-        let draft = draft.clone();
+        let (draft, asked) = (draft.clone(), Asked::now(Some(id)));
         self.writer
-            .call(move |engine| engine.keep_draft(id, &draft))
+            .call(move |engine| engine.asked(asked).keep_draft(id, &draft))
             .await
     }
 
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
-        self.writer.call(move |engine| engine.draft(id)).await
+        self.reading(move |engine| engine.draft(id)).await
     }
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
         let claims = self.claims.clone();
-        self.writer.call(move |_| claims.claim(id)).await
+        self.reading(move |_| claims.claim(id)).await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
-        self.writer.call(move |engine| engine.purge(id)).await
+        let asked = Asked::now(Some(id));
+        self.writer
+            .call(move |engine| engine.asked(asked).purge(id))
+            .await
     }
 
     async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
-        let progress = progress.clone();
+        let (progress, asked) = (progress.clone(), Asked::now(None));
         match care {
             Care::Look => {
                 self.patient()
@@ -204,22 +228,26 @@ impl Store for SqliteStore {
             Care::Repair(now) => {
                 // On the connection that writes: the repaired file takes the place of the old one.
                 self.writer
-                    .call(move |engine| engine.check_and_repair(now, &progress))
+                    .call(move |engine| engine.asked(asked).check_and_repair(now, &progress))
                     .await
             }
         }
     }
 
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
-        let progress = progress.clone();
+        let (progress, asked) = (progress.clone(), Asked::now(None));
         self.patient()
             .await?
-            .call(move |engine| engine.rebuild(&progress))
+            .call(move |engine| engine.asked(asked).rebuild(&progress))
             .await
     }
 
     async fn info(&self) -> StoreResult<Info> {
-        self.writer.call(|engine| engine.info()).await
+        self.reading(|engine| engine.info()).await
+    }
+
+    fn patience(&self) -> &Patience {
+        &self.patience
     }
 }
 

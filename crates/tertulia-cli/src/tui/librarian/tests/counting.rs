@@ -9,7 +9,7 @@ use tertulia::id::{Seq, SessionId};
 use tertulia::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia::session::Line;
 use tertulia::store::{
-    Care, Claim, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreResult,
+    Care, Claim, Draft, Info, NewSession, Patience, Progress, Rebuilt, Report, Store, StoreResult,
 };
 
 /// A store, and how many lines and bytes of logs and how many rows it has given out.
@@ -105,5 +105,9 @@ impl Store for Counting {
 
     async fn info(&self) -> StoreResult<Info> {
         self.store.info().await
+    }
+
+    fn patience(&self) -> &Patience {
+        self.store.patience()
     }
 }
