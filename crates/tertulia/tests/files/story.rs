@@ -192,7 +192,7 @@ fn tell_the_same_story(story: u64) {
                 tertulia::query::Order::Changed
             };
             let filter = Filter {
-                project,
+                project: project.map(Into::into),
                 trash,
                 order,
                 ..Filter::default()
