@@ -93,12 +93,12 @@ pub fn unshielded(word: &str) -> &str {
     propagate_version = true,
     disable_help_subcommand = true,
     after_help = "Examples:\n  \
-        tertulia                         talk to an assistant; every word is saved before it is answered\n  \
+        tertulia                         start a session; every message is saved before it is answered\n  \
         tertulia chat -p \"hello\"         one question, one answer\n  \
-        tertulia -c                      go on with the newest talk of this project\n  \
-        tertulia list                    what was said where\n  \
+        tertulia -c                      continue the newest session of this project\n  \
+        tertulia list                    list the sessions of this project\n  \
         tertulia search '\"durable log\"'  find it again\n\n\
-        A session is named by its id, 4 or more characters of its beginning or end, its exact title,\n\
+        REF names a session: its id, 4 or more characters of the beginning or end of it, its exact title,\n\
         @ for the newest, @~2 for two before it; REF:12 is entry 12 of it.\n\n\
         Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found or ambiguous, 4 conflict or locked,\n\
         5 invalid or damaged data, 6 an agent failed, 130 interrupted."
@@ -191,13 +191,13 @@ pub enum OutputFormat {
 /// Which tools an agent may use unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ApproveMode {
-    /// What only looks runs at once, the rest is asked about
+    /// Read-only tools run, others ask first
     Ask,
-    /// What only looks runs at once, the rest is refused
+    /// Read-only tools run, others are denied
     Low,
-    /// Everything runs
+    /// All tools run
     All,
-    /// There are no tools
+    /// No tools
     None,
 }
 
@@ -227,13 +227,13 @@ pub struct FilterArgs {
     /// Only with this tag
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Only spoken in since then: 24h, 7d, 4w, or a date
+    /// Only with messages since then: 24h, 7d, 4w, or a date
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Only last spoken in before then: 24h, 7d, 4w, or a date
+    /// Only without messages since then: 24h, 7d, 4w, or a date
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
-    /// What is in the trash
+    /// Sessions in the trash
     #[arg(long)]
     pub trash: bool,
 }

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue};
 use tertulia::agent::{AgentError, FailureKind};
 use tertulia::conversation::team::events::SenderError;
 use tertulia::entry::EntryError;
@@ -14,6 +16,8 @@ use tertulia::store::StoreError;
 use tertulia::team::TeamError;
 use tertulia::words::WordsError;
 
+use crate::args::Args;
+use crate::commands;
 use crate::env;
 use crate::ui::Ui;
 
@@ -148,8 +152,35 @@ impl fmt::Display for CommandError {
     }
 }
 
+/// Replaces the parser's suggestion for an unknown flag by one that is near, or by the command of that name.
+fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
+    let text = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let Some(unknown) = text(&error, ContextKind::InvalidArg) else {
+        return error;
+    };
+    let suggested = text(&error, ContextKind::SuggestedArg);
+    let command = Args::command();
+    let name = unknown.trim_start_matches('-');
+    let is_command = unknown.starts_with("--") && command.find_subcommand(name).is_some();
+    if is_command || suggested.is_some_and(|flag| !commands::is_near(&unknown, &flag)) {
+        error.remove(ContextKind::SuggestedArg);
+        // It is made of what was suggested.
+        error.remove(ContextKind::Usage);
+    }
+    if is_command {
+        let words = format!("'{name}' is a command: tertulia {name}");
+        let words = ContextValue::StyledStrs(vec![words.into()]);
+        error.insert(ContextKind::Suggested, words);
+    }
+    error
+}
+
 /// Shows what the argument parser says. Help and version go to stdout and are no failure.
-pub fn from_clap(error: &clap::Error) -> ExitCode {
+pub fn from_clap(error: clap::Error) -> ExitCode {
+    let error = with_near_suggestion(error);
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
     if wants_json && error.use_stderr() {
         let rendered = error.to_string();
@@ -183,7 +214,7 @@ impl From<AgentError> for CommandError {
         };
         let hint = error.hint.unwrap_or_else(|| {
             format!(
-                "`tertulia agents` shows who is ready; {} or --agent chooses",
+                "`tertulia agents` lists the agents that are ready; choose one with {} or --agent",
                 env::AGENT
             )
         });
@@ -207,16 +238,16 @@ impl From<SenderError> for CommandError {
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> CommandError {
         let (kind, hint) = match &error {
-            StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` shows what there is".to_owned())),
+            StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
             StoreError::Exists(_) => (ErrorKind::Conflict, Some("leave --session-id out, or resume it with --resume".to_owned())),
-            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or leave --no-fork out to go on in a fork".to_owned())),
-            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or end it, and try again".to_owned())),
-            StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or end it".to_owned())),
+            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or leave --no-fork out to continue in a fork".to_owned())),
+            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
+            StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
             StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
-            StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` shows the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
+            StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
             StoreError::TooLarge { what: "the session", .. } => {
-                (ErrorKind::Invalid, Some("go on in a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
+                (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
             }
             StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
             StoreError::Refused(_) => (ErrorKind::Invalid, None),

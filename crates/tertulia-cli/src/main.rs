@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod env;
 mod error;
+mod hint;
 mod input;
 mod moment;
 mod open;
@@ -28,7 +29,7 @@ use ui::Ui;
 fn main() -> ExitCode {
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
-        Err(error) => return error::from_clap(&error),
+        Err(error) => return error::from_clap(error),
     };
     let mut ui = Ui::new(&args.global);
     let result = commands::run(args, &mut ui);

@@ -89,6 +89,12 @@ pub fn clock(then: Timestamp, now: Timestamp) -> String {
     then.strftime(format).to_string()
 }
 
+/// The date and the time of day where the reader is.
+pub fn dated(then: Timestamp) -> String {
+    let then = then.to_zoned(TimeZone::system());
+    then.strftime("%Y-%m-%d %H:%M").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tertulia::entry::Kind;
-use tertulia::id::{Place, Reference, Seq};
+use tertulia::id::{Place, Reference, SHORTEST_PART, Seq};
 use tertulia::query::{Filter, Page, Row, Trash};
 use tertulia::session::Log;
 use tertulia::stamp::Stamp;
@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::hint::Invocation;
 use crate::moment::{ago, moment};
 use crate::project::Folders;
 use crate::settings::{Settings, StoreUrl};
@@ -63,6 +64,7 @@ fn patience(settings: &Settings) -> Patience {
 /// Settings, with what was odd in them told.
 pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
     let settings = Settings::resolve(global, ui)?;
+    ui.invocation = Invocation::of(&settings.program);
     for warning in &settings.warnings {
         ui.warn(warning);
     }
@@ -244,21 +246,30 @@ impl House {
         self.find_in(text, &self.here())
     }
 
-    /// The same, with what `@` means.
+    /// The same, with the sessions among which `@` counts back.
     pub fn find_in(&self, text: &str, scope: &Filter) -> CommandResult<Row> {
         match self.look_up(text, scope)? {
             Some(row) => Ok(row),
-            None => Err(self.not_found(text)),
+            None => Err(self.not_found(text, scope)),
         }
     }
 
     /// The session that a text names, if there is one.
     pub fn look_up(&self, text: &str, scope: &Filter) -> CommandResult<Option<Row>> {
         let reference: Reference = text.parse()?;
-        match self.wait(self.sessions.resolve(&reference, scope))? {
+        self.resolve(&reference, scope)
+    }
+
+    /// The newest session, of the project if it has one.
+    pub fn newest(&self, scope: &Filter) -> CommandResult<Option<Row>> {
+        self.resolve(&Reference::Latest(0), scope)
+    }
+
+    fn resolve(&self, reference: &Reference, scope: &Filter) -> CommandResult<Option<Row>> {
+        match self.wait(self.sessions.resolve(reference, scope))? {
             Resolved::One(row) => Ok(Some(*row)),
             Resolved::None => Ok(None),
-            Resolved::Several(rows) => Err(self.ambiguous(text, &rows)),
+            Resolved::Several(rows) => Err(self.ambiguous(&reference.to_string(), &rows)),
         }
     }
 
@@ -289,21 +300,47 @@ impl House {
         error
     }
 
-    /// Nothing is called so.
-    pub fn not_found(&self, text: &str) -> CommandError {
+    /// The error for a text that names no session, or an entry where a session is needed.
+    pub fn not_found(&self, text: &str, scope: &Filter) -> CommandError {
+        if let Some(error) = self.names_an_entry(text, scope) {
+            return error;
+        }
         let store = &self.settings.store;
-        let mut error = CommandError::new(
-            ErrorKind::NotFound,
-            format!("there is no session '{text}' in {store}"),
-        );
+        let newest: Option<usize> = match text.parse() {
+            Ok(Reference::Latest(back)) => Some(back),
+            _ => None,
+        };
+        let words = match (newest, scope.trash) {
+            (Some(0), Trash::Only) => format!("the trash of {store} is empty"),
+            // The newest is also meant where nothing was typed.
+            (Some(0), _) => format!("there are no sessions in {store}"),
+            _ => format!("there is no session '{text}' in {store}"),
+        };
+        let mut error = CommandError::new(ErrorKind::NotFound, words);
+        if newest == Some(0) {
+            return error;
+        }
         let nearest = self.nearest(text);
         if nearest.is_empty() {
-            return error.hint("`tertulia list --all` shows what there is");
+            return error.hint("`tertulia list --all` lists the sessions of all projects");
         }
         for row in &nearest {
             error = error.hint(format!("did you mean {}", self.candidate(row)));
         }
         error
+    }
+
+    /// The error for `REF:12` where a whole session is needed.
+    fn names_an_entry(&self, text: &str, scope: &Filter) -> Option<CommandError> {
+        let place: Place = text.parse().ok()?;
+        let (seq, reference) = (place.seq?, place.session.to_string());
+        let row = self.look_up(&reference, scope).ok()??;
+        let words = format!("'{text}' is entry {seq} of a session; a whole session is needed here");
+        Some(CommandError::new(ErrorKind::Usage, words).hint(format!(
+            "name the session: {}; `tertulia fork {1}:{seq}` makes one that ends at entry {seq}",
+            reference,
+            row.summary.id.short()
+        )))
     }
 
     fn candidate(&self, row: &Row) -> String {
@@ -317,22 +354,26 @@ impl House {
         )
     }
 
-    /// The sessions whose titles or ids are most like the text, of the newest.
+    /// The sessions whose titles or ids are most like the text, of the newest; none if none is like it.
     fn nearest(&self, text: &str) -> Vec<Row> {
         let listing = self.wait(
             self.sessions
                 .store()
                 .list(&Filter::default(), &Page::first(200)),
         );
-        let mut rows = listing.map(|listing| listing.rows).unwrap_or_default();
-        let wanted = text.to_lowercase();
-        let likeness = |row: &Row| {
-            let title = row.summary.title_or_untitled().to_lowercase();
-            likeness(&wanted, &title).max(likeness(&wanted, &row.summary.id.short()))
-        };
-        rows.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
-        rows.truncate(3);
-        rows
+        let rows = listing.map(|listing| listing.rows).unwrap_or_default();
+        let wanted = text.trim().to_lowercase();
+        let mut near: Vec<(f64, Row)> = rows
+            .into_iter()
+            .map(|row| {
+                let title = row.summary.title.as_deref().unwrap_or_default();
+                let like = likeness(&wanted, &title.to_lowercase(), &row.summary.id.short());
+                (like, row)
+            })
+            .filter(|(like, _)| *like >= NEAR)
+            .collect();
+        near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        near.into_iter().map(|(_, row)| row).take(3).collect()
     }
 }
 
@@ -346,23 +387,24 @@ pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
     Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
 }
 
-/// How alike two texts are, from 0 to 1: the share of letter pairs that both have.
-fn likeness(a: &str, b: &str) -> f64 {
-    let pairs =
-        |text: &str| -> Vec<(char, char)> { text.chars().zip(text.chars().skip(1)).collect() };
-    let (a, mut b) = (pairs(a), pairs(b));
-    let total = a.len() + b.len();
-    if total == 0 {
-        return 0.0;
-    }
-    let mut shared = 0;
-    for pair in a {
-        if let Some(at) = b.iter().position(|other| *other == pair) {
-            b.swap_remove(at);
-            shared += 1;
-        }
-    }
-    2.0 * f64::from(shared) / total as f64
+/// From here on a title or an id is like enough to what was typed to be offered.
+const NEAR: f64 = 0.5;
+
+/// How alike what was typed is to a title or a short id, from 0 to 1.
+fn likeness(wanted: &str, title: &str, short: &str) -> f64 {
+    // A part of a title is often what is remembered of it.
+    let is_part = wanted.chars().count() >= SHORTEST_PART && title.contains(wanted);
+    let title = match is_part {
+        true => 1.0,
+        false => strsim::sorensen_dice(wanted, title),
+    };
+    // One or two wrong characters in what was copied from a list.
+    let is_id = wanted.len().abs_diff(short.len()) <= 1;
+    let id = match is_id && strsim::damerau_levenshtein(wanted, short) <= 2 {
+        true => 1.0,
+        false => 0.0,
+    };
+    title.max(id)
 }
 
 #[cfg(test)]
@@ -370,9 +412,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn likeness_orders_by_shared_pairs() {
-        assert!(likeness("parser", "parsers") > likeness("parser", "search"));
-        assert!((likeness("abc", "abc") - 1.0).abs() < f64::EPSILON);
-        assert!(likeness("", "abc").abs() < f64::EPSILON);
+    fn only_what_is_near_is_offered() {
+        let near = |wanted: &str, title: &str| likeness(wanted, title, "a11a9ddc") >= NEAR;
+        assert!(near("parser", "parsers") && near("the parser", "about the parsers"));
+        assert!(near(
+            "parser",
+            "a long title that names the parser somewhere"
+        ));
+        assert!(near("a11a9dcd", "hi") && near("a11a9dd", "hi"));
+        for (wanted, title) in [
+            ("%", "hi"),
+            ("../../etc/passwd", "hi"),
+            ("nosuch", "one"),
+            ("parser", "search"),
+            ("x", "xylophone"),
+        ] {
+            assert!(!near(wanted, title), "{wanted} {title}");
+        }
+        assert!(likeness("parser", "parsers", "") > likeness("parser", "sparse", ""));
     }
 }

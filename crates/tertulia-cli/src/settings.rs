@@ -307,13 +307,20 @@ impl UserFolders {
                 config: home,
             });
         }
+        let missing = |words: String| {
+            CommandError::new(ErrorKind::Usage, words)
+                .hint("set HOME to an absolute path, or name a folder with --data-dir")
+        };
+        // It would mean another folder in every folder.
+        if let Some(home) = env::path("HOME").filter(|home| home.is_relative()) {
+            let words = format!(
+                "HOME is '{}', which is not an absolute path",
+                home.display()
+            );
+            return Err(missing(words));
+        }
         let base = etcetera::base_strategy::Xdg::new().map_err(|error| {
-            CommandError::new(
-                ErrorKind::Usage,
-                "there is no home folder to keep sessions in",
-            )
-            .because(error)
-            .hint("set HOME, or name a folder with --data-dir")
+            missing("there is no home folder to keep sessions in".to_owned()).because(error)
         })?;
         Ok(UserFolders {
             data: base.data_dir().join("tertulia"),
@@ -365,7 +372,7 @@ impl std::fmt::Display for StoreUrl {
 }
 
 /// A word as a shell takes it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let plain = text
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));

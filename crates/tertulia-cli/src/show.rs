@@ -68,12 +68,23 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
     text
 }
 
-/// How many messages.
-pub fn messages(count: u64) -> String {
-    match count {
-        1 => "1 message".to_owned(),
-        count => format!("{count} messages"),
+/// A number of things: "1 message", "2 messages".
+pub fn count(number: u64, thing: &str) -> String {
+    let (stem, plural) = match thing.strip_suffix('y') {
+        // An entry, two entries; a day, two days.
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => (stem, "ies"),
+        _ if thing.ends_with('s') => (thing, "es"),
+        _ => (thing, "s"),
+    };
+    match number {
+        1 => format!("1 {thing}"),
+        _ => format!("{number} {stem}{plural}"),
     }
+}
+
+/// How many messages.
+pub fn messages(number: u64) -> String {
+    count(number, "message")
 }
 
 /// Who spoke how often, and how long it went on.
@@ -90,7 +101,7 @@ pub fn statistics(summary: &Summary) -> String {
 /// Any entry on one line.
 pub fn entry_line(entry: &Entry) -> String {
     let what = match &entry.body {
-        Body::Created(created) => format!("began as a {}", created.kind.name()),
+        Body::Created(created) => format!("{} session created", created.kind.name()),
         Body::Forked(forked) => format!(
             "{} of {} at entry {}",
             forked.relation.name(),
@@ -130,24 +141,21 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Failed(failed) if failed.withdrawn => {
             format!("{}: (stopped before an answer)", failed.agent)
         }
-        Body::Failed(failed) => format!(
-            "{} failed ({}): {}",
-            failed.agent, failed.kind, failed.message
-        ),
+        Body::Failed(failed) => tertulia::formats::markdown::failure(failed),
         Body::Seated(seated) => match &seated.file {
-            Some(file) => format!("the team sat down: {file}"),
-            None => "the team sat down in another order".to_owned(),
+            Some(file) => format!("team started from {file}"),
+            None => "team resumed".to_owned(),
         },
-        Body::Tasked(tasked) => format!("the team's task: {}", tasked.task),
+        Body::Tasked(tasked) => tasked.task.clone(),
         Body::Paired(_) | Body::Budgeted(_) | Body::Thought(_) => pair_line(&entry.body),
         Body::Linked(linked) => {
             format!(
-                "{} remembers this in its session {}",
+                "{} keeps this in its own session {}",
                 linked.agent, linked.native
             )
         }
         Body::Compacted(compacted) => format!(
-            "summed up to entry {} by {}: {}",
+            "compacted up to entry {} by {}: {}",
             compacted.upto, compacted.agent, compacted.summary
         ),
         Body::Lost(lost) => format!("an entry is lost: {}", lost.reason),
@@ -163,6 +171,19 @@ pub fn entry_line(entry: &Entry) -> String {
     harmless(&what)
 }
 
+/// What kind of entry it is, for people. Scripts read the type of `show --json`.
+pub fn entry_kind(body: &Body) -> &str {
+    match body {
+        Body::Seated(_) => "team",
+        Body::Tasked(_) => "team task",
+        Body::Paired(_) => "pair",
+        Body::Budgeted(_) => "rounds",
+        Body::Thought(_) => "reasoning",
+        Body::Linked(_) => "agent",
+        body => body.kind(),
+    }
+}
+
 /// What only happens to an instructor and a worker, on one line.
 fn pair_line(body: &Body) -> String {
     let shown = |seat: &PairedAgent| match &seat.model {
@@ -171,13 +192,13 @@ fn pair_line(body: &Body) -> String {
     };
     match body {
         Body::Paired(paired) => format!(
-            "{} instructs, {} works in {}",
+            "instructor {}, worker {}, in {}",
             shown(&paired.instructor),
             shown(&paired.worker),
             paired.work_dir
         ),
         Body::Budgeted(budgeted) => budgeted.budget.to_string(),
-        Body::Thought(thought) => format!("the {} thought: {}", thought.thread, thought.text),
+        Body::Thought(thought) => format!("{}: {}", thought.thread, thought.text),
         _ => String::new(),
     }
 }

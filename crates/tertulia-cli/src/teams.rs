@@ -93,7 +93,7 @@ pub fn of_session(settings: &Settings, summary: &Summary) -> CommandResult<(Path
     Err(CommandError::new(kind, words)
         .hint(format!("name it: tertulia team CONFIG --resume {session}"))
         .hint(format!(
-            "`tertulia show {session}` reads the talk without it"
+            "`tertulia show {session}` shows the session without it"
         )))
 }
 
@@ -182,7 +182,7 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
         error = error.hint(others);
     }
     Err(if known.is_empty() {
-        error.hint("`tertulia team init` makes one to begin with")
+        error.hint("`tertulia team init` writes an example")
     } else {
         error.hint(format!("there are: {}", known.join(", ")))
     })

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::args::GlobalArgs;
 use crate::env;
+use crate::hint::Invocation;
 
 /// Headings and names.
 pub const BOLD: Style = Style::new().bold();
@@ -45,6 +46,8 @@ pub struct Ui {
     not_written: Option<io::Error>,
     /// What waits while the screen has the terminal.
     held: Option<Vec<Told>>,
+    /// What commands in hints repeat of how this run was started.
+    pub invocation: Invocation,
 }
 
 /// Something that was said while the screen had the terminal.
@@ -100,6 +103,7 @@ impl Ui {
             reader_gone: false,
             not_written: None,
             held: None,
+            invocation: Invocation::default(),
         }
     }
 
@@ -114,6 +118,7 @@ impl Ui {
             reader_gone: false,
             not_written: None,
             held: Some(Vec::new()),
+            invocation: Invocation::default(),
         }
     }
 
@@ -185,6 +190,14 @@ impl Ui {
         io::stdout().is_terminal()
     }
 
+    /// How many columns the terminal has, if the data goes to one.
+    pub fn columns(&self) -> Option<u16> {
+        crossterm::terminal::size()
+            .ok()
+            .filter(|_| self.has_screen())
+            .map(|(columns, _)| columns)
+    }
+
     /// Whether a person can be asked.
     pub fn is_interactive(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
@@ -247,6 +260,11 @@ impl Ui {
         }
     }
 
+    /// A note that names a command to follow it with.
+    pub fn advise(&mut self, text: &str) {
+        self.note(&self.invocation.complete(text));
+    }
+
     /// Words that only the curious want.
     pub fn detail(&mut self, text: &str) {
         if self.verbose && self.held.is_none() {
@@ -283,10 +301,14 @@ impl Ui {
 
     /// The failure, as words or as JSON.
     pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
+        let hints: Vec<String> = hints
+            .iter()
+            .map(|hint| self.invocation.complete(hint))
+            .collect();
         let told = || Told::Error {
             kind: kind.to_owned(),
             message: message.to_owned(),
-            hints: hints.to_vec(),
+            hints: hints.clone(),
         };
         if self.holds(told) {
             return;
@@ -303,7 +325,7 @@ impl Ui {
         }
         let label = self.styled_err(ERROR, "error:");
         self.say(&format!("{label} {}", harmless(message)));
-        for hint in hints {
+        for hint in &hints {
             let label = self.styled_err(BOLD, "hint:");
             self.say(&format!("{label} {}", harmless(hint)));
         }

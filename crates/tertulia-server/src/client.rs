@@ -277,7 +277,7 @@ impl Client {
     async fn stop(&self, session: &str) -> HostResult<Answer> {
         let id = self.known(session).await?.id();
         let Some(talk) = self.hub.stop(id) else {
-            let words = format!("no talk runs in session {}", id.short());
+            let words = format!("session {} is not running on this server", id.short());
             return Err(Trouble::new(ErrorKind::NotFound, words));
         };
         self.gone(&talk.gone, &talk.insist).await;
@@ -323,8 +323,8 @@ impl Client {
                 }
             }
             Ask::SessionFork { session_id, seq } => {
-                let row = self.host().find(&session_id).await?;
-                let id = self.host().fork(&row, seq).await?;
+                let (row, at) = self.host().find_place(&session_id).await?;
+                let id = self.host().fork(&row, seq.or(at)).await?;
                 Answer::SessionForked {
                     session_id: id.to_string(),
                 }
@@ -398,11 +398,18 @@ impl Client {
     }
 
     async fn delete(&self, session: &str) -> HostResult<Answer> {
-        let row = self.host().find(session).await?;
+        let row = match self.host().find(session).await {
+            Ok(row) => row,
+            // What is not there need not be deleted: a client that asks twice gets one answer.
+            Err(trouble) if trouble.kind == ErrorKind::NotFound => {
+                return Ok(Answer::SessionDeleted { success: true });
+            }
+            Err(trouble) => return Err(trouble),
+        };
         let id = row.summary.id;
         if let Some(room) = self.hub.room(id) {
             if room.is_answering() {
-                let words = format!("somebody is answering in session {}", id.short());
+                let words = format!("an agent is answering in session {}", id.short());
                 return Err(Trouble::new(ErrorKind::Conflict, words)
                     .hint("stop it first, with `cancel` or `stop`"));
             }

@@ -126,7 +126,7 @@ async fn take(hub: &Arc<Hub>, guest: &Guest, client: &mut Client, framed: Framed
             trouble: Trouble::new(
                 ErrorKind::TooLarge,
                 format!(
-                    "the line is passed over: it may have {LONGEST_LINE} bytes, and fewer while many send long ones"
+                    "the line is too long and was ignored: at most {LONGEST_LINE} bytes, less while other clients send long lines"
                 ),
             ),
         },

@@ -88,8 +88,11 @@ pub trait Host: Send + Sync + 'static {
     /// Opens a talk. What is told while it opens is shown at the door.
     async fn open(&self, which: Which, choice: &Choice, door: &mut dyn Door) -> HostResult<Seated>;
 
-    /// The session of this name: an id, a part of one, `@`. Never a path.
+    /// The session of this name: an id, a part of one, a title, `@`.
     async fn find(&self, name: &str) -> HostResult<Row>;
+
+    /// The same, and the entry of it that `NAME:12` names.
+    async fn find_place(&self, name: &str) -> HostResult<(Row, Option<u64>)>;
 
     /// Makes a session in which nothing was said yet.
     async fn create(&self, title: Option<String>) -> HostResult<SessionId>;

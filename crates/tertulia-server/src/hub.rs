@@ -300,10 +300,7 @@ impl Hub {
     /// The session that runs whose id begins or ends so, if there is only one: it need not be in the store.
     pub fn running_as(&self, part: &str) -> Option<SessionId> {
         let rooms = locked(&self.rooms);
-        let fits = |id: &&SessionId| {
-            let id = id.to_string();
-            id.starts_with(part) || id.ends_with(part)
-        };
+        let fits = |id: &&SessionId| id.is_named_by(part);
         let mut found = rooms.keys().filter(fits);
         let first = found
             .next()

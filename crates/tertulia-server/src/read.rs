@@ -75,8 +75,44 @@ fn ask(object: Map<String, Value>) -> Result<Ask, Trouble> {
         )
         .hint(format!("there are: {}", TYPES.join(", "))));
     }
-    serde_json::from_value(Value::Object(object))
-        .map_err(|error| Trouble::new(ErrorKind::Usage, format!("`{kind}`: {error}")))
+    read(&object).map_err(|error| {
+        let words = unfit(&object, &error);
+        Trouble::new(ErrorKind::Usage, format!("`{kind}`: {words}"))
+    })
+}
+
+fn read(object: &Map<String, Value>) -> Result<Ask, String> {
+    serde_json::from_value(Value::Object(object.clone())).map_err(|error| error.to_string())
+}
+
+/// Why an object is not the request that it says it is, by the field and in words.
+fn unfit(object: &Map<String, Value>, error: &str) -> String {
+    if let Some(field) = error.strip_prefix("missing field ") {
+        return format!("{field} is missing");
+    }
+    // The one without which something else is wrong, or nothing.
+    let is_to_blame = |field: &&String| {
+        let mut others = object.clone();
+        others.remove(*field);
+        read(&others).err().as_deref() != Some(error)
+    };
+    let mut fields = object.keys().filter(|field| *field != "type");
+    let Some(field) = fields.find(is_to_blame) else {
+        return error.to_owned();
+    };
+    let expected = error
+        .split_once("expected ")
+        .map_or(error, |(_, rest)| rest);
+    let expected = match expected {
+        "usize" | "u64" | "u32" | "u16" | "u8" => "a whole number, 0 or more",
+        "i64" | "i32" => "a whole number",
+        "a string" | "string" => "a text",
+        "a boolean" | "a bool" => "true or false",
+        "a sequence" => "a list",
+        other => other,
+    };
+    let found: String = object[field].to_string().chars().take(40).collect();
+    format!("`{field}` is {found}, expected {expected}")
 }
 
 #[cfg(test)]
@@ -105,6 +141,31 @@ mod tests {
         assert_eq!(wrong(br#"{"id":{},"type":"ps"}"#).1, ErrorKind::Usage);
         let long = format!(r#"{{"id":"{}","type":"ps"}}"#, "x".repeat(300));
         assert_eq!(wrong(long.as_bytes()).1, ErrorKind::Usage);
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_in_plain_words() {
+        let check = |line: &str, expected: &str| {
+            let (_, kind, message) = wrong(line.as_bytes());
+            assert_eq!((kind, message.as_str()), (ErrorKind::Usage, expected));
+        };
+        check(
+            r#"{"type":"session_list","limit":-1}"#,
+            "`session_list`: `limit` is -1, expected a whole number, 0 or more",
+        );
+        check(
+            r#"{"type":"session_load","session_id":"x","last":"two"}"#,
+            "`session_load`: `last` is \"two\", expected a whole number, 0 or more",
+        );
+        check(
+            r#"{"type":"query","query":["x"]}"#,
+            "`query`: `query` is [\"x\"], expected a text",
+        );
+        check(r#"{"type":"query"}"#, "`query`: `query` is missing");
+        check(
+            r#"{"type":"tool_approve","tool_id":"t","approved":"maybe"}"#,
+            "`tool_approve`: `approved` is \"maybe\", expected true or false",
+        );
     }
 
     #[test]

@@ -86,7 +86,15 @@ impl SessionId {
     /// What people see and type: the last 8 characters (the first ones are the time and look alike).
     pub fn short(self) -> String {
         let text = self.to_string();
-        text[text.len() - 8..].to_owned()
+        text[text.len() - SHORT..].to_owned()
+    }
+
+    /// Whether a part names this id: its beginning or end, or the beginning of its short form.
+    pub fn is_named_by(self, part: &str) -> bool {
+        let text = self.to_string();
+        text.starts_with(part)
+            || text.ends_with(part)
+            || text[text.len() - SHORT..].starts_with(part)
     }
 }
 
@@ -133,6 +141,9 @@ pub enum Reference {
 
 /// The fewest characters of an id that name a session.
 pub const SHORTEST_PART: usize = 4;
+
+/// The length of the short form of an id.
+pub const SHORT: usize = 8;
 
 impl FromStr for Reference {
     type Err = IdError;

@@ -224,7 +224,7 @@ impl Hidden {
 pub enum Lookup {
     /// By its full id.
     Id(SessionId),
-    /// By the beginning or the end of its id.
+    /// By a part of its id: see [`SessionId::is_named_by`].
     Part(String),
     /// By its exact title.
     Title(String),
@@ -235,10 +235,7 @@ impl Lookup {
     pub fn matches(&self, summary: &Summary) -> bool {
         match self {
             Lookup::Id(id) => summary.id == *id,
-            Lookup::Part(part) => {
-                let id = summary.id.to_string();
-                id.starts_with(part.as_str()) || id.ends_with(part.as_str())
-            }
+            Lookup::Part(part) => summary.id.is_named_by(part),
             Lookup::Title(title) => summary.title.as_deref() == Some(title),
         }
     }

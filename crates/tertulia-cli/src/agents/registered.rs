@@ -70,7 +70,7 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     };
     if launch.use_pty {
         warnings.push(format!(
-            "the agent '{name}' wants a terminal of its own (usePty), and is run without one"
+            "agent '{name}' asks for a terminal (usePty), but tertulia runs it without one"
         ));
     }
     Started {

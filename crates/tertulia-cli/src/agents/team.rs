@@ -44,6 +44,12 @@ pub fn for_team(
     folder: &Path,
 ) -> TeamAgents {
     let mut finder = Finder::new(settings, registry, team, folder);
+    for key in &team.duplicate_keys {
+        finder.warnings.push(format!(
+            "the team file has {} twice; the last value counts",
+            shown(key)
+        ));
+    }
     let limit = team.conversation.max_agent_response_time();
     let agents = team
         .members
@@ -209,7 +215,7 @@ impl<'a> Finder<'a> {
         let registered = self.registry.agents.get(name);
         match launch.source {
             Chooser::TeamFile => self.warnings.push(format!(
-                "the agent '{name}' runs {line}, as the team file says"
+                "the team file runs a program as '{name}', so make sure that you trust it: {line}"
             )),
             // The right arguments can make some programs do anything.
             Chooser::Registry if registered.is_some_and(|known| known.args != launch.args) => {
@@ -243,18 +249,38 @@ impl<'a> Finder<'a> {
     }
 
     /// A file that came with a project may lead a program astray by its environment. Which variables do
-    /// is known to that program alone, so that all are told; their values may be keys, and are not.
+    /// is known to that program alone, so that all are told but those that only change what is printed; their
+    /// values may be keys, and are not.
     fn warn_of_environment(&mut self, member: &Member) {
-        let names: Vec<String> = member.env.0.keys().map(|name| shown(name)).collect();
+        let names = member.env.0.keys();
+        let names = names.filter(|name| !ONLY_PRINTING.contains(&name.as_str()));
+        let names: Vec<String> = names.map(|name| shown(name)).collect();
         if !names.is_empty() {
             self.warnings.push(format!(
-                "the team file sets {} for {}, which can change what is run or where words go",
+                "the team file sets {} for {}: this can change which program or server is used",
                 names.join(", "),
                 member.display_name
             ));
         }
     }
 }
+
+/// Variables of the environment that change what a program prints and nothing else.
+const ONLY_PRINTING: &[&str] = &[
+    "CI",
+    "CLICOLOR",
+    "COLUMNS",
+    "DEBUG",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LINES",
+    "LOG_LEVEL",
+    "NO_COLOR",
+    "TERM",
+    "TZ",
+    "VERBOSE",
+];
 
 /// A definition whose program is where the team file means it to be.
 fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> AgentDefinition {

@@ -10,17 +10,17 @@ use crate::serve::place;
 use crate::tui::{self, attach::Server};
 use crate::ui::Ui;
 
-/// Follow a talk that a server leads, on the screen
+/// Attach the terminal to a session on a server
 ///
-/// The talk goes on without the screen: leave with Ctrl+\, close the terminal, drop the line, and attach again from
-/// anywhere on this machine. Without REF it is the talk in which somebody is answering, else the last one, else a new
-/// one.
+/// The session keeps running without the terminal: detach with Ctrl+\, close the terminal, lose the connection, and
+/// attach again from anywhere on this machine. Without REF it is the session in which an agent is answering, else the
+/// last one, else a new one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia serve --detach     a server that holds talks\n  \
-    tertulia attach             the talk that goes on there, or a new one\n  \
-    tertulia attach 5f3a9c1e    that one\n  \
-    tertulia ps                 which there are")]
+    tertulia serve --detach     start a server in the background\n  \
+    tertulia attach             the running session, or a new one\n  \
+    tertulia attach 5f3a9c1e    that session\n  \
+    tertulia ps                 list the sessions of the server")]
 pub struct AttachArgs {
     /// The session
     #[arg(value_name = "REF")]
@@ -33,12 +33,13 @@ pub struct AttachArgs {
 pub fn run(args: &AttachArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     if !ui.has_keyboard() || !ui.has_screen() || ui.is_dumb() {
         return Err(
-            CommandError::new(ErrorKind::Usage, "a talk is followed on a terminal")
-                .hint("programs follow it with `subscribe`: see docs/protocol.md"),
+            CommandError::new(ErrorKind::Usage, "attach needs a terminal")
+                .hint("programs use `subscribe`: see docs/protocol.md"),
         );
     }
     let house = open::house(global, ui)?;
     let path = place::socket(args.socket.as_deref(), global, &house.settings);
+    ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
     let server = Server { path, house };
     let attachment = match &args.reference {
         Some(reference) => {

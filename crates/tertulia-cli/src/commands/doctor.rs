@@ -9,7 +9,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::settings::StoreUrl;
-use crate::show;
+use crate::show::{self, count};
 use crate::ui::Ui;
 
 /// Check every byte of the store: hashes, order, list rows, search index
@@ -82,20 +82,13 @@ fn tell(report: &Report, ui: &mut Ui) {
         ui.line(&format!("lost: {lost}"));
     }
     let counts = format!(
-        "{}, {} entries",
+        "{}, {}",
         count(report.sessions, "session"),
-        report.entries
+        count(report.entries, "entry")
     );
     if report.is_clean() {
-        ui.line(&format!(
-            "All is well: {counts}, every hash as it should be."
-        ));
+        ui.line(&format!("OK: {counts}, all hashes valid"));
     } else {
         ui.line(&format!("Checked {counts}."));
     }
-}
-
-/// A number of things.
-fn count(number: u64, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }

@@ -18,24 +18,24 @@ use crate::open;
 use crate::show;
 use crate::ui::Ui;
 
-/// Write a session in another form
+/// Write a session in another format
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia export @ > talk.md\n  \
     tertulia export 5f3a9c1e --format jsonl -o talk.jsonl    what `import` takes in, byte for byte\n  \
     tertulia export @ --format json | jq '.entries[].content'\n  \
-    tertulia export @ --format snapshot -o talk.json         a team's talk for agent-chatter")]
+    tertulia export @ --format snapshot -o talk.json         a team session for agent-chatter")]
 pub struct ExportArgs {
-    /// The session
+    /// Session to export
     #[arg(value_name = "REF", default_value = "@")]
     reference: String,
-    /// The form
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Md)]
     format: Format,
-    /// Into this file instead of standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Also if the file is there already
+    /// Replace the file if it exists
     #[arg(long, requires = "output")]
     force: bool,
 }
@@ -50,7 +50,7 @@ pub enum Format {
     Json,
     /// The log itself, line by line
     Jsonl,
-    /// The words of a team's talk as one document, schema 1.0
+    /// The messages of a team session as one document, schema 1.0
     Snapshot,
 }
 
@@ -105,7 +105,7 @@ fn snapshot(row: &Row, log: &Log) -> CommandResult<String> {
         return Err(CommandError::new(
             ErrorKind::Usage,
             format!(
-                "a snapshot is a team's talk, and {} is a {}",
+                "only a team session can be a snapshot, and {} is a {} session",
                 summary.id.short(),
                 summary.kind.name()
             ),
@@ -124,7 +124,8 @@ pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
     let count = log.messages().count().saturating_sub(kept);
     (count > 0).then(|| {
         format!(
-            "{count} messages are tools' or nothing but calls of tools, which have no place in a snapshot"
+            "left out: {} of tools or with nothing but tool calls; a snapshot has no place for them",
+            show::messages(count as u64)
         )
     })
 }

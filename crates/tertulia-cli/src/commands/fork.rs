@@ -23,7 +23,7 @@ use crate::ui::Ui;
     tertulia fork @                    from its end\n  \
     tertulia fork 5f3a9c1e:12          from entry 12\n  \
     tertulia fork @ --at-round 3       from an instructor's third reply\n  \
-    tertulia --resume $(tertulia fork @ -q)   and go on there")]
+    tertulia --resume $(tertulia fork @ -q)   and continue there")]
 pub struct ForkArgs {
     /// The session, or an entry of it: REF or REF:N
     #[arg(value_name = "REF[:N]")]

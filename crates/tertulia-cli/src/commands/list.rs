@@ -9,7 +9,10 @@ use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::ui::{Ui, fit};
-use crate::{open, project};
+use crate::{open, project, show};
+
+/// Terminals of so many columns have room for the tokens.
+const WIDE: u16 = 100;
 
 /// Past so many sessions a limit is suggested.
 const MANY: u64 = 1000;
@@ -24,10 +27,10 @@ const MANY: u64 = 1000;
 pub struct ListArgs {
     #[command(flatten)]
     filter: FilterArgs,
-    /// At most so many
+    /// Maximum number of sessions
     #[arg(short = 'n', long, default_value_t = 20, value_name = "N")]
     limit: usize,
-    /// Go on after an earlier page: its "next"
+    /// Continue after an earlier page: its "next"
     #[arg(long, value_name = "CURSOR")]
     cursor: Option<String>,
 }
@@ -56,15 +59,13 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
             "No sessions here."
         });
     } else {
-        let rows: Vec<Vec<String>> = listing
-            .rows
-            .iter()
-            .map(|row| columns(row, now, args.filter.all))
-            .collect();
-        ui.table(
-            &["ID", "TITLE", "UPDATED", "MSGS", "KIND", "WITH", "TAGS"],
-            &rows,
-        );
+        let table = Columns {
+            project: args.filter.all,
+            tokens: !ui.has_screen() || ui.columns().is_none_or(|columns| columns >= WIDE),
+            now,
+        };
+        let rows: Vec<Vec<String>> = listing.rows.iter().map(|row| table.cells(row)).collect();
+        ui.table(&table.headings(), &rows);
     }
     if let Some(words) = hidden(listing.hidden) {
         ui.note(&words);
@@ -74,40 +75,53 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     }
     let total = listing.hidden.total() + listing.rows.len() as u64;
     if total > MANY && house.settings.retention.max_count.is_none() {
-        ui.note(&format!("{total} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
+        ui.note(&format!("{} are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked.", show::count(total, "session")));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn columns(row: &Row, now: jiff::Timestamp, with_project: bool) -> Vec<String> {
-    let summary = &row.summary;
-    let mut title = fit(summary.title_or_untitled(), 44);
-    if row.open {
-        title.push_str(" (open)");
+/// The columns of the table.
+struct Columns {
+    project: bool,
+    tokens: bool,
+    now: jiff::Timestamp,
+}
+
+impl Columns {
+    fn headings(&self) -> Vec<&'static str> {
+        let mut headings = vec!["ID", "TITLE", "UPDATED", "MSGS"];
+        headings.extend(self.tokens.then_some("TOKENS"));
+        headings.extend(["KIND", "WITH"]);
+        headings.extend(self.project.then_some("PROJECT"));
+        headings.push("TAGS");
+        headings
     }
-    let with = summary
-        .team
-        .clone()
-        .unwrap_or_else(|| summary.agents.join(", "));
-    let mut last = summary
-        .tags
-        .iter()
-        .map(|tag| format!("#{tag}"))
-        .collect::<Vec<_>>()
-        .join(" ");
-    if with_project {
-        let project = project::name_of(summary);
-        last = format!("{last} {}", fit(&project, 40)).trim().to_owned();
+
+    fn cells(&self, row: &Row) -> Vec<String> {
+        let summary = &row.summary;
+        let mut title = fit(summary.title_or_untitled(), 44);
+        if row.open {
+            title.push_str(" (open)");
+        }
+        let with = summary.team.clone();
+        let with = with.unwrap_or_else(|| summary.agents.join(", "));
+        let tags: Vec<String> = summary.tags.iter().map(|tag| format!("#{tag}")).collect();
+        let mut cells = vec![
+            summary.id.short(),
+            title,
+            ago(summary.updated_at, self.now),
+            summary.messages.to_string(),
+        ];
+        let tokens = summary.tokens.input + summary.tokens.output;
+        cells.extend(self.tokens.then(|| tokens.to_string()));
+        cells.extend([summary.kind.name().to_owned(), fit(&with, 20)]);
+        cells.extend(
+            self.project
+                .then(|| fit(&project::name_of(summary), 40)),
+        );
+        cells.push(tags.join(" "));
+        cells
     }
-    vec![
-        summary.id.short(),
-        title,
-        ago(summary.updated_at, now),
-        summary.messages.to_string(),
-        summary.kind.name().to_owned(),
-        fit(&with, 20),
-        last,
-    ]
 }
 
 fn hidden(hidden: Hidden) -> Option<String> {

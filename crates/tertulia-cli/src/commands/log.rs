@@ -12,6 +12,7 @@ use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open::{self, House};
+use crate::show;
 use crate::ui::{DIM, Ui, fit};
 
 /// Show the family of a session: what it was forked from, and what was forked from it
@@ -123,8 +124,8 @@ fn draw(
     let facts = ui.styled(
         DIM,
         &format!(
-            "{relation}{} messages · {}{state}",
-            summary.messages,
+            "{relation}{} · {}{state}",
+            show::messages(summary.messages),
             ago(summary.updated_at, now)
         ),
     );

@@ -32,6 +32,7 @@ use clap::CommandFactory;
 
 use crate::args::{Args, Command};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::quoted;
 use crate::ui::Ui;
 
 /// Does what the arguments ask for.
@@ -44,12 +45,15 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
     if args.chat != chat::ChatArgs::default() {
         return Err(CommandError::new(
             ErrorKind::Usage,
-            "flags of a talk stand before another command",
+            "chat options cannot precede another command",
         )
-        .hint("put them after `tertulia chat`, or leave the command out"));
+        .hint("put them after the command, or leave the command out"));
     }
     match command {
-        Command::Chat(args) => chat::run(args, &global, ui),
+        Command::Chat(mut args) => {
+            args.named = true;
+            chat::run(args, &global, ui)
+        }
         Command::List(args) => list::run(&args, &global, ui),
         Command::Show(args) => show::run(&args, &global, ui),
         Command::Search(args) => search::run(&args, &global, ui),
@@ -97,33 +101,15 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
         error = error.hint(format!("did you mean `tertulia {near}`?"));
     }
     Err(error.hint(format!(
-        "to say it: tertulia chat {}",
-        chat.prompt.join(" ")
+        "to send it as a prompt: `tertulia chat {}`",
+        quoted(&chat.prompt.join(" "))
     )))
 }
 
 /// Whether one typing error (or two in a long word) turns one into the other.
-fn is_near(a: &str, b: &str) -> bool {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    let sorted = |word: &[char]| {
-        let mut letters = word.to_vec();
-        letters.sort_unstable();
-        letters
-    };
-    if sorted(&a) == sorted(&b) {
-        return true;
-    }
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, left) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, right) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(row[j + 1] + 1);
-        }
-    }
-    row[b.len()] <= if b.len() > 4 { 2 } else { 1 }
+pub fn is_near(a: &str, b: &str) -> bool {
+    let errors = if b.chars().count() > 6 { 2 } else { 1 };
+    strsim::damerau_levenshtein(a, b) <= errors
 }
 
 #[cfg(test)]
@@ -138,7 +124,9 @@ mod tests {
                 && is_near("exprt", "export")
                 && is_near("lsit", "list")
         );
+        assert!(is_near("completion", "completions") && is_near("compeltion", "completions"));
         assert!(!is_near("hello", "help") && !is_near("hola", "show"));
+        assert!(!is_near("merge", "serve") && !is_near("--restore", "--store"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, span};
 use crate::open::{self, House};
 use crate::settings::Retention;
+use crate::show;
 use crate::ui::{Ui, fit};
 
 /// Move old sessions to the trash, and empty the trash of what has been there for long
@@ -84,9 +85,9 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     } else if idle {
         ui.note("Nothing to prune.");
     } else if !args.dry_run {
-        ui.note(&format!(
-            "Moved {} to the trash, removed {} for good. `tertulia undo` takes the first back.",
-            plan.trash.len(),
+        ui.advise(&format!(
+            "Moved {} to the trash, removed {} for good. `tertulia undo` brings back what was moved to the trash.",
+            show::count(plan.trash.len() as u64, "session"),
             plan.purge.len()
         ));
     }

@@ -11,9 +11,10 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open;
 use crate::serve::{self, place};
+use crate::show;
 use crate::ui::{Ui, fit};
 
-/// List the talks that a server runs
+/// List the sessions that a server runs
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia ps\n  \
@@ -27,6 +28,7 @@ pub struct PsArgs {
 pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
     let path = place::socket(args.socket.as_deref(), global, &settings);
+    ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
     let mut call = match Call::connect(&path) {
         Ok(call) => call,
         Err(CallError::NotRunning) => {
@@ -106,15 +108,11 @@ fn columns(talk: &TalkInfo, now: jiff::Timestamp) -> Vec<String> {
 
 fn summary(server: &ServerInfo, talks: usize, now: jiff::Timestamp) -> String {
     let talks = match talks {
-        0 => "No talks".to_owned(),
-        1 => "1 talk".to_owned(),
-        talks => format!("{talks} talks"),
+        0 => "No sessions".to_owned(),
+        talks => show::count(talks as u64, "session"),
     };
     // The one that asks is connected, too.
-    let clients = match server.clients.saturating_sub(1) {
-        1 => "1 client".to_owned(),
-        clients => format!("{clients} clients"),
-    };
+    let clients = show::count(server.clients.saturating_sub(1) as u64, "client");
     format!(
         "{talks}, {clients}. Process {}, version {}, started {}.",
         server.pid,

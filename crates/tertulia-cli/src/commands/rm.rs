@@ -7,6 +7,7 @@ use tertulia::formats::json;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
+use crate::show;
 use crate::ui::{Ui, fit};
 
 /// Move sessions to the trash
@@ -82,13 +83,10 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
             ui.note("Already in the trash; nothing was changed.");
             return Ok(ExitCode::SUCCESS);
         }
-        let what = if count == 1 {
-            "session".to_owned()
-        } else {
-            format!("{count} sessions")
-        };
-        ui.note(&format!(
-            "Moved {what} to the trash. `tertulia undo` brings it back."
+        let it = if count == 1 { "it" } else { "them" };
+        ui.advise(&format!(
+            "Moved {} to the trash. `tertulia undo` brings {it} back.",
+            show::count(count as u64, "session")
         ));
     }
     Ok(ExitCode::SUCCESS)

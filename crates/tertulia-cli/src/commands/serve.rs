@@ -11,19 +11,19 @@ use crate::open;
 use crate::serve::{Manner, detach, over_socket, over_stdio, place};
 use crate::ui::Ui;
 
-/// Serve talks to other programs
+/// Serve sessions to other programs
 ///
-/// One line of JSON per request and answer: docs/protocol.md tells which. On a socket many clients can talk at
-/// once, each in its own session; agents go on when a client leaves, and what they say is saved as ever. Only
-/// you can connect.
+/// One line of JSON per request and answer: see docs/protocol.md. On a socket many clients can connect at once,
+/// each with its own current session; agents keep running when a client disconnects, and their answers are saved.
+/// Only you can connect.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia serve --stdio                   one client, on standard input and output\n  \
-    tertulia serve --socket                  many, on a socket in $XDG_RUNTIME_DIR\n  \
-    tertulia serve --socket ./talk.sock      the same elsewhere\n  \
-    tertulia serve --detach --idle-exit 600  stays when the terminal goes, ends when nobody needs it\n  \
+    tertulia serve --socket                  many clients, on a socket in $XDG_RUNTIME_DIR\n  \
+    tertulia serve --socket ./my.sock        on a socket of your choice\n  \
+    tertulia serve --detach --idle-exit 600  in the background, until it is idle for 10 minutes\n  \
     echo '{\"type\":\"query\",\"query\":\"hello\"}' | tertulia serve --stdio\n\n\
-    `tertulia ps` shows what it does, `tertulia stop REF` ends a talk, `tertulia stop --all` the server.")]
+    `tertulia ps` lists its sessions, `tertulia stop REF` stops one, `tertulia stop --all` stops the server.")]
 pub struct ServeArgs {
     /// One client on standard input and output; ends when that is closed and everything is answered
     #[arg(long, conflicts_with_all = ["socket", "detach", "idle_exit"])]
@@ -31,20 +31,20 @@ pub struct ServeArgs {
     /// On a Unix socket [default: tertulia/tertulia.sock in $XDG_RUNTIME_DIR, else with the data]
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     socket: Option<Option<PathBuf>>,
-    /// Stay when the terminal goes
+    /// Run in the background
     #[arg(long)]
     detach: bool,
     /// The one that stays
     #[arg(long, hide = true, conflicts_with = "detach")]
     detached: bool,
-    /// End when nobody has been connected and nobody has answered for so long
+    /// Exit after SECONDS without clients or running turns
     #[arg(long, value_name = "SECONDS")]
     idle_exit: Option<u64>,
     /// How many kilobytes may wait for a client that does not read, before it is hung up on
     #[arg(long, value_name = "KB", hide = true)]
     queue: Option<usize>,
-    /// Which tools an agent may use: what only looks runs at once, the rest is asked about (ask) or
-    /// refused (low); all runs everything, none offers none [default: ask]
+    /// Tool policy: read-only tools always run; others ask (ask), are denied (low) or all run (all); none
+    /// turns tools off [default: ask]
     #[arg(long, value_enum, value_name = "MODE")]
     approve: Option<ApproveMode>,
 }
@@ -59,11 +59,9 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         return over_stdio(open::house(global, ui)?, manner, ui);
     }
     let settings = open::settings(global, ui)?;
-    let path = place::socket(
-        args.socket.iter().flatten().next().map(PathBuf::as_path),
-        global,
-        &settings,
-    );
+    let named = args.socket.iter().flatten().next().map(PathBuf::as_path);
+    let path = place::socket(named, global, &settings);
+    ui.invocation.socket = place::flag(named, &path);
     if args.detach {
         return Ok(match detach::start(ui)? {
             Ok(pid) => {

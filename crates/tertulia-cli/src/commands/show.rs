@@ -14,7 +14,7 @@ use crate::open::{self, House};
 use crate::show;
 use crate::ui::{BOLD, DIM, Ui, fit, harmless};
 
-/// Show what was said in a session
+/// Show the transcript of a session
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia show @                 the newest session of this project\n  \
@@ -80,7 +80,7 @@ fn entries(house: &House, log: &Log, ui: &mut Ui) {
             vec![
                 entry.seq.to_string(),
                 clock(entry.at, now),
-                entry.body.kind().to_owned(),
+                show::entry_kind(&entry.body).to_owned(),
                 fit(&show::entry_line(entry), 100),
             ]
         })
@@ -93,10 +93,10 @@ fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
     let summary = &row.summary;
     let title = ui.styled(BOLD, &harmless(summary.title_or_untitled()));
     let mut facts = format!(
-        "{} · {} · {} messages",
+        "{} · {} · {}",
         summary.id.short(),
         summary.kind.name(),
-        summary.messages
+        show::messages(summary.messages)
     );
     if let Some(parent) = &summary.parent {
         facts.push_str(&format!(

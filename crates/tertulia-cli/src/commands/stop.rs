@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
+use tertulia::id::Reference;
 use tertulia_server::call::{Call, CallError};
 use tertulia_server::protocol::{Answer, Ask};
 
@@ -19,14 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often it is looked whether it has.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// End a talk that a server runs, or the server
+/// Stop a session on a server, or the server
 ///
-/// Who is answering is stopped, and what they said is kept as an interrupted message. The session stays, and
-/// can be gone on with.
+/// A running answer is cancelled and kept as an interrupted message. The session stays and can be resumed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia stop 5f3a9c1e     that talk\n  \
-    tertulia stop --all        every talk, and the server")]
+    tertulia stop 5f3a9c1e     that session\n  \
+    tertulia stop --all        every session, and the server")]
 pub struct StopArgs {
     /// The session
     #[arg(
@@ -35,7 +35,7 @@ pub struct StopArgs {
         conflicts_with = "all"
     )]
     reference: Option<String>,
-    /// Every talk, and the server
+    /// Every session, and the server
     #[arg(long)]
     all: bool,
     /// The server's socket
@@ -46,11 +46,20 @@ pub struct StopArgs {
 pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
     let path = place::socket(args.socket.as_deref(), global, &settings);
+    ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
     let mut call = Call::connect(&path)?;
     let Some(reference) = &args.reference else {
         return everything(call, &path, ui);
     };
-    let session_id = reference.clone();
+    let session_id = match reference.parse()? {
+        // The newest of the project in which it was typed, not of the server's.
+        Reference::Latest(_) => open::house(global, ui)?
+            .find(reference)?
+            .summary
+            .id
+            .to_string(),
+        Reference::Id(_) | Reference::Words(_) => reference.clone(),
+    };
     match call.ask(Ask::Stop { session_id })? {
         Answer::Stopped { session_id } => {
             if ui.json {
@@ -82,7 +91,7 @@ fn everything(mut call: Call, path: &Path, ui: &mut Ui) -> CommandResult<ExitCod
     if ui.json {
         ui.document(&json!({ "stopped": true }));
     } else {
-        ui.note("The server has ended.");
+        ui.note("The server has stopped.");
     }
     Ok(ExitCode::SUCCESS)
 }

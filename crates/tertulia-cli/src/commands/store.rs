@@ -13,7 +13,8 @@ use tertulia::store::{Adopted, Progress, Sessions};
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
-use crate::settings::StoreUrl;
+use crate::settings::{StoreUrl, quoted};
+use crate::show;
 use crate::ui::Ui;
 
 /// How many sessions are looked at together.
@@ -133,20 +134,23 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ui.document(&json!({ "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries, "damaged": counts.damaged }));
     } else {
         ui.note(&format!(
-            "{} of {} sessions were new; {} entries copied.",
-            counts.copied, counts.sessions, counts.entries
+            "Copied {} of {}, {}; the others were there already.",
+            counts.copied,
+            show::count(counts.sessions as u64, "session"),
+            show::count(counts.entries as u64, "entry")
         ));
     }
     if counts.damaged > 0 {
         return Err(CommandError::new(
             ErrorKind::Invalid,
             format!(
-                "{} sessions are damaged and were not copied",
-                counts.damaged
+                "not copied because of damage: {}",
+                show::count(counts.damaged as u64, "session")
             ),
         )
         .hint(format!(
-            "`tertulia doctor --repair --store {from}` salvages them"
+            "`tertulia doctor --repair --store {}` salvages what is readable",
+            quoted(&from_url.to_string())
         )));
     }
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::GlobalArgs;
 use crate::env;
-use crate::settings::Settings;
+use crate::settings::{Settings, quoted};
 
 /// The socket's name.
 const NAME: &str = "tertulia.sock";
@@ -22,4 +22,9 @@ pub fn socket(named: Option<&Path>, global: &GlobalArgs, settings: &Settings) ->
         Some(folder) => folder.join("tertulia").join(NAME),
         None => settings.cwd.join(&settings.data).join(NAME),
     }
+}
+
+/// The value of `--socket` that leads there again, if one was given.
+pub fn flag(named: Option<&Path>, path: &Path) -> Option<String> {
+    named.map(|_| quoted(&path.display().to_string()))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tertulia::conversation::door::{Door, Notice};
 use tertulia::entry::Kind;
 use tertulia::formats::json;
-use tertulia::id::{Reference, Seq, SessionId};
+use tertulia::id::{Seq, SessionId};
 use tertulia::query::{Filter, Page, Row, SearchQuery};
 use tertulia::store::{Progress, Start};
 use tertulia::words::Words;
@@ -23,6 +23,7 @@ use crate::commands::chat;
 use crate::commands::export::{self, Format};
 use crate::commands::rename;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::hint::Invocation;
 use crate::open::House;
 use crate::talk::opening::Prepared;
 use crate::talk::{TalkArgs, notice, target};
@@ -44,8 +45,8 @@ impl Steward {
         let steward = self.clone();
         let done = tokio::task::spawn_blocking(move || work(&steward)).await;
         match done {
-            Ok(done) => done.map_err(told),
-            Err(error) => Err(told(
+            Ok(done) => done.map_err(|error| self.told(error)),
+            Err(error) => Err(self.told(
                 CommandError::new(ErrorKind::Failed, "the server could not do it").because(error),
             )),
         }
@@ -84,18 +85,15 @@ impl Steward {
         Ok((prepared, held(&mut ui)))
     }
 
-    /// A session by its id, by a part of it, or as the newest. A path is none of these.
-    fn look_up(&self, name: &str) -> CommandResult<Row> {
-        let reference: Reference = name.parse()?;
-        if matches!(reference, Reference::Words(_)) && reference.id_part().is_none() {
-            let shown: String = name.chars().take(80).collect();
-            return Err(
-                CommandError::new(ErrorKind::Usage, format!("'{shown}' is no session id")).hint(
-                    "an id, 4 or more characters of its beginning or end, or @ for the newest",
-                ),
-            );
-        }
-        self.house.find(name)
+    /// A failure for the wire, with commands in its hints that work where this server's sessions are.
+    fn told(&self, error: impl Into<CommandError>) -> Trouble {
+        let mut trouble = trouble(&error.into());
+        trouble.hint = trouble.hint.map(|hint| self.invocation().complete(&hint));
+        trouble
+    }
+
+    fn invocation(&self) -> Invocation {
+        Invocation::of(&self.house.settings.program)
     }
 
     fn exported(&self, row: &Row, format: &str) -> CommandResult<String> {
@@ -113,10 +111,6 @@ impl Steward {
     }
 }
 
-fn told(error: impl Into<CommandError>) -> Trouble {
-    trouble(&error.into())
-}
-
 #[async_trait]
 impl Host for Steward {
     fn version(&self) -> String {
@@ -132,7 +126,7 @@ impl Host for Steward {
     }
 
     fn notice(&self, told: &Notice) -> Told {
-        let words = notice::words(told);
+        let words = self.invocation().complete(&notice::words(told));
         match notice::is_warning(told) {
             true => Told::warning(words),
             false => Told::note(words),
@@ -157,7 +151,9 @@ impl Host for Steward {
         let (prepared, said) = self
             .aside(move |steward| steward.prepare(which, &choice))
             .await?;
-        let served = Served::open(prepared.opening, door).await.map_err(told)?;
+        let served = Served::open(prepared.opening, door)
+            .await
+            .map_err(|error| self.told(error))?;
         Ok(Seated {
             talk: Box::new(served),
             told: said,
@@ -166,7 +162,16 @@ impl Host for Steward {
 
     async fn find(&self, name: &str) -> HostResult<Row> {
         let name = name.to_owned();
-        self.aside(move |steward| steward.look_up(&name)).await
+        self.aside(move |steward| steward.house.find(&name)).await
+    }
+
+    async fn find_place(&self, name: &str) -> HostResult<(Row, Option<u64>)> {
+        let name = name.to_owned();
+        self.aside(move |steward| {
+            let (row, seq) = steward.house.find_place(&name)?;
+            Ok((row, seq.map(|seq| seq.0)))
+        })
+        .await
     }
 
     async fn create(&self, title: Option<String>) -> HostResult<SessionId> {
@@ -175,14 +180,14 @@ impl Host for Steward {
         let start = Start {
             id: self.new_id(),
             kind: Kind::Chat,
-            title: title.map_err(told)?,
+            title: title.map_err(|error| self.told(error))?,
             team: None,
             project: Some(settings.project.id.clone()),
             project_ids: settings.project.identities(),
             cwd: Some(settings.cwd.display().to_string()),
         };
         let created = self.house.sessions.create(&start, Vec::new()).await;
-        created.map_err(told)?;
+        created.map_err(|error| self.told(error))?;
         Ok(start.id)
     }
 
@@ -208,10 +213,13 @@ impl Host for Steward {
         let cursor = cursor.map(str::parse).transpose();
         let page = Page {
             limit,
-            cursor: cursor.map_err(told)?,
+            cursor: cursor.map_err(|error| self.told(error))?,
         };
         let store = self.house.sessions.store();
-        let listing = store.list(&Filter::default(), &page).await.map_err(told)?;
+        let listing = store
+            .list(&Filter::default(), &page)
+            .await
+            .map_err(|error| self.told(error))?;
         Ok(Listed {
             sessions: listing.rows.iter().map(info).collect(),
             next: listing.next.map(|cursor| cursor.to_string()),
@@ -220,7 +228,7 @@ impl Host for Steward {
 
     async fn search(&self, words: &str, limit: usize) -> HostResult<Found> {
         let query = SearchQuery {
-            words: Words::parse(words).map_err(told)?,
+            words: Words::parse(words).map_err(|error| self.told(error))?,
             filter: Filter::default(),
             speaker: None,
             role: None,
@@ -228,7 +236,7 @@ impl Host for Steward {
         };
         let store = self.house.sessions.store();
         let hits = store.search(&query, &Progress::unseen()).await;
-        let hits = hits.map_err(told)?;
+        let hits = hits.map_err(|error| self.told(error))?;
         Ok(Found {
             hits: hits.hits.iter().map(json::hit).collect(),
             total: hits.total,
@@ -248,7 +256,7 @@ impl Host for Steward {
         let sessions = &self.house.sessions;
         let operation = sessions.stamp().entry_id();
         let trashed = sessions.trash(row.summary.id, operation).await;
-        trashed.map(|_| ()).map_err(told)
+        trashed.map(|_| ()).map_err(|error| self.told(error))
     }
 
     async fn export(&self, row: &Row, format: &str) -> HostResult<String> {

@@ -74,7 +74,7 @@ impl Door for Entrance<'_> {
 }
 
 impl Doorway for Entrance<'_> {
-    fn started(&mut self, _: SessionId) {}
+    fn started(&mut self, _: SessionId, _: Option<u64>) {}
 }
 
 #[async_trait]

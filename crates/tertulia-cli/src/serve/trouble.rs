@@ -56,7 +56,7 @@ impl From<SocketError> for CommandError {
         let words = error.to_string();
         match error {
             SocketError::Live(_) => CommandError::new(ErrorKind::Conflict, words)
-                .hint("`tertulia ps` shows what it does, `tertulia stop --all` ends it"),
+                .hint("`tertulia ps` lists its sessions, `tertulia stop --all` ends it"),
             SocketError::Occupied { .. } => CommandError::new(ErrorKind::Conflict, words)
                 .hint("choose another place with --socket PATH"),
             SocketError::TooLong(_) => CommandError::new(ErrorKind::Usage, words)
@@ -73,11 +73,11 @@ impl From<CallError> for CommandError {
         let words = error.to_string();
         match error {
             CallError::NotRunning => CommandError::new(ErrorKind::NotFound, words)
-                .hint("start one: tertulia serve --detach"),
+                .hint("`tertulia serve --detach` starts one"),
             CallError::HungUp => CommandError::new(ErrorKind::Failed, words),
             CallError::Unknown(source) => CommandError::new(ErrorKind::Invalid, words)
                 .because(source)
-                .hint("is it of another version? `tertulia ps` shows"),
+                .hint("the server may be of another version: `tertulia ps` shows which"),
             CallError::Failed(source) => {
                 CommandError::new(ErrorKind::Failed, words).because(source)
             }

@@ -15,7 +15,7 @@ use tertulia::conversation::team::markers;
 use tertulia::entry::Kind;
 use tokio_util::sync::CancellationToken;
 
-pub use told::{LeftUndone, restored};
+pub use told::{LeftUndone, resumed};
 
 /// A talk of any kind.
 #[derive(Debug)]

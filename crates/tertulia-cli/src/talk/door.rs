@@ -46,6 +46,8 @@ pub struct Output<'a> {
     ends: String,
     /// Whether words are shown as they are: markers are a team's.
     verbatim: bool,
+    /// How many messages the session has.
+    count: u64,
 }
 
 /// How a run ended.
@@ -94,6 +96,7 @@ impl<'a> Output<'a> {
             failure: None,
             ends: String::new(),
             verbatim: false,
+            count: 0,
         }
     }
 
@@ -355,6 +358,7 @@ impl<'a> Output<'a> {
         let Some(message) = entry.message() else {
             return;
         };
+        self.count += 1;
         if self.unsaved == 0 {
             self.usage = self.usage.plus(message.usage.unwrap_or_default());
         } else {
@@ -381,9 +385,9 @@ impl<'a> Output<'a> {
         self.hear_out();
         self.break_line();
         if let Notice::SteppedAside { to, .. } = notice {
-            self.started(to);
+            self.started(to, Some(self.count));
         }
-        let words = notice::words(&notice);
+        let words = self.ui.invocation.complete(&notice::words(&notice));
         match notice {
             Notice::Refused(error) => self.refused = Some(error.into()),
             notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
@@ -393,8 +397,14 @@ impl<'a> Output<'a> {
 }
 
 impl Doorway for Output<'_> {
-    fn started(&mut self, id: SessionId) {
-        self.event(&json!({ "type": "session.started", "session_id": id }));
+    fn started(&mut self, id: SessionId, resumed: Option<u64>) {
+        self.count = resumed.unwrap_or(0);
+        self.event(&json!({
+            "type": "session.started",
+            "session_id": id,
+            "resumed": resumed.is_some(),
+            "messages": self.count,
+        }));
     }
 }
 

@@ -43,41 +43,41 @@ pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 /// The flags of every talk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TalkArgs {
-    /// One turn: print the answer and leave
+    /// Run one turn, print the answer and exit
     #[arg(short, long)]
     pub print: bool,
-    /// How one turn is written
+    /// Output format of one turn
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub output_format: Option<OutputFormat>,
-    /// Go on with this project's newest talk
+    /// Continue the newest session of this kind in this project
     #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
     pub go_on: bool,
-    /// Go on with this session; without REF, with the newest
-    #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with_all = ["session", "session_id"])]
+    /// Resume this session; without REF, the newest
+    #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with = "session_id")]
     pub resume: Option<Option<String>>,
-    /// The same as --resume REF
+    /// Same as --resume REF
     #[arg(short, long, value_name = "REF", conflicts_with = "session_id")]
     pub session: Option<String>,
-    /// Go on with the session in this file, and write it back there at the end of every turn
+    /// Resume the session in this file, and write it back after every turn
     #[arg(long, value_name = "PATH", conflicts_with_all = ["go_on", "session", "session_id", "fork"])]
     pub session_file: Option<PathBuf>,
-    /// The id of the new session
+    /// Id of the new session
     #[arg(long, value_name = "UUID")]
     pub session_id: Option<SessionId>,
-    /// The session's title
+    /// Title of the session
     #[arg(short, long, value_name = "TITLE")]
     pub name: Option<String>,
-    /// Go on in a fork
+    /// Continue in a fork of the session
     #[arg(long, visible_alias = "fork-session")]
     pub fork: bool,
-    /// Stop with exit code 4 if another program writes to the session, instead of going on in a fork
+    /// Exit with code 4 if another program writes to the session, instead of continuing in a fork
     #[arg(long, conflicts_with = "fork")]
     pub no_fork: bool,
-    /// Keep nothing
+    /// Don't save this session
     #[arg(long, visible_alias = "no-auto-save")]
     pub ephemeral: bool,
-    /// Which tools an agent may use: what only looks runs at once, the rest is asked about (ask) or
-    /// refused (low); all runs everything, none offers none [default: ask on a terminal, low elsewhere]
+    /// Tool policy: read-only tools always run; others ask (ask), are denied (low) or all run (all); none
+    /// turns tools off [default: ask on a terminal, low elsewhere]
     #[arg(long, value_enum, value_name = "MODE")]
     pub approve: Option<ApproveMode>,
     /// Line by line, for screen readers and simple terminals
@@ -92,6 +92,11 @@ impl TalkArgs {
     /// Whether a flag says which session is meant.
     pub fn names_a_session(&self) -> bool {
         self.go_on || self.resume.is_some() || self.session.is_some() || self.session_file.is_some()
+    }
+
+    /// Whether the session is to be chosen from a list, where there is a screen for one.
+    pub fn opens_picker(&self) -> bool {
+        self.resume == Some(None) && self.session.is_none() && self.session_file.is_none()
     }
 
     /// Whether the value of a flag may turn out to be the prompt.
@@ -184,6 +189,7 @@ pub async fn write_back(talk: &Talk, ui: &mut Ui) {
 
 /// Opens the store that the talk is kept in.
 pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+    target::check_flags(args)?;
     // A talk of which nothing is kept needs no store, but resuming does.
     if args.ephemeral && !args.names_a_session() {
         let settings = open::settings(global, ui)?;
@@ -204,7 +210,7 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     if args.ephemeral {
         return Err(CommandError::new(
             ErrorKind::Usage,
-            "--ephemeral keeps nothing, so there is nothing to go on with",
+            "--ephemeral saves nothing, so there is nothing to resume",
         )
         .hint("leave one of the two flags out"));
     }
@@ -219,7 +225,7 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
     let mode = match args.approve {
         Some(ApproveMode::Ask) if !args.can_ask(ui) => {
-            ui.warn("there is nobody to ask here: what is not of low risk is refused");
+            ui.warn("not interactive: tools that change anything are denied");
             Approval::Low
         }
         Some(mode) => mode.into(),
@@ -234,7 +240,7 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
     let tools = match tools {
         Ok(tools) => Some(tools),
         Err(error) => {
-            ui.warn(&format!("there are no tools in this talk: {error}"));
+            ui.warn(&format!("tools are not available: {error}"));
             None
         }
     };
@@ -266,8 +272,8 @@ pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<Stri
 
 /// Nothing was given to say, and nobody can be asked.
 pub fn nothing_to_say(command: &str) -> CommandError {
-    CommandError::new(ErrorKind::Usage, "there is nothing to say").hint(format!(
-        "give a prompt, or write to standard input: echo hello | tertulia {command}"
+    CommandError::new(ErrorKind::Usage, "there is no prompt").hint(format!(
+        "give a prompt, or pipe one in: echo hello | tertulia {command}"
     ))
 }
 
@@ -322,7 +328,7 @@ pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
         .enable_all()
         .build()
         .map_err(|error| {
-            CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+            CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
         })
 }
 
@@ -331,6 +337,19 @@ pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
 pub struct Sort<'a> {
     pub kind: Kind,
     pub team: Option<&'a str>,
+    /// Whether a session of another kind is opened as what it is: the command line named no kind.
+    pub any_kind: bool,
+}
+
+impl<'a> Sort<'a> {
+    /// The sessions of a kind, and of a team if one is named.
+    pub const fn of(kind: Kind, team: Option<&'a str>) -> Sort<'a> {
+        Sort {
+            kind,
+            team,
+            any_kind: false,
+        }
+    }
 }
 
 /// What a talk that ended says to the caller: a signal, unsaved words, or nothing.

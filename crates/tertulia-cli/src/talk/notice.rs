@@ -37,41 +37,43 @@ pub fn is_warning(notice: &Notice) -> bool {
 pub fn words(notice: &Notice) -> String {
     match notice {
         Notice::SteppedAside { from, to } => format!(
-            "another program is writing to session {}; this talk goes on in a fork, {}",
+            "another program is writing to session {}; continuing in a fork, {}",
             from.short(),
             to.short()
         ),
         Notice::Recovered { speaker } => format!(
-            "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
+            "{speaker} was cut off; what had arrived of the answer is kept as an interrupted message"
         ),
         Notice::Unanswered => {
-            "the last words were not answered: the program ended before".to_owned()
+            "the last message was not answered: tertulia exited before".to_owned()
         }
-        Notice::ClosedCalls(1) => {
-            "a tool call had not come back and is closed as interrupted".to_owned()
-        }
-        Notice::ClosedCalls(count) => {
-            format!("{count} tool calls had not come back and are closed as interrupted")
-        }
-        Notice::EndedOrphans(count) => {
-            format!("{count} processes of the answer that was cut off still ran, and were ended")
-        }
+        Notice::ClosedCalls(count) => format!(
+            "closed as interrupted: {} without a result",
+            show::count(*count as u64, "tool call")
+        ),
+        Notice::EndedOrphans(count) => format!(
+            "ended {} that an interrupted answer had left running",
+            show::count(*count as u64, "process")
+        ),
         Notice::Compacting { messages } => {
-            format!("summing up the {messages} oldest messages, so that the rest fits")
+            format!(
+                "compacting: summarising the oldest {}",
+                show::messages(*messages as u64)
+            )
         }
-        Notice::Compacted => "summed up; the log keeps everything that was said".to_owned(),
+        Notice::Compacted => "compacted; the log keeps every message".to_owned(),
         Notice::Shortened => {
-            "a message is too long for the model: it is given without its middle; the log keeps all of it"
+            "a message is too long for the model: its middle is left out of the prompt; the log keeps all of it"
                 .to_owned()
         }
         Notice::NotCompacted(error) => {
-            format!("the older part could not be summed up: {error}")
+            format!("not compacted: {error}")
         }
         Notice::OtherModel { recorded, now } => {
             format!("this session was recorded with the model {recorded}; {now} answers now")
         }
         Notice::Missing(names) => format!(
-            "not in the team any more: {}; what they said keeps their names, and --map old=new gives a seat to a member",
+            "no longer in the team: {}; their messages keep their names, and `--map OLD=NEW` on the command line reseats them",
             names.join(", ")
         ),
         Notice::OtherModelOf {
@@ -80,24 +82,24 @@ pub fn words(notice: &Notice) -> String {
             now,
         } => format!("{member} answered with the model {recorded} before; {now} answers now"),
         Notice::NotHeard(names) => format!(
-            "asked before the program ended, and not heard: {0}; [NEXT: {0}] asks again",
+            "still queued when tertulia exited: {0} (ask again with [NEXT: {0}])",
             names.join(", ")
         ),
         Notice::Waiting(held) => open::waiting_words(held),
         Notice::Unsaved(error) => format!(
-            "not saved: {}. The session goes on in memory and saving is tried again with the next words",
+            "not saved: {}. The session continues in memory, and saving is tried again with the next message",
             chain(error)
         ),
-        Notice::SavedAgain => "everything said so far is saved now".to_owned(),
+        Notice::SavedAgain => "saved: every message so far is on disk".to_owned(),
         Notice::Redacted(kinds) => format!("redacted before saving: {}", counts(kinds)),
         Notice::NearLimit { bytes } => format!(
-            "this session has grown to {} MB of at most 100 MB; go on in a new session soon, or fork an earlier part with `tertulia fork REF:N`",
+            "this session is {} MB of at most 100 MB: start a new one soon, or fork an earlier part with `tertulia fork REF:N`",
             bytes / 1_000_000
         ),
-        Notice::Refused(error) => format!("not taken: {}", chain(error)),
+        Notice::Refused(error) => format!("not sent: {}", chain(error)),
         Notice::Damaged(damaged) => format!(
-            "{} entries of this session are damaged, the first: {}; `tertulia doctor` shows all",
-            damaged.len(),
+            "damaged in this session: {}, the first: {}; `tertulia doctor` lists all",
+            show::count(damaged.len() as u64, "entry"),
             show::damage(&damaged[..damaged.len().min(1)]).join("")
         ),
     }

@@ -2,14 +2,16 @@
 
 use std::process::ExitCode;
 
+use super::conversation::resumed;
 use super::door::Output;
 use super::exit_code;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
+use super::target::Target;
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
-use crate::ui::Ui;
+use crate::ui::{Ui, harmless};
 
 /// Says the words and runs until a person is next.
 pub async fn turn(
@@ -22,6 +24,10 @@ pub async fn turn(
     let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
     if opening.unasked {
         ui.note(&opening.introduction);
+    }
+    if let Target::Resume(row, _) = &opening.target {
+        let now = opening.house.sessions.stamp().now();
+        ui.note(&harmless(&resumed(&row.summary, now)));
     }
     let mut signals = Signals::listen()?.hurrying(opening.house.sessions.store().patience());
     let mut keyboard = Keyboard::default();
@@ -62,7 +68,7 @@ pub async fn turn(
         return Ok(exit_code(Some(signal), None));
     }
     if turned.went_to_nobody() {
-        ui.note("nobody was addressed: [NEXT: name] in the words gives somebody the floor");
+        ui.note("no member was addressed: say who speaks next with [NEXT: name]");
     }
     match (failed, left_unsaved) {
         (Some(failed), _) => Err(failed),

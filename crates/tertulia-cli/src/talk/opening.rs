@@ -86,10 +86,10 @@ pub struct Prepared {
     pub words: Option<String>,
 }
 
-/// A door that is told which session the talk is in.
+/// A frontend that is told which session it shows.
 pub trait Doorway: Door {
-    /// Takes it down.
-    fn started(&mut self, id: SessionId);
+    /// The session, and how many messages it has if it was resumed.
+    fn started(&mut self, id: SessionId, resumed: Option<u64>);
 }
 
 impl Opening {
@@ -99,7 +99,7 @@ impl Opening {
         let sessions = self.house.sessions.clone();
         match self.target {
             Target::New(start) => {
-                door.started(start.id);
+                door.started(start.id, None);
                 let recorder = Recorder::begin(sessions, start, on_conflict);
                 self.cast.begin(recorder, self.terms)
             }
@@ -109,7 +109,8 @@ impl Opening {
                 if let Some(copy) = copy {
                     recorder.keep_copies(copy);
                 }
-                door.started(recorder.id());
+                let messages = recorder.summary().map_or(0, |summary| summary.messages);
+                door.started(recorder.id(), Some(messages));
                 self.cast.resume(recorder, left, self.terms, door).await
             }
         }

@@ -14,14 +14,14 @@ pub fn words(event: &PairEvent) -> String {
         PairEvent::Round(progress) => self::progress(progress),
         PairEvent::Budgeted(budget) => format!("budget: {budget}"),
         PairEvent::Correcting { attempt } => format!(
-            "the instructor neither told the worker anything nor said DONE; it is asked to correct itself ({attempt} of {CORRECTIONS})"
+            "the instructor neither instructed the worker nor said DONE; asking it to correct itself ({attempt} of {CORRECTIONS})"
         ),
         PairEvent::TakenUp => {
-            "the worker was cut off; it is told so, and asked to look and finish".to_owned()
+            "the worker was interrupted; asking it to check and finish".to_owned()
         }
         PairEvent::Chose(model) => format!("the worker uses {model} for this"),
         PairEvent::WorkerFailed(error) => {
-            format!("the worker could not finish, and the instructor is told: {error}")
+            format!("the worker failed, and the instructor is told: {error}")
         }
     }
 }
@@ -80,22 +80,21 @@ pub fn ending(pause: &Pause, progress: &Progress) -> String {
         Pause::Waits(Wait::Done) => "done".to_owned(),
         Pause::Waits(Wait::Idle) => "nothing has been asked for yet".to_owned(),
         Pause::Waits(Wait::Budget) => {
-            "paused: the worker may not be called any more; [r+5] allows five more calls".to_owned()
+            "paused: no worker calls left; [r+5] allows five more".to_owned()
         }
         Pause::Waits(Wait::Corrections) => format!(
-            "paused: the instructor was asked {CORRECTIONS} times and did not say what the worker is to do; it is your turn"
+            "paused: the instructor gave no instruction in {CORRECTIONS} attempts; it is your turn"
         ),
-        Pause::Stopped(seat) => format!("stopped: the {} was cut off", seat.name()),
+        Pause::Stopped(seat) => format!("stopped: the {} was interrupted", seat.name()),
         Pause::Failed(_) => "paused: the instructor could not reply".to_owned(),
         Pause::WorkerFails(error) => {
-            format!("paused: the worker fails again and again, the last time: {error}")
+            format!("paused: the worker keeps failing, last error: {error}")
         }
         Pause::Unsaved => {
-            "paused: nothing can be saved, and nothing is done that is not in the log first"
-                .to_owned()
+            "paused: the session cannot be saved, and nothing runs unsaved".to_owned()
         }
-        Pause::Unreadable(why) => format!("paused: what was said before cannot be read: {why}"),
-        Pause::Refused => "the words were not taken".to_owned(),
+        Pause::Unreadable(why) => format!("paused: the session cannot be read: {why}"),
+        Pause::Refused => "the message was not sent".to_owned(),
     };
     let calls = match progress.worker_calls {
         1 => "1 worker call".to_owned(),

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use tertulia::conversation::run::Compaction;
 use tertulia::entry::Kind;
 
-use super::conversation::{Conversation, LeftUndone, Turned, restored};
+use super::conversation::{Conversation, LeftUndone, Turned, resumed};
 use super::door::Output;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
@@ -64,16 +64,19 @@ fn greet(opening: &Opening, ui: &mut Ui) {
     ui.note(&format!("{} /help for help.", opening.introduction));
     let kind = opening.cast.kind();
     let goes_on = match (&opening.target, kind) {
-        (Target::Resume(row, _), _) => return ui.note(&restored(&row.summary)),
+        (Target::Resume(row, _), _) => {
+            let now = opening.house.sessions.stamp().now();
+            return ui.note(&harmless(&resumed(&row.summary, now)));
+        }
         (Target::New(_), _) if opening.args.ephemeral => {
-            return ui.note("Nothing of this talk is kept.");
+            return ui.note("This session is not saved.");
         }
         (Target::New(_), Kind::Chat) => "tertulia -c",
         (Target::New(_), Kind::Pair) => "tertulia pair -c",
         // It was asked about, or mentioned, before.
         (Target::New(_), Kind::Team) => return,
     };
-    mention_newest(Sort { kind, team: None }, &opening.house, goes_on, ui);
+    mention_newest(Sort::of(kind, None), &opening.house, goes_on, ui);
 }
 
 /// A talk that is led line by line.
@@ -196,11 +199,11 @@ impl Lines<'_> {
         match compacted {
             Some(Compaction::Nothing) => {
                 self.ui
-                    .note("nothing was summed up: there is nothing older");
+                    .note("nothing to compact: there are no older messages");
             }
             None => self
                 .ui
-                .note("nothing is summed up here: everybody is given only what they need"),
+                .note("not needed here: each agent gets only the messages that fit its context"),
             Some(_) => {}
         }
         Ok(())

@@ -4,6 +4,7 @@
 use crate::commands::export;
 use crate::commands::prune::{self, Rules};
 use crate::open::House;
+use crate::show;
 use crate::ui::Ui;
 
 /// Remembers that it was announced.
@@ -24,18 +25,21 @@ pub fn keep_house(house: &House, ui: &mut Ui) {
     let rules = format!("{:?}\n", house.settings.retention);
     // Announced once, and again when the rules have changed.
     if !std::fs::read_to_string(&announced).is_ok_and(|told| told == rules) {
-        ui.warn(&format!(
-            "[retention] would move {trash} sessions to the trash and remove {purge} from it; from the next talk on it does. \
-             `tertulia prune --dry-run` shows which."
-        ));
+        let words = format!(
+            "[retention] will move {} to the trash and delete {purge} from it, starting with the next session. \
+             `tertulia prune --dry-run` lists them.",
+            show::count(trash as u64, "session")
+        );
+        ui.warn(&ui.invocation.complete(&words));
         if let Err(error) = export::write(&announced, rules.as_bytes(), true) {
             ui.warn(&format!("[retention]: {error}"));
         }
         return;
     }
     match prune::carry_out(house, &plan) {
-        Ok(()) => ui.note(&format!(
-            "[retention]: {trash} sessions moved to the trash, {purge} removed from it. `tertulia undo` takes the first back."
+        Ok(()) => ui.advise(&format!(
+            "[retention]: {} moved to the trash, {purge} deleted from it. `tertulia undo` brings back what was moved to the trash.",
+            show::count(trash as u64, "session")
         )),
         Err(error) => ui.warn(&format!("[retention] cannot be followed: {error}")),
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tertulia::conversation::record::Copies;
-use tertulia::entry::Relation;
+use tertulia::entry::{Kind, Relation};
 use tertulia::id::Seq;
 use tertulia::query::{Filter, Page, Row};
 use tertulia::store::{Fork, Start};
@@ -15,6 +15,7 @@ use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open::{House, has_entry};
+use crate::settings::quoted;
 use crate::ui::{Ui, fit, harmless};
 
 /// How many sessions are looked through at a time.
@@ -36,67 +37,99 @@ pub enum Target {
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
 pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> CommandResult<Found> {
-    let ours = ours(sort, house);
+    let value = args.resume.as_ref().map(Option::as_deref);
     if let Some(file) = &args.session_file {
-        return from_file(args, file, house, ui);
+        return Ok(Found {
+            prompt: value.flatten().map(str::to_owned),
+            ..from_file(file, house, ui)?
+        });
     }
-    let mut prompt = None;
-    let row = if args.resume == Some(None) && args.is_full_screen(ui) {
-        // Which one is chosen on the screen.
-        None
-    } else if args.go_on {
-        let row = newest(sort, house)?.ok_or_else(|| {
-            CommandError::new(
-                ErrorKind::NotFound,
-                match sort.team {
-                    None => format!(
-                        "there is no earlier talk in this project ({})",
-                        house.settings.project
-                    ),
-                    Some(team) => format!(
-                        "there is no earlier talk of the team '{team}' in this project ({}) in {}",
-                        house.settings.project, house.settings.store
-                    ),
-                },
-            )
-            .hint("leave -c out to begin one, or name one of another project: tertulia list --all")
-        })?;
-        Some(row)
-    } else if let Some(reference) = args.session.as_deref().or(args
-        .resume
-        .as_ref()
-        .map(|value| value.as_deref().unwrap_or("@")))
-    {
-        let found = match house.look_up(reference, &ours)? {
-            None if reference == "@" => newest(sort, house)?,
-            found => found,
-        };
-        match found {
-            Some(row) => Some(row),
-            None if args.session.is_none() && reference.contains(' ') => {
-                ui.note(&format!("no session is called '{reference}': it is taken as the prompt for the newest one"));
-                prompt = Some(reference.to_owned());
-                Some(house.find_in("@", &ours)?)
-            }
-            None => {
-                let error = house.not_found(reference);
-                return Err(match sort.team {
-                    Some(team) => error.hint(format!("looked for by the team '{team}'")),
-                    None => error,
-                });
-            }
-        }
-    } else {
-        None
-    };
-    Ok(Found {
+    let found = |row: Option<Row>, prompt: Option<String>| Found {
         row,
         prompt,
         copy: None,
-    })
+    };
+    if let Some(reference) = &args.session {
+        let prompt = value.flatten().map(str::to_owned);
+        return Ok(found(Some(named(reference, sort, house)?), prompt));
+    }
+    if args.go_on {
+        let row = newest(sort, house)?.ok_or_else(|| nothing_to_continue(sort, house))?;
+        return Ok(found(Some(row), None));
+    }
+    match value {
+        None => Ok(found(None, None)),
+        // Which one is chosen on the screen.
+        Some(None) if args.is_full_screen(ui) => Ok(found(None, None)),
+        Some(None) => Ok(found(Some(any_newest(sort, house)?), None)),
+        Some(Some(words))
+            if words.contains(' ') && house.look_up(words, &house.here())?.is_none() =>
+        {
+            let row = any_newest(sort, house)?;
+            ui.note(&harmless(&format!(
+                "no session is called '{words}': taken as the prompt for the newest one, \"{}\"",
+                fit(row.summary.title_or_untitled(), 50)
+            )));
+            Ok(found(Some(row), Some(words.to_owned())))
+        }
+        Some(Some(reference)) => Ok(found(Some(named(reference, sort, house)?), None)),
+    }
 }
 
-/// The talks of this sort in this project.
+/// Refuses flags that name two sessions. Beside a flag that names one, the value of `--resume` can only be the
+/// prompt.
+pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
+    let value = args.resume.as_ref().and_then(Option::as_ref);
+    let other = match (&args.session, &args.session_file) {
+        (Some(_), _) => "--session",
+        (None, Some(_)) => "--session-file",
+        (None, None) => return Ok(()),
+    };
+    match value {
+        Some(value) if !value.contains(' ') => Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("--resume names one session and {other} another"),
+        )
+        .hint("leave one of the two out")),
+        _ => Ok(()),
+    }
+}
+
+/// The session that a reference names, if this command can open it.
+fn named(reference: &str, sort: Sort<'_>, house: &House) -> CommandResult<Row> {
+    let here = house.here();
+    let Some(row) = house.look_up(reference, &here)? else {
+        let error = house.not_found(reference, &here);
+        return Err(match sort.team {
+            Some(team) if error.kind() == ErrorKind::NotFound => error.hint(format!(
+                "`tertulia list --all --team {}` lists the sessions of the team '{team}'",
+                quoted(team)
+            )),
+            _ => error,
+        });
+    };
+    if sort.any_kind || row.summary.kind == sort.kind {
+        return Ok(row);
+    }
+    Err(other_kind(&row, sort.kind))
+}
+
+/// The error for a session of another kind than the command's.
+pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
+    let (short, kind) = (row.summary.id.short(), row.summary.kind.name());
+    let team = row.summary.team.as_ref();
+    let team = team.map(|team| format!(" of the team '{team}'"));
+    let words = format!(
+        "session {short} is a {kind} session{}, not a {} session",
+        team.unwrap_or_default(),
+        wanted.name()
+    );
+    CommandError::new(ErrorKind::Usage, words).hint(format!(
+        "`tertulia --resume {short}` opens it as what it is"
+    ))
+}
+
+/// The sessions of this sort in this project.
 fn ours(sort: Sort<'_>, house: &House) -> Filter {
     Filter {
         kind: Some(sort.kind),
@@ -105,7 +138,43 @@ fn ours(sort: Sort<'_>, house: &House) -> Filter {
     }
 }
 
-/// The newest talk of this sort in this project. Of a team, else the newest that belongs to no project: one
+/// The newest session that a bare `--resume` means: of this sort, or of any kind where none was named; in this
+/// project if it has one.
+fn any_newest(sort: Sort<'_>, house: &House) -> CommandResult<Row> {
+    let mut scope = ours(sort, house);
+    if sort.any_kind {
+        scope.kind = None;
+    }
+    house.newest(&scope)?.ok_or_else(|| {
+        let store = &house.settings.store;
+        let words = match sort.team {
+            Some(team) => format!("there is no session of the team '{team}' to resume in {store}"),
+            None if sort.any_kind => format!("there is no session to resume in {store}"),
+            None => format!(
+                "there is no {} session to resume in {store}",
+                sort.kind.name()
+            ),
+        };
+        CommandError::new(ErrorKind::NotFound, words).hint("leave --resume out to start one")
+    })
+}
+
+fn nothing_to_continue(sort: Sort<'_>, house: &House) -> CommandError {
+    let (project, store) = (&house.settings.project, &house.settings.store);
+    let words = match sort.team {
+        None => format!(
+            "there is no earlier {} session in this project ({project})",
+            sort.kind.name()
+        ),
+        Some(team) => format!(
+            "there is no earlier session of the team '{team}' in this project ({project}) in {store}"
+        ),
+    };
+    CommandError::new(ErrorKind::NotFound, words)
+        .hint("leave -c out to start one; `tertulia list --all` lists the sessions of all projects")
+}
+
+/// The newest session of this sort in this project. Of a team, else the newest that belongs to no project: one
 /// that was imported.
 pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
     let store = house.sessions.store();
@@ -139,26 +208,19 @@ pub fn mention_newest(sort: Sort<'_>, house: &House, goes_on: &str, ui: &mut Ui)
         let when = ago(row.summary.updated_at, house.sessions.stamp().now());
         let title = fit(row.summary.title_or_untitled(), 50);
         ui.note(&harmless(&format!(
-            "There is an earlier talk here, \"{title}\" ({when}): {goes_on} goes on with it."
+            "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` resumes it."
         )));
     }
 }
 
 /// Takes in the session of a file, and writes it back there from then on.
-fn from_file(args: &TalkArgs, file: &Path, house: &House, ui: &mut Ui) -> CommandResult<Found> {
-    if args.resume.as_ref().is_some_and(Option::is_some) {
-        return Err(CommandError::new(
-            ErrorKind::Usage,
-            "--resume names one session and --session-file another",
-        )
-        .hint("leave one of the two out"));
-    }
+fn from_file(file: &Path, house: &House, ui: &mut Ui) -> CommandResult<Found> {
     let taken = import::one(house, file)?;
     ui.note(&taken.words);
     let copy = FileCopy::of(file, taken.form)?;
     if copy.is_none() {
         ui.note(&format!(
-            "{} is only read: its form is not one that is written",
+            "{} is only read: tertulia does not write its format",
             file.display()
         ));
     }
@@ -200,10 +262,11 @@ pub fn open(
         return Ok(Target::New(start));
     };
     if row.summary.trashed_at.is_some() {
-        ui.warn(&format!(
+        let words = format!(
             "session {} is in the trash; `tertulia restore {0}` takes it out",
             row.summary.id.short()
-        ));
+        );
+        ui.warn(&ui.invocation.complete(&words));
     }
     let row = if args.fork {
         forked(house, &row, title, ui)?
@@ -216,10 +279,12 @@ pub fn open(
 fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
     let forked = fork(house, row, None, title)?;
     if forked.recovered {
-        ui.note("an answer was cut off; what had arrived is kept as an interrupted message");
+        ui.note(
+            "an answer was interrupted; what had arrived of it is kept as an interrupted message",
+        );
     }
     ui.note(&format!(
-        "Going on in {}, a fork of {}",
+        "Continuing in {}, a fork of {}",
         forked.row.summary.id.short(),
         row.summary.id.short()
     ));

@@ -6,6 +6,7 @@ use tertulia::conversation::run::Talk;
 
 use crate::commands::export;
 use crate::error::ErrorKind;
+use crate::settings::quoted;
 use crate::ui::Ui;
 
 /// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
@@ -44,10 +45,12 @@ pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
                 break;
             }
             let shown = std::path::absolute(&file).unwrap_or(file);
-            ui.warn(&format!(
-                "what could not be saved is in {0}; save it later with: tertulia import {0}",
-                shown.display()
-            ));
+            let words = format!(
+                "what could not be saved is in {}; once the store can be written again, `tertulia import {}` adds it",
+                shown.display(),
+                quoted(&shown.display().to_string())
+            );
+            ui.warn(&ui.invocation.complete(&words));
             return Some(kind);
         }
     }

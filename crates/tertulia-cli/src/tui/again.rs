@@ -125,7 +125,7 @@ impl Source {
     /// Whether the person chooses a session first.
     pub fn picks(&self) -> bool {
         match self {
-            Source::Here(prepared) => prepared.opening.args.resume == Some(None),
+            Source::Here(prepared) => prepared.opening.args.opens_picker(),
             Source::There(_) => false,
         }
     }

@@ -204,7 +204,7 @@ impl Door for Messenger {
 }
 
 impl Doorway for Messenger {
-    fn started(&mut self, _: SessionId) {
+    fn started(&mut self, _: SessionId, _: Option<u64>) {
         // The floor tells.
     }
 }

@@ -46,8 +46,8 @@ fn waiting(table: &Table) -> Vec<Waiting> {
 /// Why nothing was summed up.
 pub fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
     match compacted {
-        None => Some("here everybody is given only what they need: there is nothing to sum up"),
-        Some(Compaction::Nothing) => Some("nothing was summed up: there is nothing older"),
+        None => Some("not needed here: each agent gets only the messages that fit its context"),
+        Some(Compaction::Nothing) => Some("nothing to compact: there are no older messages"),
         Some(Compaction::Done | Compaction::Failed) => None,
     }
 }

@@ -191,12 +191,15 @@ impl Lead {
             sessions(&mut state);
         }
         if let Some(error) = arrival.failure {
-            let failure = Failure::new("That did not work", &error.words(), error.hints().to_vec());
+            let hints = error.hints().iter();
+            let hints = hints.map(|hint| ui.invocation.complete(hint)).collect();
+            let failure = Failure::new("That did not work", &error.words(), hints);
             open(&mut state, Overlay::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
         state.before = arrival.from;
         state.links = links::can(&crate::env::text);
+        state.invocation = ui.invocation.clone();
         state
     }
 

@@ -222,15 +222,12 @@ fn mention(opening: &Opening) -> Option<String> {
         // A team's is asked about.
         Cast::Team { .. } => return None,
     };
-    let sort = Sort {
-        kind: sort,
-        team: None,
-    };
+    let sort = Sort::of(sort, None);
     // Who begins anew is not held up by what cannot be listed.
     let row = target::newest(sort, &opening.house).ok()??;
     let when = ago(row.summary.updated_at, opening.house.sessions.stamp().now());
     let title = fit(row.summary.title_or_untitled(), 50);
     Some(format!(
-        "There is an earlier talk here, \"{title}\" ({when}): {goes_on} goes on with it, or /sessions."
+        "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` or /sessions resumes it."
     ))
 }

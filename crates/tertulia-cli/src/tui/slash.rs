@@ -371,21 +371,33 @@ fn export(rest: &str) -> Result<Slash, String> {
         [] => (None, None),
         [one] => match form(one) {
             Some(format) => (Some(format), None),
-            None => (extension(one).and_then(form), Some(one.clone())),
+            None => (of_file(one)?, Some(one.clone())),
         },
         [first, file] => match form(first) {
             Some(format) => (Some(format), Some(file.clone())),
-            None => {
-                let names: Vec<String> = formats().collect();
-                return Err(format!(
-                    "knows no form '{first}', only {}",
-                    names.join(", ")
-                ));
-            }
+            None => return Err(no_format(first)),
         },
         _ => return Err("takes a form and a file (in quotes if its name has blanks)".to_owned()),
     };
     Ok(Slash::Export { format, file })
+}
+
+/// The format that a file's name asks for, if it does. A word that is neither a path nor ends in a format is a
+/// format that there is not.
+fn of_file(file: &str) -> Result<Option<Format>, String> {
+    let known = extension(file).and_then(|name| Format::from_str(name, true).ok());
+    match (known, extension(file)) {
+        (Some(format), _) => Ok(Some(format)),
+        (None, Some("txt" | "text")) => Ok(None),
+        (None, None) if file.contains(['/', '.']) => Ok(None),
+        (None, None) => Err(no_format(file)),
+        (None, Some(other)) => Err(format!("{}; name one: /export md {file}", no_format(other))),
+    }
+}
+
+fn no_format(name: &str) -> String {
+    let names: Vec<String> = formats().collect();
+    format!("has no format '{name}'; formats: {}", names.join(", "))
 }
 
 /// The names of the forms that a session can be written in.

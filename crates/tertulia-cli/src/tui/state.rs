@@ -34,6 +34,7 @@ use super::todos::Todos;
 use super::transcript::Transcript;
 use super::tree::Tree;
 use crate::error::CommandError;
+use crate::hint::Invocation;
 
 /// Everything that the screen shows follows from this.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct State {
     pub theme: Theme,
     /// Whether the terminal knows links.
     pub links: bool,
+    /// What commands in hints repeat of how this run was started.
+    pub invocation: Invocation,
     /// What was known of the talk before it was opened.
     pub scene: Scene,
     /// The session that the talk is in.
@@ -198,6 +201,7 @@ impl State {
             size,
             theme,
             links: false,
+            invocation: Invocation::default(),
             id: scene.id,
             summary: scene.restored.as_deref().cloned(),
             transcript,

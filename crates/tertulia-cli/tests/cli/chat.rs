@@ -160,9 +160,11 @@ fn silent_input_is_waited_for_three_seconds() {
 #[test]
 fn nothing_to_say_is_wrong_usage() {
     let home = Home::new();
-    home.run(&["chat", "-p"]).code(2).notes("nothing to say");
+    home.run(&["chat", "-p"])
+        .code(2)
+        .notes("there is no prompt");
     let prepared = home.prepare(&["chat"]).stdin(" \n\t\n");
-    prepared.run().code(2).notes("nothing to say");
+    prepared.run().code(2).notes("there is no prompt");
     assert!(!home.path().join("project/tertulia.db").exists());
     assert!(home.all().is_empty());
 }
@@ -245,7 +247,10 @@ fn stream_json_output_is_one_event_per_line() {
         let text: String = events.iter().filter_map(|e| e["text"].as_str()).collect();
         assert_eq!(text, "1 2 3");
         let id = events[0]["session_id"].as_str().unwrap();
-        assert_eq!(keys(&events[0]), ["session_id", "type"]);
+        assert_eq!(
+            keys(&events[0]),
+            ["messages", "resumed", "session_id", "type"]
+        );
         assert_eq!(events[6]["status"], "completed");
         assert_eq!(events[6]["session_id"], id);
         let said = [events[1].clone(), events[5].clone()];
@@ -296,7 +301,7 @@ fn without_a_store(home: &Home, something_in_its_place: bool) {
     }
     std::fs::write(home.path().join("go"), "").unwrap();
     let output = talk.end().code(1);
-    output.notes("not saved").notes("tertulia import");
+    output.notes("not saved").notes(" import ");
     let name = format!("tertulia-unsaved-{}.jsonl", short(id));
     let file = home.project().join(name);
     let mode = file.metadata().unwrap().permissions().mode() & 0o777;
@@ -354,7 +359,7 @@ fn a_message_event_is_durable() {
         let next = home
             .run(&["-r", &id, "--agent", "demo", "-p", "echo on"])
             .ok();
-        next.notes("the last words were not answered");
+        next.notes("the last message was not answered");
     });
 }
 

@@ -46,7 +46,7 @@ fn flip(home: &Home, words: &str) {
 #[test]
 fn a_sound_store_is_clean() {
     both(|home| {
-        home.run(&["doctor"]).ok().says("All is well");
+        home.run(&["doctor"]).ok().says("all hashes valid");
         let id = home.say("count to 3");
         home.run(&["fork", &id]).ok();
         home.run(&["rm", "-y", &id]).ok();
@@ -130,7 +130,7 @@ fn repair_salvages_and_names_what_is_lost() {
             .collect::<Vec<_>>();
         let output = home.run(&["doctor", "--repair"]).ok();
         output.says(&hurt).says("repaired:");
-        home.run(&["doctor"]).ok().says("All is well");
+        home.run(&["doctor"]).ok().says("all hashes valid");
         let said = home.said(&hurt);
         assert_eq!(said.first().map(String::as_str), Some("echo tomatoes"));
         assert!(said.contains(&"later words".to_owned()), "{said:?}");

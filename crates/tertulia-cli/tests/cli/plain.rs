@@ -26,7 +26,7 @@ const KINDS: [Kind; 3] = [
         prompt: "You> ",
         help: &["/members  who is here", "/as NAME  speak as", "[DROP: ALL]"],
         lacks: &["/compact", "/go "],
-        elsewhere: ("/compact", "nothing is summed up here"),
+        elsewhere: ("/compact", "not needed here"),
     },
     Kind {
         command: &["pair"],

@@ -137,3 +137,125 @@ fn in_an_empty_store_nothing_is_found() {
         home.run(&["log"]).code(3);
     });
 }
+
+#[test]
+fn the_beginning_of_the_short_id_names_a_session() {
+    both(|home| {
+        talk(home, "01900000-0000-7000-8000-1234a11a9ddc", "one");
+        talk(home, LIKE, "two");
+        for reference in [
+            "a11a", "A11A", "a11a9", "a11a9ddc", "9ddc", "dead", "dead0001",
+        ] {
+            let title = home.show(reference)["title"].clone();
+            let expected = if reference.starts_with('d') {
+                "two"
+            } else {
+                "one"
+            };
+            assert_eq!(title, expected, "{reference}");
+        }
+        home.run(&["show", "a11a:2"]).ok().says("one");
+        // Neither in the middle, nor shorter.
+        for reference in ["11a9", "a11", "4a11a9d"] {
+            home.run(&["show", reference]).code(3);
+        }
+    });
+}
+
+/// A team's session that is newer than a chat.
+fn a_team_and_a_chat(home: &Home) -> (String, String) {
+    let chat = home.say("a chat");
+    home.run(&["team", "init", "-q"]).ok();
+    let output = home.run(&["team", "demo", "a team", "--output-format", "json"]);
+    let team = output.ok().json()["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    (chat, team)
+}
+
+#[test]
+fn the_newest_is_the_same_session_in_every_command() {
+    both(|home| {
+        let (chat, team) = a_team_and_a_chat(home);
+        for newest in ["@", "latest", "@~0"] {
+            assert_eq!(named(home, newest), team);
+            for flag in ["--resume", "--session"] {
+                let args = [flag, newest, "who?", "--output-format", "json"];
+                assert_eq!(home.run(&args).ok().json()["session_id"], *team, "{args:?}");
+            }
+        }
+        let before = ["--resume", "@~1", "-p", "x", "--output-format", "json"];
+        assert_eq!(home.run(&before).ok().json()["session_id"], *chat);
+        // Now the chat is the newest, and of no team.
+        assert_eq!(named(home, "@"), chat);
+        let output = home.run(&["team", "demo", "--resume", "@", "x"]).code(2);
+        let words = format!(
+            "session {} is a chat session, not a team session",
+            short(&chat)
+        );
+        output
+            .notes(&words)
+            .notes(&format!("--resume {}`", short(&chat)));
+        let pair = home.run(&["pair", "--resume", &team, "x"]).code(2);
+        pair.notes("is a team session of the team")
+            .notes("not a pair session");
+        let chatted = home.run(&["chat", "--resume", &team, "-p", "x"]).code(2);
+        chatted
+            .notes("not a chat session")
+            .notes(&format!("--resume {}`", short(&team)));
+        // A kind that is named is meant where no session is.
+        let args = ["team", "demo", "--resume", "x y", "--output-format", "json"];
+        assert_eq!(home.run(&args).ok().json()["session_id"], *team);
+        let args = ["chat", "-c", "-p", "x", "--output-format", "json"];
+        assert_eq!(home.run(&args).ok().json()["session_id"], *chat);
+        home.run(&["rm", "-y", "@"]).ok();
+        assert_eq!(named(home, "@"), team);
+    });
+}
+
+#[test]
+fn so_many_before_the_newest_never_leaves_the_project() {
+    both(|home| {
+        for words in ["one", "two", "three"] {
+            let prepared = home.prepare(&["chat", "-p", words]);
+            prepared.folder(home.folder("other")).run().ok();
+        }
+        home.say("here");
+        home.run(&["show", "@~2"]).code(3).notes("'@~2'");
+        home.run(&["show", "@"]).ok().says("here");
+    });
+}
+
+#[test]
+fn only_what_is_near_is_offered() {
+    both(|home| {
+        let id = home.say("hi");
+        for reference in ["%", "../../etc/passwd", "zz"] {
+            let output = home.run(&["show", reference]).code(3);
+            output.lacks("did you mean").notes("list --all`");
+        }
+        let mut wrong = short(&id);
+        wrong.replace_range(3..4, "z");
+        let output = home.run(&["show", &wrong]).code(3);
+        output.notes("did you mean").notes(&short(&id));
+    });
+}
+
+#[test]
+fn an_entry_is_not_taken_for_a_session() {
+    both(|home| {
+        let id = home.say("one");
+        for args in [
+            &["rm", "-y", "@:2"][..],
+            &["rename", "@:2", "x"],
+            &["--resume", "@:2", "-p", "x"],
+        ] {
+            let output = home.run(args).code(2);
+            output
+                .notes("'@:2' is entry 2")
+                .notes(&format!("fork {}:2`", short(&id)));
+        }
+        assert_eq!(home.entries(&id), 3);
+    });
+}

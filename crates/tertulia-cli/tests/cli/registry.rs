@@ -516,7 +516,7 @@ fn a_team_file_does_not_choose_the_program_of_a_registered_agent() {
     home.run(&check)
         .ok()
         .notes(&format!(
-            "the agent 'helpful' runs {}/tools/theirs -x, as the team file says",
+            "the team file runs a program as 'helpful', so make sure that you trust it: {}/tools/theirs -x",
             folder.display()
         ))
         .lacks("not found");
@@ -524,5 +524,5 @@ fn a_team_file_does_not_choose_the_program_of_a_registered_agent() {
     home.run(&check)
         .ok()
         .notes("the registered one is used")
-        .lacks("as the team file says");
+        .lacks("the team file runs a program");
 }

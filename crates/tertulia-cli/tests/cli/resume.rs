@@ -30,7 +30,7 @@ fn continue_without_an_earlier_talk_here_is_not_found() {
         prepared
             .run()
             .code(3)
-            .notes("no earlier talk in this project");
+            .notes("no earlier chat session in this project");
         assert_eq!(home.all().len(), 1);
     });
 }
@@ -127,8 +127,80 @@ fn an_unknown_reference_is_not_found() {
     both(|home| {
         home.say("one");
         let output = home.run(&["--resume", "nosuch", "-p", "x"]).code(3);
-        output.notes("nosuch").notes(&home.store_url()).notes("one");
+        output
+            .notes("nosuch")
+            .notes(&home.store_url())
+            .lacks("did you mean");
         assert_eq!(home.said("@").len(), 2);
+    });
+}
+
+/// The spelling of the program whose sessions `pair` continues.
+#[test]
+fn resume_and_session_together_name_one_session() {
+    both(|home| {
+        let first = home.say("one");
+        home.say("two");
+        let output = home.run(&["--resume", "--session", &first, "-p", ASK]).ok();
+        assert_eq!(output.stdout, "You said:\n\n1. one\n");
+        // The value of --resume can only be the prompt here.
+        let output = home.run(&["--resume", ASK, "--session", &first]).ok();
+        assert!(
+            output.stdout.starts_with("You said:\n\n1. one\n"),
+            "{output:?}"
+        );
+        let both = home.run(&["--resume", "two", "--session", &first, "-p", "x"]);
+        both.code(2).notes("leave one of the two out");
+    });
+}
+
+#[test]
+fn a_resumed_session_is_told_from_a_new_one() {
+    both(|home| {
+        let run = |args: &[&str]| {
+            let stream = ["--output-format", "stream-json"];
+            let output = home.run(&[args, &stream].concat()).ok();
+            (output.events().remove(0), output.stderr)
+        };
+        let (new, notes) = run(&["chat", "-p", "one"]);
+        assert_eq!(new["type"], "session.started");
+        assert_eq!(
+            (&new["resumed"], &new["messages"]),
+            (&false.into(), &0.into())
+        );
+        assert!(!notes.contains("Resumed"), "{notes}");
+        let (again, notes) = run(&["-c", "-p", "two"]);
+        assert_eq!(again["session_id"], new["session_id"]);
+        assert_eq!(
+            (&again["resumed"], &again["messages"]),
+            (&true.into(), &2.into())
+        );
+        let year = jiff::Timestamp::now().strftime("%Y-").to_string();
+        for words in ["Resumed \"one\" of ", &year, "(just now): 2 messages."] {
+            assert!(notes.contains(words), "{words} in {notes}");
+        }
+    });
+}
+
+#[test]
+fn nothing_to_resume_names_nothing_that_was_not_typed() {
+    both(|home| {
+        for args in [&["--resume", "-p", "x"][..], &["--resume", "two words"]] {
+            let output = home.run(args).code(3);
+            output
+                .notes("no session to resume")
+                .lacks("'@'")
+                .lacks("did you mean");
+        }
+        for args in [["show"], ["export"], ["log"]] {
+            home.run(&args)
+                .code(3)
+                .notes("there are no sessions")
+                .lacks("'@'");
+        }
+        home.run(&["pair", "--resume", "x y"])
+            .code(3)
+            .notes("no pair session to resume");
     });
 }
 

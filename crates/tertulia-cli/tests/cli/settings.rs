@@ -312,7 +312,7 @@ fn retention_is_announced_before_it_is_followed() {
     home.settings("[retention]\nmax_count = 1\nmin_age = \"0s\"\n");
     home.run(&["chat", "-q", "-p", "echo two"])
         .ok()
-        .notes("would move 1");
+        .notes("will move 1 session");
     let count = |home: &Home| {
         home.run(&["list", "--json"]).ok().json()["sessions"]
             .as_array()

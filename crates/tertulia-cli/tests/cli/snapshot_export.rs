@@ -1,4 +1,4 @@
-//! `export --format snapshot`, and what `show` says of a team's talk.
+//! `export --format snapshot`, and what `show` says of only a team session.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

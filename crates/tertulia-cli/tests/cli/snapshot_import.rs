@@ -345,8 +345,8 @@ fn damaged_and_other_versions_are_named_and_the_others_taken_in() {
         let output = home.run(&["import".as_ref(), all.as_os_str()]).code(5);
         let output = output
             .says("taken in")
-            .notes("6 files were not taken in")
-            .notes("1 other files are no sessions");
+            .notes("6 files not imported")
+            .notes("skipped 1 file: not a session");
         for words in [
             "1-cut.json is not JSON: line",
             "2-rubbish.json is not JSON: line 1",

@@ -17,7 +17,7 @@ fn two_turns_and_leaving_with_ctrl_d() {
     terminal.types(CTRL_D);
     let (code, shown) = terminal.ends();
     assert_eq!(code, 0);
-    assert!(shown.contains("Talking to demo"), "{shown}");
+    assert!(shown.contains("Using demo"), "{shown}");
     let id = home.all()[0]["id"].as_str().unwrap().to_owned();
     let hint = format!("Resume: tertulia --resume {}", crate::home::short(&id));
     assert!(shown.contains(&hint), "{shown}");
@@ -262,7 +262,7 @@ fn an_earlier_talk_is_mentioned_and_resumed() {
     terminal.types(CTRL_D);
     let (_, shown) = terminal.ends();
     assert!(
-        shown.contains("Restored") && shown.contains("2 messages"),
+        shown.contains("Resumed") && shown.contains("2 messages"),
         "{shown}"
     );
     assert_eq!(home.all().len(), 1);

@@ -317,6 +317,6 @@ fn a_mistyped_command_with_words_starts_no_talk() {
     home.run(&["serch", "parser", "bug"])
         .code(2)
         .notes("tertulia search")
-        .notes("tertulia chat serch parser bug");
+        .notes("tertulia chat 'serch parser bug'");
     assert!(!home.database().exists());
 }

@@ -76,7 +76,10 @@ fn what_could_not_be_saved_is_saved_with_what_follows() {
         "{out}"
     );
     assert!(err.contains("not saved"), "{err}");
-    assert!(err.contains("everything said so far is saved now"), "{err}");
+    assert!(
+        err.contains("saved: every message so far is on disk"),
+        "{err}"
+    );
     let everything = place.everything();
     let talk = everything
         .values()

@@ -111,9 +111,7 @@ fn no_limit_is_no_limit() {
         "--worker",
         "hand",
     ];
-    home.run(&args)
-        .ok()
-        .notes("any number of worker calls left");
+    home.run(&args).ok().notes("unlimited worker calls");
 }
 
 fn log_lines(home: &Home) -> Vec<String> {

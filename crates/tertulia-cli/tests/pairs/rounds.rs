@@ -114,9 +114,7 @@ fn no_calls_left_pauses_and_more_go_on() {
     assert_eq!(marks(&home).len(), 0);
     assert_eq!(state(&home)["next"], "handover");
     // Nothing has changed, so that it pauses again, without a round.
-    pair(&home, &["-c"])
-        .ok()
-        .notes("may not be called any more");
+    pair(&home, &["-c"]).ok().notes("no worker calls left");
     assert_eq!(state(&home)["round"], 1);
     let output = pair(&home, &["-c", "[r+2]"]).ok();
     output.notes("budget: 2 worker calls left").notes("paused");
@@ -150,7 +148,7 @@ fn no_calls_left_pauses_and_more_go_on() {
 #[test]
 fn a_budget_alone_begins_nothing() {
     let home = home(&planner(1), MARKING);
-    pair(&home, &["[r+5]"]).code(2).notes("nothing to say");
+    pair(&home, &["[r+5]"]).code(2).notes("there is no prompt");
     assert!(home.all().is_empty());
     pair(&home, &["[r=1] go"]).ok();
     assert_eq!(state(&home)["remaining"], 0);
@@ -165,9 +163,7 @@ fn unlimited_stays_unlimited() {
     assert_eq!(state(&home)["remaining"], "unlimited");
     home.script_agent("other", MARKING);
     let args = ["pair", "-c", "again", "--worker", "other"];
-    home.run(&args)
-        .ok()
-        .notes("any number of worker calls left");
+    home.run(&args).ok().notes("unlimited worker calls");
     let now = state(&home);
     assert_eq!(
         (&now["remaining"], &now["next"]),

@@ -33,8 +33,8 @@ fn hints_name_the_flags_that_there_are() {
     let home = home("echo 'Tell worker: x'", "exit 3");
     let output = pair(&home, &["go"]).code(6);
     output
-        .notes("--instructor and --worker choose")
-        .lacks("--agent chooses");
+        .notes("choose with --instructor and --worker")
+        .lacks("or --agent");
 }
 
 #[test]
@@ -42,6 +42,6 @@ fn a_budget_alone_needs_a_session() {
     let home = home("echo DONE", "echo x");
     pair(&home, &["-p", "[r=3]"])
         .code(2)
-        .notes("nothing to say");
+        .notes("there is no prompt");
     assert!(home.all().is_empty());
 }

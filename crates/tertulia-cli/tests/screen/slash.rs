@@ -93,7 +93,7 @@ fn new_and_resume_change_the_talk() {
     let mut terminal = talked(&home);
     let first = home.all()[0]["id"].as_str().unwrap().to_owned();
     terminal.type_text("/new\n");
-    terminal.sees("There is an earlier talk here, \"echo the first words\"");
+    terminal.sees("There is an earlier session here, \"echo the first words\"");
     ready(&mut terminal);
     say(&mut terminal, "echo other words", "other words");
     assert_eq!(home.all().len(), 2);
@@ -139,7 +139,7 @@ fn compact_sums_up() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/compact\n");
-    terminal.sees("summed up; the log keeps everything");
+    terminal.sees("compacted; the log keeps every message");
     ready(&mut terminal);
     leave(&mut terminal);
 }

@@ -77,7 +77,7 @@ fn a_talk_is_gone_on_with_where_it_was() {
     let mut terminal = talk(&home, &["-c"]);
     terminal.sees("── restored: 4 messages");
     status_says(&mut terminal, "restored 4");
-    for words in ["the milk", "the bread", "Our talk has 3 messages"] {
+    for words in ["the milk", "the bread", "Our session has 3 messages"] {
         terminal.sees(words);
     }
     say(&mut terminal, "what did I say?", "2. the bread");
@@ -110,7 +110,7 @@ fn an_earlier_talk_is_mentioned() {
     let home = Home::new();
     home.say("the milk");
     let mut terminal = talk(&home, &[]);
-    terminal.sees("There is an earlier talk here, \"the milk\"");
+    terminal.sees("There is an earlier session here, \"the milk\"");
     terminal.sees("tertulia -c");
     leave(&mut terminal);
     assert_eq!(home.all().len(), 1);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::home::Home;
+use crate::home::{Home, short};
 use crate::stage::{Client, both_ways, string, text};
 
 fn check(client: &mut Client, request: Value, kind: &str) -> Value {
@@ -172,6 +172,39 @@ fn a_deleted_session_is_not_gone_on_with() {
 }
 
 #[test]
+fn a_session_is_named_as_on_the_command_line() {
+    both_ways(|home, mut client| {
+        let (_, first) = client.query("echo one");
+        let id = string(&first, "session_id");
+        client.query("echo two");
+        home.run(&["rename", &id, "The first one"]).ok();
+        let end = short(&id);
+        for name in [&id, &end, &end[..4], "The first one", "@", "latest"] {
+            let asked = json!({ "type": "session_load", "session_id": name });
+            let loaded = check(&mut client, asked, "session_loaded");
+            assert_eq!(loaded["session_id"], *id, "{name}");
+        }
+        let asked = json!({ "type": "session_fork", "session_id": format!("{end}:3") });
+        let fork = string(&check(&mut client, asked, "session_forked"), "session_id");
+        assert_eq!(home.said(&fork), ["echo one", "one"]);
+        let title = json!({ "type": "session_delete", "session_id": "The first one" });
+        // What is not there any more need not be deleted.
+        for _ in 0..2 {
+            assert_eq!(
+                check(&mut client, title.clone(), "session_deleted")["success"],
+                true
+            );
+        }
+        let left: Vec<_> = home
+            .all()
+            .iter()
+            .map(|session| session["id"].clone())
+            .collect();
+        assert_eq!(left, [fork]);
+    });
+}
+
+#[test]
 fn whatever_is_wrong_is_answered_and_the_connection_lives_on() {
     both_ways(|home, mut client| {
         let kind = |client: &mut Client, request: Value| {
@@ -192,14 +225,13 @@ fn whatever_is_wrong_is_answered_and_the_connection_lives_on() {
         ] {
             for request in [
                 "session_load",
-                "session_delete",
                 "session_fork",
                 "session_export",
                 "subscribe",
                 "stop",
             ] {
                 let asked = json!({ "type": request, "session_id": name, "format": "json" });
-                assert_eq!(kind(&mut client, asked), "usage", "{request} {name}");
+                assert_eq!(kind(&mut client, asked), "not_found", "{request} {name}");
             }
         }
         let unknown = "01890000-0000-7000-8000-000000000001";

@@ -89,7 +89,7 @@ fn without_its_key_a_talk_is_readable_and_resumable_and_the_first_turn_fails() {
         .notes("hint:");
     assert_eq!(world.failure()["kind"], "auth");
     let mut terminal = Terminal::open(home, &["--no-color", "-c"], &[]);
-    terminal.sees("Restored", 1);
+    terminal.sees("Resumed", 1);
     terminal.sees("you> ", 1);
     terminal.types("still nobody\n");
     terminal.sees("TEST_KEY", 1);

@@ -70,24 +70,24 @@ fn a_key_then_an_ollama_then_a_program_then_the_demo() {
     let silent = ("OLLAMA_HOST", NOBODY);
     machine
         .ask(&[key[0], key[1], listens])
-        .notes("Talking to openai")
+        .notes("Using openai")
         .notes("OPENAI_API_KEY is set")
         .says("echo #1: hello")
         .lacks(KEY);
     machine
         .ask(&[listens])
-        .notes("Talking to ollama")
+        .notes("Using ollama")
         .notes("an Ollama listens at")
         .says("echo #1: hello");
     machine
         .ask(&[silent])
-        .notes("Talking to claude")
+        .notes("Using claude")
         .notes("the program claude is installed")
         .says("of the program");
     std::fs::remove_file(machine.bin.join("claude")).unwrap();
     machine
         .ask(&[silent])
-        .notes("Talking to demo")
+        .notes("Using demo")
         .notes("there is no key, no Ollama and no agent program")
         .says("I am the demo agent");
 }
@@ -104,18 +104,16 @@ fn of_several_keys_the_first_in_order_counts_and_an_empty_one_does_not() {
         ("ANTHROPIC_BASE_URL", anthropic.as_str()),
         ("OLLAMA_HOST", NOBODY),
     ];
-    machine.ask(&variables).notes("Talking to anthropic");
+    machine.ask(&variables).notes("Using anthropic");
     variables[2].1 = "";
-    machine.ask(&variables).notes("Talking to openai");
+    machine.ask(&variables).notes("Using openai");
 }
 
 #[test]
 fn a_file_that_cannot_be_run_is_no_program() {
     let machine = Machine::new();
     std::fs::write(machine.bin.join("claude"), "no program").unwrap();
-    machine
-        .ask(&[("OLLAMA_HOST", NOBODY)])
-        .notes("Talking to demo");
+    machine.ask(&[("OLLAMA_HOST", NOBODY)]).notes("Using demo");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
     cast.says("ada", "Ben? [NEXT: ben]");
     let output = cast.run(&["[NEXT: ada] go"]).ok();
     let output = output.notes("as many as maxRounds allows");
-    let output = output.notes("not heard: ben; [NEXT: ben] asks them when the talk goes on");
+    let output = output.notes("still queued: ben (ask again with [NEXT: ben])");
     // Whoever waits does not when the program has ended.
     output.lacks("whoever waits");
     asked_again(&cast, "ben");

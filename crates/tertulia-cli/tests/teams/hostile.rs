@@ -28,7 +28,7 @@ fn all_of_what_it_runs_is_shown() {
     for output in [cast.home.run(&check), cast.run(&["[NEXT: ben] hello"])] {
         output
             .ok()
-            .notes("; id > /tmp/never \\u{1b}[2K\\r\", as the team file says")
+            .notes("; id > /tmp/never \\u{1b}[2K\\r\"")
             .lacks("\u{1b}");
     }
 }

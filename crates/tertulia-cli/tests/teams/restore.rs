@@ -267,7 +267,7 @@ fn who_has_left_is_named_and_the_talk_goes_on() {
     assert_eq!(cast.asked("ben"), 0);
     let output = cast.run(&["-c", "[NEXT: ben] again"]).ok();
     output
-        .notes("not in the team any more: Ada;")
+        .notes("no longer in the team: Ada;")
         .says("Ben said that.");
     assert_eq!(
         &cast.messages(&first)[..2],
@@ -364,7 +364,7 @@ fn a_snapshot_of_old_is_gone_on_with() {
         .notes("Reviewer old-1, Reviewer old-2");
     let map = ["--resume", &id, "--map", "old-1=ada", "[NEXT: ben] again"];
     let output = cast.run(&map).ok();
-    let output = output.notes("not in the team any more: Reviewer old-2;");
+    let output = output.notes("no longer in the team: Reviewer old-2;");
     output.lacks("system").notes("Review the parser");
     let prompt = cast.prompt("ben");
     for words in [
@@ -515,7 +515,7 @@ fn where_a_session_is_named_the_first_word_may_be_said() {
         let words: &[&str] = &["[NEXT: ben] again", "and again"];
         let args = [&["team"], way, words].concat();
         let output = cast.home.run(&args).ok().says("Ben said that.");
-        output.notes("there is no team '[NEXT: ben] again': it is what is said");
+        output.notes("there is no team '[NEXT: ben] again': taken as the prompt");
         length += 2;
         let said = cast.home.said(&first);
         assert_eq!(said.len(), length, "{way:?}");

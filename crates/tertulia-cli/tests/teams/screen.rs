@@ -31,7 +31,11 @@ fn an_earlier_talk_is_offered_with_its_age_count_and_summary() {
     let mut terminal = cast.open(&[]);
     terminal.sees("[R] Resume  [N] New", 1);
     let shown = terminal.shown();
-    for words in ["The cast has talked before", "2 messages", "first words"] {
+    for words in [
+        "The cast has an earlier session",
+        "2 messages",
+        "first words",
+    ] {
         assert!(shown.contains(words), "{words:?} in {shown}");
     }
     assert!(
@@ -39,9 +43,9 @@ fn an_earlier_talk_is_offered_with_its_age_count_and_summary() {
         "{shown}"
     );
     terminal.types("x\n");
-    terminal.sees("write R to go on with it", 1);
+    terminal.sees("type R to resume it", 1);
     terminal.types("r\n");
-    terminal.sees("Restored \"first words\": 2 messages, Ann 1 · Ada 1", 1);
+    terminal.sees("(just now): 2 messages, Ann 1 · Ada 1", 1);
     terminal.sees("Ann> ", 1);
     terminal.types("[NEXT: ben] go on\n");
     terminal.sees("Ben speaks.", 1);
@@ -99,7 +103,7 @@ fn the_offer_can_be_left() {
 fn nobody_is_asked_who_has_said_what_they_want() {
     let (cast, id) = with_a_talk();
     let mut terminal = cast.open(&["-c"]);
-    terminal.sees("Restored", 1);
+    terminal.sees("Resumed", 1);
     terminal.sees("Ann> ", 1);
     assert!(!leaves(terminal).contains("[R] Resume"));
     let terminal = cast.open(&["-p", "--as", "ann", "[NEXT: ben] go"]);
@@ -117,7 +121,7 @@ fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
     terminal.sees("Ben speaks.", 1);
     terminal.sees("Ann> ", 1);
     let shown = leaves(terminal);
-    let hint = format!("tertulia --resume {} goes on with it", short(&id));
+    let hint = format!("`tertulia --resume {}` resumes it", short(&id));
     assert!(
         shown.contains("\"first words\"") && shown.contains(&hint),
         "{shown}"

@@ -506,7 +506,7 @@ fn words_that_are_too_long_are_refused_before_anything_is_done() {
 fn without_people_or_words_nothing_begins() {
     let cast = Cast::of(&["ada", "ben"], &["ann"]);
     for words in [&[][..], &[""], &[" \n"]] {
-        cast.run(words).code(2).notes("nothing to say");
+        cast.run(words).code(2).notes("there is no prompt");
     }
     let mut lonely = cast;
     lonely.change(|document| {

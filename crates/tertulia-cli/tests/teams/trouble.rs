@@ -388,7 +388,7 @@ fn hints_name_what_there_is() {
     cast.change_member("ada", |ada| ada["name"] = json!("member"));
     let check = |cast: &Cast, hint: &str| {
         let output = cast.run(&["[NEXT: member] go"]).code(6).notes(hint);
-        output.lacks("[agents.member]").lacks("--agent chooses");
+        output.lacks("[agents.member]").lacks("or --agent");
     };
     cast.does("ada", "exit 3");
     check(&cast, "hint: `tertulia team check CONFIG` shows");

@@ -59,6 +59,27 @@ pub fn by_ending(store: &dyn Store) {
     }
 }
 
+/// The beginning of the short form, as people shorten what they see.
+pub fn by_short_beginning(store: &dyn Store) {
+    let writers = several(store, 20);
+    for writer in &writers {
+        let short = writer.id.short();
+        for length in 4..=8 {
+            let mut expected: Vec<_> = writers
+                .iter()
+                .map(|writer| writer.id)
+                .filter(|id| id.is_named_by(&short[..length]))
+                .collect();
+            expected.reverse();
+            let found = part(store, &short[..length]);
+            assert!(found.contains(&writer.id), "{}", &short[..length]);
+            assert_eq!(found, expected, "{}", &short[..length]);
+        }
+        // Not what only stands in the middle of it.
+        assert!(!writer.id.is_named_by(&short[1..6]));
+    }
+}
+
 /// Digits where no id has them, hyphens where no id has them, and no digits at all.
 pub fn by_part_that_is_no_id(store: &dyn Store) {
     let writer = several(store, 1).remove(0);

@@ -122,6 +122,7 @@ macro_rules! conformance_suite {
                 by_id,
                 by_beginning,
                 by_ending,
+                by_short_beginning,
                 by_part_that_is_no_id,
                 by_title,
                 odd_titles,

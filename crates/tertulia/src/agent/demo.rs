@@ -231,7 +231,7 @@ fn reply(question: &Question) -> Result<String, AgentError> {
     if ["hello", "hi", "hola", "hey"].contains(&lower.trim_end_matches(['!', '.', '?', ','])) {
         return Ok(format!(
             "Hello! I am the demo agent: I live inside tertulia and need no key and no network.\n\n\
-             Everything we say is on your disk before I answer. {}\n\n\
+             What you say is saved before I answer, unless you use --ephemeral. {}\n\n\
              Try `count to 20`, `what did I say?`, `echo` and some words, or \
              `use directory_list {{}}`. \
              `tertulia agents` shows who else could be here.",
@@ -247,8 +247,8 @@ fn reply(question: &Question) -> Result<String, AgentError> {
 
 fn progress(question: &Question) -> String {
     match question.total.max(question.messages.len() as u64) {
-        0 | 1 => "This is the beginning of our talk.".to_owned(),
-        total => format!("Our talk has {total} messages so far."),
+        0 | 1 => "This is the first message of our session.".to_owned(),
+        total => format!("Our session has {total} messages so far."),
     }
 }
 
@@ -374,11 +374,11 @@ mod tests {
         check(&["count to 5"], "1 2 3 4 5");
         check(
             &["good day"],
-            "You said: “good day”. This is the beginning of our talk.",
+            "You said: “good day”. This is the first message of our session.",
         );
         check(
             &["a", "b", "good day"],
-            "You said: “good day”. Our talk has 3 messages so far.",
+            "You said: “good day”. Our session has 3 messages so far.",
         );
         check(
             &["one", "x", "two", "x", "what did I say?"],

@@ -257,8 +257,10 @@ impl Snapshot {
     pub fn summary(&self) -> String {
         match self.messages.first() {
             Some(first) => {
-                let beginning: String = first.content.chars().take(SUMMARY_LENGTH).collect();
-                format!("{} messages - \"{beginning}…\"", self.messages.len())
+                let mut rest = first.content.chars();
+                let beginning: String = rest.by_ref().take(SUMMARY_LENGTH).collect();
+                let more = if rest.next().is_some() { "..." } else { "" };
+                format!("{} messages - \"{beginning}{more}\"", self.messages.len())
             }
             None => "Empty conversation".to_owned(),
         }

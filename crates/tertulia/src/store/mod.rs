@@ -287,7 +287,7 @@ pub enum StoreError {
         reason: String,
     },
     /// It would grow too large.
-    #[error("{what} has {size} bytes, {limit} are allowed")]
+    #[error("{what} would be {size} bytes long, {limit} are allowed")]
     TooLarge {
         /// What would.
         what: &'static str,

@@ -187,23 +187,26 @@ fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) ->
 /// Says in words what became of a log.
 pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
     let places = |places: &[Seq]| {
-        places
-            .iter()
-            .map(Seq::to_string)
-            .collect::<Vec<_>>()
-            .join(", ")
+        let numbers: Vec<String> = places.iter().map(Seq::to_string).collect();
+        match numbers.as_slice() {
+            [one] => format!("entry {one}"),
+            several => format!("entries {}", several.join(", ")),
+        }
     };
+    let are = |places: &[Seq]| if places.len() == 1 { "is" } else { "are" };
     let mut words = Vec::new();
     if !salvaged.lost.is_empty() {
         words.push(format!(
-            "session {session}: entry {} could not be read and is lost",
-            places(&salvaged.lost)
+            "session {session}: {} could not be read and {} lost",
+            places(&salvaged.lost),
+            are(&salvaged.lost)
         ));
     }
     if !salvaged.doubtful.is_empty() {
         words.push(format!(
-            "session {session}: entry {} is readable but not as it was written",
-            places(&salvaged.doubtful)
+            "session {session}: {} {} readable but not as written",
+            places(&salvaged.doubtful),
+            are(&salvaged.doubtful)
         ));
     }
     words

@@ -310,25 +310,21 @@ impl Sessions {
         rows.pop().ok_or(StoreError::NotFound(id))
     }
 
-    /// Finds what a person named. `scope` says which session is the newest: of its project and kind
-    /// if there is one, else of all.
+    /// Finds what a person named. `scope` says among which sessions `@` counts back: those of its project,
+    /// or all of them if the project has none.
     pub async fn resolve(&self, reference: &Reference, scope: &Filter) -> StoreResult<Resolved> {
         let rows = match reference {
             Reference::Id(id) => self.store.find(&Lookup::Id(*id), 1).await?,
             Reference::Latest(back) => {
-                let here = self.latest(*back, scope).await?;
-                match here {
-                    None if scope.project.is_some() => {
-                        let everywhere = Filter {
-                            project: None,
-                            ..scope.clone()
-                        };
-                        self.latest(*back, &everywhere).await?
-                    }
-                    found => found,
+                let mut rows = self.newest(*back, scope).await?;
+                if rows.is_empty() && scope.project.is_some() {
+                    let everywhere = Filter {
+                        project: None,
+                        ..scope.clone()
+                    };
+                    rows = self.newest(*back, &everywhere).await?;
                 }
-                .into_iter()
-                .collect()
+                rows.into_iter().skip(*back).collect()
             }
             Reference::Words(words) => {
                 let mut rows = self.store.find(&Lookup::Title(words.clone()), 10).await?;
@@ -352,16 +348,10 @@ impl Sessions {
         })
     }
 
-    async fn latest(&self, back: usize, scope: &Filter) -> StoreResult<Option<Row>> {
-        let mut listing = self
-            .store
-            .list(scope, &Page::first(back.saturating_add(1)))
-            .await?;
-        Ok(if listing.rows.len() > back {
-            listing.rows.pop()
-        } else {
-            None
-        })
+    /// The newest sessions, up to the one that is `back` before the newest.
+    async fn newest(&self, back: usize, scope: &Filter) -> StoreResult<Vec<Row>> {
+        let page = Page::first(back.saturating_add(1));
+        Ok(self.store.list(scope, &page).await?.rows)
     }
 
     /// A whole log.

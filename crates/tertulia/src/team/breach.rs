@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use super::problem::{A_TIME, Problem, below, found};
 
+/// What team files take for a member's name.
+const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]+$";
+
 /// What is wrong: one problem, or one for each field that should not be there.
 pub(super) fn problems(schema: &Value, error: &ValidationError<'_>) -> Vec<Problem> {
     let path = error.instance_path().as_str();
@@ -104,7 +107,12 @@ fn expected(kind: &ValidationErrorKind, error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MinLength { .. } => "a text that is not empty".to_owned(),
         ValidationErrorKind::Minimum { limit } => format!("at least {limit}"),
         ValidationErrorKind::Maximum { limit } => format!("at most {limit}"),
-        ValidationErrorKind::Pattern { pattern } => format!("a text that matches {pattern}"),
+        ValidationErrorKind::Pattern { pattern } if pattern == NAME_PATTERN => {
+            "a name of letters, digits, `_` and `-` only".to_owned()
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            format!("a text that matches the regular expression {pattern}")
+        }
         ValidationErrorKind::Format { format } if format == "date-time" => A_TIME.to_owned(),
         ValidationErrorKind::FalseSchema => {
             "nothing, because the older fields stand beside it".to_owned()

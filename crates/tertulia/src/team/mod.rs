@@ -4,6 +4,7 @@
 //! A team's id is its name and a member's id is the member's name, so that a talk finds its team again.
 
 mod breach;
+mod duplicates;
 mod merge;
 mod problem;
 mod registry;
@@ -18,6 +19,7 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::entry::{Speaker, SpeakerKind};
+use duplicates::duplicate_keys;
 pub use merge::{Conflict, Launch, Merged, Source, merge};
 pub use problem::{Problem, TeamError};
 pub use registry::{Registered, Registry};
@@ -50,6 +52,8 @@ pub struct TeamFile {
     pub max_rounds: Option<u32>,
     /// How the talk is held.
     pub conversation: Conversation,
+    /// The paths of keys that the file has twice: the last value counts.
+    pub duplicate_keys: Vec<String>,
 }
 
 /// The document as it is written.
@@ -249,6 +253,7 @@ impl TeamFile {
             agents: document.agents,
             max_rounds: Some(document.max_rounds).filter(|rounds| *rounds > 0),
             conversation: document.conversation,
+            duplicate_keys: duplicate_keys(text),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The rules of a document that its schema cannot say. They look at the document as it came, so that
 //! they can be told together with what the schema found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -74,9 +74,11 @@ struct Use<'a> {
     member: usize,
 }
 
-/// Every member answers to the name and the display name. A marker must not mean two of them.
+/// Every member answers to the name and the display name. A marker must not mean two of them, except by a display
+/// name that both have: then it means the first, and the other is called by name.
 fn ambiguous_names(members: &[Value]) -> Vec<Problem> {
     let mut uses: BTreeMap<String, Use<'_>> = BTreeMap::new();
+    let mut displayed = BTreeSet::new();
     let mut problems = Vec::new();
     for (member, value) in members.iter().enumerate() {
         for field in ["name", "displayName"] {
@@ -90,6 +92,9 @@ fn ambiguous_names(members: &[Value]) -> Vec<Problem> {
                 if field == "name" && !name.is_empty() {
                     problems.push(unspeakable(path, name));
                 }
+                continue;
+            }
+            if field == "displayName" && !displayed.insert(address.clone()) {
                 continue;
             }
             match uses.get(&address) {

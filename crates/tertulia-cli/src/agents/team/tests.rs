@@ -131,7 +131,7 @@ async fn each_member_speaks_under_its_own_name_with_its_own_environment() {
     let found = world.find(settings, &registry(&[("colour", &colour, &[])]), &team);
     let told = |name: &str| {
         format!(
-            "the team file sets COLOUR for {name}, which can change what is run or where words go"
+            "the team file sets COLOUR for {name}: this can change which program or server is used"
         )
     };
     assert_eq!(found.warnings, [told("ADA"), told("BOB")]);
@@ -227,10 +227,10 @@ fn who_is_asked_first() {
     let expected = [
         format!("the team file wants the agent \"both\" to be {theirs:?}, but it is registered as {mine:?}: the registered one is used"),
         "the team file names the agent 'unused', and nobody knows its program".to_owned(),
-        format!("the agent 'local' runs {} -x, as the team file says", local.display()),
-        "the agent 'local' wants a terminal of its own (usePty), and is run without one".to_owned(),
+        format!("the team file runs a program as 'local', so make sure that you trust it: {} -x", local.display()),
+        "agent 'local' asks for a terminal (usePty), but tertulia runs it without one".to_owned(),
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),
-        "the team file sets COLOUR, PATH for E, which can change what is run or where words go".to_owned(),
+        "the team file sets COLOUR, PATH for E: this can change which program or server is used".to_owned(),
     ];
     // The first quotes paths, and cuts them where a temporary folder is deep.
     let told: Vec<&String> = found.warnings.iter().collect();

@@ -43,7 +43,7 @@ pub struct RegisterArgs {
     /// The name that people read
     #[arg(long, value_name = "NAME")]
     display_name: Option<String>,
-    /// It wants a terminal of its own (noted for other programs; this one runs it without)
+    /// Record that it needs a terminal (usePty); tertulia itself runs it without one
     #[arg(long)]
     use_pty: bool,
 }

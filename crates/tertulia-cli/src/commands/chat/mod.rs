@@ -22,36 +22,36 @@ use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
-const CHATS: Sort<'static> = Sort {
-    kind: Kind::Chat,
-    team: None,
-};
+const CHATS: Sort<'static> = Sort::of(Kind::Chat, None);
 
-/// Talk to an assistant
+/// Chat with an assistant
 ///
-/// Every word is durable before it is acted on. Without one of the resume flags a new session starts,
-/// always. With -p, or when the input or the output is not a terminal, it is one turn: the answer goes
-/// to standard output, notes to standard error.
+/// Every message is saved before it is acted on. Without -c, --resume or --session a new session starts.
+/// With -p, or when input or output is not a terminal, it runs one turn: the answer goes to standard
+/// output, notes to standard error.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 #[command(after_help = "Examples:\n  \
-    tertulia chat                               a talk on the terminal\n  \
+    tertulia chat                               a session on the terminal\n  \
     tertulia chat -p \"what is a tertulia?\"      one answer\n  \
     git diff | tertulia chat -p \"review this\"   standard input is attached below the prompt\n  \
-    tertulia chat -c -p \"and in short?\"         goes on with the newest of this project\n  \
-    tertulia --resume 5f3a9c1e                  goes on with that one, from any folder\n  \
+    tertulia chat -c -p \"and in short?\"         continue the newest chat of this project\n  \
+    tertulia --resume 5f3a9c1e                  resume that session, from any folder\n  \
     tertulia chat --output-format stream-json -p hello | jq .")]
 pub struct ChatArgs {
-    /// What to say first
+    /// Prompt to send first
     #[arg(value_name = "PROMPT")]
     pub prompt: Vec<String>,
     #[command(flatten)]
     pub talk: TalkArgs,
-    /// Who answers
+    /// Agent to use
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// With which model
+    /// Model to use
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Whether the command line named this kind: `chat`, and not only the program
+    #[arg(skip)]
+    pub named: bool,
 }
 
 pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -66,6 +66,7 @@ pub fn anew(agent: Option<String>, model: Option<String>, talk: TalkArgs) -> Cha
         talk,
         agent,
         model,
+        named: false,
     }
 }
 
@@ -110,7 +111,11 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say("chat"));
     }
-    let found = target::find(&args.talk, CHATS, &house, ui)?;
+    let sort = Sort {
+        any_kind: !args.named,
+        ..CHATS
+    };
+    let found = target::find(&args.talk, sort, &house, ui)?;
     let words = talk::first_words(found.prompt, words);
     if let Some(row) = found
         .row
@@ -158,12 +163,12 @@ fn among_several(
 ) -> CommandResult<Option<Prepared>> {
     let (whose, hint) = match row.summary.kind {
         Kind::Pair => (
-            "an instructor's and a worker's talk, in which each has an agent",
-            "leave --agent and --model out; `tertulia pair --resume` has flags for both",
+            "a pair session, in which instructor and worker have agents of their own",
+            "leave --agent and --model out; `tertulia pair --help` lists the flags for both",
         ),
         Kind::Team | Kind::Chat => (
-            "a team's talk, in which each member has an agent",
-            "leave --agent and --model out; the team's file says who answers",
+            "a team session, in which each member has an agent of its own",
+            "leave --agent and --model out; the team file chooses the agents",
         ),
     };
     if args.agent.is_some() || args.model.is_some() {
@@ -177,12 +182,12 @@ fn among_several(
     }
 }
 
-/// Who answers and why, and how to choose another.
+/// Agent to use and why, and how to choose another.
 fn introduction(chosen: &Chosen) -> String {
     let agent = &chosen.agent;
     let model = agent.model().map(|model| format!(" ({model})"));
     format!(
-        "Talking to {}{}: {}. Choose another with --agent; `tertulia agents` shows who is ready.",
+        "Using {}{}: {}. Choose another with --agent; `tertulia agents` lists those that are ready.",
         agent.name(),
         model.unwrap_or_default(),
         chosen.reason

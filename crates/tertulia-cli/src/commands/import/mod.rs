@@ -17,6 +17,7 @@ use crate::args::GlobalArgs;
 use crate::commands::export::Form;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
+use crate::show;
 use crate::ui::{Ui, harmless};
 use outcome::{Outcome, words};
 use saves::{Became, Save, Saves};
@@ -189,9 +190,14 @@ fn take_in_log(
     };
     let kept = match adopted {
         Adopted::Created { entries, .. } if args.redact && !secrets.is_empty() => {
-            format!("{entries} entries")
+            show::count(entries as u64, "entry")
         }
-        Adopted::Created { entries, .. } => format!("{entries} entries, all kept as they are"),
+        Adopted::Created { entries, .. } => {
+            format!(
+                "{}, all kept as they are",
+                show::count(entries as u64, "entry")
+            )
+        }
         _ => String::new(),
     };
     let words = words(adopted, args.dry_run, &kept);
@@ -276,11 +282,12 @@ fn report(
     }
     if others > 0 {
         ui.note(&format!(
-            "{others} other files are no sessions and were left alone"
+            "skipped {}: not a session of any known format",
+            show::count(others as u64, "file")
         ));
     }
     if belongs_nowhere(&results) && !args.dry_run {
-        ui.note("What other programs kept belongs to no project: `tertulia list --all` shows it");
+        ui.advise("Imported sessions belong to no project: `tertulia list --all` lists them");
     }
     if ui.json {
         ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));
@@ -309,6 +316,9 @@ fn together(mut failures: Vec<CommandError>) -> Option<CommandError> {
         .collect();
     Some(CommandError::new(
         kind,
-        format!("{} files were not taken in:{lines}", failures.len()),
+        format!(
+            "{} not imported:{lines}",
+            show::count(failures.len() as u64, "file")
+        ),
     ))
 }

@@ -22,28 +22,25 @@ use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a pair's sessions are.
-const PAIRS: Sort<'static> = Sort {
-    kind: Kind::Pair,
-    team: None,
-};
+const PAIRS: Sort<'static> = Sort::of(Kind::Pair, None);
 
 /// Let an instructor drive a worker
 ///
-/// The instructor plans, tells the worker what to do, and reviews what comes back, until it says DONE. Every
-/// step is durable before the next: a pair that was killed goes on where it was. With -p, or when the input or
-/// the output is not a terminal, it runs until a person is needed.
+/// The instructor plans, tells the worker what to do, and reviews the results, until it says DONE. Every step is
+/// saved before the next: a pair that was killed continues where it was. With -p, or when input or output is not
+/// a terminal, it runs until a person is needed.
 #[derive(Clone, Debug, Default, Args)]
 #[command(
     mut_arg("resume", |arg| arg.short(None)),
     after_help = "Examples:\n  \
-    tertulia pair \"plan a bird table\"            on a bare machine the demo plays both parts\n  \
+    tertulia pair \"plan a bird table\"            with the demo agent in both roles if there is no other\n  \
     tertulia pair \"fix the tests\" --instructor anthropic --worker claude -r 10 --approve all\n  \
-    tertulia pair -c                             goes on with what was left undone\n  \
-    tertulia pair -c \"[r+5] and update the docs\"  five more worker calls, and words for the instructor\n  \
-    tertulia fork @ --at-round 3                 another way from round 3 on"
+    tertulia pair -c                             continue unfinished work\n  \
+    tertulia pair -c \"[r+5] and update the docs\"  five more worker calls, and a message to the instructor\n  \
+    tertulia fork @ --at-round 3                 fork at round 3"
 )]
 pub struct PairArgs {
-    /// What is to be done; [r+5] or [r=10] at its beginning changes how often the worker may be called
+    /// Task; [r+5] or [r=10] at its beginning changes the number of worker calls left
     #[arg(value_name = "TASK")]
     task: Vec<String>,
     #[command(flatten)]
@@ -55,28 +52,28 @@ pub struct PairArgs {
 /// Who sits where, and how long.
 #[derive(Clone, Debug, Default, Args)]
 pub struct SeatArgs {
-    /// Who plans and reviews
+    /// Agent that plans and reviews
     #[arg(long, value_name = "NAME")]
     instructor: Option<String>,
-    /// Who does the work
+    /// Agent that does the work
     #[arg(long, value_name = "NAME")]
     worker: Option<String>,
-    /// The instructor's model
+    /// Model of the instructor
     #[arg(short, long, value_name = "MODEL")]
     instructor_model: Option<String>,
-    /// The worker's model, unless the instructor chooses another
+    /// Model of the worker, unless the instructor chooses another
     #[arg(short, long, value_name = "MODEL")]
     worker_model: Option<String>,
-    /// How often the worker may be called; 0 pauses before the first time [default: any number]
+    /// Maximum number of worker calls; 0 pauses before the first [default: unlimited]
     #[arg(short = 'r', long, value_name = "N")]
     max_rounds: Option<u64>,
-    /// The folder that they work in and that tools cannot leave [default: this one]
+    /// Work folder, which tools cannot leave [default: this one]
     #[arg(short = 'd', long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
-    /// The instructor does not think before it speaks
+    /// Turn the thinking of the instructor off
     #[arg(long)]
     no_thinking: bool,
-    /// Ring the bell when a person is needed
+    /// Ring the terminal bell when a person is needed
     #[arg(long)]
     notify: bool,
 }
@@ -164,12 +161,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         .as_ref()
         .filter(|row| row.summary.kind != Kind::Pair)
     {
-        let (short, kind) = (row.summary.id.short(), row.summary.kind.name());
-        return Err(CommandError::new(
-            ErrorKind::Usage,
-            format!("session {short} is a {kind}, not an instructor's and a worker's talk"),
-        )
-        .hint(format!("`tertulia --resume {short}` goes on with it")));
+        return Err(target::other_kind(row, Kind::Pair));
     }
     let known = plan
         .row
@@ -210,9 +202,9 @@ fn nothing_left(known: Option<&Pair>) -> CommandError {
         None => talk::nothing_to_say("pair"),
         Some(_) => CommandError::new(
             ErrorKind::Usage,
-            "nothing is left undone in this session: it is your turn",
+            "nothing is unfinished in this session: it is your turn",
         )
-        .hint("say what is to be done: tertulia pair -c \"and now …\""),
+        .hint("give a task: `tertulia pair -c \"and now …\"`"),
     }
 }
 
@@ -233,7 +225,7 @@ fn existing(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
         let words = format!("the work folder {} {why}", folder.display());
         let error = CommandError::new(ErrorKind::Usage, words);
         match recorded {
-            true => error.hint("name the folder to go on in: --work-dir DIR"),
+            true => error.hint("name the folder to continue in: --work-dir DIR"),
             false => error,
         }
     };

@@ -23,11 +23,7 @@ pub enum Choice {
 
 /// This team's newest talk in this project, or one that was brought here.
 pub fn newest(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
-    let sort = Sort {
-        kind: Kind::Team,
-        team: Some(team.id()),
-    };
-    target::newest(sort, house)
+    target::newest(Sort::of(Kind::Team, Some(team.id())), house)
 }
 
 /// Mentions this team's newest talk to somebody who has begun another by saying something.
@@ -35,7 +31,7 @@ pub fn mention(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<()>
     if let Some(row) = newest(house, team)? {
         let when = ago(row.summary.updated_at, house.sessions.stamp().now());
         ui.note(&format!(
-            "{} has an earlier talk, \"{}\" ({when}): {} --resume {} goes on with it.",
+            "{} has an earlier session, \"{}\" ({when}): `{} --resume {}` resumes it.",
             harmless(team.shown_name()),
             fit(&harmless(row.summary.title_or_untitled()), 50),
             house.settings.program,
@@ -52,7 +48,7 @@ pub fn offer(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choic
     };
     let when = ago(row.summary.updated_at, house.sessions.stamp().now());
     ui.ask(&format!(
-        "{} has talked before: {when}, {}\n  \"{}\"",
+        "{} has an earlier session: {when}, {}\n  \"{}\"",
         harmless(team.shown_name()),
         show::messages(row.summary.messages),
         fit(&harmless(row.summary.title_or_untitled()), 70)
@@ -67,7 +63,7 @@ pub fn offer(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choic
             "q" | "quit" | "\u{1b}" => return Ok(Choice::Leave),
             // The end of the input.
             "" if !matches!(read, Ok(1..)) => return Ok(Choice::Leave),
-            _ => ui.note("write R to go on with it, N to begin anew, Q to leave"),
+            _ => ui.note("type R to resume it, N for a new session, Q to quit"),
         }
     }
 }

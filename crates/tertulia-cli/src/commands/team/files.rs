@@ -15,7 +15,7 @@ use crate::{agents, teams};
 /// The teams as rows of a table.
 pub const HEADINGS: &[&str] = &["NAME", "MEMBERS", "STATE", "FILE"];
 /// What is said where there are none.
-pub const NONE: &str = "there are no teams here; `tertulia team init` makes one to begin with";
+pub const NONE: &str = "there are no teams here; `tertulia team init` writes an example";
 
 /// A team file that can be named here.
 struct Known {
@@ -179,7 +179,7 @@ pub fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitC
             "three demo agents and you: tertulia team {} \"plan a bird table\"",
             name_of(&file)
         ));
-        ui.note("change it as you like; `tertulia team check` tells what is wrong with it");
+        ui.note("edit it as you like; `tertulia team check` finds errors in it");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,32 +26,32 @@ use crate::talk::{self, Leaving, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
 
-/// Talk in a team of agents and people
+/// Start a session with a team of agents and people
 ///
-/// Whoever is named in [NEXT: name] speaks next; who names nobody gives the floor back to the first
-/// person. With -p, or when the input or the output is not a terminal, it runs until a person is next.
+/// [NEXT: name] in a message says who speaks next; without it the first person does. With -p, or when input or
+/// output is not a terminal, it runs until a person is next.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
-    tertulia team init                        writes .tertulia/teams/demo.json, three demo agents and you\n  \
-    tertulia team demo \"plan a bird table\"    they talk about it until it is your turn\n  \
-    tertulia team demo \"[NEXT: ben] and you?\" gives the floor to Ben\n  \
-    tertulia team demo -c                     goes on with this team's newest talk\n  \
+    tertulia team init                        write .tertulia/teams/demo.json: three demo agents and you\n  \
+    tertulia team demo \"plan a bird table\"    run until it is your turn\n  \
+    tertulia team demo \"[NEXT: ben] and you?\" ask Ben\n  \
+    tertulia team demo -c                     continue this team's newest session\n  \
     tertulia team demo --resume 5f3a9c1e --map ada=ann\n  \
-    tertulia team check demo                  says everything that is wrong with its file, and where\n\n\
-    A team is named by a path, or by its file's name in .tertulia/teams or .agent-chatter/team-config.\n\
-    In what is said: [NEXT: a, b!P1] who speaks next (P1 at once, P3 when nothing else is left),\n\
-    [FROM: name] who of several people speaks, [TEAM_TASK: text] what all work on,\n\
-    [DROP: name] or [DROP: ALL] who need not speak after all. In code nothing of that counts."
+    tertulia team check demo                  check the file; every error with its place\n\n\
+    CONFIG is a path, or the name of a file in .tertulia/teams or .agent-chatter/team-config.\n\
+    Markers in messages: [NEXT: a, b!P1] who speaks next (P1 at once, P3 last), [FROM: name] which\n\
+    person speaks, [TEAM_TASK: text] what the team works on, [DROP: name] or [DROP: ALL] remove from\n\
+    the queue. Markers inside code are ignored."
 )]
 pub struct TeamArgs {
     #[command(subcommand)]
     action: Option<Action>,
-    /// The team: a path, or a name
+    /// Team file: a path, or a name
     #[arg(value_name = "CONFIG")]
     config: Option<String>,
-    /// What to say first
+    /// Prompt to send first
     #[arg(value_name = "PROMPT")]
     prompt: Vec<String>,
     #[command(flatten)]
@@ -63,13 +63,13 @@ pub struct TeamArgs {
 /// Who sits where.
 #[derive(Clone, Debug, Default, Args)]
 struct SeatingArgs {
-    /// Which person speaks, if there are several
+    /// Person who speaks, if there are several
     #[arg(long = "as", value_name = "NAME")]
     seat: Option<String>,
-    /// Gives the seat of somebody who is not in the team any more to a member; again for each
+    /// Give the messages of a former member to a member; repeat for each
     #[arg(long, value_name = "OLD=NEW")]
     map: Vec<String>,
-    /// Stop with exit code 5 if somebody who spoke is not in the team any more
+    /// Exit with code 5 if a former member has messages in the session
     #[arg(long)]
     strict: bool,
 }
@@ -87,7 +87,7 @@ enum Action {
         /// A path, or a name
         config: String,
     },
-    /// Write a team to begin with
+    /// Write an example team file
     #[command(after_help = "Examples:\n  \
         tertulia team init\n  \
         tertulia team init .tertulia/teams/review.json")]
@@ -137,7 +137,7 @@ pub fn prepare(
     // A file that is wrong is told before anything else is done.
     let (file, team) = match teams::read(&house.settings.cwd, config) {
         Err(error) if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &house) => {
-            ui.note(&format!("there is no team '{config}': it is what is said"));
+            ui.note(&format!("there is no team '{config}': taken as the prompt"));
             return without_config(args, house, ui);
         }
         read => read?,
@@ -151,10 +151,7 @@ pub fn prepare(
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
     }
-    let sort = Sort {
-        kind: Kind::Team,
-        team: Some(team.id()),
-    };
+    let sort = Sort::of(Kind::Team, Some(team.id()));
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
     lead(
         Plan {
@@ -191,15 +188,12 @@ fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
 
 /// A session knows its team.
 fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
-    let sort = Sort {
-        kind: Kind::Team,
-        team: None,
-    };
+    let sort = Sort::of(Kind::Team, None);
     if !args.talk.names_a_session() {
         let error = CommandError::new(ErrorKind::Usage, "which team?");
         let known = teams::names(&house.settings.cwd)?;
         return Err(if known.is_empty() {
-            error.hint("`tertulia team init` makes one to begin with")
+            error.hint("`tertulia team init` writes an example")
         } else {
             error.hint(format!(
                 "tertulia team NAME; there are: {}",
@@ -260,13 +254,10 @@ fn seat_again(
     if let Some(file) = &args.session_file {
         // It may have come with somebody's project, and would choose what runs here.
         let words = format!(
-            "the session in {} is a team's: which team goes on with it is yours to say",
+            "the session in {} is a team session: name the team that continues it",
             file.display()
         );
-        let hint = format!(
-            "name it: tertulia team CONFIG --session-file {}",
-            file.display()
-        );
+        let hint = format!("`tertulia team CONFIG --session-file {}`", file.display());
         return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
     }
     let (file, team) = teams::of_session(&house.settings, &row.summary)?;
@@ -320,7 +311,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let fit = match &row {
         None if !heirs.is_empty() => {
             return Err(
-                CommandError::new(ErrorKind::Usage, "--map needs a session to go on with")
+                CommandError::new(ErrorKind::Usage, "--map needs a session to resume")
                     .hint("add -c, --resume REF or --session REF"),
             );
         }
@@ -337,10 +328,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     }
     let terms = talk::terms(&plan.args, &plan.house, ui);
     talk::close_to_others(ui);
-    let sort = Sort {
-        kind: Kind::Team,
-        team: Some(plan.team.id()),
-    };
+    let sort = Sort::of(Kind::Team, Some(plan.team.id()));
     let target = target::open(&plan.args, sort, row, plan.copy, &plan.house, ui)?;
     let introduction = introduction(&plan.team);
     let opening = Opening {
@@ -392,7 +380,7 @@ fn heirs(map: &[String]) -> CommandResult<Heirs> {
             _ => {
                 return Err(
                     CommandError::new(ErrorKind::Usage, format!("--map is '{pair}'"))
-                        .hint("write who spoke and who has the seat now: --map old=new"),
+                        .hint("write the former and the present member: --map old=new"),
                 );
             }
         }
@@ -406,11 +394,11 @@ fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResu
         let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
         match misfit {
             table::Misfit::OtherTeam { session, .. } => error.hint(format!(
-                "`tertulia --resume {session}` goes on with it in its own team"
+                "`tertulia --resume {session}` opens it with its own team"
             )),
-            table::Misfit::NoTeam { session, .. } => {
-                error.hint(format!("`tertulia --resume {session}` goes on with it"))
-            }
+            table::Misfit::NoTeam { session, .. } => error.hint(format!(
+                "`tertulia --resume {session}` opens it as what it is"
+            )),
             table::Misfit::NoSuchSpeaker(_)
             | table::Misfit::NoSuchMember { .. }
             | table::Misfit::StillHere(_)
@@ -420,9 +408,9 @@ fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResu
     if strict && !fit.missing.is_empty() {
         return Err(CommandError::new(
             ErrorKind::Invalid,
-            format!("not in the team any more: {}", fit.missing.join(", ")),
+            format!("no longer in the team: {}", fit.missing.join(", ")),
         )
-        .hint("--map old=new gives a seat to a member; without --strict it is a warning"));
+        .hint("reseat them with --map OLD=NEW; without --strict this is a warning"));
     }
     Ok(fit)
 }

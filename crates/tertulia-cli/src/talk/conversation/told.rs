@@ -1,5 +1,6 @@
 //! What a talk tells about itself, in words.
 
+use jiff::Timestamp;
 use tertulia::conversation::chat::human;
 use tertulia::conversation::pair::Next;
 use tertulia::conversation::table::Table;
@@ -7,6 +8,7 @@ use tertulia::entry::Kind;
 use tertulia::session::Summary;
 
 use super::Conversation;
+use crate::moment::{ago, dated};
 use crate::show;
 use crate::talk::{Leaving, paired};
 use crate::ui::fit;
@@ -32,7 +34,7 @@ impl Conversation {
             return vec![format!("{id}  nothing said yet")];
         };
         let how_far = match self {
-            Conversation::Chat(_) => format!("{} messages", summary.messages),
+            Conversation::Chat(_) => show::messages(summary.messages),
             Conversation::Team(_) => statistics(summary),
             Conversation::Pair(duet) => paired::progress(&duet.progress()),
         };
@@ -136,8 +138,8 @@ impl Conversation {
         }
         let all = names.join(", ");
         (!names.is_empty()).then(|| match leaving.is_resumable() {
-            true => format!("not heard: {all}; [NEXT: {all}] asks them when the talk goes on"),
-            false => format!("not heard: {all}"),
+            true => format!("still queued: {all} (ask again with [NEXT: {all}])"),
+            false => format!("still queued: {all}"),
         })
     }
 
@@ -149,7 +151,9 @@ impl Conversation {
         let next = duet.pending()?;
         let instruction = fit(&duet.pair()?.last_instruction.replace('\n', " "), 200);
         let mut words = match next {
-            Next::Worker => format!("The worker was cut off. Its instruction was: {instruction}"),
+            Next::Worker => {
+                format!("The worker was interrupted. Its instruction was: {instruction}")
+            }
             Next::Handover => {
                 format!("This instruction has not been given to the worker: {instruction}")
             }
@@ -160,27 +164,28 @@ impl Conversation {
         };
         let is_spent = next == Next::Handover && duet.progress().remaining.is_spent();
         if is_spent {
-            words
-                .push_str("\nThe worker may not be called any more: [r+5] allows five more calls.");
+            words.push_str("\nNo worker calls left: [r+5] allows five more.");
         }
         Some(LeftUndone { words, is_spent })
     }
 }
 
-/// What there is of a session that is gone on with.
-pub fn restored(summary: &Summary) -> String {
+/// What a resumed session holds, and from when it is.
+pub fn resumed(summary: &Summary, now: Timestamp) -> String {
     let how_far = match summary.kind {
-        Kind::Chat => format!("{} messages.", summary.messages),
+        Kind::Chat => show::messages(summary.messages),
         Kind::Team => statistics(summary),
         Kind::Pair => {
             let pair = summary.pair.as_deref();
             let round = pair.map_or(0, |pair| pair.round);
             let remaining = pair.map(|pair| pair.remaining).unwrap_or_default();
-            format!("{} messages, round {round}, {remaining}.", summary.messages)
+            let messages = show::messages(summary.messages);
+            format!("{messages}, round {round}, {remaining}")
         }
     };
     let title = fit(summary.title_or_untitled(), 60);
-    format!("Restored \"{title}\": {how_far}")
+    let (date, ago) = (dated(summary.updated_at), ago(summary.updated_at, now));
+    format!("Resumed \"{title}\" of {date} ({ago}): {how_far}.")
 }
 
 /// How much was said, by whom, over what time.

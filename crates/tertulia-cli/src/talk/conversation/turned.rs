@@ -133,13 +133,14 @@ fn pair_status(pause: &Pause) -> &'static str {
 fn could_not_answer(failure: Failure) -> CommandError {
     let error = CommandError::new(ErrorKind::Agent, failure.words);
     error.hint(failure.hint.unwrap_or_else(|| {
-        "`tertulia team check CONFIG` shows which agent each member is, `tertulia agents` which are ready".to_owned()
+        "`tertulia team check CONFIG` shows the agent of each member, `tertulia agents` lists those that are ready".to_owned()
     }))
 }
 
 /// One of a pair failed, and the human is to deal with it.
 fn for_the_human(error: AgentError) -> CommandError {
-    let choose = "`tertulia agents` shows who is ready; --instructor and --worker choose";
+    let choose =
+        "`tertulia agents` lists the agents that are ready; choose with --instructor and --worker";
     let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
     AgentError {
         hint: Some(hint),

@@ -121,9 +121,9 @@ impl Shelf {
         self.fitting.len()
     }
 
-    /// How many were read.
+    /// How many would be shown if nothing were typed.
     pub fn read(&self) -> usize {
-        self.cards.len()
+        self.cards.len().saturating_sub(self.hidden_empty())
     }
 
     /// One that is shown.
@@ -195,6 +195,10 @@ mod tests {
         let mut shelf = Shelf::default();
         shelf.put(&[row(1, ""), row(2, "two")]);
         assert_eq!((titles(&shelf), shelf.hidden_empty()), (vec!["two"], 1));
+        shelf.type_in("w");
+        // One of one: what is not shown anyway is not counted.
+        assert_eq!((shelf.len(), shelf.read()), (1, 1));
+        shelf.type_in("");
         shelf.toggle_empty();
         assert_eq!((shelf.len(), shelf.hidden_empty()), (2, 0));
     }

@@ -87,8 +87,13 @@ fn a_form_is_told_from_a_file() {
     );
     assert_eq!(
         wrong("/export pdf talk.pdf"),
-        "/export knows no form 'pdf', only md, json, jsonl, snapshot: /export [FORMAT] [FILE]"
+        "/export has no format 'pdf'; formats: md, json, jsonl, snapshot: /export [FORMAT] [FILE]"
     );
+    for line in ["/export pdf", "/export talk.pdf"] {
+        let why = wrong(line);
+        assert!(why.contains("no format 'pdf'; formats: md, json"), "{why}");
+    }
+    assert_eq!(export("/export talk.txt"), (None, some("talk.txt")));
 }
 
 #[test]

@@ -110,6 +110,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
                     "{} is in the trash; `tertulia undo` takes it out",
                     session.short()
                 );
+                let words = state.invocation.complete(&words);
                 state.toasts.push(Tone::Note, &words, now.at);
             }
             Err(refusal) => refused(state, &refusal, now),
@@ -143,7 +144,7 @@ fn sheet(state: &mut State, title: &str, lines: Result<Vec<Line>, Refusal>) {
 }
 
 fn refused(state: &mut State, refusal: &Refusal, now: Now) {
-    let words = refusal.to_string();
+    let words = state.invocation.complete(&refusal.to_string());
     for overlay in &mut state.overlays {
         if let Overlay::Picker(picker) = overlay {
             return picker.say(words);
@@ -153,7 +154,9 @@ fn refused(state: &mut State, refusal: &Refusal, now: Now) {
 }
 
 fn fail(state: &mut State, title: &str, refusal: &Refusal) {
-    let failure = Failure::new(title, &refusal.words, refusal.hints.clone());
+    let hints = refusal.hints.iter();
+    let hints = hints.map(|hint| state.invocation.complete(hint)).collect();
+    let failure = Failure::new(title, &refusal.words, hints);
     open(state, Overlay::Failure(Box::new(failure)));
 }
 

@@ -60,7 +60,7 @@ impl Budget {
 impl std::fmt::Display for Budget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Budget::Unlimited => f.write_str("any number of worker calls left"),
+            Budget::Unlimited => f.write_str("unlimited worker calls"),
             Budget::Calls(1) => f.write_str("1 worker call left"),
             Budget::Calls(calls) => write!(f, "{calls} worker calls left"),
         }

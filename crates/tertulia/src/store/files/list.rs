@@ -68,8 +68,7 @@ impl FilesEngine {
         self.names.take(&walk);
         let mut found = Vec::new();
         for log in walk.logs.iter().rev().filter(|log| !log.is_husk()) {
-            let id = log.id.to_string();
-            if id.starts_with(part) || id.ends_with(part) {
+            if log.id.is_named_by(part) {
                 found.extend(self.summary_of(log)?);
             }
             if found.len() == LONGEST_CHOICE {

@@ -5,7 +5,7 @@ use rusqlite::{Row as SqlRow, params_from_iter};
 
 use super::engine::Engine;
 use super::rows::{PURGED, find_no};
-use crate::id::SessionId;
+use crate::id::{SHORT, SessionId};
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use crate::session::Summary;
 use crate::store::StoreResult;
@@ -112,9 +112,20 @@ impl Engine {
                 let backwards: String = digits.chars().rev().collect();
                 let (low, high) = range(&digits);
                 let (end_low, end_high) = range(&backwards);
+                // The short form stands at the end of the id and is read from its beginning: no order helps,
+                // so every id is looked at, in an index that holds nothing else.
                 (
-                    "(id BETWEEN ?1 AND ?2 OR id_end BETWEEN ?3 AND ?4)",
-                    vec![low.into(), high.into(), end_low.into(), end_high.into()],
+                    "(id BETWEEN ?1 AND ?2 OR id_end BETWEEN ?3 AND ?4
+                      OR id IN (SELECT id FROM session WHERE substr(hex(id), ?5, ?6) = ?7))",
+                    vec![
+                        low.into(),
+                        high.into(),
+                        end_low.into(),
+                        end_high.into(),
+                        i64::try_from(33 - SHORT).unwrap_or(0).into(),
+                        i64::try_from(digits.len()).unwrap_or(0).into(),
+                        digits.to_ascii_uppercase().into(),
+                    ],
                 )
             }
         };

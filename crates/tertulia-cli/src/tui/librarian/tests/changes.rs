@@ -185,7 +185,8 @@ fn exports_never_replace_a_file() {
         assert!(refused(export(None, Some("link"))).contains("is there already"));
         assert!(refused(export(None, Some("no/such/folder.md"))).contains("cannot be written"));
         assert!(
-            refused(export(Some(Format::Snapshot), None)).contains("a snapshot is a team's talk")
+            refused(export(Some(Format::Snapshot), None))
+                .contains("only a team session can be a snapshot")
         );
         let team = |created: &mut Created| {
             created.kind = Kind::Team;
@@ -198,7 +199,7 @@ fn exports_never_replace_a_file() {
         let team = Writer::begin_with(world.store(), world.stamp(), team, bodies);
         let file = super::changes::export(&world, team.id, Some(Format::Snapshot), None).unwrap();
         assert!(
-            file.notes[0].contains("1 messages are tools'"),
+            file.notes[0].contains("left out: 1 message of tools"),
             "{:?}",
             file.notes
         );

@@ -311,7 +311,7 @@ fn a_session_is_found_as_commands_find_it() {
                 row
             })
         };
-        assert!(refused(find("@")).contains("there is no session '@'"));
+        assert!(refused(find("@")).contains("there are no sessions"));
         let parser = world.small("parser rewrite");
         world.small("twice");
         let newest = world.small("twice");

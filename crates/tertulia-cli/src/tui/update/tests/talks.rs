@@ -19,7 +19,7 @@ const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `loc
 fn before_anything_is_said() {
     let mut play = Play::new(Scene {
         mention: Some(
-            "There is an earlier talk here, \"Fix the parser\" (2 hours ago): tertulia -c goes on with it, or /sessions."
+            "There is an earlier session here, \"Fix the parser\" (2 hours ago): `tertulia -c` or /sessions resumes it."
                 .to_owned(),
         ),
         ..scene(Kind::Chat)

@@ -1,0 +1,101 @@
+//! Hints, followed word by word.
+
+use std::process::Command;
+
+use crate::home::{Home, Output, finish, short};
+
+/// The commands in the hints and notes of an output, without the program.
+fn commands(output: &Output) -> Vec<String> {
+    let parts = output.stderr.split('`').skip(1).step_by(2);
+    let commands = parts.filter_map(|part| part.strip_prefix("tertulia"));
+    commands.map(str::to_owned).collect()
+}
+
+/// Runs what a hint says, as a shell reads it, in the project's folder and with no other flags.
+fn follow(home: &Home, command: &str) -> Output {
+    let shell = format!("exec \"$0\" {command}");
+    let child = Command::new("sh")
+        .args(["-c", &shell, env!("CARGO_BIN_EXE_tertulia")])
+        .current_dir(home.project())
+        .env_clear()
+        .env("HOME", home.path())
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    finish(child.unwrap(), command)
+}
+
+const ELSEWHERE: [&[&str]; 3] = [
+    &["--store", "files:a folder"],
+    &["--store", "sqlite:it's.db"],
+    &["--data-dir", "moved here"],
+];
+
+#[test]
+fn a_hint_works_in_the_store_that_was_named() {
+    for flags in ELSEWHERE {
+        let home = Home::new();
+        home.say("one");
+        home.run(&["rename", "@", "mine"]).ok();
+        let run = |args: &[&str]| home.run(&[flags, args].concat());
+        let talk = [
+            "chat",
+            "--agent",
+            "demo",
+            "--output-format",
+            "json",
+            "-p",
+            "two",
+        ];
+        let id = run(&talk).ok().json()["session_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let removed = run(&["rm", "-y", "@"]).ok();
+        assert_eq!(
+            run(&["list", "--json"]).ok().json()["sessions"]
+                .as_array()
+                .unwrap()
+                .len(),
+            0
+        );
+        follow(&home, &commands(&removed)[0])
+            .ok()
+            .notes("is out of the trash");
+        assert_eq!(home.show("@")["title"], "mine");
+        assert_eq!(run(&["show", &id, "--json"]).ok().json()["title"], "two");
+        let missing = run(&["show", "nosuch"]).code(3);
+        follow(&home, &commands(&missing)[0]).ok().says(&short(&id));
+        let wrong = run(&["rm", "-y", "@:2"]).code(2);
+        follow(&home, &commands(&wrong)[0]).ok().notes("Forked");
+        let wrong = run(&["pair", "--resume", &id, "x"]).code(2);
+        let command = &commands(&wrong)[0];
+        follow(&home, &format!("{command} -p hello --agent demo")).ok();
+    }
+}
+
+#[test]
+fn a_hint_names_the_socket_that_was_named() {
+    let home = Home::new();
+    let output = home.run(&["stop", "--all", "--socket", "a b.sock"]).code(3);
+    let socket = home.project().join("a b.sock");
+    output.notes(&format!(
+        "`tertulia serve --socket '{}' --detach`",
+        socket.display()
+    ));
+}
+
+#[test]
+fn a_hint_under_json_is_the_same() {
+    let home = Home::new();
+    let error = home
+        .run(&["--store", "files:x", "show", "nosuch", "--json"])
+        .code(3)
+        .error();
+    let place = home.project().join("x");
+    let expected = format!("`tertulia --store files:{} list --all`", place.display());
+    let hint = error["hint"].as_str().unwrap();
+    assert!(hint.contains(&expected), "{hint}");
+}
