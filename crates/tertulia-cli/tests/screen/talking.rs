@@ -143,7 +143,7 @@ fn esc_stops_an_answer_and_the_talk_goes_on() {
 #[test]
 fn esc_before_an_answer_withdraws_the_words() {
     let home = Home::new();
-    let script = "cat > ../told; if grep -q 'DELETE EVERYTHING$' ../told; then touch ../hanging; sleep 60; fi; echo fine";
+    let script = "cat > ../told; if grep -q '^DELETE EVERYTHING$' ../told; then touch ../hanging; sleep 60; fi; echo fine";
     home.script_agent("slow", script);
     let mut terminal = talk(&home, &["--agent", "slow"]);
     terminal.type_text("DELETE EVERYTHING\n");

@@ -55,9 +55,10 @@ impl Talk {
         };
         // What the provider counted has all of the prompt in it, and the answer that is now a part of it.
         let told = self.told.map_or(0, |(tokens, _)| tokens);
-        let too_much = (said + tools).max(told) > threshold;
-        // Where tools and instructions alone are too much, summing up little again and again helps nobody.
-        if too_much && said > self.kept() {
+        let whole = (said + tools).max(told);
+        // Where the tools are most of it, summing up what little is said again and again would help nobody.
+        let counted = if tools <= threshold / 2 { whole } else { said };
+        if counted > threshold && said > self.kept() {
             self.compact_beyond(self.kept(), door, cancel).await;
         }
     }
