@@ -1,11 +1,12 @@
 //! Opening the store, and finding the session that a person named.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tertulia::entry::Kind;
 use tertulia::id::{Place, Reference, SHORTEST_PART, Seq};
 use tertulia::query::{Filter, Page, Row, Trash};
-use tertulia::session::Log;
+use tertulia::session::{Log, Status};
 use tertulia::stamp::Stamp;
 use tertulia::store::files::FilesStore;
 use tertulia::store::sqlite::SqliteStore;
@@ -36,7 +37,15 @@ pub struct House {
 
 /// The system's clock and ids.
 pub fn stamp() -> Stamp {
-    Stamp::new(jiff::Timestamp::now, Uuid::now_v7)
+    Stamp::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
+}
+
+/// A fresh UUID. A clock that stands before 1970 cannot be written in one: then it is 1970.
+fn new_uuid(now: SystemTime) -> Uuid {
+    match now.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(_) => Uuid::now_v7(),
+        Err(_) => Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
+    }
 }
 
 /// Opens a store by its URL, whose writers wait for other programs like this.
@@ -241,6 +250,25 @@ impl House {
         Ok(())
     }
 
+    /// Where a fork begins if nobody says so: at the end, or before the turn that another program has under way.
+    pub fn fork_at(&self, row: &Row, at: Option<Seq>) -> CommandResult<Option<Seq>> {
+        if at.is_some() || !row.open {
+            return Ok(at);
+        }
+        Ok(self.wait(self.sessions.turn_border(&row.summary))?)
+    }
+
+    /// The row as it reads: with the answer that nobody finished, unless somebody is giving it now.
+    pub fn as_read(&self, mut row: Row) -> CommandResult<Row> {
+        if !row.open
+            && row.summary.status == Status::Active
+            && self.wait(self.sessions.unfinished(&row.summary))?.is_some()
+        {
+            row.summary.messages += 1;
+        }
+        Ok(row)
+    }
+
     /// The session that a text names, or an error that says what was looked for, where, and what is near.
     pub fn find(&self, text: &str) -> CommandResult<Row> {
         self.find_in(text, &self.here())
@@ -430,5 +458,13 @@ mod tests {
             assert!(!near(wanted, title), "{wanted} {title}");
         }
         assert!(likeness("parser", "parsers", "") > likeness("parser", "sparse", ""));
+    }
+
+    #[test]
+    fn a_clock_before_1970_still_gives_ids() {
+        let before = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(1);
+        let (one, other) = (new_uuid(before), new_uuid(before));
+        assert_ne!(one, other);
+        assert_eq!(one.get_version_num(), 7);
     }
 }

@@ -174,7 +174,17 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
     name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
     let temporary = PathBuf::from(name);
     write_new(&temporary, content).map_err(failed)?;
-    std::fs::rename(&temporary, file).map_err(failed)
+    std::fs::rename(&temporary, file).map_err(failed)?;
+    sync_folder_of(file).map_err(failed)
+}
+
+/// Makes the name of a file survive a crash as well as its content.
+fn sync_folder_of(file: &Path) -> std::io::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    std::fs::File::open(folder)?.sync_all()
 }
 
 /// Writes a file that is not there yet. One that cannot be written whole is not left behind: on a full disk each
@@ -185,7 +195,10 @@ fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(file)?;
-    let written = made.write_all(content).and_then(|()| made.sync_all());
+    let written = made
+        .write_all(content)
+        .and_then(|()| made.sync_all())
+        .and_then(|()| sync_folder_of(file));
     if written.is_err() {
         // The first trouble is the one to tell of.
         let _ = std::fs::remove_file(file);

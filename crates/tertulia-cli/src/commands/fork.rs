@@ -46,6 +46,7 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         }
         at = Some(entry_of_round(&house, &row, round)?);
     }
+    let at = house.fork_at(&row, at)?;
     let fork = Fork {
         id: house.sessions.stamp().session_id(),
         at,

@@ -3,19 +3,21 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tertulia::formats::json;
-use tertulia::query::{Hidden, Page, Row};
+use tertulia::query::{Filter, Hidden, Page, Row, Trash};
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
 use crate::moment::ago;
+use crate::open::{self, House};
+use crate::project;
+use crate::show;
 use crate::ui::{Ui, fit};
-use crate::{open, project, show};
 
 /// Terminals of so many columns have room for the tokens.
 const WIDE: u16 = 100;
 
 /// Past so many sessions a limit is suggested.
-const MANY: u64 = 1000;
+const MANY: usize = 1000;
 
 /// List sessions, newest first
 #[derive(Debug, Args)]
@@ -42,7 +44,11 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         cursor: args.cursor.as_deref().map(str::parse).transpose()?,
     };
     let filter = house.filter(&args.filter)?;
-    let listing = house.wait(house.sessions.store().list(&filter, &page))?;
+    let mut listing = house.wait(house.sessions.store().list(&filter, &page))?;
+    let rows = std::mem::take(&mut listing.rows).into_iter();
+    listing.rows = rows
+        .map(|row| house.as_read(row))
+        .collect::<Result<_, _>>()?;
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
         let sessions: Vec<_> = listing.rows.iter().map(json::session).collect();
@@ -73,11 +79,21 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     if let Some(next) = next {
         ui.note(&format!("More: add --cursor {next}"));
     }
-    let total = listing.hidden.total() + listing.rows.len() as u64;
-    if total > MANY && house.settings.retention.max_count.is_none() {
-        ui.note(&format!("{} are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked.", show::count(total, "session")));
+    if house.settings.retention.max_count.is_none() && has_many(&house)? {
+        ui.note(&format!("More than {MANY} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whether there are more sessions than anybody needs, wherever they are.
+fn has_many(house: &House) -> CommandResult<bool> {
+    let all = Filter {
+        trash: Trash::With,
+        ..Filter::default()
+    };
+    let store = house.sessions.store();
+    let listing = house.wait(store.list(&all, &Page::first(MANY + 1)))?;
+    Ok(listing.rows.len() > MANY)
 }
 
 /// The columns of the table.

@@ -2,8 +2,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::Value;
-use tertulia::entry::Kind;
+use tertulia::entry::{Entry, Head, Kind};
 use tertulia::formats::json;
+use tertulia::id::Seq;
 use tertulia::query::Row;
 use tertulia::session::Log;
 
@@ -40,6 +41,10 @@ pub struct ShowArgs {
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
     let (row, seq) = house.find_place(&args.reference)?;
+    let row = house.as_read(row)?;
+    if ui.json && !args.raw && seq.is_none() && args.last.is_none() {
+        return stream(&house, &row, ui);
+    }
     let mut log = match (seq, args.last) {
         (Some(seq), _) => house.wait(house.sessions.load_one(&row.summary, seq))?,
         (None, Some(count)) => house.wait(house.sessions.last_messages(&row.summary, count))?,
@@ -69,6 +74,54 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         transcript(&house, &row, &log, ui);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the JSON document of a session as it is read: a long one is never in memory as a whole.
+fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let head = pretty(&Value::Object(json::with_speakers(row)), 0);
+    ui.data(head.trim_end_matches("\n}"));
+    ui.data(",\n  \"entries\": [");
+    let mut damage = Vec::new();
+    let (mut after, mut before) = (Seq::START, Some(Head::START));
+    let mut first = true;
+    let mut write = |entry: &Entry, ui: &mut Ui| {
+        let separator = if std::mem::take(&mut first) { "" } else { "," };
+        let text = pretty(&json::entry(entry), 4);
+        ui.data(&format!("{separator}\n    {text}"));
+    };
+    let id = row.summary.id;
+    while let Some((log, last)) = house.wait(house.sessions.load_next(id, after, before))? {
+        log.entries.iter().for_each(|entry| write(entry, ui));
+        before = log
+            .entries
+            .last()
+            .filter(|entry| entry.seq == last)
+            .map(Entry::head);
+        after = last;
+        damage.extend(log.damage);
+    }
+    let mut end = Log::default();
+    house.with_unfinished(row, &mut end)?;
+    end.entries.iter().for_each(|entry| write(entry, ui));
+    ui.data(if first { "]" } else { "\n  ]" });
+    for line in show::damage(&damage) {
+        ui.warn(&format!("damaged: {line}"));
+    }
+    if !damage.is_empty() {
+        ui.data(&format!(
+            ",\n  \"damage\": {}",
+            pretty(&serde_json::json!(damage), 2)
+        ));
+    }
+    ui.data("\n}\n");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// JSON as it stands so many columns from the left.
+fn pretty(value: &Value, indent: usize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    // Line feeds inside of texts are escaped.
+    text.replace('\n', &format!("\n{}", " ".repeat(indent)))
 }
 
 fn entries(house: &House, log: &Log, ui: &mut Ui) {

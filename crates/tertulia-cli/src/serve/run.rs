@@ -19,7 +19,7 @@ use crate::args::ApproveMode;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::House;
 use crate::signals::{Signals, TERMINATE};
-use crate::talk::{LEAVE_WITHIN, retention};
+use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
 
 /// How often it is looked whether anything is left to do.
@@ -131,6 +131,7 @@ fn run(
 }
 
 fn runtime(name: &str, threads: usize) -> CommandResult<tokio::runtime::Runtime> {
+    talk::enough_files()?;
     tokio::runtime::Builder::new_multi_thread()
         .thread_name(name)
         .worker_threads(threads)

@@ -25,6 +25,8 @@ impl FileCopy {
     /// A copy in this form, if it is one that is written.
     pub fn of(file: &Path, form: Option<Form>) -> CommandResult<Option<FileCopy>> {
         let Some(form) = form else { return Ok(None) };
+        // A link is followed: what it leads to is written, and stays what it leads to.
+        let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
         // The file itself is replaced each time, so that a lock on it would hold nobody off.
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");

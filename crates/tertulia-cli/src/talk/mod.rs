@@ -40,6 +40,9 @@ use opening::Prepared;
 /// How long what runs beside a talk may take to end with it.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
+/// So many files the runtime, its signals and an agent need to begin with.
+const FILES_NEEDED: usize = 12;
+
 /// The flags of every talk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TalkArgs {
@@ -247,7 +250,7 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
     Terms {
         rules: Rules::new(mode),
         tools,
-        ephemeral: args.ephemeral,
+        ephemeral: args.ephemeral || house.settings.store == StoreUrl::Memory,
         compact_at: None,
     }
 }
@@ -322,8 +325,20 @@ fn run_to_end(
     result
 }
 
+/// Refuses to begin where so few files may be open that the runtime would break.
+pub fn enough_files() -> CommandResult<()> {
+    let probe = || std::fs::File::open("/dev/null");
+    let opened: std::io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
+    opened.map(drop).map_err(|error| {
+        CommandError::new(ErrorKind::Failed, "no more files can be opened")
+            .because(error)
+            .hint("allow more open files: `ulimit -n 1024`")
+    })
+}
+
 /// What a talk runs on.
 pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
+    enough_files()?;
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

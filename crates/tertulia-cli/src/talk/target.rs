@@ -319,6 +319,7 @@ pub fn fork(
     if let Some(at) = at {
         has_entry(&row, at)?;
     }
+    let at = house.fork_at(&row, at)?;
     let fork = Fork {
         id: house.sessions.stamp().session_id(),
         at,

@@ -23,6 +23,7 @@ mod served;
 mod sync;
 mod teams;
 mod trace;
+mod trouble;
 mod unmade;
 mod world;
 mod writers;

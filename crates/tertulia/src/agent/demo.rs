@@ -231,10 +231,14 @@ fn reply(question: &Question) -> Result<String, AgentError> {
     if ["hello", "hi", "hola", "hey"].contains(&lower.trim_end_matches(['!', '.', '?', ','])) {
         return Ok(format!(
             "Hello! I am the demo agent: I live inside tertulia and need no key and no network.\n\n\
-             What you say is saved before I answer, unless you use --ephemeral. {}\n\n\
+             {} {}\n\n\
              Try `count to 20`, `what did I say?`, `echo` and some words, or \
              `use directory_list {{}}`. \
              `tertulia agents` shows who else could be here.",
+            match question.ephemeral {
+                true => "Nothing that we say is kept.",
+                false => "Everything we say is on your disk before I answer.",
+            },
             progress(question)
         ));
     }

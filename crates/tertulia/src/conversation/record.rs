@@ -108,6 +108,11 @@ impl Recorder {
             Err(error) if is_passing(&error) => (None, false),
             Err(error) => return Err(error),
         };
+        // A turn that the other one has under way is not shared.
+        let at = match taken {
+            true => sessions.turn_border(&summary).await?,
+            false => None,
+        };
         let mut recorder = Recorder {
             sessions,
             log: LogState::Open(Box::new(summary)),
@@ -121,7 +126,7 @@ impl Recorder {
             ahead: AtomicBool::new(false),
         };
         let left = if taken {
-            Some(recorder.step_aside(Vec::new()).await?.0)
+            Some(recorder.step_aside(at, Vec::new()).await?.0)
         } else {
             None
         };
@@ -222,7 +227,7 @@ impl Recorder {
                 if self.catch_up(id, head).await? {
                     return Box::pin(self.write(bodies)).await;
                 }
-                let (left, entries) = self.step_aside(bodies).await?;
+                let (left, entries) = self.step_aside(None, bodies).await?;
                 Ok((entries, Some(left)))
             }
             Err(error) => Err(error),
@@ -264,7 +269,11 @@ impl Recorder {
     }
 
     /// Goes on in a fork of what this talk knows. The session that is left.
-    async fn step_aside(&mut self, bodies: Vec<Body>) -> StoreResult<(SessionId, Vec<Entry>)> {
+    async fn step_aside(
+        &mut self,
+        at: Option<Seq>,
+        bodies: Vec<Body>,
+    ) -> StoreResult<(SessionId, Vec<Entry>)> {
         let LogState::Open(summary) = &self.log else {
             return Err(StoreError::Refused(
                 "a session that has not begun cannot be forked".into(),
@@ -279,7 +288,7 @@ impl Recorder {
         }
         let fork = Fork {
             id: self.sessions.stamp().session_id(),
-            at: None,
+            at,
             title: None,
             relation: Relation::Conflict,
         };

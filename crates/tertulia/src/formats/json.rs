@@ -36,6 +36,16 @@ pub fn session(row: &Row) -> Map<String, Value> {
 
 /// A session with its speakers and its entries, and with what could not be read of it.
 pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
+    let mut object = with_speakers(row);
+    object.insert("entries".into(), log.entries.iter().map(entry).collect());
+    if !log.damage.is_empty() {
+        object.insert("damage".into(), json!(log.damage));
+    }
+    object
+}
+
+/// A session with its speakers: what stands before its entries.
+pub fn with_speakers(row: &Row) -> Map<String, Value> {
     let mut object = session(row);
     let duration = row.summary.duration().as_millis();
     object.insert(
@@ -48,10 +58,6 @@ pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
     );
     if let Some(pair) = &row.summary.pair {
         object.insert("pair".into(), self::pair(pair));
-    }
-    object.insert("entries".into(), log.entries.iter().map(entry).collect());
-    if !log.damage.is_empty() {
-        object.insert("damage".into(), json!(log.damage));
     }
     object
 }

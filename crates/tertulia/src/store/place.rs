@@ -25,7 +25,10 @@ pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
         }
         Err(error) => return Err(trouble(folder, "cannot make the folder", error)),
     }
-    sync_folder_of(folder)
+    sync_folder_of(folder).inspect_err(|_| {
+        // Whoever finds it takes it for synced.
+        let _ = fs::remove_dir(folder);
+    })
 }
 
 /// Makes a new file for its owner alone; an error if there is one.
@@ -91,6 +94,13 @@ pub(super) fn names_this_file(path: &Path, file: &File) -> bool {
         (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
         _ => false,
     }
+}
+
+/// Whether this process may not open another file: SQLite has no name for that.
+pub(super) fn is_out_of_files() -> bool {
+    let refused = File::open("/").err().and_then(|error| error.raw_os_error());
+    let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    refused.is_some_and(|code| limits.iter().any(|limit| limit.raw_os_error() == code))
 }
 
 /// Sorts a system error by what a caller does about it.

@@ -9,16 +9,19 @@ use jiff::Timestamp;
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
 use crate::entry::{
     Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, Origin, Relation, Role,
-    Unsealed,
+    SpeakerKind, Unsealed,
 };
 use crate::id::{EntryId, Reference, Seq, SessionId};
 use crate::query::{Filter, Lookup, Page, Row};
 use crate::redact::{redact, redact_unfinished};
-use crate::session::{Log, Summary};
+use crate::session::{Log, Status, Summary};
 use crate::stamp::Stamp;
 
 /// How many lines are read at a time when reading backwards.
 const STRIDE: u64 = 200;
+
+/// How many lines are read at a time when each is done with at once.
+const FEW: usize = 24;
 
 /// The sessions of a store.
 #[derive(Clone, Debug)]
@@ -281,6 +284,19 @@ impl Sessions {
         Ok((row.summary, new.entries))
     }
 
+    /// The last entry before the turn that another program has under way in a session: a fork that shared half
+    /// of it would begin with words that nobody answers.
+    pub async fn turn_border(&self, summary: &Summary) -> StoreResult<Option<Seq>> {
+        if summary.status != Status::Active {
+            return Ok(None);
+        }
+        let log = self
+            .load_back(summary, |log| turn_start(log).is_some())
+            .await?;
+        let first = log.messages().next().map(|(entry, _)| entry.seq);
+        Ok(turn_start(&log).or(first).map(|seq| seq.back(1)))
+    }
+
     async fn head_at(&self, base: &Summary, seq: Seq) -> StoreResult<Head> {
         let outside = || {
             StoreError::Refused(format!(
@@ -360,6 +376,21 @@ impl Sessions {
         Ok(Log::read(id, Some(Head::START), Seq::START, &lines))
     }
 
+    /// The next entries of a log after those that were read up to `after`, of which the last was `before` if it
+    /// could be read. No more than a few at a time: together they may be large.
+    pub async fn load_next(
+        &self,
+        id: SessionId,
+        after: Seq,
+        before: Option<Head>,
+    ) -> StoreResult<Option<(Log, Seq)>> {
+        let lines = self.store.read(id, after, FEW).await?;
+        let Some(last) = lines.last().map(|line| line.seq) else {
+            return Ok(None);
+        };
+        Ok(Some((Log::read(id, before, after, &lines), last)))
+    }
+
     /// One entry of a log.
     pub async fn load_one(&self, summary: &Summary, seq: Seq) -> StoreResult<Log> {
         // With the one before it, which proves its hash.
@@ -409,6 +440,24 @@ impl Sessions {
         log.keep_last_messages(count);
         Ok(log)
     }
+}
+
+/// The human message that began the last turn, if the log goes back beyond it.
+fn turn_start(log: &Log) -> Option<Seq> {
+    let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
+    let mut start = None;
+    let messages: Vec<(Seq, bool)> = log
+        .messages()
+        .map(|(entry, message)| (entry.seq, is_human(message)))
+        .collect();
+    for (seq, human) in messages.into_iter().rev() {
+        match (human, start) {
+            (true, _) => start = Some(seq),
+            (false, Some(_)) => return start,
+            (false, None) => {}
+        }
+    }
+    None
 }
 
 /// What is in the trash is meant only if nothing else is.

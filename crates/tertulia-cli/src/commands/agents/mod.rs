@@ -89,6 +89,7 @@ struct NameArgs {
 
 pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
+    crate::talk::enough_files()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,7 @@
 //! the lock on the marker: a fork must not be made of what is just being purged.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,7 +120,11 @@ impl FilesEngine {
         };
         is_whole(&new.entries)?;
         let _held = self.hold_structure()?;
+        let bytes = as_lines(&new.entries);
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
+            if let Some(file) = finish_own(&path, &bytes)? {
+                return Ok(self.made(new.id, &path, file, &bytes, last));
+            }
             self.make_way(new.id, &path)?;
         }
         let folder = match &new.base {
@@ -130,17 +134,21 @@ impl FilesEngine {
         };
         place::make_folder(&folder)?;
         let path = folder.join(names::file_name(new.id, opening));
-        let bytes = as_lines(&new.entries);
         let file = make_whole(&path, &bytes, new.id)?;
-        self.names.add((new.id, names::LIVE), &path);
+        Ok(self.made(new.id, &path, file, &bytes, last))
+    }
+
+    /// Remembers a log that was just made.
+    fn made(&mut self, id: SessionId, path: &Path, file: File, bytes: &[u8], last: &Entry) -> Head {
+        self.names.add((id, names::LIVE), path);
         let log = OpenLog {
-            path,
+            path: path.to_owned(),
             lock: QueueLock::new(file, Record::Nowhere),
             size: bytes.len() as u64,
             head: last.head(),
         };
-        self.keep_open(new.id, log);
-        Ok(last.head())
+        self.keep_open(id, log);
+        last.head()
     }
 
     /// A log without a single entry is no session: whoever made it was killed. Its bytes are kept.
@@ -316,8 +324,31 @@ fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
             _ => place::trouble(path, "cannot make", error),
         }
     })?;
-    place::sync_folder_of(path)?;
+    if let Err(error) = place::sync_folder_of(path) {
+        // It was not acknowledged: whoever tries again makes it anew, or finds it as it is here.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
     Ok(file)
+}
+
+/// Finishes the making of a log that failed half-way: what is there is the beginning of what is to be there.
+/// Nothing, if it is the log of somebody else.
+fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
+    let say = |error| place::trouble(path, "cannot make", error);
+    let there = fs::read(path).map_err(say)?;
+    if there.is_empty() || !bytes.starts_with(&there) {
+        return Ok(None);
+    }
+    let finish = || -> io::Result<File> {
+        let mut file = OpenOptions::new().read(true).append(true).open(path)?;
+        file.write_all(&bytes[there.len()..])?;
+        file.sync_data()?;
+        Ok(file)
+    };
+    let file = finish().map_err(say)?;
+    place::sync_folder_of(path)?;
+    Ok(Some(file))
 }
 
 /// A log, opened for reading, and its size.

@@ -119,7 +119,15 @@ pub(super) fn folder_name(opening: &Entry) -> String {
         },
         _ => "chat",
     };
-    short_enough(place::path_part(name))
+    unlike_marker(short_enough(place::path_part(name)))
+}
+
+/// The marker's name is taken. No other name is escaped to this: letters are never escaped.
+fn unlike_marker(part: String) -> String {
+    match part.strip_prefix('t') {
+        Some(rest) if part.starts_with(MARKER) => format!("%74{rest}"),
+        _ => part,
+    }
 }
 
 fn short_enough(mut part: String) -> String {
@@ -303,13 +311,20 @@ impl Names {
             return Ok(Some(path));
         }
         for folder in files_in(dir)? {
-            let Some(changed) = changed_at(&folder) else {
+            let is_derived = folder
+                .file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let Some(changed) = changed_at(&folder).filter(|_| !is_derived) else {
                 continue;
             };
             if self.folders.get(&folder) == Some(&changed) {
                 continue;
             }
-            for file in files_in(&folder)? {
+            // A folder that cannot be read keeps nobody from making a session in another.
+            let Ok(files) = files_in(&folder) else {
+                continue;
+            };
+            for file in files {
                 if let Some(log) = LogName::parse(&file) {
                     self.insert(log.key(), &log.path);
                 }
@@ -364,5 +379,13 @@ mod tests {
         assert_ne!(short_enough(one.clone()), short_enough(other));
         assert_eq!(short_enough(one.clone()), short_enough(one.clone()));
         assert!(short_enough(one).len() < 200);
+    }
+
+    #[test]
+    fn no_team_takes_the_name_of_the_marker() {
+        assert_eq!(unlike_marker(MARKER.to_owned()), "%74ertulia-store.json");
+        let temporary = format!("{MARKER}.new-1-0");
+        assert!(unlike_marker(temporary).starts_with("%74"));
+        assert_eq!(unlike_marker("tertulia".to_owned()), "tertulia");
     }
 }

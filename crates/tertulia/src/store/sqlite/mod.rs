@@ -260,6 +260,12 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
         code,
         Some(Code::SystemIoFailure | Code::CannotOpen | Code::FileLockingProtocolFailed)
     );
+    if code == Some(Code::CannotOpen) && super::place::is_out_of_files() {
+        return StoreError::failed(
+            format!("{what} in {}", place.display()),
+            "too many files are open; `ulimit -n 1024` allows more",
+        );
+    }
     match code {
         Some(Code::DiskFull) => StoreError::Full { place },
         // SQLite reports a disk that is full in the middle of its housekeeping as a failed write.
