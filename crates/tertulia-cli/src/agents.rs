@@ -13,7 +13,6 @@ use tertulia::agent::Agent;
 use tertulia::agent::api::Provider;
 use tertulia::agent::vendor::Vendor;
 
-use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 pub use registered::{
@@ -69,15 +68,6 @@ pub fn choose(
     let name = &pick.name;
     let settings = &with_registered_for(settings, name)?;
     let described = described(settings, name);
-    if pick.source != Source::Person && is_from_project(settings, name) {
-        // Or unpacking somebody's project and starting a talk in it would run their program, or send
-        // one's words to their server.
-        return Err(CommandError::new(
-            ErrorKind::Usage,
-            format!("this project's settings say what the agent '{name}' runs; a program from a project runs only when you name it"),
-        )
-        .hint(format!("look at it, then run with --agent {name}, or set {}={name}", env::AGENT)));
-    }
     let usual = match described.kind.as_str() {
         "ollama" => COMPACT_OLLAMA_AT,
         _ => COMPACT_AT,
@@ -150,14 +140,9 @@ pub fn is_known(settings: &Settings, name: &str) -> bool {
     names(settings).iter().any(|known| known == name)
 }
 
-/// Whether a project's file says what is run or asked under this name.
-pub fn is_from_project(settings: &Settings, name: &str) -> bool {
-    is_projects(&described(settings, name))
-}
-
-/// Whether a project's file says what is run or asked.
-pub fn is_projects(described: &AgentSettings) -> bool {
-    described.source == Source::ProjectFile && described.kind != DEMO
+/// Whether there is an agent of this name without any settings.
+pub fn is_built_in(name: &str) -> bool {
+    built_in().any(|known| known == name)
 }
 
 /// The agent of this name as it is described.

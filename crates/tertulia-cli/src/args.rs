@@ -168,6 +168,7 @@ pub enum Command {
     Agents(commands::agents::AgentsArgs),
     Team(commands::team::TeamArgs),
     Pair(commands::pair::PairArgs),
+    Trust(commands::trust::TrustArgs),
     Serve(commands::serve::ServeArgs),
     Attach(commands::attach::AttachArgs),
     Ps(commands::ps::PsArgs),

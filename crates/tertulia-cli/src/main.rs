@@ -18,6 +18,7 @@ mod show;
 mod signals;
 mod talk;
 mod teams;
+mod trust;
 mod tui;
 mod ui;
 

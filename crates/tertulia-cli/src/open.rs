@@ -1,11 +1,13 @@
 //! Opening the store, and finding the session that a person named.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tertulia::entry::Kind;
 use tertulia::id::{Place, Reference, SHORTEST_PART, Seq};
 use tertulia::query::{Filter, Page, Row, Trash};
+use tertulia::redact;
 use tertulia::session::{Log, Status};
 use tertulia::stamp::Stamp;
 use tertulia::store::files::FilesStore;
@@ -20,8 +22,9 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::hint::Invocation;
 use crate::moment::{ago, moment};
 use crate::project::Folders;
-use crate::settings::{Settings, StoreUrl};
-use crate::ui::{self, Ui, fit};
+use crate::settings::{Faults, Settings, StoreUrl};
+use crate::trust::{self, Decision};
+use crate::ui::{self, Ui, fit, harmless};
 
 /// How many sessions are asked which folders they were begun in, where no file says it.
 const REMEMBERED: usize = 5000;
@@ -70,19 +73,103 @@ fn patience(settings: &Settings) -> Patience {
     )
 }
 
-/// Settings, with what was odd in them told.
+/// Settings, with what was odd in them told. A wrong value is refused.
 pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
-    let settings = Settings::resolve(global, ui)?;
+    let settings = told(Settings::resolve(global, ui, Faults::Refuse)?, ui);
+    if let Some(rules) = &settings.redact_rules {
+        extend_redaction(rules)?;
+    }
+    Ok(settings)
+}
+
+/// Settings of a command that only reads: a wrong value is warned about and ignored.
+pub fn reading_settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
+    Ok(told(Settings::resolve(global, ui, Faults::Ignore)?, ui))
+}
+
+/// The same without a word about them.
+pub fn quiet_settings(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
+    Settings::resolve(global, ui, Faults::Ignore)
+}
+
+fn told(settings: Settings, ui: &mut Ui) -> Settings {
     ui.invocation = Invocation::of(&settings.program);
     for warning in &settings.warnings {
         ui.warn(warning);
     }
-    Ok(settings)
+    if let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) {
+        let keys: Vec<String> = untrusted
+            .claims
+            .iter()
+            .map(|claim| format!("'{}'", claim.key))
+            .collect();
+        ui.warn(&format!(
+            "{}: ignored without your trust: {}; `tertulia trust` allows it",
+            untrusted.file.path.display(),
+            keys.join(", ")
+        ));
+    }
+    settings
+}
+
+/// Adds the user's own rules of what is a secret.
+fn extend_redaction(file: &Path) -> CommandResult<()> {
+    let wrong = |reason: String| {
+        let message = format!("{}: {reason}", file.display());
+        CommandError::new(ErrorKind::Usage, message).hint(
+            "`rules` of [redact] in your settings names a file of rules in the form of gitleaks",
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    redact::extend(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// Asks once, where a person can answer, whether this project is trusted, if its settings file says what needs it.
+pub fn ask_for_trust(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<()> {
+    if !ui.is_interactive() || ui.json {
+        return Ok(());
+    }
+    let settings = quiet_settings(global, ui)?;
+    let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) else {
+        return Ok(());
+    };
+    ui.ask(&harmless(&format!(
+        "The settings of this project, {}, say:",
+        untrusted.file.path.display()
+    )));
+    for claim in &untrusted.claims {
+        ui.ask(&harmless(&format!("  {} = {}", claim.key, claim.value)));
+    }
+    let trusted = ui.confirm("Trust this project? Without it, these are ignored.");
+    ui.ask(if trusted {
+        "Trusted; `tertulia trust --revoke` takes it back."
+    } else {
+        "Not trusted; `tertulia trust` changes that."
+    });
+    trust::decide(
+        &settings.trust_file(),
+        Decision {
+            folder: untrusted.file.folder.to_string_lossy().into_owned(),
+            hash: untrusted.file.hash.clone(),
+            trusted,
+            at: stamp().now(),
+        },
+    )
 }
 
 /// Opens everything.
 pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     let settings = settings(global, ui)?;
+    opened(settings, ui)
+}
+
+/// Opens everything for a command that only reads.
+pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+    let settings = reading_settings(global, ui)?;
+    opened(settings, ui)
+}
+
+fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<House> {
     ui.detail(&format!("store: {}", settings.store));
     let sessions = sessions(&settings, &settings.store)?;
     let aside = ui.aside();

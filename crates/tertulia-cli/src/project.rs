@@ -24,7 +24,6 @@ pub struct Project {
     /// Every identity that sessions of this project may have been made with.
     pub ids: ProjectIds,
     /// The repository's work tree, or the folder itself.
-    #[expect(dead_code, reason = "the root of a project's settings file")]
     pub root: PathBuf,
     /// The folder as it is now.
     now: FolderRecord,
@@ -96,7 +95,11 @@ impl Project {
             .flat_map(|before| known.clones_of(before))
             .filter(|other| other.is_gone());
         let ids_of = |record: &FolderRecord| record.ids.clone();
-        self.had = before.into_iter().chain(moved_from).flat_map(ids_of).collect();
+        self.had = before
+            .into_iter()
+            .chain(moved_from)
+            .flat_map(ids_of)
+            .collect();
         let clones = known.clones_of(&self.now).flat_map(ids_of);
         let mut ids: BTreeSet<String> = self.now.ids.iter().chain(&self.had).cloned().collect();
         ids.extend(clones);
@@ -128,6 +131,11 @@ impl std::fmt::Display for Project {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&name(&self.id, Some(&self.now.folder)))
     }
+}
+
+/// The root of the project that a folder belongs to.
+pub fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
+    Repository::of(folder, home).map_or_else(|| folder.to_owned(), |found| found.root)
 }
 
 /// What people call a project: the last parts of its address, or its folder. A root commit says nothing to them, so

@@ -1,8 +1,10 @@
 //! Settings, resolved once into plain structs: flag > environment > project file > user file > default.
 
 mod agent;
+mod project_file;
 mod values;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,8 +17,9 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::project::{Folders, Project};
 use crate::ui::Ui;
-use crate::{agents, env, registry};
+use crate::{env, registry};
 pub use agent::AgentSettings;
+pub use project_file::{Claim, ProjectFile};
 use values::Reader;
 
 /// The settings file's name, in the user's folder and in a project's `.tertulia`.
@@ -39,6 +42,8 @@ pub struct Settings {
     pub redact: bool,
     /// How long a write waits for another program that holds the store.
     pub lock_timeout: Duration,
+    /// A file with more rules of what is a secret.
+    pub redact_rules: Option<PathBuf>,
     /// The agent that answers, if one was chosen, and who chose it.
     pub agent: Option<(String, Source)>,
     /// The agents that the settings describe.
@@ -61,6 +66,8 @@ pub struct Settings {
     pub program: String,
     /// Whether the project's file says where sessions live.
     store_from_project: bool,
+    /// What the project's file says, and is not heard without trust.
+    pub untrusted: Option<Untrusted>,
     /// What was odd in the settings files.
     pub warnings: Vec<String>,
 }
@@ -101,10 +108,30 @@ impl Retention {
 pub enum Source {
     /// A flag or the environment: the person at the keyboard.
     Person,
-    /// The project's file: whoever wrote the project.
-    ProjectFile,
-    /// The user's own file.
+    /// A settings file: the user's own, or one of a project as far as it is heard.
     UserFile,
+    /// A team file, which may have come with a project.
+    TeamFile,
+}
+
+/// A project's file that says what counts only with trust.
+#[derive(Clone, Debug)]
+pub struct Untrusted {
+    /// The file.
+    pub file: ProjectFile,
+    /// What is not heard.
+    pub claims: Vec<Claim>,
+    /// Whether the user was asked and said no.
+    pub denied: bool,
+}
+
+/// What becomes of a wrong value in a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Faults {
+    /// The command is refused.
+    Refuse,
+    /// It is warned about and counts as not set: what is only read needs no settings.
+    Ignore,
 }
 
 /// A place for sessions.
@@ -118,6 +145,9 @@ pub enum StoreUrl {
     Memory,
 }
 
+/// The file of the folders that are trusted, in the folder of the program's data.
+const TRUST: &str = "trust.json";
+
 const TOP_KEYS: &[&str] = &[
     "store",
     "redact",
@@ -126,10 +156,11 @@ const TOP_KEYS: &[&str] = &[
     "agents",
     "retention",
 ];
+const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
 impl Settings {
     /// Reads flags, environment and files.
-    pub fn resolve(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
+    pub fn resolve(global: &GlobalArgs, ui: &Ui, faults: Faults) -> CommandResult<Settings> {
         let cwd = std::env::current_dir().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
         })?;
@@ -139,6 +170,7 @@ impl Settings {
             store: StoreUrl::Sqlite(folders.data.join("tertulia.db")),
             redact: true,
             lock_timeout: LOCK_TIMEOUT,
+            redact_rules: None,
             agent: None,
             agents: BTreeMap::new(),
             retention: Retention::default(),
@@ -154,14 +186,15 @@ impl Settings {
             cwd,
             program: "tertulia".to_owned(),
             store_from_project: false,
+            untrusted: None,
             warnings: Vec::new(),
         };
-        settings.read(&folders.config.join(FILE), Source::UserFile)?;
-        if let Some(file) = project_file(&settings.cwd) {
-            settings.read(&file, Source::ProjectFile)?;
-        }
+        settings.read_user_file(&folders.config.join(FILE), faults)?;
+        settings.read_project_file(faults)?;
         if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
             settings.store = StoreUrl::parse(&url, &settings.cwd)?;
+        } else if settings.store_from_project {
+            settings.refuse_foreign_store()?;
         }
         if let Some(seconds) = env::text(env::LOCK_TIMEOUT) {
             settings.lock_timeout = values::seconds(&seconds).ok_or_else(|| {
@@ -196,91 +229,101 @@ impl Settings {
         flags
     }
 
-    fn read(&mut self, file: &Path, source: Source) -> CommandResult<()> {
+    fn read_user_file(&mut self, file: &Path, faults: Faults) -> CommandResult<()> {
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(wrong(file, "it cannot be read").because(error)),
-        };
-        let table: Table = text.parse().map_err(|error: toml::de::Error| {
-            wrong(file, &format!("it is not TOML: {}", error.message()))
-                .hint(error.to_string().trim().to_owned())
-        })?;
-        self.warn_unknown(file, "", &table, TOP_KEYS);
-        let reader = Reader { file };
-        if let Some(url) = reader.text(&table, "store")? {
-            let base = file.parent().unwrap_or(Path::new("."));
-            let base = if source == Source::ProjectFile {
-                base.parent().unwrap_or(base)
-            } else {
-                base
-            };
-            self.store = StoreUrl::parse(&url, base)?;
-            self.store_from_project = source == Source::ProjectFile;
-        }
-        if let Some(redact) = reader.flag(&table, "redact")? {
-            self.redact = redact;
-        }
-        if let Some(timeout) = reader.seconds(&table, "lock_timeout")? {
-            self.lock_timeout = timeout;
-        }
-        if let Some(agent) = reader.text(&table, "agent")? {
-            self.agent = Some((agent, source));
-        }
-        if let Some(retention) = reader.table(&table, "retention")? {
-            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
-            let retention = reader.retention(retention)?;
-            if source == Source::ProjectFile {
-                // Sessions of all projects would follow what somebody wrote into one of them.
-                self.warnings.push(format!(
-                    "{}: [retention] counts only in your own settings",
-                    file.display()
-                ));
-            } else {
-                self.retention = retention;
+            Err(error) => {
+                return self.fault(wrong(file, "it cannot be read").because(error), faults);
             }
+        };
+        match parsed(file, &text) {
+            Ok(table) => {
+                let base = file.parent().unwrap_or(Path::new("."));
+                self.take(file, &text, &table, base, faults).map(|_| ())
+            }
+            Err(error) => self.fault(error, faults),
         }
-        for (name, value) in reader.table(&table, "agents")?.into_iter().flatten() {
-            let Value::Table(agent) = value else {
-                return Err(
-                    reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]")
-                );
-            };
-            self.warn_unknown(file, &format!("agents.{name}."), agent, agent::KEYS);
-            let read = AgentSettings::read(&reader, name, agent, source)?;
-            let read = match self.agents.get(name).cloned() {
-                Some(known) if source == Source::ProjectFile => {
-                    self.adjusted(file, name, agent, known, read)
-                }
-                None if source == Source::ProjectFile
-                    && agents::built_in().any(|kind| kind == name) =>
-                {
-                    self.adjusted(file, name, agent, AgentSettings::plain(name), read)
-                }
-                _ => read,
-            };
-            self.agents.insert(name.clone(), read);
-        }
-        Ok(())
     }
 
-    /// An agent that the person knows, as a project wants it: how it answers may be the project's
-    /// affair, but what is run, where words go and with which key is not.
-    fn adjusted(
+    /// The file of the folders that the user trusts.
+    pub fn trust_file(&self) -> PathBuf {
+        self.data.join(TRUST)
+    }
+
+    /// Takes over what a file says. True if it chose the store.
+    fn take(
         &mut self,
         file: &Path,
-        name: &str,
+        text: &str,
         table: &Table,
-        known: AgentSettings,
-        project: AgentSettings,
-    ) -> AgentSettings {
-        for key in agent::REACH.iter().filter(|key| table.contains_key(**key)) {
-            self.warnings.push(format!(
-                "{}: '{key}' of the agent '{name}' counts only in your own settings",
-                file.display()
-            ));
+        base: &Path,
+        faults: Faults,
+    ) -> CommandResult<bool> {
+        self.warn_unknown(file, "", table, TOP_KEYS);
+        let wrong = RefCell::new(Vec::new());
+        let reader = Reader::new(file, text, &wrong);
+        let mut chooses_store = false;
+        if let Some(url) = reader.text(table, "store") {
+            match StoreUrl::parse(&url, base) {
+                Ok(store) => {
+                    self.store = store;
+                    chooses_store = true;
+                }
+                Err(_) => reader.expected("store", "sqlite:FILE, sqlite::memory: or files:DIR"),
+            }
         }
-        known.adjusted_by(project)
+        match table.get("redact") {
+            Some(Value::Table(redact)) => {
+                self.warn_unknown(file, "redact.", redact, REDACT_KEYS);
+                let reader = reader.within("redact");
+                self.redact_rules = reader.text(redact, "rules").map(|path| base.join(path));
+                self.redact = reader.flag(redact, "enabled").unwrap_or(self.redact);
+            }
+            _ => self.redact = reader.flag(table, "redact").unwrap_or(self.redact),
+        }
+        if let Some(timeout) = reader.seconds(table, "lock_timeout") {
+            self.lock_timeout = timeout;
+        }
+        if let Some(agent) = reader.text(table, "agent") {
+            self.agent = Some((agent, Source::UserFile));
+        }
+        if let Some(retention) = reader.table(table, "retention") {
+            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
+            self.retention = reader.within("retention").retention(retention);
+        }
+        for (name, value) in reader.table(table, "agents").into_iter().flatten() {
+            let Value::Table(agent) = value else {
+                reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]");
+                continue;
+            };
+            self.warn_unknown(file, &format!("agents.{name}."), agent, agent::KEYS);
+            let reader = reader.within("agents").within(name);
+            let read = AgentSettings::read(&reader, name, agent);
+            self.agents.insert(name.clone(), read);
+        }
+        let wrong = wrong.into_inner();
+        match faults {
+            Faults::Refuse if !wrong.is_empty() => {
+                Err(CommandError::new(ErrorKind::Usage, wrong.join("\n")))
+            }
+            _ => {
+                let ignored = wrong.iter().map(|fault| format!("{fault}; it is ignored"));
+                self.warnings.extend(ignored);
+                Ok(chooses_store)
+            }
+        }
+    }
+
+    /// A file that cannot be used at all.
+    fn fault(&mut self, error: CommandError, faults: Faults) -> CommandResult<()> {
+        match faults {
+            Faults::Refuse => Err(error),
+            Faults::Ignore => {
+                self.warnings.push(format!("{error}; the file is ignored"));
+                Ok(())
+            }
+        }
     }
 
     fn warn_unknown(&mut self, file: &Path, prefix: &str, table: &Table, known: &[&str]) {
@@ -329,10 +372,18 @@ impl UserFolders {
     }
 }
 
-fn project_file(cwd: &Path) -> Option<PathBuf> {
-    cwd.ancestors()
-        .map(|folder| folder.join(".tertulia").join(FILE))
-        .find(|file| file.is_file())
+fn parsed(file: &Path, text: &str) -> CommandResult<Table> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error
+            .span()
+            .map_or(1, |span| values::line_at(text, span.start));
+        let message = format!(
+            "{}:{line}: it is not TOML: {}",
+            file.display(),
+            error.message()
+        );
+        CommandError::new(ErrorKind::Usage, message).hint(error.to_string().trim().to_owned())
+    })
 }
 
 impl StoreUrl {

@@ -1,5 +1,6 @@
 //! The only holder of stdout and stderr: data to the one, words to the other, colours only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -219,6 +220,10 @@ impl Ui {
             return;
         }
         let mut out = io::stdout().lock();
+        let text = match out.is_terminal() {
+            true => spelt_out(text),
+            false => Cow::Borrowed(text),
+        };
         if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             self.reader_gone = true;
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -468,6 +473,22 @@ fn cell_of(text: &str) -> String {
 /// must not be able to turn the line that it stands in around.
 pub fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Data for a terminal: what could steer it, and is not a style of ours, is written as in JSON.
+fn spelt_out(text: &str) -> Cow<'_, str> {
+    let unsafe_here = |c: char| steers(c) && (c as u32) > 0x7e;
+    if !text.contains(unsafe_here) {
+        return Cow::Borrowed(text);
+    }
+    let mut spelt = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match unsafe_here(c) {
+            true => spelt.push_str(&format!("\\u{:04x}", c as u32)),
+            false => spelt.push(c),
+        }
+    }
+    Cow::Owned(spelt)
 }
 
 /// Text from a talk, made safe for a terminal: control sequences lose their power.

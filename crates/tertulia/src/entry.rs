@@ -46,6 +46,11 @@ impl Hash {
     /// The parent's hash of a first entry.
     pub const NONE: Hash = Hash([0; 32]);
 
+    /// The hash of a text by itself.
+    pub fn of_text(text: &str) -> Hash {
+        Hash::of(&Hash::NONE, text.as_bytes())
+    }
+
     /// The bytes of the hash.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0

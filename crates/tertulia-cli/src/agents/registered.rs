@@ -26,7 +26,7 @@ pub struct Started {
 /// spoken to and how it answers may still be said by the settings under the same name.
 pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     let said = settings.agents.get(name);
-    let persons = said.filter(|said| said.source != Source::ProjectFile);
+    let persons = said.filter(|said| said.source != Source::TeamFile);
     let guessed = vendor_of(name, &launch.command).map_or(COMMAND, Vendor::name);
     let kind = persons
         .map(|said| said.kind.as_str())
@@ -66,7 +66,7 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     };
     described.source = match launch.source {
         Chooser::Registry => Source::UserFile,
-        Chooser::TeamFile => Source::ProjectFile,
+        Chooser::TeamFile => Source::TeamFile,
     };
     if launch.use_pty {
         warnings.push(format!(
@@ -120,7 +120,7 @@ pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
         }
         let mut described = started(settings, name, &launch(agent)).described;
         if let Some(said) = settings.agents.get(name)
-            && said.source != Source::ProjectFile
+            && said.source != Source::TeamFile
         {
             if is_whole(settings, name) {
                 continue;
@@ -146,7 +146,7 @@ pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
 /// Whether the person's own settings leave nothing open about an agent.
 pub fn is_whole(settings: &Settings, name: &str) -> bool {
     settings.agents.get(name).is_some_and(|said| {
-        said.source != Source::ProjectFile && (said.command.is_some() || !is_program(&said.kind))
+        said.source != Source::TeamFile && (said.command.is_some() || !is_program(&said.kind))
     })
 }
 

@@ -12,7 +12,7 @@ use tertulia::team::{
 };
 
 use super::registered::{self, command_line, is_whole, shown};
-use super::{build, described, is_from_project, is_known, key_variables, programs};
+use super::{build, described, is_built_in, is_known, key_variables, programs};
 use crate::env;
 use crate::settings::{AgentSettings, Settings, Source};
 
@@ -197,10 +197,20 @@ impl<'a> Finder<'a> {
         Some(described)
     }
 
-    /// Whether the team file wants to start what the person's own settings describe as a whole. They
-    /// are as good as a registration.
+    /// Whether the team file wants to start what the person's own settings describe as a whole, which are as good
+    /// as a registration, or a program of its own under a built-in name.
     fn settings_beat(&mut self, name: &str, launch: &Launch) -> bool {
-        let beat = launch.source == Chooser::TeamFile && is_whole(self.settings, name);
+        if launch.source != Chooser::TeamFile {
+            return false;
+        }
+        let beat = is_whole(self.settings, name);
+        if !beat && is_built_in(name) && !is_installed(&launch.command) {
+            self.warnings.push(format!(
+                "the team file wants the agent '{name}' to be {}, but that name is built in: the built-in agent is used",
+                command_line(&launch.command, &launch.args)
+            ));
+            return true;
+        }
         if beat {
             self.warnings.push(format!(
                 "the team file wants the agent '{name}' to be {}, but your settings describe it otherwise: they are followed",
@@ -228,18 +238,6 @@ impl<'a> Finder<'a> {
     }
 
     fn warn_of_settings(&mut self, name: &str) {
-        if is_from_project(self.settings, name) {
-            let described = described(self.settings, name);
-            let command = described.command.as_deref().map(Path::to_string_lossy);
-            let reach = match (command, &described.base_url) {
-                (Some(command), _) => format!("runs {}", command_line(&command, &described.args)),
-                (None, Some(url)) => format!("is asked at {url}"),
-                (None, None) => format!("is of the type {}", described.kind),
-            };
-            self.warnings.push(format!(
-                "the agent '{name}' {reach}, as this project's settings say"
-            ));
-        }
         let wishes = self.definitions.iter().find(|wish| wish.name == name);
         if wishes.is_some_and(|wish| wish.args.is_some() && wish.command.is_none()) {
             self.warnings.push(format!(
@@ -310,8 +308,19 @@ fn is_somebody_elses(described: &AgentSettings) -> bool {
     let installed = Vendor::parse(&described.kind)
         .and_then(programs::find)
         .and_then(|program| programs::file_of(&program.to_string_lossy()));
-    described.source == Source::ProjectFile
+    described.source == Source::TeamFile
         && (installed.is_none() || installed != programs::file_of(&command.to_string_lossy()))
+}
+
+/// Whether a command is a vendor's own program as it is installed here.
+fn is_installed(command: &str) -> bool {
+    let file = programs::file_of(command);
+    Vendor::ALL.into_iter().any(|vendor| {
+        command == vendor.program()
+            || (file.is_some()
+                && programs::find(vendor)
+                    .is_some_and(|found| programs::file_of(&found.to_string_lossy()) == file))
+    })
 }
 
 /// The program that an agent needs, if it needs one that is not there.

@@ -29,7 +29,11 @@ pub struct DoctorArgs {
 
 pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let mended = if args.repair { mend(global, ui)? } else { None };
-    let house = open::house(global, ui)?;
+    let house = if args.repair {
+        open::house(global, ui)?
+    } else {
+        open::reader(global, ui)?
+    };
     let care = if args.repair {
         Care::Repair(house.sessions.stamp().now())
     } else {

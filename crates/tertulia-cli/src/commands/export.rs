@@ -55,7 +55,7 @@ pub enum Format {
 }
 
 pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let row = house.find(&args.reference)?;
     let mut log = house.wait(house.sessions.load(row.summary.id))?;
     house.with_unfinished(&row, &mut log)?;

@@ -38,7 +38,7 @@ pub struct ListArgs {
 }
 
 pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let page = Page {
         limit: args.limit,
         cursor: args.cursor.as_deref().map(str::parse).transpose()?,

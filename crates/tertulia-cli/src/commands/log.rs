@@ -36,7 +36,7 @@ struct Branch {
 }
 
 pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let asked = house.find(&args.reference)?;
     let root = oldest(&house, asked.clone())?;
     let family = branch(&house, root, &mut HashSet::new())?;

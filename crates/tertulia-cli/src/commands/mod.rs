@@ -24,6 +24,7 @@ pub mod stop;
 pub mod store;
 pub mod tag;
 pub mod team;
+pub mod trust;
 pub mod undo;
 
 use std::process::ExitCode;
@@ -72,6 +73,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
         Command::Agents(args) => agents::run(&args, &global, ui),
         Command::Team(args) => team::run(args, &global, ui),
         Command::Pair(args) => pair::run(args, &global, ui),
+        Command::Trust(args) => trust::run(&args, &global, ui),
         Command::Serve(args) => serve::run(&args, &global, ui),
         Command::Attach(args) => attach::run(&args, &global, ui),
         Command::Ps(args) => ps::run(&args, &global, ui),

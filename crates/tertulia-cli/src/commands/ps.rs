@@ -26,7 +26,7 @@ pub struct PsArgs {
 }
 
 pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let settings = open::settings(global, ui)?;
+    let settings = open::reading_settings(global, ui)?;
     let path = place::socket(args.socket.as_deref(), global, &settings);
     ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
     let mut call = match Call::connect(&path) {

@@ -56,7 +56,7 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             .collect::<Vec<_>>()
             .join(" "),
     )?;
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let query = SearchQuery {
         words,
         filter: house.filter(&args.filter)?,

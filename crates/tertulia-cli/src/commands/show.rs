@@ -39,7 +39,7 @@ pub struct ShowArgs {
 }
 
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let (row, seq) = house.find_place(&args.reference)?;
     let row = house.as_read(row)?;
     if ui.json && !args.raw && seq.is_none() && args.last.is_none() {

@@ -64,7 +64,7 @@ pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
 }
 
 fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let house = open::reader(global, ui)?;
     let info = house.wait(house.sessions.store().info())?;
     if ui.json {
         ui.document(&json!(info));

@@ -8,7 +8,6 @@ use toml::{Table, Value};
 
 use super::Source;
 use super::values::Reader;
-use crate::error::CommandResult;
 
 /// The settings of an agent.
 pub const KEYS: &[&str] = &[
@@ -30,15 +29,18 @@ pub const KEYS: &[&str] = &[
     "pace",
 ];
 
-/// Those that say what is run, where words go, and with which key.
-pub const REACH: &[&str] = &[
-    "type",
-    "base_url",
-    "key_env",
-    "key_command",
-    "command",
-    "args",
-    "env",
+/// Those that say how an agent answers. The others say what is run, where words go and with which key: they are
+/// not a project's to set without trust.
+pub const FREE: &[&str] = &[
+    "model",
+    "timeout",
+    "idle_timeout",
+    "retries",
+    "thinking",
+    "max_tokens",
+    "compact_at",
+    "system",
+    "pace",
 ];
 
 /// How an agent is reached, and what it is told.
@@ -136,82 +138,100 @@ impl AgentSettings {
         }
     }
 
+    /// The same agent as a project's table describes it. What is run, where words go and with which key then all
+    /// come from the table: the user's keys are for the user's program.
+    pub fn overridden_by(self, project: AgentSettings, table: &Table) -> AgentSettings {
+        let redirects = table.keys().any(|key| {
+            !FREE.contains(&key.as_str()) && (key != "type" || project.kind != self.kind)
+        });
+        let renamed = table.contains_key("type") || table.contains_key("command");
+        let adjusted = self.adjusted_by(project.clone());
+        if !redirects {
+            return adjusted;
+        }
+        AgentSettings {
+            kind: if renamed { project.kind } else { adjusted.kind },
+            base_url: project.base_url,
+            key_env: project.key_env,
+            key_command: project.key_command,
+            command: project.command,
+            args: project.args,
+            env: project.env,
+            ..adjusted
+        }
+    }
+
     /// Reads a table.
-    pub fn read(
-        reader: &Reader<'_>,
-        name: &str,
-        table: &Table,
-        source: Source,
-    ) -> CommandResult<AgentSettings> {
-        let env = match reader.table(table, "env")? {
-            None => Vec::new(),
-            Some(variables) => variables
-                .keys()
-                .map(|key| {
-                    let value = reader.text(variables, key)?;
-                    Ok((key.clone(), value.unwrap_or_default()))
-                })
-                .collect::<CommandResult<_>>()?,
-        };
-        let command = reader.text(table, "command")?.map(PathBuf::from);
-        let kind = match reader.text(table, "type")? {
+    pub fn read(reader: &Reader<'_>, name: &str, table: &Table) -> AgentSettings {
+        let env = reader
+            .table(table, "env")
+            .map_or_else(Vec::new, |variables| {
+                let reader = reader.within("env");
+                let read = |key: &String| Some((key.clone(), reader.text(variables, key)?));
+                variables.keys().filter_map(read).collect()
+            });
+        let command = reader.text(table, "command").map(PathBuf::from);
+        let kind = match reader.text(table, "type") {
             Some(kind) => kind,
             None if command.is_some() => "command".to_owned(),
             None => name.to_owned(),
         };
-        let small = |key: &str| -> CommandResult<Option<u32>> {
-            let too_large = |_| reader.expected(key, "a smaller number");
-            reader
-                .number(table, key)?
-                .map(|number| u32::try_from(number).map_err(too_large))
-                .transpose()
+        let small = |key: &str| -> Option<u32> {
+            let number = u32::try_from(reader.number(table, key)?).ok();
+            if number.is_none() {
+                reader.expected(key, "a smaller number");
+            }
+            number
         };
-        Ok(AgentSettings {
+        AgentSettings {
             kind,
-            model: reader.text(table, "model")?,
-            base_url: reader.text(table, "base_url")?,
-            key_env: reader.text(table, "key_env")?,
-            key_command: key_command(reader, table)?,
+            model: reader.text(table, "model"),
+            base_url: reader.text(table, "base_url"),
+            key_env: reader.text(table, "key_env"),
+            key_command: key_command(reader, table),
             command,
-            args: reader.texts(table, "args")?,
+            args: reader.texts(table, "args").unwrap_or_default(),
             env,
             without: Vec::new(),
-            system: reader.text(table, "system")?,
-            timeout: reader.duration(table, "timeout", Duration::from_secs(1))?,
-            idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1))?,
-            retries: small("retries")?,
-            thinking: thinking(reader, table)?,
-            max_tokens: small("max_tokens")?,
-            compact_at: reader.number(table, "compact_at")?,
-            pace: reader.duration(table, "pace", Duration::from_millis(1))?,
-            source,
+            system: reader.text(table, "system"),
+            timeout: reader.duration(table, "timeout", Duration::from_secs(1)),
+            idle_timeout: reader.duration(table, "idle_timeout", Duration::from_secs(1)),
+            retries: small("retries"),
+            thinking: thinking(reader, table),
+            max_tokens: small("max_tokens"),
+            compact_at: reader.number(table, "compact_at"),
+            pace: reader.duration(table, "pace", Duration::from_millis(1)),
+            source: Source::UserFile,
             whence: None,
-        })
+        }
     }
 }
 
 /// A list of words is a program and its arguments; a text is a line for the shell.
-fn key_command(reader: &Reader<'_>, table: &Table) -> CommandResult<Option<Vec<String>>> {
-    match table.get("key_command") {
-        Some(Value::Array(words)) if !words.is_empty() => {
-            reader.texts(table, "key_command").map(Some)
+fn key_command(reader: &Reader<'_>, table: &Table) -> Option<Vec<String>> {
+    match table.get("key_command")? {
+        Value::Array(words) if !words.is_empty() => reader.texts(table, "key_command"),
+        Value::Array(_) => {
+            reader.expected("key_command", "a program");
+            None
         }
-        Some(Value::Array(_)) => Err(reader.expected("key_command", "a program")),
-        _ => Ok(reader
-            .text(table, "key_command")?
-            .map(|line| ["sh", "-c", line.as_str()].map(str::to_owned).to_vec())),
+        _ => reader
+            .text(table, "key_command")
+            .map(|line| ["sh", "-c", line.as_str()].map(str::to_owned).to_vec()),
     }
 }
 
-fn thinking(reader: &Reader<'_>, table: &Table) -> CommandResult<Option<String>> {
-    match table.get("thinking") {
-        None => Ok(None),
-        Some(Value::Boolean(flag)) => Ok(Some(flag.to_string())),
-        Some(Value::Integer(tokens)) if *tokens > 0 => Ok(Some(tokens.to_string())),
-        Some(Value::String(effort)) => Ok(Some(effort.clone())),
-        Some(_) => Err(reader.expected(
-            "thinking",
-            "true, false, \"low\", \"medium\", \"high\" or a number of tokens",
-        )),
+fn thinking(reader: &Reader<'_>, table: &Table) -> Option<String> {
+    match table.get("thinking")? {
+        Value::Boolean(flag) => Some(flag.to_string()),
+        Value::Integer(tokens) if *tokens > 0 => Some(tokens.to_string()),
+        Value::String(effort) => Some(effort.clone()),
+        _ => {
+            reader.expected(
+                "thinking",
+                "true, false, \"low\", \"medium\", \"high\" or a number of tokens",
+            );
+            None
+        }
     }
 }

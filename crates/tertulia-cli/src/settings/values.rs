@@ -1,12 +1,13 @@
 //! Reading values of settings files.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
+use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
-use super::{Retention, wrong};
-use crate::error::{CommandError, CommandResult};
+use super::Retention;
 use crate::moment;
 
 /// A span such as `30`, in seconds, or `10m`.
@@ -17,112 +18,177 @@ pub fn seconds(text: &str) -> Option<Duration> {
     }
 }
 
-/// Reads values of the right type, and says which one is not.
+/// Reads values of the right type. One that is wrong counts as not set, and is told with its place.
 pub struct Reader<'a> {
-    pub file: &'a Path,
+    file: &'a Path,
+    text: &'a str,
+    /// The tables around the values that are read.
+    within: Vec<&'a str>,
+    wrong: &'a RefCell<Vec<String>>,
 }
 
-impl Reader<'_> {
-    pub fn expected(&self, key: &str, what: &str) -> CommandError {
-        wrong(self.file, &format!("'{key}' must be {what}"))
-    }
-
-    pub fn text(&self, table: &Table, key: &str) -> CommandResult<Option<String>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(self.expected(key, "a text in quotes")),
+impl<'a> Reader<'a> {
+    /// A reader of a file's top level; what is wrong goes to `wrong`.
+    pub fn new(file: &'a Path, text: &'a str, wrong: &'a RefCell<Vec<String>>) -> Reader<'a> {
+        Reader {
+            file,
+            text,
+            within: Vec::new(),
+            wrong,
         }
     }
 
-    pub fn flag(&self, table: &Table, key: &str) -> CommandResult<Option<bool>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Boolean(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(self.expected(key, "true or false")),
-        }
+    /// The reader of a table.
+    pub fn within(&self, key: &'a str) -> Reader<'a> {
+        let mut within = self.within.clone();
+        within.push(key);
+        Reader { within, ..*self }
     }
 
-    pub fn table<'t>(&self, table: &'t Table, key: &str) -> CommandResult<Option<&'t Table>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Table(inner)) => Ok(Some(inner)),
-            Some(_) => Err(self.expected(key, "a table")),
-        }
+    /// Tells that a value is not what it must be.
+    pub fn expected(&self, key: &str, what: &str) {
+        self.tell(key, &format!("must be {what}"));
     }
 
-    pub fn number(&self, table: &Table, key: &str) -> CommandResult<Option<u64>> {
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Integer(number)) => u64::try_from(*number)
-                .map(Some)
-                .map_err(|_| self.expected(key, "a number from 0 up")),
-            Some(_) => Err(self.expected(key, "a number")),
-        }
+    /// Tells what is wrong with a value.
+    pub fn tell(&self, key: &str, fault: &str) {
+        let mut path = self.within.clone();
+        path.extend(key.split('.'));
+        let line = line_of(self.text, &path);
+        let line = line.map_or_else(String::new, |line| format!(":{line}"));
+        let table = match self.within.is_empty() {
+            true => String::new(),
+            false => format!(" of [{}]", self.within.join(".")),
+        };
+        let words = format!("{}{line}: '{key}'{table} {fault}", self.file.display());
+        self.wrong.borrow_mut().push(words);
     }
 
-    pub fn texts(&self, table: &Table, key: &str) -> CommandResult<Vec<String>> {
-        match table.get(key) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(values)) => values
-                .iter()
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map(str::to_owned)
-                        .ok_or_else(|| self.expected(key, "a list of texts"))
-                })
-                .collect(),
-            Some(_) => Err(self.expected(key, "a list of texts")),
+    pub fn text(&self, table: &Table, key: &str) -> Option<String> {
+        match table.get(key)? {
+            Value::String(text) => return Some(text.clone()),
+            _ => self.expected(key, "a text in quotes"),
         }
+        None
     }
 
-    pub fn duration(
-        &self,
-        table: &Table,
-        key: &str,
-        unit: Duration,
-    ) -> CommandResult<Option<Duration>> {
-        let wrong = || self.expected(key, "a number, or a span such as \"30s\" or \"10m\"");
-        match table.get(key) {
-            None => Ok(None),
-            Some(Value::Integer(number)) => {
-                let number = u32::try_from(*number).map_err(|_| wrong())?;
-                Ok(Some(unit * number))
+    pub fn flag(&self, table: &Table, key: &str) -> Option<bool> {
+        match table.get(key)? {
+            Value::Boolean(flag) => return Some(*flag),
+            _ => self.expected(key, "true or false"),
+        }
+        None
+    }
+
+    pub fn table<'t>(&self, table: &'t Table, key: &str) -> Option<&'t Table> {
+        match table.get(key)? {
+            Value::Table(inner) => return Some(inner),
+            _ => self.expected(key, "a table"),
+        }
+        None
+    }
+
+    pub fn number(&self, table: &Table, key: &str) -> Option<u64> {
+        let Value::Integer(number) = table.get(key)? else {
+            self.expected(key, "a number");
+            return None;
+        };
+        let number = u64::try_from(*number).ok();
+        if number.is_none() {
+            self.expected(key, "a number from 0 up");
+        }
+        number
+    }
+
+    pub fn texts(&self, table: &Table, key: &str) -> Option<Vec<String>> {
+        let Some(Value::Array(values)) = table.get(key) else {
+            if table.contains_key(key) {
+                self.expected(key, "a list of texts");
             }
-            Some(Value::String(text)) => {
-                let span = moment::span(text).map_err(|_| wrong())?;
-                Duration::try_from(span).map(Some).map_err(|_| wrong())
-            }
-            Some(_) => Err(wrong()),
+            return None;
+        };
+        let texts: Option<Vec<String>> = values
+            .iter()
+            .map(|value| value.as_str().map(str::to_owned))
+            .collect();
+        if texts.is_none() {
+            self.expected(key, "a list of texts");
         }
+        texts
     }
 
-    pub fn seconds(&self, table: &Table, key: &str) -> CommandResult<Option<Duration>> {
+    pub fn duration(&self, table: &Table, key: &str, unit: Duration) -> Option<Duration> {
+        let duration = match table.get(key)? {
+            Value::Integer(number) => u32::try_from(*number).ok().map(|number| unit * number),
+            Value::String(text) => moment::span(text)
+                .ok()
+                .and_then(|span| Duration::try_from(span).ok()),
+            _ => None,
+        };
+        if duration.is_none() {
+            self.expected(key, "a number, or a span such as \"30s\" or \"10m\"");
+        }
+        duration
+    }
+
+    pub fn seconds(&self, table: &Table, key: &str) -> Option<Duration> {
         self.duration(table, key, Duration::from_secs(1))
     }
 
-    pub fn retention(&self, table: &Table) -> CommandResult<Retention> {
+    pub fn retention(&self, table: &Table) -> Retention {
         let default = Retention::default();
         let day = Duration::from_secs(86_400);
-        let span = |key: &str| -> CommandResult<Option<jiff::SignedDuration>> {
-            let wrong = || self.expected(key, "a span such as \"30d\"");
-            self.duration(table, key, day)?
-                .map(|duration| jiff::SignedDuration::try_from(duration).map_err(|_| wrong()))
-                .transpose()
-        };
-        let max_count = match table.get("max_count") {
-            None => None,
-            Some(Value::Integer(count)) => {
-                Some(usize::try_from(*count).map_err(|_| self.expected("max_count", "a number"))?)
+        let span = |key: &str| -> Option<jiff::SignedDuration> {
+            let span = jiff::SignedDuration::try_from(self.duration(table, key, day)?).ok();
+            if span.is_none() {
+                self.expected(key, "a span such as \"30d\"");
             }
-            Some(_) => return Err(self.expected("max_count", "a number")),
+            span
         };
-        Ok(Retention {
-            max_age: span("max_age")?,
-            max_count,
-            min_age: span("min_age")?.unwrap_or(default.min_age),
-            trash: span("trash")?.unwrap_or(default.trash),
-        })
+        Retention {
+            max_age: span("max_age"),
+            max_count: self
+                .number(table, "max_count")
+                .map(|count| usize::try_from(count).unwrap_or(usize::MAX)),
+            min_age: span("min_age").unwrap_or(default.min_age),
+            trash: span("trash").unwrap_or(default.trash),
+        }
+    }
+}
+
+/// The line on which a key stands, counted from 1.
+fn line_of(text: &str, path: &[&str]) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut at = None;
+    for (depth, part) in path.iter().enumerate() {
+        let (key, value) = table.iter().find(|(key, _)| key.get_ref() == part)?;
+        at = Some(key.span().start);
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ if depth + 1 == path.len() => {}
+            _ => return None,
+        }
+    }
+    Some(line_at(text, at?))
+}
+
+/// The line of a byte, counted from 1.
+pub fn line_at(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().iter().take(at);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_found_by_its_line() {
+        let text = "a = 1\n\n[agents.x]\ntype = \"y\"\nenv = { A = \"1\",\n B = 2 }\n";
+        assert_eq!(line_of(text, &["a"]), Some(1));
+        assert_eq!(line_of(text, &["agents", "x", "type"]), Some(4));
+        assert_eq!(line_of(text, &["agents", "x", "env", "B"]), Some(6));
+        assert_eq!(line_of(text, &["b"]), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 
-const COMMANDS: [&[&str]; 39] = [
+const COMMANDS: [&[&str]; 40] = [
     &["chat"],
     &["list"],
     &["show"],
@@ -36,6 +36,7 @@ const COMMANDS: [&[&str]; 39] = [
     &["team", "check"],
     &["team", "init"],
     &["pair"],
+    &["trust"],
     &["serve"],
     &["attach"],
     &["ps"],

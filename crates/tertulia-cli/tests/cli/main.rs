@@ -38,6 +38,7 @@ mod store;
 mod team;
 mod terminal;
 mod tidy;
+mod trust;
 mod two_writers;
 mod unfit_stores;
 mod words;

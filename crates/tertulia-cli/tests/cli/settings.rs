@@ -56,16 +56,16 @@ fn a_wrong_type_names_the_key() {
         ("[agents.x.env]\nA = 1", "A"),
     ] {
         home.settings(&format!("{toml}\n"));
-        let output = home.run(&["list"]).code(2);
-        output.notes("config.toml").notes(&format!("'{key}'"));
+        let output = home.run(&["chat", "-p", "x"]).code(2);
+        output.notes("config.toml:").notes(&format!("'{key}'"));
     }
     home.settings("store = \n");
-    home.run(&["list"])
+    home.run(&["chat", "-p", "x"])
         .code(2)
-        .notes("config.toml")
+        .notes("config.toml:2")
         .notes("TOML");
     home.settings("[retention]\ntrash = \"soon\"\n");
-    home.run(&["list"]).code(2).notes("'trash'");
+    home.run(&["chat", "-p", "x"]).code(2).notes("'trash'");
     assert!(!home.database().exists());
 }
 
@@ -110,6 +110,10 @@ fn the_store_is_chosen_by_flag_then_environment_then_files() {
     home.settings(&format!("store = \"{}\"\n", url("by_user")));
     uses(false, false, "by_user");
     project_settings(&home, &format!("store = \"{}\"\n", url("by_project")));
+    uses(false, false, "by_user");
+    home.run(&["trust"]).ok();
+    let _ = fs::remove_dir_all(home.path().join(".local"));
+    home.run(&["trust"]).ok();
     uses(false, false, "by_project");
     uses(false, true, "by_variable");
     uses(true, true, "by_flag");
@@ -190,26 +194,6 @@ fn the_agent_is_chosen_by_flag_then_environment_then_files() {
     );
 }
 
-#[test]
-fn a_project_may_not_choose_its_own_program() {
-    let home = Home::new();
-    let mark = home.path().join("ran");
-    let program = format!(
-        "command = \"sh\"\nargs = [\"-c\", \"touch {}; echo ran\"]\n",
-        mark.display()
-    );
-    project_settings(
-        &home,
-        &format!("agent = \"evil\"\n[agents.evil]\n{program}"),
-    );
-    let output = home.run(&["chat", "-p", "hi"]).code(2);
-    output.notes("evil").notes("--agent evil");
-    assert!(!mark.exists());
-    project_settings(&home, &format!("[agents.evil]\n{program}"));
-    home.run(&["chat", "--agent", "evil", "-p", "hi"]).ok();
-    assert!(mark.exists());
-}
-
 /// A project's agent under a name that runs unasked, and the file that shows whether it ran.
 fn redescribed(user: &str, name: &str) -> bool {
     let home = Home::new();
@@ -259,24 +243,30 @@ fn a_project_may_not_redirect_an_agent_that_is_known() {
     let output = home.run(&["agents"]).ok();
     output
         .says("theirs")
-        .notes("'command' of the agent 'claude'")
-        .notes("'base_url' of the agent 'anthropic'");
+        .notes("'agents.claude.command'")
+        .notes("'agents.anthropic.base_url'")
+        .notes("'agents.new.command'");
     assert!(!mark.exists());
+    home.run(&["agents", "new"]);
+    assert!(!mark.exists());
+    home.run(&["trust"]).ok();
     home.run(&["agents", "new"]).ok();
-    assert!(mark.exists(), "whoever names it means it");
+    assert!(mark.exists(), "trusted");
 }
 
 #[test]
-fn project_settings_are_found_from_below() {
+fn project_settings_are_found_from_below_in_a_repository() {
     let home = Home::new();
     home.settings(SHOUT);
-    project_settings(&home, "store = \"files:talks\"\n");
+    project_settings(&home, "agent = \"shout\"\n");
     let below = home.folder("project/src/deep");
-    home.prepare(&["chat", "-p", "hello"])
-        .folder(below)
-        .run()
-        .ok();
-    assert!(home.project().join("talks/tertulia-store.json").exists());
+    let answer = || {
+        let prepared = home.prepare(&["chat", "-p", "hello"]).folder(&below);
+        prepared.run().ok().stdout
+    };
+    assert_ne!(answer(), "HELLO\n");
+    fs::create_dir(home.project().join(".git")).unwrap();
+    assert_eq!(answer(), "HELLO\n");
 }
 
 #[test]

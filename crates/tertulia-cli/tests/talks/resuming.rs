@@ -102,7 +102,7 @@ fn without_its_key_a_talk_is_readable_and_resumable_and_the_first_turn_fails() {
 }
 
 #[test]
-fn a_program_of_a_project_does_not_run_unasked_when_a_talk_goes_on() {
+fn a_program_of_a_project_runs_no_longer_when_trust_is_gone() {
     let home = Home::new();
     let folder = home.folder("project/.tertulia");
     fs::write(
@@ -111,17 +111,16 @@ fn a_program_of_a_project_does_not_run_unasked_when_a_talk_goes_on() {
     )
     .unwrap();
     let ran = || fs::read_to_string(home.project().join("ran")).unwrap();
+    home.run(&["trust"]).ok();
     home.run(&["chat", "--agent", "theirs", "-p", "x"]).ok();
     assert_eq!(ran(), "ran\n");
+    home.run(&["trust", "--revoke"]).ok();
     let before = home.entries("@");
     for more in [&["-c"][..], &["-r", "@"], &["-c", "--fork"]] {
         let args = [&["chat", "-p", "y"], more].concat();
-        home.run(&args).code(2).notes("--agent theirs");
+        home.run(&args).code(6).notes("tertulia trust");
     }
     assert_eq!(ran(), "ran\n");
     assert_eq!(home.entries("@"), before);
     assert_eq!(home.all().len(), 1, "no fork is left behind");
-    home.run(&["chat", "-c", "--agent", "theirs", "-p", "y"])
-        .ok();
-    assert_eq!(ran(), "ran\nran\n");
 }

@@ -89,9 +89,10 @@ fn a_vendors_program_has_its_key_only_where_it_is_installed() {
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", installed.parent().unwrap().display());
     cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
+    // Under a name that is built in, only the vendor's own program runs.
     for (command, program, keys) in [
         ("claude", &installed, "keys: first   \n"),
-        ("./tools/claude", &theirs, "keys:    \n"),
+        ("./tools/claude", &installed, "keys: first   \n"),
     ] {
         cast.change(|document| {
             document["agents"] = json!([{"name": "claude", "command": command}]);
@@ -102,6 +103,20 @@ fn a_vendors_program_has_its_key_only_where_it_is_installed() {
         let told = fs::read_to_string(program.with_extension("keys")).unwrap();
         assert_eq!(told, keys, "{command}");
     }
+    assert!(!theirs.with_extension("keys").exists());
+}
+
+#[test]
+fn the_demo_cannot_be_replaced() {
+    let mut cast = Cast::of(&["ada"], &["ann"]);
+    cast.change_member("ada", |ada| ada["agentType"] = json!("demo"));
+    let theirs = program(&cast, "project/tools/demo", "touch \"$0.ran\"; echo owned");
+    cast.change(|document| {
+        document["agents"] = json!([{"name": "demo", "command": "./tools/demo"}]);
+    });
+    let output = cast.run(&["[NEXT: ada] hello"]).ok();
+    output.notes("built in").lacks("owned");
+    assert!(!theirs.with_extension("ran").exists());
 }
 
 #[test]

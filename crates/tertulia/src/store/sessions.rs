@@ -142,7 +142,7 @@ impl Sessions {
             body.for_each_text(&mut |text| {
                 let clean = redact(text);
                 for (kind, count) in clean.found {
-                    *redacted.entry(kind.to_owned()).or_insert(0) += count;
+                    *redacted.entry(kind).or_insert(0) += count;
                 }
                 if let std::borrow::Cow::Owned(clean) = clean.text {
                     *text = clean;

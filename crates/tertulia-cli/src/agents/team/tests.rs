@@ -31,7 +31,7 @@ impl World {
             data_dir: Some(self.folder.path().to_owned()),
             ..GlobalArgs::default()
         };
-        Settings::resolve(&global, &Ui::new(&global)).unwrap()
+        Settings::resolve(&global, &Ui::new(&global), crate::settings::Faults::Refuse).unwrap()
     }
 
     /// A program, by its path.

@@ -208,10 +208,9 @@ async fn looked_at(settings: &Settings, only: Option<&str>) -> CommandResult<Vec
             agents::named(&agents::with_registered_for(settings, name)?, name, None)?;
         }
     }
-    let named = only.is_some();
     let asked = known
         .into_iter()
-        .map(|(name, described)| look_at(settings, name, described, named));
+        .map(|(name, described)| look_at(settings, name, described));
     Ok(futures::future::join_all(asked).await)
 }
 
@@ -236,14 +235,8 @@ fn everybody(settings: &Settings) -> CommandResult<Vec<(String, AgentSettings)>>
     Ok(known)
 }
 
-async fn look_at(settings: &Settings, name: String, described: AgentSettings, named: bool) -> Line {
+async fn look_at(settings: &Settings, name: String, described: AgentSettings) -> Line {
     let (model, readiness) = match agents::as_described(settings, &name, &described) {
-        // Looking may run its program, and a program from a project runs only when it is named.
-        Ok(agent) if !named && agents::is_projects(&described) => {
-            let why = "described by this project, and looked at only when you name it";
-            let model = agent.model().map(str::to_owned);
-            (model, Readiness::NotReady(why.to_owned()))
-        }
         Ok(agent) => (agent.model().map(str::to_owned), agent.readiness().await),
         Err(error) => (None, Readiness::NotReady(error.to_string())),
     };

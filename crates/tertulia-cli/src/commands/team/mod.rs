@@ -99,9 +99,9 @@ enum Action {
 
 pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     match &args.action {
-        Some(Action::List) => return files::list(&open::settings(global, ui)?, ui),
+        Some(Action::List) => return files::list(&open::reading_settings(global, ui)?, ui),
         Some(Action::Check { config }) => {
-            return files::check(&open::settings(global, ui)?, config, ui);
+            return files::check(&open::reading_settings(global, ui)?, config, ui);
         }
         Some(Action::Init { file }) => {
             let settings = open::settings(global, ui)?;

@@ -45,7 +45,8 @@ impl World {
             }),
             ..GlobalArgs::default()
         };
-        let mut settings = Settings::resolve(&global, &Ui::new(&global)).unwrap();
+        let mut settings =
+            Settings::resolve(&global, &Ui::new(&global), crate::settings::Faults::Refuse).unwrap();
         settings.cwd = folder.path().join("work");
         settings.project.ids = "here".into();
         std::fs::create_dir(&settings.cwd).unwrap();

@@ -70,7 +70,7 @@ fn redact_body(body: &mut Body, counts: &mut SecretCounts) {
     body.for_each_text(&mut |text| {
         let clean = redact(text);
         for (kind, count) in clean.found {
-            *counts.entry(kind.to_owned()).or_insert(0) += count;
+            *counts.entry(kind).or_insert(0) += count;
         }
         if let Cow::Owned(clean) = clean.text {
             *text = clean;
