@@ -150,7 +150,7 @@ pub fn entry_line(entry: &Entry) -> String {
         Body::Paired(_) | Body::Budgeted(_) | Body::Thought(_) => pair_line(&entry.body),
         Body::Linked(linked) => {
             format!(
-                "{} keeps this in its own session {}",
+                "{} keeps this in its session {}",
                 linked.agent, linked.native
             )
         }

@@ -128,7 +128,7 @@ mod tests {
         );
         assert!(is_near("completion", "completions") && is_near("compeltion", "completions"));
         assert!(!is_near("hello", "help") && !is_near("hola", "show"));
-        assert!(!is_near("merge", "serve") && !is_near("--restore", "--store"));
+        assert!(!is_near("merge", "serve"));
     }
 
     #[test]

@@ -37,12 +37,12 @@ pub fn is_warning(notice: &Notice) -> bool {
 pub fn words(notice: &Notice) -> String {
     match notice {
         Notice::SteppedAside { from, to } => format!(
-            "another program is writing to session {}; continuing in a fork, {}",
+            "another program is writing to session {}; this session goes on in a fork, {}",
             from.short(),
             to.short()
         ),
         Notice::Recovered { speaker } => format!(
-            "{speaker} was cut off; what had arrived of the answer is kept as an interrupted message"
+            "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
         ),
         Notice::Unanswered => {
             "the last message was not answered: tertulia exited before".to_owned()
@@ -52,14 +52,11 @@ pub fn words(notice: &Notice) -> String {
             show::count(*count as u64, "tool call")
         ),
         Notice::EndedOrphans(count) => format!(
-            "ended {} that an interrupted answer had left running",
+            "ended {} of the interrupted answer that still ran",
             show::count(*count as u64, "process")
         ),
         Notice::Compacting { messages } => {
-            format!(
-                "compacting: summarising the oldest {}",
-                show::messages(*messages as u64)
-            )
+            format!("summing up the {messages} oldest messages, so that the rest fits")
         }
         Notice::Compacted => "compacted; the log keeps every message".to_owned(),
         Notice::Shortened => {
@@ -67,7 +64,7 @@ pub fn words(notice: &Notice) -> String {
                 .to_owned()
         }
         Notice::NotCompacted(error) => {
-            format!("not compacted: {error}")
+            format!("the older part could not be summed up: {error}")
         }
         Notice::OtherModel { recorded, now } => {
             format!("this session was recorded with the model {recorded}; {now} answers now")

@@ -16,9 +16,7 @@ pub fn words(event: &PairEvent) -> String {
         PairEvent::Correcting { attempt } => format!(
             "the instructor neither instructed the worker nor said DONE; asking it to correct itself ({attempt} of {CORRECTIONS})"
         ),
-        PairEvent::TakenUp => {
-            "the worker was interrupted; asking it to check and finish".to_owned()
-        }
+        PairEvent::TakenUp => "the worker was cut off; asking it to look and finish".to_owned(),
         PairEvent::Chose(model) => format!("the worker uses {model} for this"),
         PairEvent::WorkerFailed(error) => {
             format!("the worker failed, and the instructor is told: {error}")
@@ -85,7 +83,7 @@ pub fn ending(pause: &Pause, progress: &Progress) -> String {
         Pause::Waits(Wait::Corrections) => format!(
             "paused: the instructor gave no instruction in {CORRECTIONS} attempts; it is your turn"
         ),
-        Pause::Stopped(seat) => format!("stopped: the {} was interrupted", seat.name()),
+        Pause::Stopped(seat) => format!("stopped: the {} was cut off", seat.name()),
         Pause::Failed(_) => "paused: the instructor could not reply".to_owned(),
         Pause::WorkerFails(error) => {
             format!("paused: the worker keeps failing, last error: {error}")

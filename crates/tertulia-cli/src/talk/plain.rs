@@ -199,7 +199,7 @@ impl Lines<'_> {
         match compacted {
             Some(Compaction::Nothing) => {
                 self.ui
-                    .note("nothing to compact: there are no older messages");
+                    .note("nothing was summed up: there is nothing older");
             }
             None => self
                 .ui

@@ -47,7 +47,7 @@ fn waiting(table: &Table) -> Vec<Waiting> {
 pub fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
     match compacted {
         None => Some("not needed here: each agent gets only the messages that fit its context"),
-        Some(Compaction::Nothing) => Some("nothing to compact: there are no older messages"),
+        Some(Compaction::Nothing) => Some("nothing was summed up: there is nothing older"),
         Some(Compaction::Done | Compaction::Failed) => None,
     }
 }

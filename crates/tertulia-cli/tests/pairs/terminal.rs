@@ -78,7 +78,7 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
     assert_eq!(terminal.ends().0, 130);
     for (answer, left) in [("n\n", true), ("y\n", false)] {
         let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c"], &[]);
-        terminal.sees("The worker was interrupted. Its instruction was: step-1", 1);
+        terminal.sees("The worker was cut off. Its instruction was: step-1", 1);
         terminal.sees("Go on with it?", 1);
         terminal.types(answer);
         terminal.sees("you> ", 1);

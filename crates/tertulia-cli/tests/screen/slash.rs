@@ -139,7 +139,7 @@ fn compact_sums_up() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/compact\n");
-    terminal.sees("compacted; the log keeps every message");
+    terminal.sees("summed up; the log keeps everything");
     ready(&mut terminal);
     leave(&mut terminal);
 }

@@ -228,7 +228,7 @@ fn by_hand_on_a_terminal() {
     }
     terminal.sees("you> ", 4);
     terminal.types("/compact\n");
-    terminal.sees("compacted; the log keeps every message", 1);
+    terminal.sees("summed up; the log keeps everything", 1);
     terminal.sees("you> ", 5);
     terminal.types("[[say:gladly]] go on\n");
     terminal.sees("gladly", 2);

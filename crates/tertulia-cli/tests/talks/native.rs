@@ -98,7 +98,7 @@ fn the_next_turn_goes_on_with_its_session_and_gives_the_new_words_only() {
         assert_eq!(stage.given(run).1, words);
     }
     let shown = stage.home.run(&["show", "@", "--entries"]).ok();
-    let link = "claude keeps this in its own session native-1";
+    let link = "claude keeps this in its session native-1";
     assert_eq!(shown.stdout.matches(link).count(), 1, "{shown:#?}");
     assert_eq!(stage.home.said("@").len(), 6);
 }

@@ -42,12 +42,12 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, 0, "{shown}");
     assert!(
-        shown.contains("not heard: ben; [NEXT: ben] asks"),
+        shown.contains("still queued: ben (ask again with [NEXT: ben])"),
         "{shown}"
     );
     // A talk that is not kept cannot go on.
     let output = cast.run(&["--ephemeral", "[NEXT: ada] go"]).ok();
-    output.notes("not heard: ben").lacks("goes on");
+    output.notes("still queued: ben").lacks("ask again");
 }
 
 #[test]
@@ -55,11 +55,11 @@ fn those_who_wait_while_a_name_is_nobodys_are_named() {
     let cast = cast();
     cast.says("ada", "Ask [NEXT: nobody].");
     let output = cast.run(&["[NEXT: ada, ben, cleo, ben] go"]).ok();
-    output.notes("not heard: ben, cleo; [NEXT: ben, cleo] asks them");
+    output.notes("still queued: ben, cleo (ask again with [NEXT: ben, cleo])");
     asked_again(&cast, "ben, cleo");
     // A script is told, too.
     let output = cast.run(&["--json", "[NEXT: ada, ben] go"]).ok();
-    output.notes("\"warning\"").notes("not heard: ben");
+    output.notes("\"warning\"").notes("still queued: ben");
 }
 
 #[test]
@@ -68,10 +68,10 @@ fn those_who_wait_behind_a_person_are_named() {
     let output = cast.run(&["[NEXT: ada, ann, ben] go"]).ok();
     output
         .says("Ada speaks.")
-        .notes("not heard: ben; [NEXT: ben]");
+        .notes("still queued: ben (ask again with [NEXT: ben])");
     asked_again(&cast, "ben");
     let output = cast.run(&["[NEXT: ada, ben] go"]).ok();
-    output.lacks("not heard");
+    output.lacks("still queued");
 }
 
 #[test]

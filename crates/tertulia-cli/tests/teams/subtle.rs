@@ -34,7 +34,7 @@ fn whoever_was_asked_last_is_ended_too() {
     killed_while_busy(&cast, "cleo", &["[NEXT: ada, cleo] go"]);
     cast.run(&["-c", "[NEXT: ben] go on"])
         .ok()
-        .notes("not heard: cleo");
+        .notes("exited: cleo");
     until("nobody is left", || {
         agents_of(&cast.home).is_empty().then_some(())
     });
@@ -58,11 +58,11 @@ fn a_remark_does_not_make_forget_who_waits() {
     kill_process(pid, Signal::KILL).unwrap();
     terminal.ends();
     let output = cast.run(&["-c", "[NEXT: ada] go on"]).ok();
-    output.notes("not heard: cleo, ben");
+    output.notes("exited: cleo, ben");
     // They were not asked again, and it is not said again.
     cast.run(&["-c", "[NEXT: ada] more"])
         .ok()
-        .lacks("not heard");
+        .lacks("still queued");
 }
 
 #[test]

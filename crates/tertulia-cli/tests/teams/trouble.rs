@@ -287,7 +287,7 @@ fn an_interrupt_stops_the_queue_and_keeps_what_was_said() {
         assert!(said[1]["content"].as_str().unwrap().starts_with(&heard));
         // Who was stopped by a person is not waited for any more.
         let output = cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
-        output.lacks("not heard").lacks("was cut off");
+        output.lacks("still queued").lacks("was cut off");
         assert!(
             cast.prompt("ben").contains(&heard),
             "what had arrived is part of the talk"
@@ -347,7 +347,7 @@ fn killed_in_the_middle(cast: &Cast) {
     sweep(&cast.home);
     let output = cast.run(&["-c", "[NEXT: cleo] go on"]).ok();
     let output = output.notes("Ben was cut off in the middle");
-    output.notes("not heard: cleo").says("Cleo speaks.");
+    output.notes("exited: cleo").says("Cleo speaks.");
     let said = cast.messages("@");
     assert_eq!(speakers(&said), ["ann", "ada", "ben", "ann", "cleo"]);
     assert_eq!(said[2]["interrupted"], true);
@@ -361,7 +361,7 @@ fn killed_in_the_middle(cast: &Cast) {
     cast.run(&["-c", "[NEXT: ada] more"])
         .ok()
         .lacks("cut off")
-        .lacks("not heard");
+        .lacks("still queued");
     cast.home.run(&["doctor"]).ok();
 }
 
@@ -375,7 +375,7 @@ fn after_a_kill_before_the_first_word_all_are_unheard() {
     until("Ada is asked", || fs::exists(&began).unwrap().then_some(()));
     talk.kill();
     let output = cast.run(&["-c", "[NEXT: ben] go on"]).ok();
-    output.notes("not heard: ada, ben").says(WELL);
+    output.notes("exited: ada, ben").says(WELL);
     until("Ada's process is gone", || {
         agents_of(&cast.home).is_empty().then_some(())
     });

@@ -152,7 +152,7 @@ impl Conversation {
         let instruction = fit(&duet.pair()?.last_instruction.replace('\n', " "), 200);
         let mut words = match next {
             Next::Worker => {
-                format!("The worker was interrupted. Its instruction was: {instruction}")
+                format!("The worker was cut off. Its instruction was: {instruction}")
             }
             Next::Handover => {
                 format!("This instruction has not been given to the worker: {instruction}")
