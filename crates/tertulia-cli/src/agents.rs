@@ -1,5 +1,6 @@
 //! Agents as the settings describe them, and which of them is to answer.
 
+pub mod aliases;
 mod arguments;
 mod build;
 mod discover;
@@ -16,8 +17,8 @@ use tertulia::agent::vendor::Vendor;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 pub use registered::{
-    command_line, is_taken, joined as with_registered, joined_for as with_registered_for, launch,
-    shown, started, vendor_of,
+    command_line, is_taken, joined as with_registered, joined_for as with_registered_for, kind_of,
+    launch, shown, started, vendor_of,
 };
 pub use team::for_team;
 
@@ -65,7 +66,9 @@ pub fn choose(
     recorded: Option<&str>,
 ) -> CommandResult<Chosen> {
     let pick = pick(settings, asked, recorded);
-    let name = &pick.name;
+    let joined = with_registered_for(settings, &pick.name)?;
+    let name = aliases::resolved(&pick.name, |name| is_known(&joined, name));
+    // What the registry says about the name that is meant.
     let settings = &with_registered_for(settings, name)?;
     let described = described(settings, name);
     let usual = match described.kind.as_str() {
@@ -77,7 +80,10 @@ pub fn choose(
         CommandError::new(ErrorKind::Agent, words)
             .hint("describe it again in the settings, or name who is to go on: --agent NAME")
     };
-    if recorded == Some(name) && pick.source != Source::Person && !is_known(settings, name) {
+    if recorded == Some(pick.name.as_str())
+        && pick.source != Source::Person
+        && !is_known(settings, name)
+    {
         return Err(gone());
     }
     Ok(Chosen {
@@ -160,6 +166,7 @@ pub fn named(
     name: &str,
     model: Option<&str>,
 ) -> CommandResult<Arc<dyn Agent>> {
+    let name = aliases::resolved(name, |name| is_known(settings, name));
     if !is_known(settings, name) {
         return Err(
             CommandError::new(ErrorKind::NotFound, format!("there is no agent '{name}'")).hint(

@@ -31,6 +31,11 @@ pub fn path(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// The folder for what does not last.
+pub fn scratch() -> PathBuf {
+    std::env::temp_dir()
+}
+
 /// Where a program of this name is, by the search path.
 pub fn program(name: &std::path::Path) -> Option<PathBuf> {
     if name.components().count() > 1 {

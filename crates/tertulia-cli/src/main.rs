@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod env;
 mod error;
+mod guard;
 mod hint;
 mod input;
 mod moment;
@@ -28,6 +29,9 @@ use error::{CommandError, ErrorKind};
 use ui::Ui;
 
 fn main() -> ExitCode {
+    if let Some(run) = guard::asked_for(std::env::args_os()) {
+        return guard::keep(&run);
+    }
     let args = match args::parse(std::env::args_os()) {
         Ok(args) => args,
         Err(error) => return error::from_clap(error),

@@ -539,3 +539,22 @@ fn utf8_in_pieces() {
         assert_eq!(stream.finish(), "");
     }
 }
+
+#[test]
+fn a_guard_that_is_dropped_has_nothing_ended() {
+    use tertulia::agent::process::guard::Guard;
+    let folder = tempfile::tempdir().unwrap();
+    let ended = folder.path().join("ended");
+    let helper = |name: &str| {
+        let script = format!("cat > /dev/null; touch '{}'", ended.display());
+        let args = ["-c".into(), script.into(), "sh".into()];
+        Guard::new("/bin/sh".into(), args.to_vec(), name.to_owned())
+    };
+    // Nothing is started before a marker is wanted.
+    drop(helper("unused"));
+    let guard = helper("run");
+    assert_eq!(guard.run().unwrap(), "run");
+    drop(guard);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(!ended.exists());
+}

@@ -7,13 +7,14 @@ use tertulia::agent::acp::{Acp, Connection};
 use tertulia::agent::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
 use tertulia::agent::command::Command;
 use tertulia::agent::demo::Demo;
+use tertulia::agent::scratch::Homes;
 use tertulia::agent::vendor::{Vendor, VendorProgram};
 use tertulia::agent::{Agent, Patience, Whence};
 
 use super::{ACP, COMMAND, DEMO};
 use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::settings::{AgentSettings, Settings};
+use crate::settings::{AgentSettings, Settings, Source};
 
 /// The agent that these settings describe.
 pub fn agent(
@@ -145,6 +146,7 @@ fn program_of(
         env: described.env.clone(),
         without: described.without.clone(),
         work_dir: Some(settings.cwd.clone()),
+        homes: homes(described),
         system: described.system.clone(),
         patience: patience(described),
         whence: whence(name, described),
@@ -163,6 +165,9 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         env: described.env.clone(),
         without: described.without.clone(),
         work_dir: settings.cwd.clone(),
+        // Only the user knows; a project would say it of a program of its own.
+        asks: described.asks && described.source != Source::ProjectFile,
+        homes: homes(described),
         system: described.system.clone(),
         patience: patience(described),
         whence: whence(name, described),
@@ -203,6 +208,21 @@ fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
 fn whence(name: &str, described: &AgentSettings) -> Whence {
     let whence = described.whence.clone();
     whence.unwrap_or_else(|| Whence::settings(name))
+}
+
+/// Where the programs that an agent runs keep their files, as its environment says.
+fn homes(described: &AgentSettings) -> Option<Homes> {
+    let set = |variable: &str| {
+        let own = described.env.iter().find(|(name, _)| name == variable);
+        own.map(|(_, value)| PathBuf::from(value))
+            .or_else(|| env::path(variable))
+    };
+    let home = set("HOME")?;
+    Some(Homes {
+        gemini: set("GEMINI_CLI_HOME").unwrap_or_else(|| home.clone()),
+        codex: set("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
+        scratch: env::scratch(),
+    })
 }
 
 fn patience(described: &AgentSettings) -> Patience {

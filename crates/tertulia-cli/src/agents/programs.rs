@@ -12,8 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::env;
 use crate::ui::fit;
 
-/// How long a program may take to tell its version.
-const LIMIT: Duration = Duration::from_secs(3);
+/// How long a program may take to tell its version. Programs that run on Node take seconds on a busy machine.
+const LIMIT: Duration = Duration::from_secs(12);
+/// How many are started at once: each of them can keep a core busy.
+pub const AT_ONCE: usize = 2;
 /// How long it may take to end after that.
 const GRACE: Duration = Duration::from_millis(500);
 /// How much of its output is looked at.
@@ -33,8 +35,35 @@ const FOR_ALL: &[&str] = &["/usr/local/bin", "/opt/homebrew/bin"];
 /// Where nvm keeps a folder for each version of Node.
 const NVM: &str = ".nvm/versions/node";
 
+/// Why a program did not tell its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// It starts, and had not answered in time.
+    Slow,
+    /// It does not start, and why.
+    Fails(String),
+}
+
+impl std::fmt::Display for Untold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Untold::Slow => write!(
+                f,
+                "it starts slowly: --version took more than {} s",
+                LIMIT.as_secs()
+            ),
+            Untold::Fails(why) => f.write_str(why),
+        }
+    }
+}
+
 /// Where a vendor's program is: on the search path, or in one of the usual places.
 pub fn find(vendor: Vendor) -> Option<PathBuf> {
+    find_program(vendor.program())
+}
+
+/// Where a program of this name is: on the search path, or in one of the usual places.
+pub fn find_program(name: &str) -> Option<PathBuf> {
     let mut folders = env::search_path();
     if let Some(home) = env::path("HOME") {
         folders.extend(AT_HOME.iter().map(|folder| home.join(folder)));
@@ -43,7 +72,7 @@ pub fn find(vendor: Vendor) -> Option<PathBuf> {
     folders.extend(FOR_ALL.iter().map(PathBuf::from));
     // A folder of the search path may be relative, and what is registered must not be.
     let absolute = folders.into_iter().filter(|folder| folder.is_absolute());
-    env::program_in(absolute, Path::new(vendor.program()))
+    env::program_in(absolute, Path::new(name))
 }
 
 /// The file that a command starts, by whatever name or link it is called.
@@ -75,7 +104,7 @@ pub async fn version(
     command: &Path,
     without: Vec<String>,
     cancel: &CancellationToken,
-) -> Result<Option<String>, String> {
+) -> Result<Option<String>, Untold> {
     let program = Program {
         command: command.to_owned(),
         args: vec!["--version".to_owned()],
@@ -107,20 +136,20 @@ pub async fn version(
             Ok(version_in(&printed).or_else(|| first_line(&printed)))
         }
         // A program that is nobody's need not know the question: it was there and it started.
-        Ok(_) if super::vendor_of(name, &command.to_string_lossy()).is_none() => Ok(None),
+        Ok(_) if Vendor::parse(super::kind_of(name, &command.to_string_lossy(), &[])).is_none() => {
+            Ok(None)
+        }
         Ok(finished) => {
             let why = first_line(&finished.stderr_tail).map(|line| format!(": {line}"));
             let why = why.unwrap_or_default();
-            Err(format!("--version ended with {}{why}", finished.status))
+            let why = format!("--version ended with {}{why}", finished.status);
+            Err(Untold::Fails(why))
         }
-        Err(ProcessError::Timeout { .. }) => Err(format!(
-            "--version did not end within {} s",
-            LIMIT.as_secs()
-        )),
+        Err(ProcessError::Timeout { .. }) => Err(Untold::Slow),
         Err(ProcessError::NotExecutable { source, .. }) => {
-            Err(format!("it cannot be executed: {source}"))
+            Err(Untold::Fails(format!("it cannot be executed: {source}")))
         }
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(Untold::Fails(error.to_string())),
     }
 }
 

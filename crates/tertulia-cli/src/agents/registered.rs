@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use tertulia::agent::acp::adapter::Adapter;
 use tertulia::agent::api::Provider;
 use tertulia::agent::vendor::Vendor;
 use tertulia::redact::redact;
@@ -27,7 +28,7 @@ pub struct Started {
 pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     let said = settings.agents.get(name);
     let persons = said.filter(|said| said.source != Source::TeamFile);
-    let guessed = vendor_of(name, &launch.command).map_or(COMMAND, Vendor::name);
+    let guessed = kind_of(name, &launch.command, &launch.args);
     let kind = persons
         .map(|said| said.kind.as_str())
         .filter(|kind| launch.source == Chooser::Registry && is_program(kind))
@@ -95,6 +96,15 @@ pub fn launch(agent: &Registered) -> Launch {
         args_source: Chooser::Registry,
         use_pty: agent.use_pty,
         source: Chooser::Registry,
+    }
+}
+
+/// The type of an agent that is started like this: a known program of the Agent Client Protocol, a vendor's program,
+/// or any other.
+pub fn kind_of(name: &str, command: &str, args: &[String]) -> &'static str {
+    match Adapter::of(Path::new(command), args) {
+        Some(_) => ACP,
+        None => vendor_of(name, command).map_or(COMMAND, Vendor::name),
     }
 }
 
@@ -211,6 +221,22 @@ mod tests {
         check("opencode", "opencode", Some(Vendor::OpenCode));
         // Whose folder it is in says nothing.
         check("upper", "/home/claude/bin/tr", None);
+    }
+
+    #[test]
+    fn adapters_are_no_vendors_programs() {
+        let check = |line: &str, expected: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(kind_of("xx", &words[0], &words[1..]), expected, "{line}");
+        };
+        check("/usr/bin/codex-acp", "acp");
+        check("claude-agent-acp", "acp");
+        check("gemini --experimental-acp", "acp");
+        check("opencode acp", "acp");
+        check("npx @agentclientprotocol/claude-agent-acp", "acp");
+        check("gemini --yolo", "gemini-cli");
+        check("opencode", "opencode");
+        check("tr", "command");
     }
 
     #[test]

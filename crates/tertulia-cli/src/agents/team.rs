@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tertulia::agent::opencode::POLICY_VARIABLES;
 use tertulia::agent::vendor::Vendor;
 use tertulia::agent::{Agent, Whence};
 use tertulia::team::{
@@ -12,7 +13,7 @@ use tertulia::team::{
 };
 
 use super::registered::{self, command_line, is_whole, shown};
-use super::{build, described, is_built_in, is_known, key_variables, programs};
+use super::{aliases, build, described, is_built_in, is_known, key_variables, programs};
 use crate::env;
 use crate::settings::{AgentSettings, Settings, Source};
 
@@ -133,6 +134,7 @@ impl<'a> Finder<'a> {
         };
         self.warn_of_environment(member);
         let given = member.env.0.iter();
+        let given = given.filter(|(name, _)| !POLICY_VARIABLES.contains(&name.as_str()));
         described
             .env
             .extend(given.map(|(name, value)| (name.clone(), value.clone())));
@@ -160,6 +162,11 @@ impl<'a> Finder<'a> {
 
     /// How an agent of this name is reached, if anybody knows.
     fn look(&mut self, name: &str) -> Option<AgentSettings> {
+        let name = aliases::resolved(name, |name| {
+            self.launches.contains_key(name)
+                || self.registry.agents.contains_key(name)
+                || is_known(self.settings, name)
+        });
         let launch = self.launches.get(name).cloned().or_else(|| {
             // A team that names some agents may still use others that are registered.
             self.registry.agents.get(name).map(registered::launch)
@@ -252,7 +259,15 @@ impl<'a> Finder<'a> {
     fn warn_of_environment(&mut self, member: &Member) {
         let names = member.env.0.keys();
         let names = names.filter(|name| !ONLY_PRINTING.contains(&name.as_str()));
-        let names: Vec<String> = names.map(|name| shown(name)).collect();
+        let (policy, names): (Vec<&String>, Vec<&String>) =
+            names.partition(|name| POLICY_VARIABLES.contains(&name.as_str()));
+        for name in policy {
+            self.warnings.push(format!(
+                "{} is started without {name}: what it may do unasked is said with --approve, not in the team file",
+                member.display_name
+            ));
+        }
+        let names: Vec<String> = names.into_iter().map(|name| shown(name)).collect();
         if !names.is_empty() {
             self.warnings.push(format!(
                 "the team file sets {} for {}: this can change which program or server is used",

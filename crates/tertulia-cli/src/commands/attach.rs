@@ -20,11 +20,15 @@ use crate::ui::Ui;
     tertulia serve --detach     start a server in the background\n  \
     tertulia attach             the running session, or a new one\n  \
     tertulia attach 5f3a9c1e    that session\n  \
+    tertulia attach --agent codex   a new session with this agent\n  \
     tertulia ps                 list the sessions of the server")]
 pub struct AttachArgs {
     /// The session
     #[arg(value_name = "REF")]
     reference: Option<String>,
+    /// Start a new session with this agent
+    #[arg(long, value_name = "NAME", conflicts_with = "reference")]
+    agent: Option<String>,
     /// The server's socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -41,12 +45,13 @@ pub fn run(args: &AttachArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let path = place::socket(args.socket.as_deref(), global, &house.settings);
     ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
     let server = Server { path, house };
-    let attachment = match &args.reference {
-        Some(reference) => {
+    let attachment = match (&args.reference, &args.agent) {
+        (Some(reference), _) => {
             let row = server.house.find(reference)?;
             server.follow(row.summary.id)?
         }
-        None => server.follow_newest()?,
+        (None, Some(agent)) => server.begin(Some(agent))?,
+        (None, None) => server.follow_newest()?,
     };
     ui.hold();
     let result = tui::follow(attachment, server, global, ui);

@@ -19,6 +19,7 @@ pub const KEYS: &[&str] = &[
     "command",
     "args",
     "env",
+    "asks",
     "timeout",
     "idle_timeout",
     "retries",
@@ -62,6 +63,8 @@ pub struct AgentSettings {
     pub args: Vec<String>,
     /// What is added to the program's environment.
     pub env: Vec<(String, String)>,
+    /// Whether it asks before it uses a tool, as the user says: only the Agent Client Protocol lets it.
+    pub asks: bool,
     /// What the program does not get of the environment that everybody has.
     pub without: Vec<String>,
     /// What precedes every prompt.
@@ -108,6 +111,7 @@ impl AgentSettings {
             command: None,
             args: Vec::new(),
             env: Vec::new(),
+            asks: false,
             without: Vec::new(),
             system: None,
             timeout: None,
@@ -192,6 +196,7 @@ impl AgentSettings {
             command,
             args: reader.texts(table, "args").unwrap_or_default(),
             env,
+            asks: reader.flag(table, "asks").unwrap_or(false),
             without: Vec::new(),
             system: reader.text(table, "system"),
             timeout: reader.duration(table, "timeout", Duration::from_secs(1)),

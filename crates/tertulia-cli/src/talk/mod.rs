@@ -17,6 +17,7 @@ mod unsaved;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -31,6 +32,7 @@ use tertulia::tool::{ToolLimits, Toolbox};
 use crate::agents;
 use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::guard;
 use crate::open::{self, House};
 use crate::settings::StoreUrl;
 use crate::tui;
@@ -255,6 +257,7 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
         tools,
         ephemeral: args.ephemeral || house.settings.store == StoreUrl::Memory,
         compact_at: None,
+        guard: Some(Arc::new(guard::guard())),
     }
 }
 

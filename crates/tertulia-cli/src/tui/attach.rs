@@ -54,13 +54,23 @@ impl Server {
                 subscribe(&mut call, id)?;
                 self.attached(call, id)
             }
-            None => self.begin(),
+            None => self.begin(None),
         }
     }
 
-    /// Begins a talk and follows it.
-    pub fn begin(&self) -> CommandResult<Attachment> {
+    /// Starts a session, with `agent` if one is named, and follows it.
+    pub fn begin(&self, agent: Option<&str>) -> CommandResult<Attachment> {
         let mut call = Call::connect(&self.path)?;
+        if let Some(agent) = agent {
+            let ask = Ask::Initialize {
+                demo_mode: false,
+                agent: Some(agent.to_owned()),
+            };
+            match call.ask(ask)? {
+                Answer::Initialized { .. } => {}
+                other => return Err(unexpected(other)),
+            }
+        }
         let id = match call.ask(Ask::SessionCreate { title: None })? {
             Answer::SessionCreated { session_id } => parsed(&session_id)?,
             other => return Err(unexpected(other)),
@@ -75,7 +85,7 @@ impl Server {
             Next::Resume {
                 id, model: None, ..
             } => self.follow(*id),
-            Next::New { model: None, .. } => self.begin(),
+            Next::New { model: None, .. } => self.begin(None),
             _ => Err(CommandError::new(
                 ErrorKind::Usage,
                 "that cannot be changed in a talk that a server leads",

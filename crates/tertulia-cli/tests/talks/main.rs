@@ -11,6 +11,7 @@
 mod asking;
 mod compaction;
 mod dangling;
+mod guarded;
 #[path = "../cli/home.rs"]
 #[allow(
     dead_code,
@@ -19,6 +20,7 @@ mod dangling;
 mod home;
 mod keys;
 mod native;
+mod policy;
 #[path = "../cli/pty.rs"]
 #[allow(
     dead_code,

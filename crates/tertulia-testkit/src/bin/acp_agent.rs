@@ -2,7 +2,7 @@
 //! tests have a real process to talk to. Its sessions are files in the folder that it is given.
 //!
 //! ```text
-//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [as:NAME]
+//! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [free] [stubborn] [deletes] [as:NAME]
 //! ```
 
 use std::io::Write;
@@ -71,7 +71,7 @@ async fn serve(fake: Arc<Fake>) -> Result<()> {
             async move |request: ResumeSessionRequest, responder, _| {
                 d.note("heard", "session/resume");
                 match d.session(&request.session_id.0).exists() {
-                    true => respond(responder, json!({})),
+                    true => respond(responder, d.modes()),
                     false => responder.respond_with_error(Error::invalid_params()),
                 }
             },
@@ -87,7 +87,10 @@ async fn serve(fake: Arc<Fake>) -> Result<()> {
         .on_receive_request(
             async move |request: SetSessionModeRequest, responder, _| {
                 f.note("heard", &format!("mode {}", request.mode_id.0));
-                respond(responder, json!({}))
+                match f.is("stubborn") {
+                    true => responder.respond_with_error(Error::invalid_params()),
+                    false => respond(responder, json!({})),
+                }
             },
             on_receive_request!(),
         )
@@ -96,6 +99,10 @@ async fn serve(fake: Arc<Fake>) -> Result<()> {
             async move |request: UntypedMessage, responder: Responder<Value>, _| {
                 let asked = format!("{} {}", request.method, request.params["modelId"]);
                 g.note("heard", &asked);
+                if request.method == "session/delete" {
+                    let id = request.params["sessionId"].as_str().unwrap_or_default();
+                    let _ = fs::remove_file(g.session(id));
+                }
                 responder.respond(json!({}))
             },
             on_receive_request!(),
@@ -143,16 +150,17 @@ impl Fake {
     }
 
     fn abilities(&self) -> Value {
-        let resume = if self.is("resume") {
-            json!({ "resume": {} })
-        } else {
-            json!({})
-        };
-        let name = self.words.iter().find_map(|word| word.strip_prefix("as:"));
+        let as_name = self.words.iter().find_map(|word| word.strip_prefix("as:"));
+        let mut offers = json!({});
+        for (word, name) in [("resume", "resume"), ("deletes", "delete")] {
+            if self.is(word) {
+                offers[name] = json!({});
+            }
+        }
         json!({
-            "agentInfo": { "name": name.unwrap_or("fake"), "version": "1" },
+            "agentInfo": { "name": as_name.unwrap_or("fake"), "version": "1" },
             "protocolVersion": 1,
-            "agentCapabilities": { "loadSession": self.is("load"), "sessionCapabilities": resume },
+            "agentCapabilities": { "loadSession": self.is("load"), "sessionCapabilities": offers },
             "authMethods": [{ "id": "key", "name": "Fake key", "description": "set FAKE_KEY" }],
         })
     }
@@ -160,13 +168,20 @@ impl Fake {
     fn begin(&self) -> Value {
         let id = format!("s{}", process::id());
         let _ = fs::write(self.session(&id), "");
-        json!({
-            "sessionId": id,
-            "modes": { "currentModeId": "agent", "availableModes": [
-                { "id": "agent", "name": "Agent" }, { "id": "default", "name": "Ask" },
-            ]},
-            "configOptions": [],
-        })
+        let mut told = self.modes();
+        told["sessionId"] = json!(id);
+        told["configOptions"] = json!([]);
+        told
+    }
+
+    /// What it tells of its modes. One that is free has none.
+    fn modes(&self) -> Value {
+        if self.is("free") {
+            return json!({});
+        }
+        json!({ "modes": { "currentModeId": "agent", "availableModes": [
+            { "id": "agent", "name": "Agent" }, { "id": "default", "name": "Ask" },
+        ]}})
     }
 
     fn load(
@@ -181,7 +196,7 @@ impl Fake {
         };
         replay(client, id, "user_message_chunk", &said)?;
         if self.is("late") {
-            respond(responder, json!({}))?;
+            respond(responder, self.modes())?;
             let (id, late) = (id.to_owned(), client.clone());
             return client.spawn(async move {
                 soon().await;
@@ -194,7 +209,7 @@ impl Fake {
             });
         }
         replay(client, id, "agent_message_chunk", "old words")?;
-        respond(responder, json!({}))
+        respond(responder, self.modes())
     }
 
     /// Waits until it is told to stop.

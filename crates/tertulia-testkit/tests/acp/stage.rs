@@ -15,7 +15,7 @@ use tertulia::approval::{ToolRequest, Verdict};
 use tertulia::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
-const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
+pub const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
 
 /// A folder for the agent's sessions, and the name that marks its processes.
 pub struct Stage {
@@ -61,6 +61,8 @@ impl Stage {
             env: vec![("FAKE_KEY".into(), "secret".into())],
             without: Vec::new(),
             work_dir: self.path().to_owned(),
+            asks: false,
+            homes: None,
             system: None,
             patience: Patience {
                 total: Duration::from_secs(60),
@@ -109,6 +111,11 @@ impl Stage {
                     .any(|part| part.starts_with(&wanted))
             })
             .collect()
+    }
+
+    /// A process that was replaced has ended.
+    pub async fn all_gone_but_one(&self) {
+        until("one process left", || self.left().len() == 1).await;
     }
 
     pub async fn all_gone(&self) {

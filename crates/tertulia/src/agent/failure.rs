@@ -8,6 +8,15 @@ use super::{AgentError, FailureKind, Whence};
 /// Longer than this, an error is not read.
 const LONGEST: usize = 500;
 
+/// A program that cannot be told to keep nothing, and has no other place for what it keeps.
+pub(super) fn no_scratch(name: &str, error: &std::io::Error) -> AgentError {
+    AgentError::new(
+        FailureKind::Unavailable,
+        format!("{name} would keep a copy of this session: no temporary home could be made for it: {error}"),
+    )
+    .hint("make room in the folder for temporary files, or leave --ephemeral out")
+}
+
 /// What a run that did not come to its own end means.
 pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -> AgentError {
     let command = command.display();

@@ -8,8 +8,11 @@ pub mod demo;
 mod failure;
 mod floor;
 mod folder;
+mod mention;
+pub mod opencode;
 pub mod process;
 mod prompt;
+pub mod scratch;
 pub mod vendor;
 
 use std::path::{Path, PathBuf};
@@ -49,6 +52,12 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
     /// Answers, streaming what it says. Returns when it is done, wants tools to be run, has failed,
     /// or was cancelled and nothing of it is running any more.
     async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError>;
+
+    /// What a user should know at the start of a session: what it cannot ask for under this policy, and what it
+    /// keeps although nothing is to be kept.
+    fn notices(&self, _approval: Approval, _ephemeral: bool) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Ends what it has running between two answers, and lets it put its things away. Most have nothing.
     async fn leave(&self) {}
@@ -271,6 +280,11 @@ pub struct Retry {
     pub wait: Duration,
     /// Why the last one failed.
     pub reason: String,
+}
+
+/// The result of a tool that was not allowed, with what was said about it. Logs and screens know it by its beginning.
+fn denied(why: &str) -> String {
+    format!("[not run: {}]", why.trim())
 }
 
 /// Whether an agent could answer.

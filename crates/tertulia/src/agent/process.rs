@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+pub mod guard;
 mod hold;
 mod input;
 mod orphans;

@@ -6,7 +6,7 @@ mod compact;
 mod resume;
 mod silence;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use super::context::{Said, utterance};
 use super::record::{Recorded, Recorder};
 use super::team::{markers, names};
 use super::withdrawn;
+use crate::agent::process::guard::Guard;
 use crate::agent::{Agent, AgentError, Part, Utterance};
 use crate::approval::Rules;
 use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
@@ -41,6 +42,8 @@ pub struct Terms {
     pub ephemeral: bool,
     /// How many tokens an agent may be given before the older part is summed up.
     pub compact_at: Option<u64>,
+    /// Ends what runs for the session if this program is killed.
+    pub guard: Option<Arc<Guard>>,
 }
 
 /// Who answers, and as whom.
@@ -124,6 +127,8 @@ pub struct Talk {
     by_brief: bool,
     /// Stops the turn that runs: a write does not wait for another program any longer then.
     cancel: CancellationToken,
+    /// What agents' notices said so far, so that each is said once.
+    noticed: BTreeSet<String>,
 }
 
 impl Talk {
@@ -151,6 +156,7 @@ impl Talk {
             members: Vec::new(),
             by_brief: false,
             cancel: CancellationToken::new(),
+            noticed: BTreeSet::new(),
         }
     }
 

@@ -63,6 +63,7 @@ impl Stage {
             },
             whence: Whence::settings(vendor.name()),
             retries: 1,
+            homes: None,
             found: Some(path),
         }
     }

@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use futures::StreamExt;
 use serde_json::{Value, json};
+use tertulia::agent::acp::adapter::Adapter;
 use tertulia::agent::vendor::Vendor;
 use tertulia::team::{Registered, Registry};
 
 use super::registered::{announce_takeover, object, of};
-use crate::agents::{self, programs};
+use crate::agents;
+use crate::agents::programs::{self, Untold};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
 use crate::settings::Settings;
@@ -32,12 +35,51 @@ pub struct VerifyArgs {
     all: bool,
 }
 
-/// A vendor's program on this machine.
+/// A known program: a vendor's, or an adapter that speaks the Agent Client Protocol for one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Vendor(Vendor),
+    Adapter(&'static str),
+}
+
+impl Known {
+    fn all() -> Vec<Known> {
+        let vendors = Vendor::ALL.into_iter().map(Known::Vendor);
+        vendors
+            .chain(Adapter::programs().map(Known::Adapter))
+            .collect()
+    }
+
+    /// The name under which it is registered.
+    fn name(self) -> &'static str {
+        match self {
+            Known::Vendor(vendor) => vendor.name(),
+            Known::Adapter(program) => program,
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Known::Vendor(vendor) => vendor.program(),
+            Known::Adapter(program) => program,
+        }
+    }
+
+    /// What to do where it is missing; nobody needs an adapter.
+    fn install(self) -> Option<&'static str> {
+        match self {
+            Known::Vendor(vendor) => Some(vendor.install()),
+            Known::Adapter(_) => None,
+        }
+    }
+}
+
+/// A known program on this machine.
 struct Found {
-    vendor: Vendor,
+    known: Known,
     path: PathBuf,
     /// Its version if it tells one, or why it does not start.
-    version: Result<Option<String>, String>,
+    version: Result<Option<String>, Untold>,
 }
 
 pub async fn scan(
@@ -46,25 +88,26 @@ pub async fn scan(
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let registry = settings.registry.read()?;
-    let found = look(settings, &Vendor::ALL, signals).await?;
+    let found = look(settings, &Known::all(), signals).await?;
     let mut rows = Vec::new();
     let mut objects = Vec::new();
-    for vendor in Vendor::ALL {
-        let found = found.iter().find(|found| found.vendor == vendor);
+    for known in Known::all() {
+        let found = found.iter().find(|found| found.known == known);
+        let install = match (known.install(), found) {
+            (None, None) => continue,
+            (install, _) => install.unwrap_or_default(),
+        };
         let path = found.map(|found| found.path.display().to_string());
         let (version, reason) = match found.map(|found| &found.version) {
             Some(Ok(version)) => (version.clone(), None),
-            Some(Err(reason)) => (None, Some(reason.clone())),
-            None => (
-                None,
-                Some(format!("not found; {} installs it", vendor.install())),
-            ),
+            Some(Err(reason)) => (None, Some(reason.to_string())),
+            None => (None, Some(format!("not found; {install} installs it"))),
         };
         let names = path.as_deref().map(|path| names_of(&registry, path));
         let names = names.unwrap_or_default();
         objects.push(json!({
-            "name": vendor.name(),
-            "program": vendor.program(),
+            "name": known.name(),
+            "program": known.program(),
             "path": path,
             "version": version,
             "reason": reason,
@@ -81,7 +124,7 @@ pub async fn scan(
             (path, reason) => path.or(reason).unwrap_or_default(),
         };
         let version = version.unwrap_or_default();
-        rows.push(vec![vendor.name().to_owned(), version, registered, place]);
+        rows.push(vec![known.name().to_owned(), version, registered, place]);
     }
     if ui.json {
         ui.document(&json!({ "programs": objects }));
@@ -101,31 +144,38 @@ fn names_of(registry: &Registry, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Looks for programs and asks those that are there for their version, all at once.
+/// Looks for programs and asks those that are there for their version, a few at once.
 async fn look(
     settings: &Settings,
-    vendors: &[Vendor],
+    wanted: &[Known],
     signals: &mut Signals,
 ) -> CommandResult<Vec<Found>> {
     let cancel = signals.cancel.clone();
-    let programs = vendors
+    let programs = wanted
         .iter()
-        .filter_map(|vendor| Some((*vendor, programs::find(*vendor)?)));
-    let asked = programs.map(|(vendor, path)| {
+        .filter_map(|known| Some((*known, programs::find_program(known.program())?)));
+    let asked = programs.map(|(known, path)| {
         let keys = agents::key_variables(settings);
         let cancel = cancel.clone();
         async move {
-            let version = programs::version(vendor.name(), &path, keys, &cancel).await;
+            let version = programs::version(known.name(), &path, keys, &cancel).await;
             Found {
-                vendor,
+                known,
                 path,
                 version,
             }
         }
     });
-    let found = signals.during(futures::future::join_all(asked)).await?;
+    let found = signals.during(a_few_at_once(asked)).await?;
     not_stopped(signals)?;
     Ok(found)
+}
+
+/// Waits for all of them, in their order: on a busy machine programs that start together all start slowly.
+async fn a_few_at_once<T>(tried: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let tried: Vec<_> = tried.collect();
+    let results = futures::stream::iter(tried).buffered(programs::AT_ONCE);
+    results.collect().await
 }
 
 /// What was found out after somebody stopped it is not the truth.
@@ -146,23 +196,24 @@ pub async fn register(
     signals: &mut Signals,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let vendors = wanted(names)?;
-    let found = look(settings, &vendors, signals).await?;
-    if let Some(vendor) = vendors
+    let wanted = wanted(names)?;
+    let found = look(settings, &wanted, signals).await?;
+    if let Some(known) = wanted
         .iter()
-        .find(|vendor| !names.is_empty() && found.iter().all(|found| found.vendor != **vendor))
+        .find(|known| !names.is_empty() && found.iter().all(|found| found.known != **known))
     {
-        let words = format!("the program {} was not found", vendor.program());
+        let words = format!("the program {} was not found", known.program());
+        let install = known.install().map(|line| format!("{line} installs it; "));
         return Err(CommandError::new(ErrorKind::NotFound, words).hint(format!(
-            "{} installs it; if it is elsewhere: `tertulia agents register {} --command PATH`",
-            vendor.install(),
-            vendor.name()
+            "{}if it is elsewhere: `tertulia agents register {} --command PATH`",
+            install.unwrap_or_default(),
+            known.name()
         )));
     }
     let mut ready = Vec::new();
     for found in found {
         match &found.version {
-            Ok(version) => ready.push(registration(found.vendor, &found.path, version.as_ref())?),
+            Ok(version) => ready.push(registration(found.known, &found.path, version.as_ref())?),
             Err(reason) => ui.warn(&format!(
                 "{} is not registered: {reason}",
                 found.path.display()
@@ -191,27 +242,33 @@ pub async fn register(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The vendors whose programs are looked for; all of them if nobody is named.
-fn wanted(names: &[String]) -> CommandResult<Vec<Vendor>> {
+/// The programs that are looked for; all of them if nobody is named.
+fn wanted(names: &[String]) -> CommandResult<Vec<Known>> {
     if names.is_empty() {
-        return Ok(Vendor::ALL.to_vec());
+        return Ok(Known::all());
     }
     let mut wanted = Vec::new();
     for name in names {
-        let known = |vendor: &Vendor| vendor.name() == name || vendor.program() == name;
-        let vendor = Vendor::ALL.into_iter().find(known).ok_or_else(|| {
-            let all = Vendor::ALL.map(Vendor::name).join(", ");
-            CommandError::new(
-                ErrorKind::NotFound,
-                format!("no program is known as '{name}'"),
-            )
-            .hint(format!("known: {all}"))
-            .hint(format!(
-                "any other: `tertulia agents register {name} --command PATH`"
-            ))
-        })?;
-        if !wanted.contains(&vendor) {
-            wanted.push(vendor);
+        let meant = agents::aliases::vendor(name).map(Known::Vendor);
+        let is_it = |known: &Known| known.name() == name || known.program() == name;
+        let known = Known::all()
+            .into_iter()
+            .find(is_it)
+            .or(meant)
+            .ok_or_else(|| {
+                let all: Vec<&str> = Known::all().into_iter().map(Known::name).collect();
+                let all = all.join(", ");
+                CommandError::new(
+                    ErrorKind::NotFound,
+                    format!("no program is known as '{name}'"),
+                )
+                .hint(format!("known: {all}"))
+                .hint(format!(
+                    "any other: `tertulia agents register {name} --command PATH`"
+                ))
+            })?;
+        if !wanted.contains(&known) {
+            wanted.push(known);
         }
     }
     Ok(wanted)
@@ -220,7 +277,7 @@ fn wanted(names: &[String]) -> CommandResult<Vec<Vendor>> {
 /// A program as it is registered. It gets no arguments: this program adds those that it needs, and what
 /// an agent may do unasked is said with `--approve` each time, not once and for all.
 fn registration(
-    vendor: Vendor,
+    known: Known,
     path: &Path,
     version: Option<&String>,
 ) -> CommandResult<(String, Registered)> {
@@ -233,7 +290,7 @@ fn registration(
     })?;
     let now = open::stamp().now();
     let agent = Registered {
-        display_name: vendor.name().to_owned(),
+        display_name: known.name().to_owned(),
         command: command.to_owned(),
         args: Vec::new(),
         use_pty: false,
@@ -241,14 +298,14 @@ fn registration(
         installed_at: Some(now),
         last_verified: Some(now),
     };
-    Ok((vendor.name().to_owned(), agent))
+    Ok((known.name().to_owned(), agent))
 }
 
 /// What came of trying one.
 struct Tried {
     name: String,
     command: String,
-    version: Result<Option<String>, String>,
+    version: Result<Option<String>, Untold>,
 }
 
 pub async fn verify(
@@ -277,11 +334,12 @@ pub async fn verify(
             }
         }
     });
-    let tried = signals.during(futures::future::join_all(tried)).await?;
+    let tried = signals.during(a_few_at_once(tried)).await?;
     not_stopped(signals)?;
     record(settings, &tried, ui)?;
     tell(&tried, ui);
-    if let Some(failed) = tried.iter().find(|tried| tried.version.is_err()) {
+    let fails = |tried: &&Tried| matches!(tried.version, Err(Untold::Fails(_)));
+    if let Some(failed) = tried.iter().find(fails) {
         return Err(CommandError::new(
             ErrorKind::Agent,
             format!("the agent '{}' does not start", failed.name),
@@ -319,9 +377,9 @@ fn tell(tried: &[Tried], ui: &mut Ui) {
                 json!({
                     "name": tried.name,
                     "command": tried.command,
-                    "ok": tried.version.is_ok(),
+                    "ok": !matches!(tried.version, Err(Untold::Fails(_))),
                     "version": tried.version.as_ref().ok(),
-                    "reason": tried.version.as_ref().err(),
+                    "reason": tried.version.as_ref().err().map(ToString::to_string),
                 })
             })
             .collect();
@@ -337,7 +395,8 @@ fn tell(tried: &[Tried], ui: &mut Ui) {
         .map(|tried| {
             let (state, version) = match &tried.version {
                 Ok(version) => ("starts", version.clone().unwrap_or_default()),
-                Err(reason) => ("does not start", reason.clone()),
+                Err(Untold::Slow) => ("starts slowly", Untold::Slow.to_string()),
+                Err(Untold::Fails(why)) => ("does not start", why.clone()),
             };
             let command = agents::command_line(&tried.command, &[]);
             vec![tried.name.clone(), state.to_owned(), command, version]

@@ -210,7 +210,7 @@ fn row((name, agent): (&String, &Registered)) -> Vec<String> {
 
 /// How it is spoken to.
 fn kind(name: &str, agent: &Registered) -> &'static str {
-    agents::vendor_of(name, &agent.command).map_or("command", |vendor| vendor.name())
+    agents::kind_of(name, &agent.command, &agent.args)
 }
 
 pub fn info(name: &str, settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {

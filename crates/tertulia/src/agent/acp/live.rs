@@ -12,10 +12,12 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::adapter::Manner;
 use super::failure;
 use super::wire::{self, Noise};
 use crate::agent::AgentError;
 use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
+use crate::agent::scratch::Scratch;
 
 /// How long an agent has to end by itself when its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -64,6 +66,10 @@ pub(super) struct Live {
     kill: CancellationToken,
     /// What it answered to `initialize`.
     pub(super) abilities: Option<Value>,
+    /// What it is held to.
+    pub(super) manner: Manner,
+    /// A home that stands in for the user's; it is removed when the process has ended.
+    _scratch: Option<Scratch>,
     /// The session in which it was asked last.
     pub(super) session: Option<super::session::Open>,
     /// Whether its last answer was stopped: some still send what belongs to it.
@@ -78,7 +84,11 @@ pub(super) struct Ending {
 
 impl Live {
     /// Starts the agent. Whether it could be started shows when it is asked something.
-    pub(super) async fn start(program: Program) -> Option<Live> {
+    pub(super) async fn start(
+        program: Program,
+        manner: Manner,
+        scratch: Option<Scratch>,
+    ) -> Option<Live> {
         let shared = Arc::new(Shared {
             heard: watch::Sender::new(Instant::now()),
             noise: Mutex::new(Noise::default()),
@@ -102,6 +112,8 @@ impl Live {
             task,
             closing,
             kill,
+            manner,
+            _scratch: scratch,
             abilities: None,
             session: None,
             stopped: false,

@@ -1,6 +1,7 @@
 //! Any agent that speaks the Agent Client Protocol over its standard streams. It is started when it is
 //! asked first and kept for the questions that follow; it brings its own tools and asks leave for them.
 
+pub mod adapter;
 mod content;
 mod failure;
 mod habits;
@@ -17,14 +18,18 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
+use self::adapter::{Adapter, Manner};
 use self::live::{Ending, Live};
 use self::turn::Prompted;
 use self::watch::{End, Lost, Watch};
 use super::folder::Folder;
 use super::process::{ProcessError, Program};
+use super::scratch::{Homes, Scratch};
 use super::{
-    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide, Whence,
+    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide,
+    Whence, mention,
 };
+use crate::approval::Approval;
 
 /// How an agent is run that speaks the Agent Client Protocol.
 pub struct Acp {
@@ -42,6 +47,10 @@ pub struct Acp {
     pub without: Vec<String>,
     /// The folder in which it works. The protocol wants it absolute.
     pub work_dir: PathBuf,
+    /// Whether the user says that it asks before it uses a tool. Otherwise it has to be known to.
+    pub asks: bool,
+    /// Where programs keep their files, for those that cannot be told to keep nothing.
+    pub homes: Option<Homes>,
     /// What precedes the first prompt of a session.
     pub system: Option<String>,
     /// How long an answer may take.
@@ -113,10 +122,19 @@ impl Agent for Acp {
             slot = self.connection.0.lock() => slot,
         };
         // Taken out while it answers: if this answer is dropped, the process ends with it.
+        let manner = Manner {
+            held: question.approval != Approval::All,
+            ephemeral: question.ephemeral,
+        };
         let mut live = match slot.take() {
-            Some(live) if live.alive() => live,
-            // Dead or never there. What it remembers is in its own store.
-            _ => self.start(question).await?,
+            Some(live) if live.alive() && live.manner.is_enough_for(manner) => live,
+            // Dead, never there, or started for another policy. What it remembers is in its own store.
+            other => {
+                if let Some(live) = other {
+                    live.end(false).await;
+                }
+                self.start(question, manner).await?
+            }
         };
         floor.show_stderr(live.stderr());
         let watch = Watch::begin(floor, self.patience);
@@ -128,7 +146,7 @@ impl Agent for Acp {
         if stopped && !prompted.heard && !floor.cancel().is_cancelled() {
             // The end of the answer that was stopped, sent for this one: it would be one behind from here on.
             live.end(true).await;
-            live = self.start(question).await?;
+            live = self.start(question, manner).await?;
             floor.show_stderr(live.stderr());
             prompted = self.converse(&mut live, question, &watch).await;
         }
@@ -151,6 +169,17 @@ impl Agent for Acp {
         }
     }
 
+    fn notices(&self, _: Approval, ephemeral: bool) -> Vec<String> {
+        let keeps = ephemeral && self.adapter().is_none();
+        let words = || {
+            format!(
+                "{} may keep its own copy of this session: tertulia does not know how to prevent it",
+                self.name
+            )
+        };
+        keeps.then(words).into_iter().collect()
+    }
+
     async fn leave(&self) {
         // Whoever holds it is answering, and ends it by itself.
         let live = match self.connection.0.try_lock() {
@@ -164,22 +193,37 @@ impl Agent for Acp {
 }
 
 impl Acp {
-    async fn start(&self, question: &Question) -> Result<Live, AgentError> {
+    async fn start(&self, question: &Question, manner: Manner) -> Result<Live, AgentError> {
         let native = question.native.as_ref();
         let folder = native.map(|native| Folder::of(native, Some(&self.work_dir)));
         let work_dir = match folder {
             Some(Folder::Other(folder)) => folder,
             _ => self.work_dir.clone(),
         };
+        let known = self.adapter();
+        let mut env = adapter::environment(known, manner, &work_dir);
+        let place = known.and_then(Adapter::place).filter(|_| manner.ephemeral);
+        let scratch = match (place, &self.homes) {
+            (Some(place), Some(homes)) => {
+                let scratch = Scratch::make(place, homes, &question.marker)
+                    .map_err(|error| super::failure::no_scratch(&self.name, &error))?;
+                let path = scratch.path().to_string_lossy().into_owned();
+                env.push((place.variable().to_owned(), path));
+                Some(scratch)
+            }
+            _ => None,
+        };
+        // The settings have the last word.
+        env.extend(bounded(&self.env));
         let program = Program {
             without: self.without.clone(),
             command: self.command.clone(),
             args: self.args.clone(),
-            env: bounded(&self.env),
+            env,
             work_dir: Some(work_dir),
             marker: question.marker.clone(),
         };
-        Live::start(program).await.ok_or_else(|| {
+        Live::start(program, manner, scratch).await.ok_or_else(|| {
             AgentError::new(
                 FailureKind::Unavailable,
                 format!("{} could not be started", self.command.display()),
@@ -198,7 +242,31 @@ impl Acp {
             }
         };
         let words = session::words(self, live, &question.messages, place.known);
-        turn::prompt(live, watch, &place.session, words, question.approval).await
+        let words = mention::unread(&words, Some(&self.work_dir));
+        let prompted = turn::prompt(live, watch, &place.session, words, question.approval).await;
+        if question.ephemeral && !matches!(prompted.end, Err(End::Lost(_))) {
+            session::delete(live).await;
+        }
+        prompted
+    }
+
+    /// Which known program it is.
+    fn adapter(&self) -> Option<Adapter> {
+        Adapter::of(&self.command, &self.args)
+    }
+
+    /// The failure of an agent that would use tools unasked.
+    fn does_not_ask(&self, why: Option<&AgentError>) -> AgentError {
+        let why = why.map(|error| format!(" ({error})")).unwrap_or_default();
+        let words = format!(
+            "{} is not known to ask before it uses a tool, and could not be told to{why}",
+            self.name
+        );
+        let hint = format!(
+            "`--approve all` lets it use every tool unasked; if it does ask, set {} to true in your own settings",
+            self.whence.setting("asks")
+        );
+        AgentError::new(FailureKind::Unavailable, words).hint(hint)
     }
 
     /// Why it cannot be asked again, in words.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Acp;
+use super::adapter::{self, Adapter, Asking};
 use super::habits;
 use super::live::{Live, Unanswered};
 use super::watch::{End, Lost, Watch};
@@ -12,6 +13,8 @@ use crate::approval::Approval;
 
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;
+/// How long an agent may take to delete a session.
+const DELETE: Duration = Duration::from_secs(3);
 
 /// A session that the agent has open.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +78,7 @@ pub(super) async fn open(
         None => (begin(acp, live, watch).await?, None),
     };
     if question.approval != Approval::All {
-        make_it_ask(live, watch).await?;
+        make_it_ask(acp, live, watch).await?;
     }
     Ok(Place { session, known })
 }
@@ -157,7 +160,11 @@ fn offered(ability: &Value) -> bool {
 }
 
 async fn begin(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<String, End> {
-    let params = json!({ "cwd": acp.work_dir, "mcpServers": [] });
+    let mut params = json!({ "cwd": acp.work_dir, "mcpServers": [] });
+    if live.manner.ephemeral {
+        // The adapters of Claude Code hand it on; nobody else minds.
+        params["_meta"] = json!({ "claudeCode": { "options": { "persistSession": false } } });
+    }
     let told = watch.over(live, live.ask("session/new", params)).await?;
     let Some(id) = told["sessionId"].as_str().map(str::to_owned) else {
         return Err(End::Lost(Lost::Unfit("its session has no id".to_owned())));
@@ -246,36 +253,41 @@ fn model_request(session: &str, model: &str, told: &Value) -> Model {
 }
 
 /// Puts the session into a mode in which the agent asks: what it does unasked, nobody can refuse.
-async fn make_it_ask(live: &mut Live, watch: &Watch<'_>) -> Result<(), End> {
+async fn make_it_ask(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<(), End> {
     let Some(open) = live.session.clone().filter(|open| !open.asks) else {
         return Ok(());
     };
-    if let Some(mode) = asking_mode(&open.modes) {
-        let params = json!({ "sessionId": open.id, "modeId": mode });
-        match watch.over(live, live.ask("session/set_mode", params)).await {
-            Ok(_) => {}
-            Err(End::Told(error)) => {
-                let words = format!("the agent could not be told to ask first: {error}");
-                watch.say(AgentEvent::Remark(words)).await?;
+    let by_environment = acp.adapter().is_some_and(Adapter::asks_by_environment);
+    let asking = match acp.asks || by_environment {
+        true => Asking::Already,
+        false => adapter::asking(&open.modes),
+    };
+    match asking {
+        Asking::Already => {}
+        Asking::InMode(mode) => {
+            let params = json!({ "sessionId": open.id, "modeId": mode });
+            match watch.over(live, live.ask("session/set_mode", params)).await {
+                Ok(_) => {}
+                Err(End::Told(error)) => return Err(End::Told(acp.does_not_ask(Some(&error)))),
+                Err(lost) => return Err(lost),
             }
-            Err(lost) => return Err(lost),
         }
+        Asking::Unknown => return Err(End::Told(acp.does_not_ask(None))),
     }
     live.session = Some(Open { asks: true, ..open });
     Ok(())
 }
 
-/// The mode to change to, if the present one is not known to ask.
-fn asking_mode(modes: &Value) -> Option<&'static str> {
-    const ASKING: [&str; 3] = ["read-only", "default", "plan"];
-    let now = modes["currentModeId"].as_str()?;
-    if ASKING.contains(&now) {
-        return None;
+/// Has the agent delete the session that it has open, if it can.
+pub(super) async fn delete(live: &mut Live) {
+    let abilities = live.abilities.as_ref();
+    let can = abilities
+        .is_some_and(|told| offered(&told["agentCapabilities"]["sessionCapabilities"]["delete"]));
+    if let Some(open) = live.session.take().filter(|_| can) {
+        let params = json!({ "sessionId": open.id });
+        // Whether it did is its own affair: there is nothing else to try.
+        let _ = timeout(DELETE, live.ask("session/delete", params)).await;
     }
-    let offers = modes["availableModes"].as_array()?;
-    ASKING
-        .into_iter()
-        .find(|mode| offers.iter().any(|offer| offer["id"] == *mode))
 }
 
 /// The prompt: what the agent has not seen yet, and in a new session what it shall always know.
@@ -331,18 +343,5 @@ mod tests {
             Model::Ask("session/set_model", params)
         );
         assert_eq!(model_request("s", "a", &list), Model::Chosen);
-    }
-
-    #[test]
-    fn an_agent_that_decides_by_itself_is_told_to_ask() {
-        let modes = |now: &str| {
-            json!({ "currentModeId": now, "availableModes": [
-                { "id": "agent" }, { "id": "default" }, { "id": "read-only" },
-            ]})
-        };
-        assert_eq!(asking_mode(&modes("agent")), Some("read-only"));
-        assert_eq!(asking_mode(&modes("plan")), None);
-        assert_eq!(asking_mode(&modes("default")), None);
-        assert_eq!(asking_mode(&json!(null)), None);
     }
 }

@@ -177,6 +177,9 @@ impl Turn<'_> {
 
     fn answer(&mut self, leave: Leave, verdict: Verdict) {
         self.refused |= verdict == Verdict::No;
+        if verdict == Verdict::No {
+            self.updates.deny(&leave.request.call.id);
+        }
         respond(leave.responder, permission::answer(&leave.options, verdict));
     }
 
@@ -230,7 +233,8 @@ impl Turn<'_> {
             broken: self.updates.broken(),
         };
         let (remark, outcome) = failure::stop(reason, turn);
-        self.say(usage.into_iter().chain(remark).collect()).await;
+        let denied = self.updates.denied().into_iter();
+        self.say(denied.chain(usage).chain(remark).collect()).await;
         outcome.map_err(End::Told)
     }
 }

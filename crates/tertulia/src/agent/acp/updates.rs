@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::content;
-use crate::agent::{AgentEvent, Todo, TodoState};
+use crate::agent::{AgentEvent, Todo, TodoState, denied};
 use crate::entry::{ToolCall, Usage};
 
 /// One answer as its updates tell it.
@@ -34,7 +34,12 @@ pub(super) struct Call {
     /// What its terminal showed.
     terminal: String,
     started: bool,
+    /// Whether it was not allowed.
+    denied: bool,
 }
+
+/// What is said of a tool that was not allowed, where the agent says nothing.
+const DENIED: &str = "the agent was not allowed to use this tool";
 
 impl Updates {
     /// Takes in one update.
@@ -91,6 +96,24 @@ impl Updates {
         (id.to_owned(), known, events)
     }
 
+    /// Takes in that a tool call is not allowed.
+    pub(super) fn deny(&mut self, id: &str) {
+        if let Some(call) = self.calls.get_mut(id) {
+            call.denied = true;
+        }
+    }
+
+    /// The ends of those calls that were not allowed and of which the agent told no end.
+    pub(super) fn denied(&mut self) -> Vec<AgentEvent> {
+        let calls = std::mem::take(&mut self.calls).into_iter();
+        let (denied, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            calls.partition(|(_, call)| call.denied && call.started);
+        self.calls = open;
+        let ends = denied.iter();
+        ends.map(|(id, call)| completed(id, call, String::new(), false))
+            .collect()
+    }
+
     /// What it said of its own failure, if it told that it failed.
     pub(super) fn broken(&self) -> Option<&str> {
         self.broken.as_deref().map(str::trim)
@@ -131,11 +154,9 @@ impl Updates {
             events.extend(self.start(id));
         }
         if over && let Some(call) = self.calls.remove(id) {
-            events.push(AgentEvent::ToolCompleted {
-                id: id.to_owned(),
-                output: content::cut(call.output(&update["rawOutput"])),
-                ok: status == Some("completed"),
-            });
+            let ok = status == Some("completed") && !call.denied;
+            let output = content::cut(call.output(&update["rawOutput"]));
+            events.push(completed(id, &call, output, ok));
         }
         events
     }
@@ -158,6 +179,7 @@ impl Default for Call {
             content: Value::Null,
             terminal: String::new(),
             started: false,
+            denied: false,
         }
     }
 }
@@ -217,6 +239,20 @@ impl Call {
             (_, Some(text)) => text.to_owned(),
             (other, None) => other.to_string(),
         }
+    }
+}
+
+/// The end of a call, marked if it was not allowed.
+fn completed(id: &str, call: &Call, output: String, ok: bool) -> AgentEvent {
+    let output = match (call.denied, output.trim()) {
+        (false, _) => output,
+        (true, "") => denied(DENIED),
+        (true, why) => denied(why),
+    };
+    AgentEvent::ToolCompleted {
+        id: id.to_owned(),
+        output,
+        ok,
     }
 }
 

@@ -1,50 +1,89 @@
-//! What was left running by a program that was killed before it could end it.
+//! Ends processes that were left running by a program that was killed before it could end them.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
 use super::MARKER_VAR;
-use super::tree::{environ, me, processes, send, target};
+use super::tree::{Stat, environ, processes, send, target};
 
 /// How often one looks again: what is being ended may start others meanwhile.
 const LOOKS: u32 = 20;
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Ends every process whose marker begins with `prefix`. How many there were. It blocks, and only
-/// whoever knows that nobody else runs under that prefix may call it.
+/// Ends every process whose marker begins with `prefix`, and what it started. How many there were. It blocks,
+/// and only a caller that knows that nobody else runs under that prefix may use it.
 pub fn end_orphans(prefix: &str) -> usize {
     if prefix.is_empty() {
         return 0;
     }
-    let marker = format!("{MARKER_VAR}={prefix}").into_bytes();
-    let mut ended = std::collections::HashSet::new();
+    end_marked(|marker| marker.starts_with(prefix.as_bytes()))
+}
+
+/// Ends every process that the guarded run `run` has left, and what it started.
+pub(super) fn end_run(run: &str) -> usize {
+    let part = format!(":{run}.").into_bytes();
+    end_marked(|marker| marker.windows(part.len()).any(|window| window == part))
+}
+
+fn end_marked(is_marked: impl Fn(&[u8]) -> bool) -> usize {
+    // Remembered, since a process whose parent has been killed can no longer be traced to it.
+    let mut known: HashMap<i32, u64> = HashMap::new();
+    let variable = format!("{MARKER_VAR}=").into_bytes();
+    let carries = |pid: i32| {
+        environ(pid).is_ok_and(|environ| {
+            let mut entries = environ.split(|byte| *byte == 0);
+            entries.any(|entry| entry.strip_prefix(&variable[..]).is_some_and(&is_marked))
+        })
+    };
     for _ in 0..LOOKS {
-        let mut left = false;
-        for (pid, stat) in processes(0) {
-            if pid == me() || !stat.alive || !carries(pid, &marker) {
-                continue;
-            }
-            left = true;
-            if let Some(target) = target(pid)
-                && send(target, stat.start, Signal::KILL).is_ok()
-            {
-                ended.insert((pid, stat.start));
-            }
-        }
-        if !left {
+        let all = processes(0);
+        let marked = all
+            .iter()
+            .filter(|(pid, stat)| stat.alive && carries(**pid));
+        known.extend(marked.map(|(pid, stat)| (*pid, stat.start)));
+        add_related(&mut known, &all);
+        let left: Vec<(i32, u64)> = known
+            .iter()
+            .filter(|(pid, start)| {
+                let now = all.get(pid);
+                now.is_some_and(|stat| stat.alive && stat.start == **start)
+            })
+            .map(|(pid, start)| (*pid, *start))
+            .collect();
+        if left.is_empty() {
             break;
+        }
+        for (pid, start) in left {
+            if let Some(target) = target(pid) {
+                // It has ended, or may not be ended by us.
+                let _ = send(target, start, Signal::KILL);
+            }
         }
         std::thread::sleep(PAUSE);
     }
-    ended.len()
+    known.len()
 }
 
-fn carries(pid: i32, marker: &[u8]) -> bool {
-    environ(pid).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|entry| entry.starts_with(marker))
-    })
+/// Adds what descends from the known, or is in a group or session that one of them leads.
+fn add_related(known: &mut HashMap<i32, u64>, all: &HashMap<i32, Stat>) {
+    loop {
+        let is_known = |pid: &i32| {
+            let start = known.get(pid);
+            start.is_some_and(|start| all.get(pid).is_none_or(|stat| stat.start == *start))
+        };
+        let new: Vec<(i32, u64)> = all
+            .iter()
+            .filter(|(pid, stat)| {
+                stat.alive && !known.contains_key(pid) && stat.relatives().iter().any(is_known)
+            })
+            .map(|(pid, stat)| (*pid, stat.start))
+            .collect();
+        if new.is_empty() {
+            return;
+        }
+        known.extend(new);
+    }
 }

@@ -31,6 +31,13 @@ pub(super) struct Stat {
     pub(super) alive: bool,
 }
 
+impl Stat {
+    /// Its parent, and the leaders of its group and its session.
+    pub(super) fn relatives(&self) -> [i32; 3] {
+        [self.parent, self.group, self.session]
+    }
+}
+
 fn stat(pid: i32) -> Option<Stat> {
     if !cfg!(target_os = "linux") {
         return None;
@@ -125,7 +132,7 @@ impl Tree {
                 let start = self.known.get(pid);
                 start.is_some_and(|start| all.get(pid).is_none_or(|stat| stat.start == *start))
             };
-            let related = |stat: &Stat| [stat.parent, stat.group, stat.session].iter().any(ours);
+            let related = |stat: &Stat| stat.relatives().iter().any(ours);
             let new: Vec<(i32, u64)> = all
                 .iter()
                 .filter(|(pid, stat)| !self.knows(**pid, stat) && related(stat))

@@ -11,7 +11,7 @@ use super::reading::{
     Dialect, Ending, Exit, Paragraphs, content, failed, list, number, reasoning, started, todos,
     words,
 };
-use crate::agent::{AgentEvent, FailureKind, Retry, failure};
+use crate::agent::{AgentEvent, FailureKind, Retry, denied, failure};
 use crate::entry::Usage;
 
 /// The tool whose input is a list of things to do.
@@ -31,6 +31,8 @@ pub(super) struct Claude {
     again: String,
     /// Calls of [`TODO_TOOL`], whose results say nothing.
     todo_calls: HashSet<String>,
+    /// Calls that it denied itself.
+    denied: HashSet<String>,
     /// What the last synthetic message called its error: the final event leaves it out.
     error: Option<String>,
     /// What it wants of us, not yet taken up.
@@ -41,7 +43,7 @@ pub(super) struct Claude {
 impl Dialect for Claude {
     fn event(&mut self, event: Value) -> Vec<AgentEvent> {
         match words(&event, "/type") {
-            "system" => system(event),
+            "system" => self.system(event),
             "stream_event" => self.streamed(&event),
             "assistant" => self.assistant(&event),
             "user" => self.user(&event),
@@ -219,12 +221,24 @@ impl Claude {
             .iter()
             .filter(|block| words(block, "/type") == "tool_result")
             .filter(|block| !self.todo_calls.contains(words(block, "/tool_use_id")))
-            .map(|block| AgentEvent::ToolCompleted {
-                id: words(block, "/tool_use_id").to_owned(),
-                output: content(block.get("content")),
-                ok: block.get("is_error") != Some(&Value::Bool(true)),
+            .map(|block| {
+                let id = words(block, "/tool_use_id").to_owned();
+                let output = content(block.get("content"));
+                let output = match self.denied.contains(&id) {
+                    true => denied(&output),
+                    false => output,
+                };
+                let ok = block.get("is_error") != Some(&Value::Bool(true));
+                AgentEvent::ToolCompleted { id, output, ok }
             })
             .collect()
+    }
+
+    fn system(&mut self, event: Value) -> Vec<AgentEvent> {
+        if words(&event, "/subtype") == "permission_denied" {
+            self.denied.insert(words(&event, "/tool_use_id").to_owned());
+        }
+        system(event)
     }
 
     fn result(&mut self, result: Value) -> Vec<AgentEvent> {

@@ -9,7 +9,7 @@ use crate::entry::ToolCall;
 use crate::preview::{diff, one_line, visible};
 
 /// What it is told when the answer is no.
-const NO: &str =
+pub(super) const NO: &str =
     "The user does not want this tool to be used now. Do not try again; ask what to do instead.";
 
 /// Something that the program wants of us.

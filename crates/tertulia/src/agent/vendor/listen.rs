@@ -80,11 +80,8 @@ impl Ear<'_> {
     async fn hand_on(&mut self, lines: &[String]) -> Result<(), AgentError> {
         for line in lines {
             for event in self.reader.line(line) {
-                let remark = self.refusals.hear(&event);
+                let event = self.refusals.mark(event);
                 self.floor.say(event).await?;
-                if let Some(remark) = remark {
-                    self.floor.say(remark).await?;
-                }
             }
             for control in self.reader.controls() {
                 self.desk.take(control, self.floor).await;

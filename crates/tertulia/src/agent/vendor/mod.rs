@@ -21,6 +21,7 @@ use async_trait::async_trait;
 
 use super::folder::Folder;
 use super::prompt::Recall;
+use super::scratch::Homes;
 use super::{
     Agent, AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Patience, Question,
     Readiness, ToolSide, Whence,
@@ -136,6 +137,8 @@ pub struct VendorProgram {
     pub whence: Whence,
     /// How often it may try again what was refused or not reached, where it can be told.
     pub retries: u32,
+    /// Where programs keep their files, for those that cannot be told to keep nothing.
+    pub homes: Option<Homes>,
     /// Where the program was found, if it was.
     pub found: Option<PathBuf>,
 }
@@ -181,6 +184,18 @@ impl Agent for VendorProgram {
             Ok(version) => Readiness::Ready(version),
             Err(error) => Readiness::NotReady(error.message),
         }
+    }
+
+    fn notices(&self, approval: Approval, _: bool) -> Vec<String> {
+        let asks = self.vendor == Vendor::Claude;
+        if asks || approval == Approval::All {
+            return Vec::new();
+        }
+        vec![format!(
+            "{} cannot ask for permission here: it runs read-only; `--approve all` lets it write, and by the Agent \
+             Client Protocol (type = \"acp\") it can ask",
+            self.name
+        )]
     }
 
     async fn models(&self) -> Result<Vec<String>, AgentError> {

@@ -1,68 +1,52 @@
-//! Programs that cannot ask for leave: that they were refused something is noticed, and said once
-//! what can be done about it.
+//! Tools that a program was not allowed to use: their results are marked, so that live and in the log they are
+//! denied, not failed.
 
 use std::collections::HashMap;
 
-use super::Vendor;
-use crate::agent::AgentEvent;
-use crate::approval::Approval;
+use super::{Vendor, leave};
+use crate::agent::{AgentEvent, denied};
 
-/// Gemini's tools that change things: without leave it does not have them.
+/// Gemini's tools that change things: it does not have them unless it is allowed everything.
 const GEMINI_TOOLS: &[&str] = &["run_shell_command", "write_file", "replace"];
 
-/// Listens for what is refused in one turn.
+/// Listens for what is denied in one turn.
 pub(super) struct Refusals {
     vendor: Vendor,
-    /// The name under which it speaks.
-    name: String,
     /// Its tools that are being used, by the id of the call.
     tools: HashMap<String, String>,
-    /// Whether there is anything to be said still.
-    listening: bool,
 }
 
 impl Refusals {
-    /// Listens if the person wants to be asked and this program cannot.
-    pub(super) fn new(vendor: Vendor, name: &str, approval: Approval) -> Refusals {
+    pub(super) fn new(vendor: Vendor) -> Refusals {
         Refusals {
             vendor,
-            name: name.to_owned(),
             tools: HashMap::new(),
-            listening: approval == Approval::Ask && vendor != Vendor::Claude,
         }
     }
 
-    /// Takes in an event; says what is to be said after it.
-    pub(super) fn hear(&mut self, event: &AgentEvent) -> Option<AgentEvent> {
-        if !self.listening {
-            return None;
-        }
+    /// The event, with the result of a denied tool marked.
+    pub(super) fn mark(&mut self, event: AgentEvent) -> AgentEvent {
         match event {
             AgentEvent::ToolStarted(call) => {
                 self.tools.insert(call.id.clone(), call.name.clone());
-                None
+                AgentEvent::ToolStarted(call)
             }
             AgentEvent::ToolCompleted { id, output, ok } => {
-                let tool = self.tools.remove(id).unwrap_or_default();
-                if *ok || !is_refusal(self.vendor, &tool, output) {
-                    return None;
-                }
-                self.listening = false;
-                Some(AgentEvent::Remark(format!(
-                    "{} cannot ask for leave here, so it was refused: --approve all lets it change \
-                     files, and by the Agent Client Protocol (type = \"acp\") it can ask",
-                    self.name
-                )))
+                let tool = self.tools.remove(&id).unwrap_or_default();
+                let refused = !ok && is_refusal(self.vendor, &tool, &output);
+                let output = if refused { denied(&output) } else { output };
+                AgentEvent::ToolCompleted { id, output, ok }
             }
-            _ => None,
+            other => other,
         }
     }
 }
 
-/// Whether a tool failed because it may not be used without leave, as far as its words tell.
+/// Whether a tool failed because the program may not use it, as far as its words tell.
 fn is_refusal(vendor: Vendor, tool: &str, output: &str) -> bool {
     match vendor {
-        Vendor::Claude => false,
+        // What it denies itself is known by the call, see `Claude`.
+        Vendor::Claude => output.starts_with(leave::NO),
         // Where nothing can be written, no change succeeds.
         Vendor::Codex => tool == "file_change" || output.contains("Read-only file system"),
         Vendor::GeminiCli => {
@@ -73,6 +57,7 @@ fn is_refusal(vendor: Vendor, tool: &str, output: &str) -> bool {
         }
         Vendor::OpenCode => {
             output.starts_with("The user rejected permission")
+                || output.starts_with("Model tried to call unavailable tool")
                 || output.contains("which prevents you from using this specific tool call")
         }
     }
@@ -83,37 +68,27 @@ mod tests {
     use super::*;
     use crate::agent::vendor::reading::started;
 
-    fn remarks(vendor: Vendor, approval: Approval, uses: &[(&str, bool, &str)]) -> usize {
-        let mut refusals = Refusals::new(vendor, "bot", approval);
-        let mut count = 0;
-        for (tool, ok, output) in uses {
-            assert_eq!(refusals.hear(&started("1", tool, None)), None);
-            let remark = refusals.hear(&AgentEvent::ToolCompleted {
-                id: "1".into(),
-                output: (*output).into(),
-                ok: *ok,
-            });
-            if let Some(AgentEvent::Remark(words)) = &remark {
-                assert!(
-                    words.starts_with("bot cannot ask for leave here"),
-                    "{words}"
-                );
-                count += 1;
-            }
+    fn completed(ok: bool, output: &str) -> AgentEvent {
+        AgentEvent::ToolCompleted {
+            id: "1".into(),
+            output: output.into(),
+            ok,
         }
-        count
+    }
+
+    fn marked(vendor: Vendor, tool: &str, ok: bool, output: &str) -> AgentEvent {
+        let mut refusals = Refusals::new(vendor);
+        refusals.mark(started("1", tool, None));
+        refusals.mark(completed(ok, output))
     }
 
     #[test]
-    fn a_refusal_is_told_once() {
+    fn what_is_denied_is_marked() {
         let check = |vendor, tool: &str, output: &str| {
-            let twice = [(tool, false, output), (tool, false, output)];
-            assert_eq!(remarks(vendor, Approval::Ask, &twice), 1, "{vendor:?}");
-            for approval in [Approval::Low, Approval::All, Approval::None] {
-                assert_eq!(remarks(vendor, approval, &twice), 0, "{vendor:?}");
-            }
-            let fine = [(tool, true, output)];
-            assert_eq!(remarks(vendor, Approval::Ask, &fine), 0, "{vendor:?}");
+            let expected = completed(false, &format!("[not run: {output}]"));
+            assert_eq!(marked(vendor, tool, false, output), expected, "{vendor:?}");
+            let fine = completed(true, output);
+            assert_eq!(marked(vendor, tool, true, output), fine, "{vendor:?}");
         };
         let blocked = "touch: cannot touch 'x.txt': Read-only file system";
         check(Vendor::Codex, "command_execution", blocked);
@@ -126,12 +101,19 @@ mod tests {
         let ruled = "The user has specified a rule which prevents you from using this specific \
                      tool call. Here are some of the relevant rules []";
         check(Vendor::OpenCode, "edit", ruled);
+        let missing =
+            "Model tried to call unavailable tool 'invalid'. Available tools: glob, read.";
+        check(Vendor::OpenCode, "pinger_ping", missing);
+        check(Vendor::Claude, "Bash", leave::NO);
     }
 
     #[test]
     fn a_failure_is_no_refusal() {
         let check = |vendor, tool: &str, output: &str| {
-            assert_eq!(remarks(vendor, Approval::Ask, &[(tool, false, output)]), 0);
+            assert_eq!(
+                marked(vendor, tool, false, output),
+                completed(false, output)
+            );
         };
         check(Vendor::Codex, "command_execution", "grep: no match");
         check(

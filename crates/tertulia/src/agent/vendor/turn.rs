@@ -7,13 +7,15 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::launch::{Launch, launch};
+use super::launch::{Launch, Surroundings, launch};
 use super::listen::{Desk, Ear};
 use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
 use super::{Vendor, VendorProgram};
 use crate::agent::folder::Folder;
+use crate::agent::opencode;
 use crate::agent::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
+use crate::agent::scratch::{Place, Scratch};
 use crate::agent::{AgentError, FailureKind, Floor, NativeSession, Question, failure};
 
 /// How long it may take to tell its version.
@@ -49,12 +51,20 @@ impl VendorProgram {
         native: Option<&NativeSession>,
         floor: &Floor,
     ) -> Result<Turn, AgentError> {
+        let scratch = self.scratch(question)?;
+        let around = Surroundings {
+            home: scratch.as_ref().map(|scratch| scratch.path().to_owned()),
+            instructions: match (self.vendor, &self.work_dir) {
+                (Vendor::OpenCode, Some(folder)) => opencode::instructions(folder),
+                _ => None,
+            },
+        };
         let Launch {
             args,
             env,
             stdin,
             asks,
-        } = launch(self, question, native);
+        } = launch(self, question, native, &around);
         let program = Program {
             without: self.without.clone(),
             command: self.command.clone(),
@@ -79,7 +89,7 @@ impl VendorProgram {
         let ear = Ear {
             reader: &mut reader,
             floor,
-            refusals: Refusals::new(self.vendor, &self.name, question.approval),
+            refusals: Refusals::new(self.vendor),
             desk: Desk::new(answers, limits.hold.clone()),
             stop: &stop,
         };
@@ -101,6 +111,18 @@ impl VendorProgram {
             Some(Folder::Other(folder)) => Some(folder),
             _ => self.work_dir.clone(),
         }
+    }
+
+    /// A home for a program that cannot be told to keep nothing.
+    fn scratch(&self, question: &Question) -> Result<Option<Scratch>, AgentError> {
+        let homes = self.homes.as_ref();
+        let Some(homes) = homes.filter(|_| question.ephemeral && self.vendor == Vendor::GeminiCli)
+        else {
+            return Ok(None);
+        };
+        let made = Scratch::make(Place::Gemini, homes, &question.marker);
+        made.map(Some)
+            .map_err(|error| failure::no_scratch(&self.name, &error))
     }
 
     /// The last event counts, whatever came after it; without one, the process tells.
@@ -140,18 +162,12 @@ impl VendorProgram {
 
     /// The failure of a program that is older than what it is asked to do.
     fn outdated(&self, exit: &Exit) -> Option<AgentError> {
-        let told = exit
-            .stderr
-            .lines()
-            .find(|line| line.contains("unknown option"))?;
+        let told = exit.stderr.lines().find(|line| is_about_an_option(line))?;
         let error = AgentError::new(
             FailureKind::Unavailable,
-            format!("it does not know an option that it is given: {told}"),
+            format!("this version is too old: it does not know an option that it is given: {told}"),
         );
-        Some(error.hint(format!(
-            "`{}` renews it; --approve low does without asking for leave",
-            self.vendor.install()
-        )))
+        Some(error.hint(format!("update it: `{}`", self.vendor.install())))
     }
 
     /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
@@ -239,6 +255,19 @@ impl VendorProgram {
     }
 }
 
+/// Whether a line says that an option is not known. OpenCode prints its help instead.
+fn is_about_an_option(line: &str) -> bool {
+    let line = line.trim();
+    let words = [
+        "unknown option",
+        "unknown argument",
+        "unknown feature flag",
+        "unexpected argument",
+    ];
+    let lower = line.to_lowercase();
+    words.iter().any(|words| lower.contains(words)) || line == "opencode run [message..]"
+}
+
 fn unfinished(exit: &Exit, status: &str) -> AgentError {
     let what = format!("it ended without a final event ({status})");
     let kind = match exit.code {
@@ -256,19 +285,33 @@ fn without_noise(stderr: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// The first word that looks like a version.
+/// The version that a program tells: the first word that looks like one, not that of an update which it offers.
 pub fn version_in(text: &str) -> Option<String> {
-    // A notice of a newer one names that one, too.
-    const NOTICES: [&str; 4] = ["available", "update", "upgrade", "newer"];
-    let is_notice = |line: &str| {
+    const OFFERS: &[&str] = &[
+        "update",
+        "upgrade",
+        "available",
+        "latest",
+        "newer",
+        "new version",
+        "->",
+        "→",
+    ];
+    let offers = |line: &&str| {
         let line = line.to_lowercase();
-        NOTICES.iter().any(|word| line.contains(word)) || line.contains("->") || line.contains('→')
+        OFFERS.iter().any(|word| line.contains(word))
     };
-    text.lines()
-        .filter(|line| !is_notice(line))
-        .flat_map(str::split_whitespace)
-        .find(|word| word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('.'))
-        .map(str::to_owned)
+    let told = text.lines().filter(|line| !offers(line));
+    told.flat_map(str::split_whitespace).find_map(|word| {
+        let word = word.strip_prefix('v').unwrap_or(word);
+        let mut numbers = word.split('.');
+        let is_number = |part: Option<&str>| {
+            part.is_some_and(|part| part.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || ".+-".contains(c);
+        let looks = is_number(numbers.next()) && is_number(numbers.next());
+        (looks && word.chars().all(plain)).then(|| word.to_owned())
+    })
 }
 
 /// What the program reads, and where to put what it reads later, if it reads on.
@@ -294,11 +337,33 @@ mod tests {
         check("2.1.325 (Claude Code)\n", "2.1.325");
         check("codex-cli 0.166.0\n", "0.166.0");
         check("0.61.0\n", "0.61.0");
+        check("opencode v1.18.33\n", "1.18.33");
+        let notice = "Update available! 2.1.325 -> 2.2.0\nRun npm i to update to 2.2.0\n2.1.325 (Claude Code)\n";
+        check(notice, "2.1.325");
         check(
             "✨ Update available! 0.165.0 -> 0.170.0\ncodex-cli 0.165.0\n",
             "0.165.0",
         );
+        check(
+            "A new version is there: 9.9.9\ncodex-cli 0.98.0\n",
+            "0.98.0",
+        );
         assert_eq!(version_in("who knows"), None);
+        assert_eq!(version_in("listens at 127.0.0.1:80"), None);
+    }
+
+    #[test]
+    fn lines_of_programs_that_are_too_old() {
+        for line in [
+            "error: unknown option '--permission-prompt-tool'",
+            "Error: Unknown feature flag: plugins",
+            "Unknown arguments: output-format, outputFormat",
+            "error: unexpected argument '--json' found",
+            "opencode run [message..]",
+        ] {
+            assert!(is_about_an_option(line), "{line}");
+        }
+        assert!(!is_about_an_option("the server said: unknown model"));
     }
 
     #[test]

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::silence::{self, Silence};
 use super::{CONTEXT_BYTES, Compaction, Door, Notice, Talk, TalkEvent};
+use crate::agent::process::guard;
 use crate::agent::{
-    AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
+    AgentError, AgentEvent, Chair, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
     ToolSpec, Utterance,
 };
 use crate::approval::Approval;
@@ -42,6 +43,7 @@ impl Talk {
         cancel: &CancellationToken,
     ) -> Vec<Effect> {
         self.compact_if_due(door, cancel).await;
+        self.tell_notices(door);
         let question = self.question();
         let mut room = total_weight(&question.messages);
         let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
@@ -107,6 +109,21 @@ impl Talk {
         }
         *room = total_weight(&question.messages).min(*room) / 2;
         shortened(question.messages.clone(), *room)
+    }
+
+    /// Shows once what a user should know about the agent under the present policy.
+    fn tell_notices(&mut self, door: &mut dyn Door) {
+        let seat = self.brief.as_ref().map(|brief| brief.part.seat);
+        let approval = match seat {
+            // That it only looks is what an instructor is for.
+            Some(Chair::Instructor) => Approval::All,
+            _ => self.terms.rules.mode(),
+        };
+        for notice in self.agent.notices(approval, self.terms.ephemeral) {
+            if self.noticed.insert(notice.clone()) {
+                door.show(TalkEvent::Heard(&AgentEvent::Remark(notice)));
+            }
+        }
     }
 
     async fn hear_out(
@@ -219,7 +236,7 @@ impl Talk {
                 None => self.native(&messages),
             },
             messages,
-            marker: self.marker(),
+            marker: self.agent_marker(),
             tools: self.tool_specs(),
             approval: match self.terms.rules.mode() {
                 // Nothing is done that is not in the log first.
@@ -247,10 +264,27 @@ impl Talk {
         self.terms.ephemeral || self.brief.is_some()
     }
 
-    /// A name that nothing else has, and that tells what was left running by which session.
+    /// The marker of what is started for the agent. One that is reached without a program starts none; the
+    /// tools that it calls for are marked on their own.
+    pub(super) fn agent_marker(&self) -> String {
+        match self.agent.tools() {
+            ToolSide::Ours => {
+                let unique = self.recorder.sessions().stamp().entry_id();
+                format!("{}{unique}", marker_prefix(self.recorder.id()))
+            }
+            ToolSide::Its | ToolSide::Nobody => self.marker(),
+        }
+    }
+
+    /// A name that nothing else has, and that tells which session and which run of this program started a process.
     pub(super) fn marker(&self) -> String {
-        let unique = self.recorder.sessions().stamp().entry_id();
-        format!("{}{unique}", marker_prefix(self.recorder.id()))
+        let unique = self.recorder.sessions().stamp().entry_id().to_string();
+        let prefix = marker_prefix(self.recorder.id());
+        // Without a helper, resuming the session still ends what was left running.
+        match self.terms.guard.as_ref().and_then(|guard| guard.run().ok()) {
+            Some(run) => guard::marker(&prefix, run, &unique),
+            None => format!("{prefix}{unique}"),
+        }
     }
 
     /// The agent's own session, and how much of what it is given it knows from there.

@@ -219,7 +219,7 @@ impl Talk {
         let question = Question {
             total: messages.len() as u64,
             messages,
-            marker: self.marker(),
+            marker: self.agent_marker(),
             approval: Approval::None,
             ephemeral: true,
             ..Question::default()

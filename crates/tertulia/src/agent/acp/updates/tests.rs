@@ -255,3 +255,28 @@ fn a_cache_that_is_counted_apart_was_read_too() {
     );
     assert_eq!(usage(&json!({ "usage": null })), None);
 }
+
+#[test]
+fn what_was_not_allowed_is_denied_whether_the_agent_says_so_or_not() {
+    let asked = |id: &str| json!({ "toolCallId": id, "title": "touch x", "kind": "execute" });
+    let completed = |id: &str, output: &str| AgentEvent::ToolCompleted {
+        id: id.into(),
+        output: output.into(),
+        ok: false,
+    };
+    let mut updates = Updates::default();
+    for id in ["told", "silent", "allowed"] {
+        updates.asked(&asked(id));
+    }
+    updates.deny("told");
+    updates.deny("silent");
+    let failed = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "told",
+        "status": "failed", "rawOutput": "rejected by the user" });
+    assert_eq!(
+        updates.hear(&failed),
+        [completed("told", "[not run: rejected by the user]")]
+    );
+    let silent = completed("silent", &format!("[not run: {DENIED}]"));
+    assert_eq!(updates.denied(), [silent]);
+    assert_eq!(updates.denied(), []);
+}

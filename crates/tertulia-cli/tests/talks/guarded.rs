@@ -1,0 +1,96 @@
+//! What an agent's program or a tool has running ends with this program, also when that is killed.
+
+use std::fs;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::home::{Home, until};
+use crate::running::{Running, agents_of};
+use crate::stage::{wanted, write_program};
+
+/// Works on for a minute, whoever ends: a child that hears no signal, and one in a session of its own that has not
+/// even the environment.
+const WORKS_ON: &str = r#"
+( trap '' TERM HUP PIPE INT; i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo $i > first; sleep 0.1; done ) >/dev/null 2>&1 &
+setsid env -i PATH="$PATH" sh -c 'i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo $i > second; sleep 0.1; done' >/dev/null 2>&1 &
+"#;
+
+/// Says that it uses a tool, and works.
+const CLAUDE: &str = r#"
+cat > /dev/null
+echo '{"type":"system","subtype":"init","session_id":"n1","tools":[],"model":"opus"}'
+echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"work"}}]},"parent_tool_use_id":null,"session_id":"n1"}'
+WORK
+trap '' TERM HUP PIPE INT; wait
+"#;
+
+/// The same by the Agent Client Protocol.
+const ACP: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/')
+  case "$line" in
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":1,"agentCapabilities":{}}}\n' "$id";;
+    *'"session/new"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"sessionId":"s1","modes":{"currentModeId":"default","availableModes":[]}}}\n' "$id";;
+    *'"session/prompt"'*)
+      printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{"sessionUpdate":"tool_call","toolCallId":"t1","title":"work","kind":"execute","status":"in_progress","rawInput":{"command":"work"}}}}\n'
+      WORK
+      trap '' TERM HUP PIPE INT; wait;;
+  esac
+done
+"#;
+
+/// Kills the program in the middle of a tool, and sees that nothing of it goes on.
+fn nothing_goes_on(home: &Home, args: &[&str]) {
+    let mut running = Running::start(home, args);
+    running.until("tool.started");
+    let at_work = || fs::read_to_string(home.project().join("second")).ok();
+    until("it works", at_work);
+    running.kill();
+    until("its processes are gone", || {
+        agents_of(home).is_empty().then_some(())
+    });
+    // The one without an environment cannot be seen; what it does can.
+    until("nothing is written any more", || {
+        let read = |name| fs::read_to_string(home.project().join(name)).unwrap_or_default();
+        let before = (read("first"), read("second"));
+        std::thread::sleep(Duration::from_millis(400));
+        (before == (read("first"), read("second"))).then_some(())
+    });
+    let count: u32 = at_work().unwrap().trim().parse().unwrap_or(0);
+    assert!(count < 300, "it went on to {count}");
+}
+
+fn agent(home: &Home, kind: &str, script: &str) {
+    let program = home.folder("bin").join("agent");
+    write_program(&program, &script.replace("WORK", WORKS_ON));
+    home.settings(&format!(
+        "[agents.a]\ntype = \"{kind}\"\ncommand = \"{}\"\n",
+        program.display()
+    ));
+}
+
+#[test]
+fn a_vendors_program_ends_with_this_one() {
+    let home = Home::new();
+    agent(&home, "claude", CLAUDE);
+    nothing_goes_on(&home, &["--agent", "a", "-p", "work"]);
+}
+
+#[test]
+fn an_acp_agent_ends_with_this_program() {
+    let home = Home::new();
+    agent(&home, "acp", ACP);
+    nothing_goes_on(&home, &["--agent", "a", "-p", "work"]);
+}
+
+#[test]
+fn a_shell_tool_ends_with_this_program() {
+    let home = Home::new();
+    let command = format!("{WORKS_ON}\nwait");
+    let words = wanted("shell", &json!({ "command": command }));
+    nothing_goes_on(
+        &home,
+        &["--agent", "demo", "--approve", "all", "-p", &words],
+    );
+}
