@@ -166,6 +166,10 @@ pub fn entry_line(entry: &Entry) -> String {
                 repaired.doubtful.len()
             )
         }
+        Body::Imported(imported) => format!(
+            "imported from {}, session {}",
+            imported.program, imported.original
+        ),
         Body::Unknown(kind) => format!("({kind}: from a newer version)"),
     };
     harmless(&what)

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
@@ -33,6 +34,9 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 
 /// What takes longer than this gets a progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// So many entries are not indexed in a blink: a search that has to says so at once.
+const MUCH_TO_INDEX: u64 = 2000;
 
 /// The terminal, or what stands in for it.
 #[derive(Debug)]
@@ -403,6 +407,22 @@ impl Ui {
         })
     }
 
+    /// The progress of a search that may have to wait for its index. Off a terminal one line says so, as
+    /// soon as there is much to index or it takes long.
+    pub fn index_progress(&self) -> Progress {
+        if self.quiet || io::stderr().is_terminal() {
+            return self.progress();
+        }
+        let started = Instant::now();
+        let said = AtomicBool::new(false);
+        Progress::new(move |what, done, total| {
+            let is_long = total >= MUCH_TO_INDEX || started.elapsed() > PATIENCE / 2;
+            if done < total && is_long && !said.swap(true, Ordering::Relaxed) {
+                let _ = writeln!(io::stderr(), "{what} {} messages…", grouped(total - done));
+            }
+        })
+    }
+
     /// Rows under headings, each column as wide as its widest cell. What stands in a cell may be
     /// anybody's words: it can neither steer the terminal nor begin a row of its own.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
@@ -415,6 +435,19 @@ impl Ui {
         }
         self.data(&text);
     }
+}
+
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// A table as lines, the headings first.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use tertulia::entry::{
-    Body, Created, Entry, Failed, Forked, Head, Kind, Message, Origin, Relation, Renamed, Role,
-    Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
+    Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, Origin, Relation, Renamed,
+    Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
 };
 use tertulia::id::{EntryId, Seq, SessionId};
 use tertulia::session::Summary;
@@ -99,6 +99,15 @@ pub fn tagged(add: &[&str], remove: &[&str]) -> Body {
         add: owned(add),
         remove: owned(remove),
         operation: operation(),
+    })
+}
+
+/// The import of another program's session.
+pub fn imported(original: &str) -> Body {
+    Body::Imported(Imported {
+        project: Some("dir:/work".to_owned()),
+        cwd: Some("/work".to_owned()),
+        ..Imported::new("agent-chatter", original)
     })
 }
 

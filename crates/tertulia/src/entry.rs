@@ -9,6 +9,7 @@
 //! a later version adds survive in the hands of this one.
 
 mod body;
+mod imported;
 mod message;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use body::{
     Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Paired,
     PairedAgent, Relation, Renamed, Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
+pub use imported::Imported;
 pub use message::{Addressee, Intent, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
 
 use crate::id::{EntryId, Seq};

@@ -75,11 +75,10 @@ pub(crate) fn derived(parts: &[&str]) -> Uuid {
     Uuid::new_v8(bytes)
 }
 
-/// The UUID that a text is, if it is one that this program makes: another's may be anything.
-pub(crate) fn own_uuid(text: &str) -> Option<Uuid> {
+/// The UUID that another program's id is, if it is one: it can be kept. The nil and the max UUID name nothing.
+pub(crate) fn foreign_uuid(text: &str) -> Option<Uuid> {
     let id: EntryId = text.parse().ok()?;
-    let uuid = id.uuid();
-    matches!(uuid.get_version_num(), 7 | 8).then_some(uuid)
+    Some(id.uuid()).filter(|uuid| !uuid.is_nil() && !uuid.is_max())
 }
 
 impl SessionId {
@@ -289,16 +288,20 @@ mod tests {
     }
 
     #[test]
-    fn only_uuids_that_this_program_makes_are_its_own() {
-        let own = "01936f5e-6c5a-7b3a-9d2f-5f3a9c1e0b7d";
-        assert_eq!(own_uuid(own), Uuid::try_parse(own).ok());
-        assert!(own_uuid(&derived(&["a"]).to_string()).is_some());
+    fn uuids_of_other_programs_are_kept() {
+        for kept in [
+            "01936f5e-6c5a-7b3a-9d2f-5f3a9c1e0b7d",
+            "0b5a6c9e-3a54-4d6f-8a5f-3f1b5a3b8c11",
+        ] {
+            assert_eq!(foreign_uuid(kept), Uuid::try_parse(kept).ok());
+        }
         for other in [
             "session-1764064800000-k3v9x1q2z",
-            "0b5a6c9e-3a54-4d6f-8a5f-3f1b5a3b8c11",
+            "00000000-0000-0000-0000-000000000000",
+            "ffffffff-ffff-ffff-ffff-ffffffffffff",
             "",
         ] {
-            assert_eq!(own_uuid(other), None, "{other}");
+            assert_eq!(foreign_uuid(other), None, "{other}");
         }
     }
 

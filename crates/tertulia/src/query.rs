@@ -228,6 +228,8 @@ pub enum Lookup {
     Part(String),
     /// By its exact title.
     Title(String),
+    /// By the id that it had in the program it was imported from.
+    Original(String),
 }
 
 impl Lookup {
@@ -237,6 +239,10 @@ impl Lookup {
             Lookup::Id(id) => summary.id == *id,
             Lookup::Part(part) => summary.id.is_named_by(part),
             Lookup::Title(title) => summary.title.as_deref() == Some(title),
+            Lookup::Original(id) => summary
+                .source
+                .as_ref()
+                .is_some_and(|source| source.id == *id),
         }
     }
 }
@@ -286,6 +292,8 @@ pub struct Hits {
     pub more: bool,
     /// How many of those seen lie in other projects than the filter's.
     pub elsewhere: u64,
+    /// How many entries the index has not reached yet: they were not searched.
+    pub pending: u64,
 }
 
 impl Hits {

@@ -2,9 +2,11 @@
 //! beside the log.
 
 mod log;
+mod source;
 mod speakers;
 #[cfg(test)]
 mod tests;
+mod title;
 
 use std::collections::BTreeMap;
 
@@ -15,13 +17,13 @@ use crate::conversation::pair::Pair;
 use crate::entry::{Addressee, Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
 use crate::id::{EntryId, Seq, SessionId};
 pub use log::{Damage, Line, Log};
+pub use source::Source;
 pub use speakers::Spoke;
+use title::{title_from, without_markers};
 
 /// The most that the log of one session may weigh.
 pub const SESSION_LIMIT: u64 = 100_000_000;
 
-/// How many characters of the first message stand in for a title.
-const TITLE_LENGTH: usize = 60;
 /// How many changes can be taken back, one after the other.
 const UNDO_DEPTH: usize = 20;
 
@@ -91,6 +93,9 @@ pub struct Summary {
     /// The last entry that the newest summary for agents stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Seq>,
+    /// The other program's session that it was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
     /// What it continues, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
@@ -207,6 +212,7 @@ impl Summary {
             heirs: BTreeMap::new(),
             pair: None,
             compacted: None,
+            source: None,
             parent: None,
             status: Status::Paused,
             trashed_at: None,
@@ -294,6 +300,7 @@ impl Summary {
                 self.remember(entry, touched.operation, before);
             }
             Body::Undone(undone) => self.take_back(undone.change),
+            Body::Imported(imported) => self.import(imported),
             Body::Paired(_)
             | Body::Budgeted(_)
             | Body::Thought(_)
@@ -353,6 +360,8 @@ impl Summary {
         self.trashed_at = None;
         // Two talks in one session of an agent would each hear the other.
         self.natives.clear();
+        // The original id stays with the session that was imported.
+        self.source = None;
     }
 
     fn hear(&mut self, at: Timestamp, message: &Message) {
@@ -466,58 +475,4 @@ impl Summary {
             self.status.name()
         }
     }
-}
-
-/// The first line that says something, cut at a word where that loses little.
-/// What is said in a team without what says who is meant. A title needs no closer reading than this.
-fn without_markers(content: &str) -> String {
-    let mut words = String::new();
-    let mut rest = content;
-    while let Some(open) = rest.find('[') {
-        let (before, marker) = rest.split_at(open);
-        words.push_str(before);
-        let keywords = ["[NEXT:", "[FROM:", "[DROP:", "[TEAM_TASK:"];
-        let is_marker = keywords.iter().any(|keyword| {
-            let start = marker.get(..keyword.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
-        });
-        // What was redacted stands in brackets of its own.
-        let inner = marker[1..].find("[redacted:").map(|at| at + 1);
-        let first = marker.find(']');
-        let from = match (inner, first) {
-            (Some(inner), Some(first)) if inner < first => first + 1,
-            _ => 0,
-        };
-        let end = marker[from..].find(']').map(|at| from + at);
-        let end = end.filter(|_| is_marker);
-        rest = match end {
-            Some(end) => &marker[end + 1..],
-            None => {
-                words.push('[');
-                &marker[1..]
-            }
-        };
-    }
-    words.push_str(rest);
-    if words.trim().is_empty() {
-        return content.to_owned();
-    }
-    words
-}
-
-fn title_from(content: &str) -> Option<String> {
-    let line = content
-        .lines()
-        .map(str::trim)
-        .find(|line| !line.is_empty())?;
-    let line: String = line
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    if line.chars().count() <= TITLE_LENGTH {
-        return Some(line);
-    }
-    let cut: String = line.chars().take(TITLE_LENGTH - 1).collect();
-    let at_word = cut.rfind(' ').filter(|&at| at > cut.len() * 2 / 3);
-    Some(format!("{}…", &cut[..at_word.unwrap_or(cut.len())]))
 }

@@ -166,7 +166,7 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         without: described.without.clone(),
         work_dir: settings.cwd.clone(),
         // Only the user knows; a project would say it of a program of its own.
-        asks: described.asks && described.source != Source::ProjectFile,
+        asks: described.asks && described.source != Source::TeamFile,
         homes: homes(described),
         system: described.system.clone(),
         patience: patience(described),

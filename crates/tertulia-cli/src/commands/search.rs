@@ -1,4 +1,5 @@
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -11,7 +12,10 @@ use crate::args::{FilterArgs, GlobalArgs, unshielded};
 use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open;
-use crate::ui::{BOLD, DIM, FOUND, Ui, fit, harmless};
+use crate::ui::{BOLD, DIM, FOUND, Ui, fit, grouped, harmless};
+
+/// So long a search waits for the index before it answers from what is indexed.
+const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Search everything that was ever said: messages, tool calls and their output, titles
 #[derive(Debug, Args)]
@@ -69,10 +73,20 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         }),
         limit: args.limit,
     };
-    let hits = house.wait(house.sessions.store().search(&query, &ui.progress()))?;
+    let progress = ui.index_progress().within(PATIENCE);
+    let hits = house.wait(house.sessions.store().search(&query, &progress))?;
+    if hits.pending > 0 {
+        ui.warn(&format!(
+            "{} messages are not indexed yet and were not searched; search again to continue",
+            grouped(hits.pending)
+        ));
+    }
     if ui.json {
         let found: Vec<_> = hits.hits.iter().map(json::hit).collect();
-        ui.document(&json!({ "hits": found, "total": hits.total, "more": hits.more, "elsewhere": hits.elsewhere }));
+        ui.document(&json!({
+            "hits": found, "total": hits.total, "more": hits.more, "elsewhere": hits.elsewhere,
+            "pending": hits.pending,
+        }));
         return Ok(ExitCode::SUCCESS);
     }
     let now = house.sessions.stamp().now();

@@ -8,7 +8,8 @@ use tertulia::entry::{Body, Entry};
 use tertulia::formats::jsonl::Imported;
 use tertulia::id::{Seq, SessionId};
 use tertulia::query::{Filter, Page, Trash};
-use tertulia::store::{Adopted, Progress, Sessions};
+use tertulia::session::Damage;
+use tertulia::store::{Adopted, Progress, Sessions, StoreError};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -130,8 +131,13 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let target = open::sessions(&settings, &to_url)?;
     let outline = parents_first(outline(&source)?);
     let counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
+    // What fails here is done by the next search, which says so.
+    let _ = source.wait(target.store().index(&ui.progress()));
     if ui.json {
-        ui.document(&json!({ "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries, "damaged": counts.damaged }));
+        ui.document(&json!({
+            "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries,
+            "damaged": counts.damaged, "failed": counts.failed,
+        }));
     } else {
         ui.note(&format!(
             "Copied {} of {}, {}; the others were there already.",
@@ -139,6 +145,16 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             show::count(counts.sessions as u64, "session"),
             show::count(counts.entries as u64, "entry")
         ));
+    }
+    if !counts.failed.is_empty() {
+        return Err(CommandError::new(
+            ErrorKind::Invalid,
+            format!(
+                "not copied: {}",
+                show::count(counts.failed.len() as u64, "session")
+            ),
+        )
+        .hint(format!("`tertulia doctor --store {from}` checks them")));
     }
     if counts.damaged > 0 {
         return Err(CommandError::new(
@@ -162,6 +178,8 @@ struct Counts {
     copied: usize,
     entries: usize,
     damaged: usize,
+    /// Sessions that could not be copied for another reason.
+    failed: Vec<SessionId>,
 }
 
 fn copy_all(
@@ -179,29 +197,55 @@ fn copy_all(
     for (done, session) in outline.iter().enumerate() {
         progress.at("copying", done as u64, total);
         let id = session.id;
-        let log = source.wait(source.sessions.load(id))?;
-        if let Some(damage) = log.damage.first() {
-            ui.warn(&format!(
-                "session {id} entry {}: {}",
-                damage.seq, damage.reason
-            ));
-            counts.damaged += 1;
-            continue;
-        }
-        let adopted = source.wait(target.adopt(&as_imported(id, log.entries)))?;
-        if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
-            source.wait(target.store().keep_draft(id, &draft))?;
-        }
-        if let Adopted::Created { entries, .. }
-        | Adopted::Extended { entries, .. }
-        | Adopted::Forked { entries, .. } = adopted
-        {
-            counts.copied += 1;
-            counts.entries += entries;
+        match copy_one(source, target, id) {
+            Ok(Copied::Entries(0)) => {}
+            Ok(Copied::Entries(entries)) => {
+                counts.copied += 1;
+                counts.entries += entries;
+            }
+            Ok(Copied::Damaged(damage)) => {
+                ui.warn(&format!(
+                    "session {id} entry {}: {}",
+                    damage.seq, damage.reason
+                ));
+                counts.damaged += 1;
+            }
+            // A disk without room has none for the others either.
+            Err(error @ StoreError::Full { .. }) => return Err(error.into()),
+            // One session that cannot be copied keeps no other back.
+            Err(error) => {
+                ui.warn(&format!("session {id} was not copied: {error}"));
+                counts.failed.push(id);
+            }
         }
     }
     progress.at("copying", total, total);
     Ok(counts)
+}
+
+/// What became of a session that was to be copied.
+enum Copied {
+    /// So many entries were new.
+    Entries(usize),
+    /// It is damaged; the first damage.
+    Damaged(Damage),
+}
+
+fn copy_one(source: &House, target: &Sessions, id: SessionId) -> Result<Copied, StoreError> {
+    let log = source.wait(source.sessions.load(id))?;
+    if let Some(damage) = log.damage.into_iter().next() {
+        return Ok(Copied::Damaged(damage));
+    }
+    let adopted = source.wait(target.adopt(&as_imported(id, log.entries)))?;
+    if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
+        source.wait(target.store().keep_draft(id, &draft))?;
+    }
+    Ok(Copied::Entries(match adopted {
+        Adopted::Created { entries, .. }
+        | Adopted::Extended { entries, .. }
+        | Adopted::Forked { entries, .. } => entries,
+        Adopted::Known { .. } => 0,
+    }))
 }
 
 fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {

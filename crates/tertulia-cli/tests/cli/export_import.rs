@@ -138,7 +138,7 @@ fn an_import_elsewhere_gives_the_same_bytes() {
         from.run(&["chat", "-r", &id, "-p", "fail"]).code(6);
         let log = jsonl(from, &id);
         let path = file(to, "talk.jsonl", &log);
-        to.run(&["import", &path]).ok().says("taken in");
+        to.run(&["import", &path]).ok().says("imported as");
         assert_eq!(jsonl(to, &id), log);
         let mut expected = from.show(&id);
         let mut found = to.show(&id);
@@ -299,7 +299,7 @@ fn what_is_no_log_is_refused_and_others_are_taken_in() {
         home.run(&["import"]).code(2);
         home.run(&["import", &bad, &good])
             .code(5)
-            .says("taken in")
+            .says("imported as")
             .notes("bad.txt");
         assert_eq!(home.said(&id), ["echo one", "one"]);
     });

@@ -16,6 +16,7 @@ mod fork;
 mod help;
 mod hints;
 mod home;
+mod imports;
 mod list;
 mod log;
 mod plain;

@@ -43,7 +43,7 @@ fn code_survives_export_and_import_and_export_byte_for_byte() {
             assert_eq!(from.said(&id)[1], CODE);
             let first = snapshot(&from, &id);
             let import = to.prepare(&["import", "-"]).stdin(&first).run().ok();
-            import.says("taken in");
+            import.says("imported as");
             assert_eq!(to.said(&id)[1], CODE);
             assert_eq!(snapshot(&to, &id), first);
             // Both are one log, however often it is carried to and fro.
@@ -78,10 +78,10 @@ fn the_document_is_valid_and_has_what_the_form_has() {
         );
         assert_eq!(
             (&document["teamId"], &document["sessionId"]),
-            (&json!("review"), &json!(id))
+            (&json!("review"), &json!("session-1"))
         );
         assert_eq!(document["createdAt"], "2025-11-25T10:00:00Z");
-        assert_eq!(document["updatedAt"], "2025-11-25T10:00:10Z");
+        assert_eq!(document["updatedAt"], "2025-11-25T10:30:00Z");
         assert_eq!(document["context"]["teamTask"], "Ship it");
         assert_eq!(
             document["context"]["messages"][0]["routing"],
@@ -170,7 +170,7 @@ fn show_says_who_spoke_how_often_and_for_how_long() {
 fn what_a_fork_shares_is_counted_in_it() {
     both(|home| {
         let id = a_talk(home);
-        let fork = home.run(&["fork", &format!("{id}:2")]).ok().stdout;
+        let fork = home.run(&["fork", &format!("{id}:3")]).ok().stdout;
         let speakers = home.show(fork.trim())["speakers"].take();
         let counted: Vec<(&Value, &Value)> = speakers
             .as_array()

@@ -153,8 +153,8 @@ fn a_torn_log_is_taken_in_with_a_report() {
     let output = home.run(&["import", folder.to_str().unwrap()]).ok();
     output
         .says("round 2")
-        .says("lost: the last line, which is torn")
-        .says("the worker remembers");
+        .says("lost: 1 damaged line: 9")
+        .says("the worker's history");
     let id = home.all()[0]["id"].as_str().unwrap().to_owned();
     no_key_anywhere(&home);
     assert_eq!(home.show(&id)["pair"]["round"], 2);

@@ -6,7 +6,7 @@ use tertulia::store::Store;
 use crate::ask::{find, ids, now};
 use crate::clock::still_stamp;
 use crate::conformance::texts::ODD;
-use crate::logs::{Writer, human, renamed, trashed, undone};
+use crate::logs::{Writer, human, imported, renamed, trashed, undone};
 
 fn several(store: &dyn Store, count: usize) -> Vec<Writer> {
     let stamp = still_stamp(1);
@@ -126,6 +126,33 @@ pub fn odd_titles(store: &dyn Store) {
         let found = find(store, &Lookup::Title((*text).to_owned()));
         assert_eq!(found, [writer.id], "{text:?}");
     }
+}
+
+/// The id that a session had in the program it was imported from names it, and not its forks.
+pub fn by_original_id(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let original = |text: &str| find(store, &Lookup::Original(text.to_owned()));
+    let mut one = Writer::begin(store, &stamp);
+    let mut other = Writer::begin(store, &stamp);
+    one.append(store, vec![imported("session-456")]);
+    other.say(store, "\"source\":{\"id\":\"session-456\",");
+    one.say(store, "hello");
+    let fork = one.fork(store, one.head().seq.0);
+    assert_eq!(original("session-456"), [one.id]);
+    assert_eq!(find(store, &Lookup::Id(fork.id)), [fork.id]);
+    for none in ["session-45", "ession-456", "", "%", "session-4567"] {
+        assert_eq!(original(none), [], "{none}");
+    }
+    for text in ODD {
+        let mut writer = Writer::begin(store, &stamp);
+        writer.append(store, vec![imported(text)]);
+        assert!(original(text).contains(&writer.id), "{text:?}");
+    }
+    // Two programs may have used one id.
+    other.append(store, vec![imported("session-456")]);
+    let mut found = original("session-456");
+    found.sort();
+    assert_eq!(found, [one.id, other.id]);
 }
 
 /// What is in the trash is found by name too: how else would it be restored?

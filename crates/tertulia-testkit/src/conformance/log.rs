@@ -1,7 +1,7 @@
 //! One log: what is written is read, in order, byte for byte, and nobody comes in between.
 
 use serde_json::json;
-use tertulia::entry::Head;
+use tertulia::entry::{Body, Head};
 use tertulia::id::Seq;
 use tertulia::query::Lookup;
 use tertulia::store::{NewSession, Store, StoreError};
@@ -10,7 +10,8 @@ use super::assert_not_found;
 use crate::ask::{assert_log, everything, find, lines, list, look, now, row};
 use crate::clock::still_stamp;
 use crate::logs::{
-    Writer, ai, calling, failed, human, renamed, restored, tagged, tool_result, trashed, undone,
+    Writer, ai, calling, created, failed, human, renamed, restored, tagged, tool_result, trashed,
+    undone,
 };
 
 /// What is created and appended is read back as it was written.
@@ -82,6 +83,29 @@ pub fn append_of_several_is_one(store: &dyn Store) {
             .is_err()
     );
     assert_log(store, &writer);
+}
+
+/// An append whose last entry announces more would be taken for one that was cut off: no store takes it.
+pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
+    let stamp = still_stamp(1);
+    let mut writer = Writer::begin(store, &stamp);
+    let mut cut = writer.seal(vec![human("one"), human("two"), human("three")]);
+    cut.truncate(2);
+    let appended = now(store.append(writer.id, writer.head(), &cut));
+    assert!(
+        matches!(appended, Err(StoreError::Damaged { .. })),
+        "{appended:?}"
+    );
+    let other = Writer::named(stamp.session_id(), &stamp);
+    let mut opening = other.seal(vec![Body::Created(created(other.id)), human("one")]);
+    opening.truncate(1);
+    let made = now(store.create(&NewSession {
+        id: other.id,
+        base: None,
+        entries: opening,
+    }));
+    assert!(matches!(made, Err(StoreError::Damaged { .. })), "{made:?}");
+    writer.say(store, "goes on");
 }
 
 /// Whoever continues from an old end is told the true one, and nothing is written.

@@ -78,6 +78,7 @@ macro_rules! conformance_suite {
                 windows,
                 windows_of_extreme_size,
                 append_of_several_is_one,
+                an_append_without_its_rest_is_refused,
                 stale_head_is_a_conflict,
                 conflict_leaves_everything_alone,
                 unknown_session_is_not_found,
@@ -126,6 +127,7 @@ macro_rules! conformance_suite {
                 by_part_that_is_no_id,
                 by_title,
                 odd_titles,
+                by_original_id,
                 trashed_too,
                 several_newest_first;
             search:
@@ -138,6 +140,7 @@ macro_rules! conformance_suite {
                 titles,
                 tool_calls,
                 failures,
+                what_is_not_indexed_yet_is_counted,
                 speakers_and_roles,
                 projects_and_elsewhere,
                 every_filter,

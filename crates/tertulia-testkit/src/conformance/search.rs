@@ -1,12 +1,14 @@
 //! Search: what is found, where, how often, and what is kept out of sight.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tertulia::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia::query::{Filter, SearchQuery, Trash};
-use tertulia::store::Store;
+use tertulia::store::{Progress, Store};
 use tertulia::words::highlighted;
 
-use crate::ask::{found, hits, places, query};
+use crate::ask::{found, hits, now, places, query};
 use crate::clock::{moment, still_stamp};
 use crate::logs::{
     Writer, ai, calling, failed, human, message, renamed, restored, tagged, tool_result, trashed,
@@ -140,6 +142,26 @@ pub fn failures(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_stamp(1));
     writer.append(store, vec![failed("claude", "quota exhausted")]);
     assert_found(store, &writer, "exhausted", &[2]);
+}
+
+/// Who does not wait for the index is told how many entries were not searched; later calls finish it.
+pub fn what_is_not_indexed_yet_is_counted(store: &dyn Store) {
+    let contents: Vec<String> = (0..20).map(|n| format!("needle {n}")).collect();
+    let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
+    said(store, &contents);
+    let hasty = Progress::unseen().within(Duration::ZERO);
+    let mut found = 0;
+    for _ in 0..100 {
+        let hits = now(store.search(&query("needle"), &hasty)).unwrap();
+        assert!(hits.total >= found, "{hits:?}");
+        assert!(hits.total + hits.pending >= 20, "{hits:?}");
+        found = hits.total;
+        if hits.pending == 0 {
+            break;
+        }
+    }
+    assert_eq!(found, 20);
+    assert_eq!(now(store.index(&Progress::unseen())).unwrap(), 0);
 }
 
 /// Only of one speaker, by any of his names; only in one role.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::imported::Imported;
 use super::message::{Message, Usage};
 use crate::conversation::pair::Budget;
 use crate::entry::Hash;
@@ -51,6 +52,8 @@ pub enum Body {
     Lost(Lost),
     /// The log was repaired.
     Repaired(Repaired),
+    /// The session was imported from another program.
+    Imported(Imported),
     /// Something that this version does not know. It is kept as it stands on its line.
     #[serde(skip)]
     Unknown(String),
@@ -78,6 +81,7 @@ impl Body {
             "compacted" => Body::Compacted(serde_json::from_str(line)?),
             "lost" => Body::Lost(serde_json::from_str(line)?),
             "repaired" => Body::Repaired(serde_json::from_str(line)?),
+            "imported" => Body::Imported(serde_json::from_str(line)?),
             other => Body::Unknown(other.to_owned()),
         })
     }
@@ -103,6 +107,7 @@ impl Body {
             Body::Compacted(_) => "compacted",
             Body::Lost(_) => "lost",
             Body::Repaired(_) => "repaired",
+            Body::Imported(_) => "imported",
             Body::Unknown(kind) => kind,
         }
     }
@@ -116,6 +121,7 @@ impl Body {
                 | Body::Trashed(_)
                 | Body::Restored(_)
                 | Body::Undone(_)
+                | Body::Imported(_)
         )
     }
 
@@ -151,6 +157,7 @@ impl Body {
             | Body::Undone(_)
             | Body::Lost(_)
             | Body::Repaired(_)
+            | Body::Imported(_)
             | Body::Unknown(_) => {}
         }
     }
@@ -178,6 +185,7 @@ impl Body {
             Body::Tasked(tasked) => tasked.task.clone(),
             Body::Compacted(compacted) => compacted.summary.clone(),
             Body::Thought(thought) => thought.text.clone(),
+            Body::Imported(imported) => imported.original.clone(),
             _ => String::new(),
         }
     }

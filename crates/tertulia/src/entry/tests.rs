@@ -185,6 +185,12 @@ fn bodies() -> impl Strategy<Value = Body> {
             cwd: Some(native.clone()),
             native
         })),
+        (text, any::<Option<u32>>()).prop_map(|(original, second)| Body::Imported(Imported {
+            version: second.map(|second| second.to_string()),
+            saved_at: second.and_then(|second| Timestamp::from_second(second.into()).ok()),
+            max_rounds: second.map(|second| Budget::Calls(second.into())),
+            ..Imported::new("claude-master", &original)
+        })),
         (text, any::<u64>()).prop_map(|(summary, upto)| Body::Compacted(Compacted {
             upto: Seq(upto),
             summary,

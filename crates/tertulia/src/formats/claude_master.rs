@@ -11,6 +11,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::conversation::pair::Budget;
+use crate::formats::foreign::Changes;
+
+/// The newest major version of the document that is known.
+const NEWEST_VERSION: u64 = 1;
 
 /// What it kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +23,10 @@ pub struct Kept {
     pub session: String,
     /// When it began.
     pub created_at: Timestamp,
+    /// When it was last saved.
+    pub updated_at: Option<Timestamp>,
+    /// The version of the document.
+    pub version: Option<String>,
     /// The instructor's model.
     pub instructor_model: Option<String>,
     /// The worker's model.
@@ -33,12 +41,16 @@ pub struct Kept {
     pub round: u64,
     /// How often the worker may still be called.
     pub remaining: Budget,
+    /// How often the worker might be called altogether.
+    pub max_rounds: Option<Budget>,
+    /// The instructor's last thinking, where only the state has it.
+    pub last_thinking: Option<String>,
     /// What the instructor remembers.
     pub instructor: Vec<Remembered>,
     /// What the worker remembers.
     pub worker: Vec<Remembered>,
-    /// What could not be read, in words.
-    pub lost: Vec<String>,
+    /// What could not be read.
+    pub changes: Changes,
 }
 
 /// A message, as it was kept.
@@ -61,19 +73,27 @@ pub enum ClaudeMasterError {
     /// It lacks what every such file has.
     #[error("it has no {0}")]
     Lacks(&'static str),
+    /// A later version of the program wrote it.
+    #[error(
+        "its version is {0}; versions up to {NEWEST_VERSION}.x are supported, so upgrade tertulia"
+    )]
+    TooNew(String),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct State {
-    session_id: String,
-    created_at: Option<Timestamp>,
-    config: Option<Config>,
-    current_round: Option<f64>,
-    remaining_rounds: Option<Value>,
-    work_dir: Option<String>,
+    #[serde(flatten)]
+    known: Known,
     instructor: Option<Part>,
     worker: Option<Part>,
+    last_instructor_response: Option<LastReply>,
+}
+
+/// What the state says of the instructor's last reply. The rest of it follows from the reply itself.
+#[derive(Deserialize)]
+struct LastReply {
+    thinking: Option<String>,
 }
 
 /// Of its settings only what says how the two worked: its keys are in there too.
@@ -99,6 +119,8 @@ struct Part {
 struct Told {
     role: String,
     content: Value,
+    #[serde(default)]
+    timestamp: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -139,51 +161,46 @@ impl Kept {
             .map_err(|error| ClaudeMasterError::NotJson(error.to_string()))?;
         let instructor = state.instructor.unwrap_or_default();
         let worker = state.worker.unwrap_or_default();
-        let known = Known {
-            session_id: state.session_id,
-            created_at: state.created_at,
-            config: state.config.unwrap_or_default(),
-            round: state.current_round,
-            remaining: state.remaining_rounds,
-            work_dir: state.work_dir,
-        };
         let remembered = |part: Vec<Told>| part.into_iter().map(|told| told.at(None)).collect();
+        let last_thinking = state
+            .last_instructor_response
+            .and_then(|reply| reply.thinking)
+            .filter(|thinking| !thinking.trim().is_empty());
         Ok(Kept {
             system: instructor.system_prompt.unwrap_or_default(),
             instructor: remembered(instructor.conversation_history),
             worker: remembered(worker.conversation_history),
-            ..known.kept()?
+            last_thinking,
+            ..state.known.kept()?
         })
     }
 
     /// A log: messages, and after each save the state. The last state counts.
     fn of_log(text: &str) -> Result<Kept, ClaudeMasterError> {
-        let (mut messages, mut known, mut lost) = (Vec::new(), None, Vec::new());
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        for (at, line) in lines.iter().enumerate() {
+        let (mut messages, mut known, mut changes) = (Vec::new(), None, Changes::default());
+        let lines = text.lines().enumerate();
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        for (at, line) in lines {
+            let number = at + 1;
             let Ok(read) = serde_json::from_str::<Line>(line) else {
-                lost.push(match at + 1 == lines.len() {
-                    true => "the last line, which is torn".to_owned(),
-                    false => format!("line {}, which cannot be read", at + 1),
-                });
+                changes.damaged.push(number);
                 continue;
             };
             match (read.kind.as_str(), read.message) {
                 ("instructor-message", Some(told)) => messages.push(told.at(read.timestamp)),
                 ("session-metadata", _) => match serde_json::from_str::<Known>(line) {
                     Ok(newer) => known = Some(newer),
-                    Err(_) => lost.push(format!("the state of line {}", at + 1)),
+                    Err(_) => changes.damaged.push(number),
                 },
-                (kind, _) => lost.push(format!("line {}, of the type {kind}", at + 1)),
+                (kind, _) => changes
+                    .lost
+                    .push(format!("line {number}, of the type {kind}")),
             }
         }
         let known = known.ok_or(ClaudeMasterError::Lacks("state (session-metadata)"))?;
         Ok(Kept {
             instructor: messages,
-            lost,
+            changes,
             ..known.kept()?
         })
     }
@@ -195,6 +212,8 @@ impl Kept {
 struct Known {
     session_id: String,
     created_at: Option<Timestamp>,
+    last_updated_at: Option<Timestamp>,
+    version: Option<String>,
     #[serde(default)]
     config: Config,
     #[serde(rename = "currentRound")]
@@ -206,6 +225,9 @@ struct Known {
 
 impl Known {
     fn kept(self) -> Result<Kept, ClaudeMasterError> {
+        if let Some(version) = self.version.as_ref().filter(|version| is_too_new(version)) {
+            return Err(ClaudeMasterError::TooNew(version.clone()));
+        }
         let created_at = self
             .created_at
             .ok_or(ClaudeMasterError::Lacks("createdAt"))?;
@@ -215,6 +237,8 @@ impl Known {
         Ok(Kept {
             session: self.session_id,
             created_at,
+            updated_at: self.last_updated_at,
+            version: self.version,
             instructor_model: self.config.instructor_model,
             worker_model: self.config.worker_model,
             thinking: self.config.use_thinking.unwrap_or(true),
@@ -222,11 +246,22 @@ impl Known {
             system: String::new(),
             round: self.round.map_or(0, whole),
             remaining: remaining.or(limit).unwrap_or_default(),
+            max_rounds: limit,
+            last_thinking: None,
             instructor: Vec::new(),
             worker: Vec::new(),
-            lost: Vec::new(),
+            changes: Changes::default(),
         })
     }
+}
+
+/// Whether a later major version wrote it. What is no number is no later one.
+fn is_too_new(version: &str) -> bool {
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.trim().parse().ok());
+    major.is_some_and(|major: u64| major > NEWEST_VERSION)
 }
 
 fn calls(value: &Value) -> Option<Budget> {
@@ -240,8 +275,9 @@ fn whole(number: f64) -> u64 {
 
 impl Told {
     fn at(self, at: Option<Timestamp>) -> Remembered {
+        let own = self.timestamp.as_ref().and_then(Value::as_str);
         Remembered {
-            at,
+            at: at.or_else(|| own?.parse().ok()),
             role: self.role,
             content: self.content,
         }

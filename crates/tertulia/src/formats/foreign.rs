@@ -1,6 +1,7 @@
 //! A talk as another program kept it, on its way into a log. The same talk makes the same entries each
 //! time it is read, so that what comes again is recognised, and what was said since is all that is added.
 
+mod changes;
 #[cfg(test)]
 mod tests;
 
@@ -8,15 +9,15 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
+pub use changes::Changes;
+
 use crate::entry::{
-    Body, Created, Entry, Head, Kind, MESSAGE_LIMIT, Message, Role, SpeakerKind, Tasked, Unsealed,
+    Body, Created, Entry, Head, Imported, Kind, Message, Role, SpeakerKind, Tasked, Thought,
+    Unsealed,
 };
 use crate::id::{EntryId, SessionId, derived};
 use crate::redact::redact;
-use crate::session::Log;
-
-/// Room for the mark that says how much of a message is missing.
-const MARK: usize = 100;
+use crate::session::{Log, Summary};
 
 /// A talk that another program kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Foreign {
     pub id: SessionId,
     /// What kind of conversation.
     pub kind: Kind,
+    /// The title, where the program gave one.
+    pub title: Option<String>,
     /// The team, for teams.
     pub team: Option<String>,
     /// When it began.
@@ -35,6 +38,10 @@ pub struct Foreign {
     pub task: Option<String>,
     /// What else there is to know at its end.
     pub closing: Vec<Body>,
+    /// The program and its id for the session, and what else the program recorded about it.
+    pub source: Imported,
+    /// What reading changed or could not keep.
+    pub changes: Changes,
 }
 
 /// Something that was said in it.
@@ -46,6 +53,8 @@ pub struct Said {
     pub at: Timestamp,
     /// Who said what.
     pub message: Message,
+    /// The reasoning before it, where the program kept that.
+    pub thought: Option<String>,
 }
 
 /// How a talk and the log of a session that goes by its id stand to each other.
@@ -77,7 +86,7 @@ impl Foreign {
         let opening = Created {
             session: id,
             kind: self.kind,
-            title: None,
+            title: self.title.clone(),
             team: self.team.clone(),
             project: None,
             project_ids: Vec::new(),
@@ -85,6 +94,51 @@ impl Foreign {
         };
         let name = derived(&["opening", &id.to_string()]);
         unsealed(EntryId::new(name), self.created_at, Body::Created(opening))
+    }
+
+    /// The entry that records where it comes from, in the session `id`.
+    pub fn importing(&self, id: SessionId) -> Unsealed {
+        let saved_at = self.source.saved_at.unwrap_or(self.created_at);
+        let name = derived(&[
+            "imported",
+            &id.to_string(),
+            &self.source.program,
+            &self.source.original,
+            &saved_at.to_string(),
+        ]);
+        let body = Body::Imported(self.source.clone());
+        unsealed(EntryId::new(name), self.created_at, body)
+    }
+
+    /// Whether a session that goes by its id still has to learn where it comes from, or that the other
+    /// program has saved it since. `grows` says whether messages are added.
+    pub fn is_news_to(&self, session: &Summary, grows: bool) -> bool {
+        let later = self.source.saved_at.is_some_and(|saved_at| {
+            let known = session.source.as_ref().and_then(|source| source.saved_at);
+            saved_at > session.updated_at.max(known.unwrap_or(session.updated_at))
+        });
+        // A fork is not the session that was imported.
+        if session.parent.is_some() {
+            return false;
+        }
+        match &session.source {
+            // A session that was begun here and written back as a file needs no other name.
+            None => self.source.original != session.id.to_string() || (grows && later),
+            Some(_) => later,
+        }
+    }
+
+    /// The entries of one message.
+    pub fn saying(&self, said: &Said) -> Vec<Unsealed> {
+        let message = unsealed(said.id, said.at, Body::Message(said.message.clone()));
+        let thought = said.thought.as_ref().map(|text| {
+            let name = derived(&["thought", &said.id.to_string()]);
+            let thread = said.message.thread.clone().unwrap_or_default();
+            let text = text.clone();
+            let body = Body::Thought(Thought { thread, text });
+            unsealed(EntryId::new(name), said.at, body)
+        });
+        std::iter::once(message).chain(thought).collect()
     }
 
     /// The entry that gives the team its task, after so many messages.
@@ -218,20 +272,6 @@ pub(super) fn has_words(message: &Message) -> bool {
     let tool = message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool;
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     !tool && !only_calls
-}
-
-/// A text as a message may have it: without NUL, and cut with a mark where it is too long.
-pub(super) fn keepable(text: &str) -> Cow<'_, str> {
-    let mut text = Cow::Borrowed(text);
-    if text.contains('\0') {
-        text = Cow::Owned(text.replace('\0', "\u{fffd}"));
-    }
-    if text.len() > MESSAGE_LIMIT {
-        let kept = &text[..text.floor_char_boundary(MESSAGE_LIMIT - MARK)];
-        let missing = text.len() - kept.len();
-        text = Cow::Owned(format!("{kept}\n[cut here: {missing} more bytes]"));
-    }
-    text
 }
 
 fn unsealed(id: EntryId, at: Timestamp, body: Body) -> Unsealed {

@@ -28,10 +28,14 @@ pub fn session(row: &Row) -> Map<String, Value> {
         "status": summary.state(),
         "open": row.open,
     });
-    match value {
+    let mut object = match value {
         Value::Object(object) => object,
         _ => Map::new(),
+    };
+    if let Some(source) = &summary.source {
+        object.insert("source".into(), json!(source));
     }
+    object
 }
 
 /// A session with its speakers and its entries, and with what could not be read of it.

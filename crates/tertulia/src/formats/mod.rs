@@ -6,6 +6,7 @@
 //! | [`jsonl`] | yes: the log itself, line by line | yes |
 //! | [`claude_master`] | no | yes: what claude-master kept of an instructor and a worker |
 //! | [`markdown`] | yes, for people | no |
+//! | [`openagent_terminal`] | no | yes: the session files of openagent-terminal |
 //! | [`snapshot`] | yes: a team's talk as one document | yes |
 //!
 //! What another program kept is a [`foreign`] talk before it becomes entries.
@@ -15,4 +16,5 @@ pub mod foreign;
 pub mod json;
 pub mod jsonl;
 pub mod markdown;
+pub mod openagent_terminal;
 pub mod snapshot;

@@ -46,6 +46,8 @@ pub struct Reading {
     pub snapshot: Snapshot,
     /// How many speakers and addressees were named in the older way.
     pub older_names: usize,
+    /// How many speakers of the older way have no title: their name stands in for it.
+    pub untitled: usize,
     /// Whether halves of characters were replaced.
     pub halves: bool,
 }
@@ -106,13 +108,14 @@ fn speaker<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Speaker,
         #[serde(alias = "roleName")]
         name: String,
         #[serde(alias = "roleTitle")]
-        display_name: String,
+        display_name: Option<String>,
     }
     let either = Either::deserialize(deserializer)?;
+    let display_name = either.display_name.unwrap_or_else(|| either.name.clone());
     Ok(Speaker {
         id: either.id,
         name: either.name,
-        display_name: either.display_name,
+        display_name,
         kind: either.kind,
     })
 }
@@ -187,6 +190,7 @@ impl Snapshot {
     pub fn read_closely(text: &str, origin: &str) -> Result<Reading, TeamError> {
         let value = Form::Snapshot.read(text, origin, times)?;
         let older_names = older_names(&value);
+        let untitled = untitled(&value);
         let document: Document =
             serde_json::from_value(value).map_err(|error| TeamError::Schema {
                 form: Form::Snapshot,
@@ -203,6 +207,7 @@ impl Snapshot {
         Ok(Reading {
             snapshot,
             older_names,
+            untitled,
             halves: has_halves(text),
         })
     }
@@ -220,11 +225,15 @@ impl Snapshot {
             .collect();
         // Only words count: a failure, say, has no place in the form, and would make two of one talk.
         let spoken = messages.iter().map(|message| message.at);
+        let spoken = spoken.fold(summary.created_at, Timestamp::max);
+        let source = summary.source.as_ref();
+        let source = source.filter(|source| source.program == talk::FORM);
+        let saved_at = source.and_then(|source| source.saved_at);
         Snapshot {
             team: summary.team.clone().unwrap_or_default(),
-            session: summary.id.to_string(),
+            session: source.map_or_else(|| summary.id.to_string(), |source| source.id.clone()),
             created_at: summary.created_at,
-            updated_at: spoken.fold(summary.created_at, Timestamp::max),
+            updated_at: saved_at.map_or(spoken, |saved_at| saved_at.max(spoken)),
             team_task: summary.task.clone(),
             messages,
         }
@@ -372,6 +381,20 @@ fn older_names(document: &Value) -> usize {
             usize::from(speaker.is_some()) + addressees.count()
         })
         .sum()
+}
+
+/// How many speakers that are named in the older way have no title.
+fn untitled(document: &Value) -> usize {
+    let messages = document
+        .pointer("/context/messages")
+        .and_then(Value::as_array);
+    let speakers = messages
+        .into_iter()
+        .flatten()
+        .filter_map(|message| message.get("speaker"));
+    let untitled =
+        |speaker: &&Value| speaker.get("roleId").is_some() && speaker.get("roleTitle").is_none();
+    speakers.filter(untitled).count()
 }
 
 /// The times of a snapshot that cannot be read.

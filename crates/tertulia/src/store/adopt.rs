@@ -3,13 +3,13 @@
 
 use uuid::Uuid;
 
-use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult};
+use super::{Doing, NewSession, Sessions, Store, StoreError, StoreResult, check_whole};
 use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use crate::formats::jsonl::Imported;
 use crate::id::{Seq, SessionId};
 use crate::query::Lookup;
 
-/// How many entries are written at a time.
+/// About how many entries are written at a time.
 pub(super) const CHUNK: usize = 2000;
 
 /// What became of a log that was taken in.
@@ -69,6 +69,7 @@ impl Sessions {
     }
 
     async fn take_in(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
+        check_whole(&log.entries)?;
         let store = self.store();
         let Some(row) = store.find(&Lookup::Id(log.id), 1).await?.pop() else {
             return create(store, log, doing).await;
@@ -196,14 +197,11 @@ async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<
             log.after.next()
         )));
     }
-    let own: Vec<Entry> = log
-        .entries
-        .iter()
-        .filter(|entry| entry.seq > after)
-        .cloned()
-        .collect();
+    let shared = log.entries.partition_point(|entry| entry.seq <= after);
+    let own = &log.entries[shared..];
     if doing == Doing::Write {
-        let (first, rest) = own.split_at(own.len().min(CHUNK));
+        let first = chunks(own).next().unwrap_or_default();
+        let rest = &own[first.len()..];
         let head = store
             .create(&NewSession {
                 id: log.id,
@@ -225,10 +223,22 @@ pub(super) async fn append(
     mut head: Head,
     entries: &[Entry],
 ) -> StoreResult<()> {
-    for chunk in entries.chunks(CHUNK) {
+    for chunk in chunks(entries) {
         head = store.append(id, head, chunk).await?;
     }
     Ok(())
+}
+
+/// Entries in pieces that can be written one by one: an append is never cut in two.
+pub(super) fn chunks(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
+    let mut rest = entries;
+    std::iter::from_fn(move || {
+        let ends = |(at, entry): (usize, &Entry)| at + 1 >= CHUNK && entry.then == 0;
+        let end = rest.iter().enumerate().position(ends);
+        let (chunk, later) = rest.split_at(end.map_or(rest.len(), |at| at + 1));
+        rest = later;
+        (!chunk.is_empty()).then_some(chunk)
+    })
 }
 
 async fn head_at(store: &dyn Store, id: SessionId, seq: Seq) -> StoreResult<Option<Head>> {

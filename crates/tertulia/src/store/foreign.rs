@@ -4,15 +4,15 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::adopt::{CHUNK, append};
+use super::adopt::{append, chunks};
 use super::{Adopted, NewSession, Sessions, StoreError, StoreResult};
 use crate::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use crate::formats::foreign::{Foreign, Meeting};
 use crate::id::{EntryId, SessionId, derived};
 use crate::query::Lookup;
-use crate::session::Log;
+use crate::session::{Log, Summary};
 
 /// Whether something is done, or only said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,17 @@ pub struct Taken {
     pub adopted: Adopted,
     /// What it is as a session of its own, secrets replaced.
     pub entries: Vec<Entry>,
+}
+
+impl Taken {
+    /// How many secrets of each kind were replaced in it.
+    pub fn redacted(&self) -> BTreeMap<String, u32> {
+        let mut counts = BTreeMap::new();
+        for (kind, count) in self.entries.iter().flat_map(|entry| &entry.redacted) {
+            *counts.entry(kind.clone()).or_insert(0) += count;
+        }
+        counts
+    }
 }
 
 /// Where a talk leaves another: the session, its last entry that both have, how many messages these are.
@@ -77,11 +88,20 @@ impl Intake<'_> {
             };
             match talk.meet(&log) {
                 Meeting::Known => {
-                    let adopted = Adopted::Known { id };
+                    let adopted = match is_news(talk, id, &log, false) {
+                        true => {
+                            let new = vec![self.importing(talk, id)?];
+                            self.go_on(id, log, new).await?
+                        }
+                        false => Adopted::Known { id },
+                    };
                     return Ok(Taken { adopted, entries });
                 }
                 Meeting::GoesOn { shared, task } => {
-                    let mut new = said[shared..].to_vec();
+                    let mut new = said[shared..].concat();
+                    if is_news(talk, id, &log, true) {
+                        new.push(self.importing(talk, id)?);
+                    }
                     new.extend(self.tasking(talk, id, task)?);
                     new.extend(self.closings(talk, id)?);
                     let adopted = self.go_on(id, log, new).await?;
@@ -115,12 +135,17 @@ impl Intake<'_> {
         }
     }
 
-    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Unsealed>> {
-        let said = talk.said.iter().map(|said| {
-            self.sessions
-                .kept(said.id, said.at, Body::Message(said.message.clone()))
-        });
-        said.collect()
+    /// The entries of each message.
+    fn said(&self, talk: &Foreign) -> StoreResult<Vec<Vec<Unsealed>>> {
+        let keep = |new: Unsealed| self.sessions.kept(new.id, new.at, new.body);
+        let said = talk.said.iter();
+        said.map(|said| talk.saying(said).into_iter().map(keep).collect())
+            .collect()
+    }
+
+    fn importing(&self, talk: &Foreign, id: SessionId) -> StoreResult<Unsealed> {
+        let new = talk.importing(id);
+        self.sessions.kept(new.id, new.at, new.body)
     }
 
     fn tasking(
@@ -144,9 +169,16 @@ impl Intake<'_> {
     }
 
     /// The whole talk as a log of its own.
-    fn whole(&self, talk: &Foreign, id: SessionId, said: &[Unsealed]) -> StoreResult<Vec<Entry>> {
-        let mut new = vec![talk.opening(id)];
-        new.extend_from_slice(said);
+    fn whole(
+        &self,
+        talk: &Foreign,
+        id: SessionId,
+        said: &[Vec<Unsealed>],
+    ) -> StoreResult<Vec<Entry>> {
+        let opening = talk.opening(id);
+        let opening = self.sessions.kept(opening.id, opening.at, opening.body)?;
+        let mut new = vec![opening, self.importing(talk, id)?];
+        new.extend(said.concat());
         new.extend(self.tasking(talk, id, talk.task.clone())?);
         new.extend(self.closings(talk, id)?);
         seal_each(Head::START, new)
@@ -156,7 +188,7 @@ impl Intake<'_> {
         &mut self,
         talk: &Foreign,
         id: SessionId,
-        said: &[Unsealed],
+        said: &[Vec<Unsealed>],
     ) -> StoreResult<Adopted> {
         let own = self.whole(talk, id, said)?;
         let entries = own.len();
@@ -169,7 +201,7 @@ impl Intake<'_> {
         talk: &Foreign,
         id: SessionId,
         parted: &Parted,
-        said: &[Unsealed],
+        said: &[Vec<Unsealed>],
     ) -> StoreResult<Adopted> {
         let from = &parted.from;
         let opening = Forked {
@@ -180,15 +212,15 @@ impl Intake<'_> {
             project: None,
             cwd: None,
         };
-        let own = &said[parted.shared..];
+        let own = said[parted.shared..].concat();
         let when = own.first().map_or(talk.created_at, |first| first.at);
         let mut new = vec![Unsealed {
             id: EntryId::new(derived(&["fork", &id.to_string()])),
             at: when,
             body: Body::Forked(opening),
-            redacted: std::collections::BTreeMap::new(),
+            redacted: BTreeMap::new(),
         }];
-        new.extend_from_slice(own);
+        new.extend(own);
         new.extend(self.tasking(talk, id, parted.task.clone())?);
         new.extend(self.closings(talk, id)?);
         let head = Head {
@@ -219,7 +251,7 @@ impl Intake<'_> {
             return Ok(());
         }
         let store = self.sessions.store();
-        let (first, rest) = own.split_at(own.len().min(CHUNK));
+        let first = chunks(&own).next().unwrap_or_default();
         let head = store
             .create(&NewSession {
                 id,
@@ -227,7 +259,7 @@ impl Intake<'_> {
                 entries: first.to_vec(),
             })
             .await?;
-        append(store, id, head, rest).await
+        append(store, id, head, &own[first.len()..]).await
     }
 
     async fn go_on(&mut self, id: SessionId, log: Log, new: Vec<Unsealed>) -> StoreResult<Adopted> {
@@ -242,6 +274,10 @@ impl Intake<'_> {
         }
         Ok(Adopted::Extended { id, entries })
     }
+}
+
+fn is_news(talk: &Foreign, id: SessionId, log: &Log, grows: bool) -> bool {
+    talk.is_news_to(&Summary::of(id, &log.entries), grows)
 }
 
 fn origin(id: SessionId, head: Head) -> Origin {

@@ -10,12 +10,25 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::sqlite::trouble;
-use super::{StoreError, StoreResult, place};
+use super::{Deadline, StoreError, StoreResult, place};
 use crate::entry::Hash;
 use crate::words;
 
 /// Changes whenever text is cut into words in another way: an index of another version is made anew.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// So many bytes of postings are gathered before they are written: fewer, larger segments need less merging.
+const GATHERED: u32 = 32 << 20;
+/// So many kilobytes of pages are kept in memory while the index is written.
+const CACHED: i64 = 32 * 1024;
+/// The index's own log is written back every so many pages.
+const CHECKPOINT_PAGES: u32 = 16_000;
+
+/// How many entries the index takes in at first: a search that cannot wait soon has some.
+const FIRST_BATCH: usize = 250;
+/// How many at most.
+const BATCH: usize = 16_000;
+/// How much text at once: a search that waits for another to let go of the index waits briefly.
+const BATCH_BYTES: usize = 8_000_000;
 /// Another search may be catching up; it lets go between batches.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -47,7 +60,40 @@ impl Reached {
 
 /// Documents to add, and how far the index has come with them.
 pub(super) struct Batch {
-    pub(super) documents: Vec<(u64, String)>,
+    pub(super) documents: Vec<Document>,
+    pub(super) reached: Reached,
+}
+
+/// How much is indexed at once. Batches grow: large ones are written in fewer and larger segments.
+pub(super) struct Pace {
+    entries: usize,
+}
+
+impl Pace {
+    pub(super) const START: Pace = Pace {
+        entries: FIRST_BATCH,
+    };
+
+    /// How many entries the next batch has at most.
+    pub(super) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Whether so much is a batch.
+    pub(super) fn is_reached(&self, entries: usize, bytes: usize) -> bool {
+        entries >= self.entries || bytes >= BATCH_BYTES
+    }
+
+    /// After a batch was written.
+    pub(super) fn speed_up(&mut self) {
+        self.entries = (self.entries * 2).min(BATCH);
+    }
+}
+
+/// A text to add, and how far the index has come with it.
+pub(super) struct Document {
+    pub(super) number: u64,
+    pub(super) text: String,
     pub(super) reached: Reached,
 }
 
@@ -117,9 +163,13 @@ impl Index {
         read().map_err(|error| self.trouble(error))
     }
 
-    /// Follows several sources at once, each from where the caller saw the index stand. A source that
-    /// somebody else has followed meanwhile is left alone.
-    pub(super) fn advance_many(&mut self, steps: &[(u64, Reached, Batch)]) -> StoreResult<()> {
+    /// Follows several sources at once, each from where the caller saw the index stand, until the deadline.
+    /// A source that somebody else has followed meanwhile is left alone.
+    pub(super) fn advance_many(
+        &mut self,
+        steps: &[(u64, Reached, Batch)],
+        deadline: Deadline,
+    ) -> StoreResult<()> {
         let path = self.path.clone();
         let say = |error| trouble(&path, "cannot write the index", error);
         let transaction = self
@@ -127,8 +177,10 @@ impl Index {
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(say)?;
         for (source, from, batch) in steps {
-            if reached(&transaction, *source).map_err(say)? == *from {
-                write_batch(&transaction, *source, batch).map_err(say)?;
+            if reached(&transaction, *source).map_err(say)? == *from
+                && !write_batch(&transaction, *source, batch, deadline).map_err(say)?
+            {
+                break;
             }
         }
         transaction.commit().map_err(say)
@@ -163,11 +215,12 @@ impl Index {
         transaction.commit().map_err(say)
     }
 
-    /// Follows a source by one batch, which `fetch` reads from where the index stands. Whether there
-    /// was something to add.
+    /// Follows a source by one batch, which `fetch` reads from where the index stands, until the deadline.
+    /// Whether there was something to add.
     pub(super) fn advance(
         &mut self,
         source: u64,
+        deadline: Deadline,
         fetch: impl FnOnce(Reached) -> StoreResult<Option<Batch>>,
     ) -> StoreResult<bool> {
         let path = self.path.clone();
@@ -179,9 +232,14 @@ impl Index {
         let Some(batch) = fetch(reached(&transaction, source).map_err(say)?)? else {
             return Ok(false);
         };
-        write_batch(&transaction, source, &batch).map_err(say)?;
+        write_batch(&transaction, source, &batch, deadline).map_err(say)?;
         transaction.commit().map_err(say)?;
         Ok(true)
+    }
+
+    /// Whether it is gone with the process: then a later call cannot finish what this one begins.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.path == Path::new(":memory:")
     }
 
     /// At most `limit` documents that match an expression, newest first.
@@ -298,25 +356,42 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
     }))
 }
 
-fn write_batch(transaction: &Connection, source: u64, batch: &Batch) -> rusqlite::Result<()> {
+/// Adds the documents of a batch, at least one of them, until the deadline. Whether that was all.
+fn write_batch(
+    transaction: &Connection,
+    source: u64,
+    batch: &Batch,
+    deadline: Deadline,
+) -> rusqlite::Result<bool> {
     let mut insert = transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
-    for (document, text) in &batch.documents {
-        insert.execute(params![document.cast_signed(), words::indexable(text)])?;
+    let mut paused = None;
+    for document in &batch.documents {
+        insert.execute(params![
+            document.number.cast_signed(),
+            words::indexable(&document.text)
+        ])?;
+        if deadline.has_passed() {
+            paused = Some(document.reached);
+            break;
+        }
     }
+    let reached = paused.unwrap_or(batch.reached);
     transaction
         .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
         .execute(params![
             source.cast_signed(),
-            batch.reached.upto.cast_signed(),
-            batch.reached.mark.bytes()
+            reached.upto.cast_signed(),
+            reached.mark.bytes()
         ])?;
-    Ok(())
+    Ok(paused.is_none())
 }
 
 fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(PATIENCE)?;
     // What is purged is gone, not merely unlinked.
     connection.pragma_update(None, "secure_delete", "ON")?;
+    connection.pragma_update(None, "cache_size", -CACHED)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     let version = |connection: &Connection| {
         connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
     };
@@ -330,7 +405,9 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if version(&connection)? != VERSION {
         connection.execute_batch(&format!(
-            "DROP TABLE IF EXISTS reached; DROP TABLE IF EXISTS words; {SCHEMA} PRAGMA user_version={VERSION};"
+            "DROP TABLE IF EXISTS reached; DROP TABLE IF EXISTS words; {SCHEMA}
+             INSERT INTO words(words, rank) VALUES('hashsize', {GATHERED});
+             PRAGMA user_version={VERSION};"
         ))?;
     }
     connection.execute_batch("COMMIT")?;

@@ -28,6 +28,7 @@ mod worker;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -69,8 +70,12 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// At most `limit` sessions of that name, in the trash or not, newest first.
     async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>>;
 
-    /// Entries with these words. Everything appended before the call is found.
+    /// Entries with these words. Everything appended before the call is found, unless the caller does not
+    /// wait for the index: then the hits say how many entries are pending.
     async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits>;
+
+    /// Brings the search index up to the logs, as far as the caller waits. How many entries are pending.
+    async fn index(&self, progress: &Progress) -> StoreResult<u64>;
 
     /// Keeps a half-written answer in the one place that the finished one replaces.
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()>;
@@ -148,6 +153,25 @@ fn has_words(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| !entry.body.is_tidying())
 }
 
+/// Refuses entries whose last one announces more of its append: the rest would be missing for ever, and
+/// a reader would take it for an append that was cut off.
+pub(crate) fn check_whole(entries: &[Entry]) -> StoreResult<()> {
+    match entries.last().and_then(unfinished_append) {
+        Some(reason) => Err(StoreError::damaged("the log", reason)),
+        None => Ok(()),
+    }
+}
+
+/// What is wrong with a log that ends with this entry, if it announces more.
+pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
+    (last.then > 0).then(|| {
+        format!(
+            "entry {} announces {} more that are not there",
+            last.seq, last.then
+        )
+    })
+}
+
 /// Whether a check may change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Care {
@@ -213,14 +237,21 @@ pub struct Info {
     pub index_bytes: u64,
 }
 
-/// How far something long has come: told what is being done, how much is done, and of how much.
+/// How far something long has come: told what is being done, how much is done, and of how much. It also says
+/// how long the caller waits for work that a later call can finish.
 #[derive(Clone)]
-pub struct Progress(Arc<dyn Fn(&'static str, u64, u64) + Send + Sync>);
+pub struct Progress {
+    tell: Arc<dyn Fn(&'static str, u64, u64) + Send + Sync>,
+    patience: Option<Duration>,
+}
 
 impl Progress {
     /// Progress that is told to `tell`.
     pub fn new(tell: impl Fn(&'static str, u64, u64) + Send + Sync + 'static) -> Progress {
-        Progress(Arc::new(tell))
+        Progress {
+            tell: Arc::new(tell),
+            patience: None,
+        }
     }
 
     /// Progress that nobody watches.
@@ -228,9 +259,36 @@ impl Progress {
         Progress::new(|_, _, _| {})
     }
 
+    /// The same for a caller who waits so long for what can be finished later.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> Progress {
+        Progress {
+            patience: Some(patience),
+            ..self
+        }
+    }
+
     /// Tells how far `what` has come.
     pub fn at(&self, what: &'static str, done: u64, total: u64) {
-        (self.0)(what, done, total);
+        (self.tell)(what, done, total);
+    }
+
+    /// The moment at which work that begins now is to pause, if any.
+    fn deadline(&self) -> Deadline {
+        Deadline(self.patience.map(|patience| Instant::now() + patience))
+    }
+}
+
+/// When work pauses that can be finished later.
+#[derive(Clone, Copy, Debug)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// Work that is not paused.
+    const NEVER: Deadline = Deadline(None);
+
+    fn has_passed(self) -> bool {
+        self.0.is_some_and(|moment| Instant::now() >= moment)
     }
 }
 

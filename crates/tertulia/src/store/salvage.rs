@@ -98,6 +98,20 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     result
 }
 
+impl Salvaged {
+    /// Closes a log whose last entry announces more of its append than was ever there.
+    pub(super) fn close_append(&mut self, known: &Known) {
+        if let Some(last) = self.entries.last().filter(|last| last.then > 0) {
+            let repaired = Body::Repaired(Repaired {
+                lost: self.lost.clone(),
+                doubtful: self.doubtful.clone(),
+            });
+            let mark = place_holder(known.session, &last.head(), known.now, repaired);
+            self.entries.extend(mark);
+        }
+    }
+}
+
 /// The last place that there can have been. A damaged number may name any place at all, and a log with
 /// a mark for each entry before it would fill the disk.
 fn believable_last(known: &Known, lines: &BTreeMap<Seq, Line>) -> Seq {

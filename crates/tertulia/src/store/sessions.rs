@@ -330,7 +330,11 @@ impl Sessions {
     /// or all of them if the project has none.
     pub async fn resolve(&self, reference: &Reference, scope: &Filter) -> StoreResult<Resolved> {
         let rows = match reference {
-            Reference::Id(id) => self.store.find(&Lookup::Id(*id), 1).await?,
+            Reference::Id(id) => match self.store.find(&Lookup::Id(*id), 1).await? {
+                // The id of another program's session that was not free when it was imported.
+                none if none.is_empty() => self.original(&id.to_string()).await?,
+                found => found,
+            },
             Reference::Latest(back) => {
                 let mut rows = self.newest(*back, scope).await?;
                 if rows.is_empty() && scope.project.is_some() {
@@ -351,6 +355,9 @@ impl Sessions {
                         }
                     }
                 }
+                if rows.is_empty() {
+                    rows = self.original(words).await?;
+                }
                 prefer_live(rows)
             }
         };
@@ -362,6 +369,11 @@ impl Sessions {
                 .map_or(Resolved::None, |row| Resolved::One(Box::new(row))),
             _ => Resolved::Several(rows),
         })
+    }
+
+    /// The sessions that were imported under an original id.
+    async fn original(&self, id: &str) -> StoreResult<Vec<Row>> {
+        self.store.find(&Lookup::Original(id.to_owned()), 10).await
     }
 
     /// The newest sessions, up to the one that is `back` before the newest.

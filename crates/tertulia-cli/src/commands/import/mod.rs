@@ -1,5 +1,5 @@
+mod conversations;
 mod outcome;
-mod pairs;
 mod saves;
 mod sources;
 
@@ -19,27 +19,30 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::{self, House};
 use crate::show;
 use crate::ui::{Ui, harmless};
+use conversations::Conversation;
 use outcome::{Outcome, words};
 use saves::{Became, Save, Saves};
-use sources::Source;
+use sources::{Look, Source};
 
-/// Take in sessions from files
+/// Import sessions from files
 ///
-/// A second import of the same adds nothing. A session that has gone another way since becomes a fork.
+/// A second import of the same adds nothing. A session that has diverged since becomes a fork. The ids that sessions
+/// had in other programs keep naming them: `tertulia show session-456`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     tertulia import talk.jsonl\n  \
     tertulia import *.jsonl --dry-run     only say what would happen\n  \
     tertulia import talk.jsonl --redact   without the keys and passwords in it\n  \
     tertulia import ~/.agent-chatter/sessions\n  \
+    tertulia import ~/.config/openagent-terminal/sessions\n  \
     tertulia import .claude-master/sessions\n  \
     ssh host tertulia export @ --format jsonl | tertulia import -")]
 pub struct ImportArgs {
-    /// The files, or folders of agent-chatter's or claude-master's sessions; - is standard input
+    /// Files, or folders of them; - is standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// What wrote them, instead of looking
-    #[arg(long, value_enum, value_name = "KIND")]
+    /// Program that wrote them: tertulia, agent-chatter, openagent-terminal, claude-master [default: detected]
+    #[arg(long, value_parser = From::named, value_name = "KIND")]
     from: Option<From>,
     /// Only say what would happen
     #[arg(long)]
@@ -59,40 +62,144 @@ enum From {
     Tertulia,
     /// Session snapshots of agent-chatter, and our own
     AgentChatter,
-    /// What claude-master kept of an instructor and a worker
+    /// Session files of openagent-terminal
+    OpenagentTerminal,
+    /// Sessions of claude-master, an instructor and a worker
     ClaudeMaster,
+}
+
+/// Programs whose sessions cannot be imported yet.
+const LATER: [&str; 8] = [
+    "claude-code",
+    "codex",
+    "gemini-cli",
+    "opencode",
+    "goose",
+    "aider",
+    "copilot",
+    "crush",
+];
+
+impl From {
+    /// Every name, as `--from` takes it.
+    fn names() -> Vec<String> {
+        let kinds = From::value_variants().iter();
+        let values = kinds.filter_map(ValueEnum::to_possible_value);
+        values.map(|value| value.get_name().to_owned()).collect()
+    }
+
+    /// The kind of a name.
+    fn named(name: &str) -> Result<From, String> {
+        <From as ValueEnum>::from_str(name, false).map_err(|_| {
+            let supported = From::names().join(", ");
+            match LATER.contains(&name) {
+                true => {
+                    format!("sessions of {name} cannot be imported yet; supported: {supported}")
+                }
+                false => format!("supported: {supported}"),
+            }
+        })
+    }
 }
 
 /// What became of each file; nothing where it is no session.
 type Outcomes = Vec<Option<CommandResult<Outcome>>>;
 
+/// What was found beside sessions.
+#[derive(Default)]
+struct Others {
+    /// Files that are no sessions, and why.
+    files: Vec<(PathBuf, &'static str)>,
+    /// Session files that an index lists and that are not there.
+    missing: Vec<PathBuf>,
+    /// Whether an index was among the files.
+    indexed: bool,
+}
+
 pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::house(global, ui)?;
-    let sources = sources::all(&args.paths)?;
+    let mut sources = sources::all(&args.paths)?;
     let progress = ui.progress();
-    let total = sources.len() as u64;
     let mut outcomes = Outcomes::new();
     let mut saves = Vec::new();
-    let mut others = 0;
-    for (at, source) in sources.iter().enumerate() {
-        progress.at("reading", at as u64, total);
+    let mut others = Others::default();
+    while outcomes.len() < sources.len() {
+        let at = outcomes.len();
+        progress.at("reading", at as u64, sources.len() as u64);
         // One bad file does not keep the others out.
-        outcomes.push(match look(&house, at, source, args) {
+        outcomes.push(match look(&house, at, &sources[at], args) {
             Ok(Found::Log(outcome)) => Some(Ok(outcome)),
             Ok(Found::Save(save)) => {
                 saves.push(save);
                 None
             }
-            Ok(Found::Nothing) => {
-                others += 1;
+            Ok(Found::Index(ids)) => {
+                let listed = others.of_index(&sources[at], &ids);
+                sources.extend(listed);
+                None
+            }
+            Ok(Found::Nothing(reason)) => {
+                others.files.push((sources[at].path.clone(), reason));
                 None
             }
             Err(error) => Some(Err(error)),
         });
     }
+    let total = sources.len() as u64;
     progress.at("reading", total, total);
     take_in_saves(&house, &sources, saves, args, &ui.progress(), &mut outcomes);
-    report(&sources, outcomes, others, args, ui)
+    if !args.dry_run {
+        index(&house, ui);
+    }
+    report(&sources, outcomes, &others, args, ui)
+}
+
+/// Brings the search index up to what was imported, so that no search has to wait for it.
+fn index(house: &House, ui: &Ui) {
+    // What fails here is done by the next search, which says so.
+    let _ = house.wait(house.sessions.store().index(&ui.progress()));
+}
+
+impl Others {
+    /// Looks for the session files that an index lists. Those of an index that was named itself are
+    /// imported with it; in a folder they are found anyway.
+    fn of_index(&mut self, index: &Source, ids: &[String]) -> Vec<Source> {
+        self.indexed = true;
+        let folder = index.path.parent().unwrap_or(Path::new(""));
+        let mut listed = Vec::new();
+        for id in ids {
+            // An id is a file name there; one that leads elsewhere is none.
+            let path = folder.join(format!("{}.json", id.replace(['/', '\\'], "_")));
+            match path.is_file() {
+                false => self.missing.push(path),
+                true if index.in_folder => {}
+                true => listed.push(Source::named(path)),
+            }
+        }
+        listed
+    }
+
+    fn tell(&self, ui: &mut Ui) {
+        const NAMED: usize = 5;
+        for path in self.missing.iter().take(NAMED) {
+            ui.warn(&format!(
+                "{} is listed in the index and not there",
+                path.display()
+            ));
+        }
+        if self.missing.len() > NAMED {
+            ui.warn(&format!(
+                "{} more listed files are not there",
+                self.missing.len() - NAMED
+            ));
+        }
+        for (path, reason) in self.files.iter().take(NAMED) {
+            ui.note(&format!("skipped {}: {reason}", path.display()));
+        }
+        if self.files.len() > NAMED {
+            ui.note(&format!("skipped {} more files", self.files.len() - NAMED));
+        }
+    }
 }
 
 /// What became of the one file that a talk goes on with.
@@ -111,22 +218,22 @@ pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
         return Err(CommandError::new(ErrorKind::Usage, words).hint("name the file of one session"));
     };
     let content = source.read()?;
-    let (adopted, form) = match source.kind(&content, None)? {
-        Some(From::AgentChatter) => {
+    let (adopted, form) = match source.look(&content, None)? {
+        Look::Session(From::AgentChatter) => {
             let talk = saves::read(&content, source)?.snapshot.talk();
             (foreign(house, &talk)?, Some(Form::Snapshot))
         }
-        Some(From::ClaudeMaster) => {
-            let talk = pairs::read(source, &content)?.talk();
-            (foreign(house, &talk)?, None)
+        Look::Session(kind @ (From::ClaudeMaster | From::OpenagentTerminal)) => {
+            let conversation = Conversation::read(kind, source, &content)?;
+            (foreign(house, &conversation.talk)?, None)
         }
-        Some(From::Tertulia) => (
+        Look::Session(From::Tertulia) => (
             house.wait(house.sessions.adopt(&log(source, &content)?))?,
             Some(Form::Log),
         ),
-        None => {
-            let words = format!("{} is not a session that can be read", path.display());
-            return Err(CommandError::new(ErrorKind::Invalid, words));
+        Look::Index(_) | Look::Other(_) => {
+            let words = format!("{} is not the file of one session", path.display());
+            return Err(CommandError::new(ErrorKind::Invalid, words).hint(sources::supported()));
         }
     };
     Ok(Taken {
@@ -147,26 +254,40 @@ enum Found {
     Log(Outcome),
     /// A save, whose turn comes when all are known.
     Save(Save),
-    /// No session.
-    Nothing,
+    /// An index of session files, by id.
+    Index(Vec<String>),
+    /// No session, and why.
+    Nothing(&'static str),
 }
 
 fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> CommandResult<Found> {
     let content = source.read()?;
-    Ok(match source.kind(&content, args.from)? {
-        None => Found::Nothing,
-        Some(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
-        Some(From::ClaudeMaster) => {
-            Found::Log(pairs::take_in(house, source, &content, args.dry_run)?)
+    Ok(match source.look(&content, args.from)? {
+        Look::Other(reason) => Found::Nothing(reason),
+        Look::Index(ids) => Found::Index(ids),
+        Look::Session(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
+        Look::Session(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
+        Look::Session(kind) => {
+            let conversation = Conversation::read(kind, source, &content)?;
+            let mut intake = house.sessions.intake(doing(args));
+            let taken = house.wait(intake.take_in(&conversation.talk))?;
+            Found::Log(conversation.outcome(source, &taken, args.dry_run))
         }
-        Some(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
     })
+}
+
+fn doing(args: &ImportArgs) -> Doing {
+    if args.dry_run {
+        Doing::Preview
+    } else {
+        Doing::Write
+    }
 }
 
 fn log(source: &Source, content: &[u8]) -> CommandResult<jsonl::Imported> {
     jsonl::read(content).map_err(|error| {
-        let message = format!("{}: {error}", source.path.display());
-        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was taken in")
+        let message = format!("cannot import {}: {error}", source.path.display());
+        CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was imported")
     })
 }
 
@@ -212,14 +333,9 @@ fn take_in_saves(
     progress: &Progress,
     outcomes: &mut Outcomes,
 ) {
-    let doing = if args.dry_run {
-        Doing::Preview
-    } else {
-        Doing::Write
-    };
     let mut saves = Saves {
         house,
-        intake: house.sessions.intake(doing),
+        intake: house.sessions.intake(doing(args)),
         dry_run: args.dry_run,
         newest: None,
     };
@@ -243,9 +359,9 @@ fn take_in_saves(
             && let Some(Ok(outcome)) = &mut outcomes[at]
         {
             let plural = if count == 1 { "" } else { "s" };
-            outcome.details.push(format!(
-                "it has all the words of {count} earlier save{plural}"
-            ));
+            outcome
+                .details
+                .push(format!("it contains {count} earlier save{plural}"));
         }
     }
 }
@@ -253,7 +369,7 @@ fn take_in_saves(
 fn report(
     sources: &[Source],
     outcomes: Outcomes,
-    others: usize,
+    others: &Others,
     args: &ImportArgs,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
@@ -280,28 +396,45 @@ fn report(
             }
         }
     }
-    if others > 0 {
-        ui.note(&format!(
-            "skipped {}: not a session of any known format",
-            show::count(others as u64, "file")
-        ));
-    }
+    others.tell(ui);
     if belongs_nowhere(&results) && !args.dry_run {
-        ui.advise("Imported sessions belong to no project: `tertulia list --all` lists them");
+        ui.advise("Sessions without a recorded folder belong to no project: `tertulia list --all` lists them");
     }
     if ui.json {
-        ui.document(&json!({ "imported": results, "others": others, "dry_run": args.dry_run }));
+        let missing: Vec<String> = paths(&others.missing);
+        ui.document(&json!({
+            "imported": results, "others": others.files.len(), "missing": missing, "dry_run": args.dry_run,
+        }));
     }
     match together(failures) {
         Some(error) => Err(error),
+        None if results.is_empty() => Err(nothing(sources, others)),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
+fn paths(paths: &[PathBuf]) -> Vec<String> {
+    let paths = paths.iter().map(|path| path.display().to_string());
+    paths.collect()
+}
+
+/// Nothing was found that could be imported: that is no success.
+fn nothing(sources: &[Source], others: &Others) -> CommandError {
+    let message = match (sources.len(), others.indexed) {
+        (0, _) => "nothing to import: there is no .json or .jsonl file".to_owned(),
+        (_, true) => {
+            "nothing to import: none of the sessions that the index lists is there".to_owned()
+        }
+        (1, _) => "nothing to import: the only file is not a session".to_owned(),
+        (count, _) => format!("nothing to import: none of the {count} files is a session"),
+    };
+    CommandError::new(ErrorKind::Invalid, message).hint(sources::supported())
+}
+
 fn belongs_nowhere(results: &[Value]) -> bool {
-    results
-        .iter()
-        .any(|object| object["result"] == "created" && object.get("kept").is_some())
+    results.iter().any(|object| {
+        object["result"] == "created" && object.get("kept").is_some() && object["project"].is_null()
+    })
 }
 
 /// One failure as it is; several as one that names each of them.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tertulia::entry::Body;
 use tertulia::formats::jsonl::SecretCounts;
-use tertulia::store::Adopted;
+use tertulia::store::{Adopted, Taken};
 
 use crate::talk::notice::counts;
 
@@ -59,20 +60,53 @@ impl Outcome {
         }
         self
     }
+
+    /// Adds what was kept, changed and lost of another program's session. Of one that was there already
+    /// only scripts are told.
+    pub fn with_report(
+        mut self,
+        taken: &Taken,
+        kept: &Value,
+        changed: &[String],
+        lost: &[String],
+    ) -> Outcome {
+        let redacted = taken.redacted();
+        if !matches!(taken.adopted, Adopted::Known { .. }) {
+            let changed = changed.iter().map(|what| format!("changed: {what}"));
+            let lost = lost.iter().map(|what| format!("lost: {what}"));
+            self.details.extend(changed);
+            if !redacted.is_empty() {
+                self.details
+                    .push(format!("redacted: {}", counts(&redacted)));
+            }
+            self.details.extend(lost);
+        }
+        let source = taken.entries.iter().find_map(|entry| match &entry.body {
+            Body::Imported(source) => Some(source),
+            _ => None,
+        });
+        self.object["original"] = json!(source.map(|source| &source.original));
+        self.object["project"] = json!(source.and_then(|source| source.project.as_ref()));
+        self.object["kept"] = kept.clone();
+        self.object["changed"] = json!(changed);
+        self.object["lost"] = json!(lost);
+        self.object["redacted"] = json!(redacted);
+        self
+    }
 }
 
 /// What became of a session; `kept` is what a new one has kept.
 pub fn words(adopted: Adopted, dry_run: bool, kept: &str) -> String {
     let would = if dry_run { "would be " } else { "" };
     match adopted {
-        Adopted::Created { id, .. } => format!("{would}taken in as {} ({kept})", id.short()),
+        Adopted::Created { id, .. } => format!("{would}imported as {} ({kept})", id.short()),
         Adopted::Extended { id, entries } => {
             format!("{entries} new entries {would}added to {}", id.short())
         }
-        Adopted::Known { id } => format!("nothing new: {} has it all", id.short()),
+        Adopted::Known { id } => format!("nothing new: already imported as {}", id.short()),
         Adopted::Forked { id, from, entries } => {
             format!(
-                "{} has gone another way; its {entries} own entries {would}kept as the fork {}",
+                "{} has diverged; {entries} entries {would}imported as its fork {}",
                 from.short(),
                 id.short()
             )

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::json;
 use tertulia::formats::snapshot::{Account, Reading, Snapshot};
 use tertulia::id::SessionId;
-use tertulia::store::{Adopted, Intake};
+use tertulia::store::{Intake, Taken};
 
 use super::outcome::{Outcome, words};
 use super::sources::Source;
@@ -90,7 +90,7 @@ impl Saves<'_> {
             return Ok(Became::Earlier(
                 newest.at,
                 Outcome {
-                    words: "an earlier save of a talk that is known further".to_owned(),
+                    words: "an earlier save of a session that was imported further".to_owned(),
                     details: Vec::new(),
                     object,
                 },
@@ -98,8 +98,8 @@ impl Saves<'_> {
         }
         let talk = reading.snapshot.talk();
         let taken = self.house.wait(self.intake.take_in(&talk))?;
-        let account = Account::of(&reading, &taken.entries);
-        let outcome = outcome(source, taken.adopted, &account, self.dry_run);
+        let account = Account::of(&reading, &taken.entries, &talk.changes);
+        let outcome = outcome(source, &taken, &account, self.dry_run);
         let is_next = |newest: &Newest| {
             (newest.snapshot.session_id(), &newest.snapshot.team) != (save.id, &save.team)
         };
@@ -122,24 +122,16 @@ pub fn read(content: &[u8], source: &Source) -> CommandResult<Reading> {
     Ok(Snapshot::read_closely(text, &origin)?)
 }
 
-fn outcome(source: &Source, adopted: Adopted, account: &Account, dry_run: bool) -> Outcome {
+fn outcome(source: &Source, taken: &Taken, account: &Account, dry_run: bool) -> Outcome {
     let task = if account.task { " and the task" } else { "" };
     let plural = if account.messages == 1 { "" } else { "s" };
     let kept = format!("{} message{plural}{task}", account.messages);
-    let mut outcome = Outcome::of(&source.path, adopted, words(adopted, dry_run, &kept));
-    if !matches!(adopted, Adopted::Known { .. }) {
-        let changed = account
-            .changed
-            .iter()
-            .map(|what| format!("changed: {what}"));
-        let lost = account.lost.iter().map(|what| format!("lost: {what}"));
-        outcome.details = changed.chain(lost).collect();
-    }
+    let words = words(taken.adopted, dry_run, &kept);
     let kept = json!({ "messages": account.messages, "task": account.task });
-    if let Some(object) = outcome.object.as_object_mut() {
-        object.insert("kept".into(), kept);
-        object.insert("changed".into(), json!(account.changed));
-        object.insert("lost".into(), json!(account.lost));
-    }
-    outcome
+    Outcome::of(&source.path, taken.adopted, words).with_report(
+        taken,
+        &kept,
+        &account.changed,
+        &account.lost,
+    )
 }

@@ -1,5 +1,7 @@
 //! What the list of sessions and the search want.
 
+use std::time::Duration;
+
 use tertulia::store::Progress;
 
 use super::reading::Reader;
@@ -8,6 +10,14 @@ use crate::error::CommandResult;
 use crate::tui::entries;
 use crate::tui::item::Item;
 use crate::tui::{picker, search};
+
+/// So long a search on the screen waits for the index before it shows what is indexed.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// The progress of a search that does not keep the screen waiting.
+fn hasty() -> Progress {
+    Progress::unseen().within(PATIENCE)
+}
 
 /// How many bytes are read for a look into a session.
 const LOOK_BYTES: usize = 256_000;
@@ -20,7 +30,7 @@ impl Librarian {
                 Listed::Page(self.house.wait(store.list(&filter, &page))?)
             }
             picker::Wanted::Search(query) => {
-                Listed::Found(self.house.wait(store.search(&query, &Progress::unseen()))?)
+                Listed::Found(self.house.wait(store.search(&query, &hasty()))?)
             }
             picker::Wanted::Preview { id, messages } => {
                 let row = self.row(id)?;
@@ -46,7 +56,7 @@ impl Librarian {
         let store = self.house.sessions.store();
         Ok(match wanted {
             search::Wanted::Search(query) => {
-                Searched::Found(self.house.wait(store.search(&query, &Progress::unseen()))?)
+                Searched::Found(self.house.wait(store.search(&query, &hasty()))?)
             }
             search::Wanted::Around { spot, messages } => {
                 let row = self.row(spot.session)?;

@@ -85,6 +85,7 @@ fn found() -> Hits {
         total: 3,
         more: false,
         elsewhere: 0,
+        pending: 0,
     }
 }
 

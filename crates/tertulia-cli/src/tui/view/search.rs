@@ -11,6 +11,7 @@ use super::preview::draw_around;
 use crate::moment::ago;
 use crate::tui::picker::Scope;
 use crate::tui::search::Search;
+use crate::ui::grouped;
 
 /// How many lines a hit has.
 pub const HIT_LINES: usize = 2;
@@ -109,7 +110,11 @@ fn total(search: &Search) -> String {
         0 => String::new(),
         count => format!(", {count} in other projects"),
     };
-    format!("{more}{}{elsewhere}", counted(hits.total, "hit"))
+    let pending = match hits.pending {
+        0 => String::new(),
+        count => format!(", {} not indexed yet", grouped(count)),
+    };
+    format!("{more}{}{elsewhere}{pending}", counted(hits.total, "hit"))
 }
 
 fn draw_hits(search: &Search, look: Look, area: Rect, buffer: &mut Buffer) {

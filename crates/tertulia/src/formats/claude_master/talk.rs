@@ -8,10 +8,11 @@ use crate::conversation::chat::{human, plain};
 use crate::conversation::pair::words::{self, speaker};
 use crate::conversation::pair::{Seat, reply};
 use crate::entry::{
-    Body, Budgeted, Kind, Message, Paired, PairedAgent, Role, Speaker, SpeakerKind, ToolCall,
+    Body, Budgeted, Imported, Kind, Message, Paired, PairedAgent, Role, Speaker, SpeakerKind,
+    ToolCall,
 };
-use crate::formats::foreign::{Foreign, Said, keepable};
-use crate::id::{EntryId, SessionId, derived, own_uuid};
+use crate::formats::foreign::{Changes, Foreign, Said};
+use crate::id::{EntryId, SessionId, derived, foreign_uuid};
 use crate::redact::redact;
 
 /// What the ids of this form's sessions and messages are derived from, beside their own.
@@ -21,32 +22,58 @@ const AGENT: &str = "anthropic";
 /// The tools with which its later versions called the worker.
 const WORKER_TOOLS: [&str; 3] = ["call_worker", "call_worker_with_file", "tell_worker"];
 
+/// A message with the reasoning before it.
+struct Turn {
+    message: Message,
+    thought: Option<String>,
+}
+
 impl Kept {
     /// The session that it becomes: the same each time.
     pub fn session_id(&self) -> SessionId {
-        let own = own_uuid(&self.session);
+        let own = foreign_uuid(&self.session);
         SessionId::new(own.unwrap_or_else(|| derived(&[FORM, &self.session])))
     }
 
     /// The talk, to be taken in.
     pub fn talk(&self) -> Foreign {
+        let mut changes = self.changes.clone();
+        if self.worker.is_empty() {
+            changes
+                .lost
+                .push("the worker's history, which the file does not have".to_owned());
+        }
+        let said = self.said(&mut changes);
+        let timed = |told: &Remembered| told.at.is_some();
+        let is_timed = self.instructor.iter().chain(&self.worker).any(timed);
+        let work_dir = Some(&self.work_dir).filter(|folder| folder.starts_with('/'));
         Foreign {
             id: self.session_id(),
             kind: Kind::Pair,
+            title: None,
             team: None,
             created_at: self.created_at,
-            said: self.said(),
+            said,
             task: None,
             closing: vec![
-                Body::Paired(self.paired()),
+                Body::Paired(self.paired(&mut changes)),
                 Body::Budgeted(Budgeted {
                     budget: self.remaining,
                 }),
             ],
+            source: Imported {
+                version: self.version.clone(),
+                saved_at: self.updated_at,
+                spoken_at: self.updated_at.filter(|_| !is_timed),
+                cwd: work_dir.cloned(),
+                max_rounds: self.max_rounds,
+                ..Imported::new(FORM, &self.session)
+            },
+            changes,
         }
     }
 
-    fn paired(&self) -> Paired {
+    fn paired(&self, changes: &mut Changes) -> Paired {
         let seat = |model: &Option<String>| PairedAgent {
             agent: AGENT.to_owned(),
             model: model.clone(),
@@ -60,15 +87,16 @@ impl Kept {
             worker: seat(&self.worker_model),
             thinking: self.thinking,
             work_dir: self.work_dir.clone(),
-            system: keepable(system).into_owned(),
+            system: changes.keepable(system),
             round: Some(self.round),
         }
     }
 
-    fn said(&self) -> Vec<Said> {
+    fn said(&self, changes: &mut Changes) -> Vec<Said> {
         let mut said = Vec::new();
         let mut last = self.created_at;
-        for (place, (at, message)) in self.woven().into_iter().enumerate() {
+        for (place, (at, turn)) in self.woven(changes).into_iter().enumerate() {
+            let message = turn.message;
             // Where no time was kept, one after the other.
             let next = last.checked_add(SignedDuration::from_millis(1));
             last = at.or(next.ok()).unwrap_or(last).max(last);
@@ -84,6 +112,7 @@ impl Kept {
                 id,
                 at: last,
                 message,
+                thought: turn.thought,
             });
         }
         said
@@ -91,13 +120,13 @@ impl Kept {
 
     /// Both threads as one: after each instruction what the worker made of it. What the worker did before
     /// the instructor remembers anything comes first.
-    fn woven(&self) -> Vec<(Option<Timestamp>, Message)> {
-        let instructor = self
-            .instructor
-            .iter()
-            .map(|told| (told.at, messages(told, Seat::Instructor)));
-        let instructor: Vec<_> = instructor.collect();
-        let mut exchanges = self.exchanges();
+    fn woven(&self, changes: &mut Changes) -> Vec<(Option<Timestamp>, Turn)> {
+        let mut instructor: Vec<(Option<Timestamp>, Vec<Turn>)> = Vec::new();
+        for told in &self.instructor {
+            instructor.push((told.at, messages(told, Seat::Instructor, changes)));
+        }
+        self.with_last_thinking(&mut instructor);
+        let mut exchanges = self.exchanges(changes);
         let given = instructor
             .iter()
             .filter_map(|(_, messages)| instruction(messages))
@@ -106,7 +135,8 @@ impl Kept {
         let waits = instructor.last().and_then(|(_, last)| instruction(last));
         let reached = |waits: &String| {
             let told = exchanges.last().and_then(|exchange| exchange.first());
-            exchanges.len() >= given && told.is_some_and(|(_, told)| told.content.trim() == waits)
+            exchanges.len() >= given
+                && told.is_some_and(|(_, told)| told.message.content.trim() == waits)
         };
         let given = given - usize::from(waits.as_ref().is_some_and(|waits| !reached(waits)));
         let mut forgotten = given.saturating_sub(exchanges.len());
@@ -116,11 +146,11 @@ impl Kept {
         let mut instructed = false;
         for (at, mut messages) in instructor {
             if instructed {
-                for message in messages
+                for turn in messages
                     .iter_mut()
-                    .filter(|message| message.role == Role::User)
+                    .filter(|turn| turn.message.role == Role::User)
                 {
-                    message.speaker = speaker(Seat::Worker);
+                    turn.message.speaker = speaker(Seat::Worker);
                 }
             }
             instructed = instruction(&messages).is_some();
@@ -134,12 +164,26 @@ impl Kept {
         woven
     }
 
+    /// The state may have the thinking of the last reply where the reply itself has not.
+    fn with_last_thinking(&self, instructor: &mut [(Option<Timestamp>, Vec<Turn>)]) {
+        let last = instructor.iter_mut().rev().flat_map(|(_, turns)| turns);
+        let last = last
+            .into_iter()
+            .find(|turn| turn.message.role == Role::Assistant);
+        if let Some(last) = last
+            && last.thought.is_none()
+            && reply::read(&last.message.content).thinking.is_empty()
+        {
+            last.thought.clone_from(&self.last_thinking);
+        }
+    }
+
     /// What the worker was told, each time with what it made of it.
-    fn exchanges(&self) -> Vec<Vec<(Option<Timestamp>, Message)>> {
+    fn exchanges(&self, changes: &mut Changes) -> Vec<Vec<(Option<Timestamp>, Turn)>> {
         let mut exchanges: Vec<Vec<_>> = Vec::new();
         for told in &self.worker {
-            let messages = messages(told, Seat::Worker);
-            let begins = messages.iter().any(|message| message.role == Role::User);
+            let messages = messages(told, Seat::Worker, changes);
+            let begins = messages.iter().any(|turn| turn.message.role == Role::User);
             let messages = messages.into_iter().map(|message| (told.at, message));
             match exchanges.last_mut().filter(|_| !begins) {
                 Some(exchange) => exchange.extend(messages),
@@ -151,9 +195,10 @@ impl Kept {
 }
 
 /// What the worker is told, if it is told anything.
-fn instruction(messages: &[Message]) -> Option<String> {
-    let replies = messages
+fn instruction(turns: &[Turn]) -> Option<String> {
+    let replies = turns
         .iter()
+        .map(|turn| &turn.message)
         .filter(|message| message.role == Role::Assistant);
     replies
         .map(|message| reply::read(&message.content))
@@ -162,22 +207,22 @@ fn instruction(messages: &[Message]) -> Option<String> {
 }
 
 /// A message with its blocks: words, calls, and what they gave.
-fn messages(told: &Remembered, seat: Seat) -> Vec<Message> {
+fn messages(told: &Remembered, seat: Seat, changes: &mut Changes) -> Vec<Turn> {
     let by = |speaker: &Speaker, role, words: String| Message {
         thread: Some(seat.name().to_owned()),
-        ..plain(speaker, role, keepable(&words).into_owned())
+        ..plain(speaker, role, words)
     };
     let asks = match seat {
         Seat::Instructor => human(),
         Seat::Worker => speaker(Seat::Instructor),
     };
     let mut found = Vec::new();
-    let (mut words, mut calls) = (Vec::new(), Vec::new());
+    let (mut words, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for block in blocks(&told.content) {
         let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
         match block["type"].as_str() {
             Some("text") => words.push(text("text")),
-            Some("thinking") => words.push(format!("<thinking>{}</thinking>", text("thinking"))),
+            Some("thinking") => thoughts.push(text("thinking")),
             Some("tool_use") if WORKER_TOOLS.contains(&text("name").as_str()) => {
                 words.push(told_worker(&block["input"]));
             }
@@ -188,23 +233,41 @@ fn messages(told: &Remembered, seat: Seat) -> Vec<Message> {
             }),
             Some("tool_result") => {
                 let tool = Speaker::plain("tool", SpeakerKind::Tool);
-                found.push(Message {
-                    tool_call_id: Some(text("tool_use_id")),
-                    ..by(&tool, Role::Tool, plain_text(&block["content"]))
+                let output = changes.keepable(&plain_text(&block["content"]));
+                found.push(Turn {
+                    message: Message {
+                        tool_call_id: Some(text("tool_use_id")),
+                        ..by(&tool, Role::Tool, output)
+                    },
+                    thought: None,
                 });
             }
-            _ => {}
+            kind => {
+                let kind = kind.unwrap_or("unknown");
+                let words = format!(
+                    "a block of the type {kind} in the {}'s history",
+                    seat.name()
+                );
+                changes.lost.push(words);
+            }
         }
     }
-    let words = words.join("\n\n");
+    let words = changes.keepable(&words.join("\n\n"));
+    thoughts.retain(|thought| !thought.trim().is_empty());
+    let thought = match thoughts.is_empty() {
+        true => None,
+        false => Some(changes.keepable(&thoughts.join("\n\n"))),
+    };
     if told.role == "assistant" {
         let speaker = speaker(seat);
-        found.push(Message {
+        let message = Message {
             tool_calls: calls,
             ..by(&speaker, Role::Assistant, words)
-        });
+        };
+        found.push(Turn { message, thought });
     } else if !words.is_empty() {
-        found.push(by(&asks, Role::User, words));
+        let message = by(&asks, Role::User, words);
+        found.push(Turn { message, thought });
     }
     found
 }

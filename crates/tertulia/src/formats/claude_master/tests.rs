@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::conversation::pair::{Next, Pair};
-use crate::entry::{Body, Entry, Head, Unsealed};
+use crate::entry::{Entry, Head, Unsealed};
 use crate::id::EntryId;
 
 fn state(remaining: Value) -> Value {
@@ -37,10 +37,8 @@ fn state(remaining: Value) -> Value {
 
 fn fold(kept: &Kept) -> Pair {
     let talk = kept.talk();
-    let said = talk
-        .said
-        .iter()
-        .map(|said| Body::Message(said.message.clone()));
+    let said = talk.said.iter().flat_map(|said| talk.saying(said));
+    let said = said.map(|new| new.body);
     let mut pair = Pair::default();
     let mut head = Head::START;
     for body in said.chain(talk.closing.iter().cloned()) {
@@ -62,7 +60,7 @@ fn a_state_becomes_two_threads_at_its_round() {
     let text = serde_json::to_string_pretty(&state(json!(4))).unwrap();
     assert!(is_one(text.as_bytes()));
     let kept = Kept::read(text.as_bytes()).unwrap();
-    assert!(kept.lost.is_empty());
+    assert_eq!(kept.talk().changes, Changes::default());
     let said: Vec<String> = kept
         .talk()
         .said
@@ -84,7 +82,7 @@ fn a_state_becomes_two_threads_at_its_round() {
             "worker instructor user: step zero",
             "worker worker assistant: did zero",
             "instructor human user: build it",
-            "instructor instructor assistant: <thinking>hm</thinking>\n\nTell worker (use opus): step one",
+            "instructor instructor assistant: Tell worker (use opus): step one",
             "worker instructor user: step one",
             "worker worker assistant: did one",
             "instructor worker user: Worker says: did one",
@@ -144,7 +142,7 @@ fn a_log_counts_by_its_last_state_and_may_be_torn() {
     let whole = log(Value::Null).join("\n");
     assert!(is_one(whole.as_bytes()));
     let kept = Kept::read(whole.as_bytes()).unwrap();
-    assert_eq!(kept.lost, ["line 4, of the type mood"]);
+    assert_eq!(kept.changes.lost, ["line 4, of the type mood"]);
     let pair = fold(&kept);
     assert_eq!(
         (pair.round, pair.remaining, pair.next),
@@ -157,7 +155,7 @@ fn a_log_counts_by_its_last_state_and_may_be_torn() {
     // Cut anywhere in its last line, it is what it was before that.
     let torn = &whole[..whole.len() - 30];
     let kept = Kept::read(torn.as_bytes()).unwrap();
-    assert_eq!(kept.lost.last().unwrap(), "the last line, which is torn");
+    assert_eq!(kept.changes.damaged, [7]);
     assert_eq!((kept.instructor.len(), kept.round), (4, 1));
     assert!(!format!("{kept:?}").contains("never"));
 }
@@ -177,4 +175,51 @@ fn what_is_no_such_file_is_told() {
     let messages_only = log(Value::Null)[..2].join("\n");
     let error = Kept::read(messages_only.as_bytes()).unwrap_err();
     assert_eq!(error, ClaudeMasterError::Lacks("state (session-metadata)"));
+}
+
+#[test]
+fn what_the_state_says_beside_the_messages_is_kept() {
+    let text = state(json!(4)).to_string();
+    let talk = Kept::read(text.as_bytes()).unwrap().talk();
+    assert_eq!(talk.said[3].thought.as_deref(), Some("hm"));
+    let saved = "2025-11-08T15:40:00Z".parse().ok();
+    let source = &talk.source;
+    assert_eq!(
+        (source.program.as_str(), source.original.as_str()),
+        ("claude-master", "abc")
+    );
+    assert_eq!((source.saved_at, source.spoken_at), (saved, saved));
+    assert_eq!(source.version.as_deref(), Some("1.0.0"));
+    assert_eq!(source.cwd.as_deref(), Some("/w"));
+    // The thinking of the last reply may be in the state only.
+    let mut other = state(json!(4));
+    other["config"]["maxRounds"] = json!(20);
+    other["lastInstructorResponse"] = json!({ "thinking": "almost" });
+    other["instructor"]["conversationHistory"][0]["content"] =
+        json!([{ "type": "text", "text": "build it" }, { "type": "image" }]);
+    let kept = Kept::read(other.to_string().as_bytes()).unwrap();
+    let talk = kept.talk();
+    assert_eq!(talk.said[9].thought.as_deref(), Some("almost"));
+    assert_eq!(fold(&kept).last_reply.unwrap().thinking, "almost");
+    assert_eq!(talk.source.max_rounds, Some(Budget::Calls(20)));
+    assert_eq!(
+        talk.changes.lost,
+        ["a block of the type image in the instructor's history"]
+    );
+}
+
+#[test]
+fn a_version_that_is_too_new_is_refused() {
+    for (version, refused) in [
+        ("1.0.0", false),
+        ("1.9", false),
+        ("9.0.0", true),
+        ("2", true),
+    ] {
+        let mut state = state(json!(1));
+        state["version"] = json!(version);
+        let read = Kept::read(state.to_string().as_bytes());
+        let is_refused = matches!(read, Err(ClaudeMasterError::TooNew(_)));
+        assert_eq!(is_refused, refused, "{version}");
+    }
 }

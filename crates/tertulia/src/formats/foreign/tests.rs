@@ -27,15 +27,19 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             asked: None,
             interrupted: false,
         },
+        thought: None,
     });
     Foreign {
         id: SessionId::new(Uuid::from_u128(7)),
         kind: Kind::Team,
+        title: None,
         team: Some("review".into()),
         created_at: Timestamp::from_second(1).unwrap(),
         said: said.collect(),
         task: task.map(str::to_owned),
         closing: Vec::new(),
+        source: Imported::new("agent-chatter", "session-1"),
+        changes: Changes::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Reading, Remembered, Routing, Snapshot};
 use crate::entry::Entry;
+use crate::formats::foreign::Changes;
 use crate::session::{Log, Summary};
 
 /// What became of a snapshot.
@@ -19,7 +20,8 @@ pub struct Account {
 
 impl Account {
     /// Compares a snapshot with the log that was made of it, by writing that as a snapshot again.
-    pub fn of(reading: &Reading, entries: &[Entry]) -> Account {
+    /// `changes` are those that reading made to its texts.
+    pub fn of(reading: &Reading, entries: &[Entry], changes: &Changes) -> Account {
         let told = &reading.snapshot;
         let log = Log {
             entries: entries.to_vec(),
@@ -32,7 +34,6 @@ impl Account {
             let differing = pairs.iter().filter(|(told, kept)| differs(told, kept));
             differing.count()
         };
-        let reworded = count(|told, kept| told.content != kept.content);
         let mut account = Account {
             messages: pairs.len(),
             task: kept.team_task.is_some(),
@@ -52,14 +53,10 @@ impl Account {
             "ids of messages became ids of entries",
         );
         changed(
-            reworded,
-            "not word for word: secrets and NUL are replaced, what is too long is cut",
+            reading.untitled,
+            "speakers without a roleTitle are shown by their roleName",
         );
-        if told.team_task.is_some() && told.team_task != kept.team_task {
-            account
-                .changed
-                .push("the task is not word for word, as messages are not".to_owned());
-        }
+        account.changed.extend(changes.changed());
         if reading.halves {
             let words = "halves of characters are replaced by \u{fffd}";
             account.changed.push(words.to_owned());
@@ -67,12 +64,12 @@ impl Account {
         let routed = count(|told, kept| addressed(told) != addressed(kept));
         if routed > 0 {
             account.lost.push(format!(
-                "how messages spelled their addressees; whom they mean is kept ({routed})"
+                "the spelling of addressees in rawNextMarkers; the addressees are kept ({routed})"
             ));
         }
         if told.updated_at != kept.updated_at {
             account.lost.push(format!(
-                "when it was last saved ({}); when somebody last spoke is kept",
+                "updatedAt ({}), which is earlier than the last message",
                 told.updated_at
             ));
         }

@@ -3,47 +3,52 @@
 use std::collections::HashSet;
 
 use super::{Remembered, Snapshot};
-use crate::entry::Kind;
-use crate::formats::foreign::{Foreign, Said, keepable};
-use crate::id::{EntryId, SessionId, derived, own_uuid};
+use crate::entry::{Imported, Kind};
+use crate::formats::foreign::{Changes, Foreign, Said};
+use crate::id::{EntryId, SessionId, derived, foreign_uuid};
 use crate::redact::redact;
 
 /// What the ids of this form's sessions and messages are derived from, beside their own.
-const FORM: &str = "agent-chatter";
+pub(super) const FORM: &str = "agent-chatter";
 
 impl Snapshot {
-    /// The session that it becomes: its own if this program named it, else one that is the same for
-    /// every save of the talk.
+    /// The session that it becomes: its own UUID, else one that is the same for every save of the talk.
     pub fn session_id(&self) -> SessionId {
-        let own = own_uuid(&self.session);
+        let own = foreign_uuid(&self.session);
         SessionId::new(own.unwrap_or_else(|| derived(&[FORM, &self.team, &self.session])))
     }
 
     /// The talk, to be taken in.
     pub fn talk(&self) -> Foreign {
         let mut taken = HashSet::new();
+        let mut changes = Changes::default();
         let said = self.messages.iter().enumerate().map(|(place, message)| {
             let id = self.entry_id(place, message, &mut taken);
             let mut said = message.message();
-            said.content = keepable(&message.content).into_owned();
+            said.content = changes.keepable(&message.content);
             Said {
                 id,
                 at: message.at,
                 message: said,
+                thought: None,
             }
         });
         let said = said.collect();
+        let task = self.team_task.as_deref().map(|task| changes.keepable(task));
         Foreign {
             id: self.session_id(),
             kind: Kind::Team,
+            title: None,
             team: Some(self.team.clone()),
             created_at: self.created_at,
             said,
-            task: self
-                .team_task
-                .as_deref()
-                .map(|task| keepable(task).into_owned()),
+            task,
             closing: Vec::new(),
+            source: Imported {
+                saved_at: Some(self.updated_at),
+                ..Imported::new(FORM, &self.session)
+            },
+            changes,
         }
     }
 
@@ -61,7 +66,7 @@ impl Snapshot {
         message: &Remembered,
         taken: &mut HashSet<EntryId>,
     ) -> EntryId {
-        let own = own_uuid(&message.id).map(EntryId::new);
+        let own = foreign_uuid(&message.id).map(EntryId::new);
         if let Some(own) = own.filter(|own| !taken.contains(own)) {
             taken.insert(own);
             return own;

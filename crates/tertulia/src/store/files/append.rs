@@ -7,13 +7,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::engine::{FilesEngine, as_lines, is_whole};
+use super::engine::{FilesEngine, as_lines};
 use super::log::{self, Last, Tail};
 use super::names::with_suffix;
 use crate::entry::{Entry, Head};
 use crate::id::SessionId;
 use crate::store::queue::{QueueLock, Record};
-use crate::store::{StoreError, StoreResult, has_words, place};
+use crate::store::{StoreError, StoreResult, check_whole, has_words, place};
 
 /// So many logs stay open for appending.
 const KEPT_OPEN: usize = 16;
@@ -34,7 +34,7 @@ impl FilesEngine {
         after: Head,
         entries: &[Entry],
     ) -> StoreResult<Head> {
-        is_whole(entries)?;
+        check_whole(entries)?;
         let mut log = self.locked_log(id)?;
         let appended = append_to(&mut log, id, after, entries);
         log.lock.release();

@@ -20,7 +20,7 @@ use crate::session::Line;
 use crate::store::claims::Claims;
 use crate::store::index::Index;
 use crate::store::queue::{Asked, Patience, QueueLock, Record};
-use crate::store::{Draft, NewSession, StoreError, StoreResult, place};
+use crate::store::{Draft, NewSession, StoreError, StoreResult, check_whole, place};
 
 /// Everything that works on the folder.
 #[derive(Debug)]
@@ -118,7 +118,7 @@ impl FilesEngine {
         let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
             return Err(StoreError::Refused("a session begins with an entry".into()));
         };
-        is_whole(&new.entries)?;
+        check_whole(&new.entries)?;
         let _held = self.hold_structure()?;
         let bytes = as_lines(&new.entries);
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
@@ -275,17 +275,6 @@ impl FilesEngine {
         let lines = self.read(id, draft.after.seq, usize::MAX)?;
         let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
         Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
-    }
-}
-
-/// A last entry that announces more would be taken for the rest of a cut-off append.
-pub(super) fn is_whole(entries: &[Entry]) -> StoreResult<()> {
-    match entries.last() {
-        Some(last) if last.then > 0 => Err(StoreError::Refused(format!(
-            "entry {} announces {} more that are not there",
-            last.seq, last.then
-        ))),
-        _ => Ok(()),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::entry::{Entry, Origin};
 use crate::id::Seq;
 use crate::session::Summary;
 use crate::store::index::{self, Index};
-use crate::store::{StoreError, StoreResult, place};
+use crate::store::{Progress, StoreError, StoreResult, place};
 
 /// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -55,7 +55,12 @@ impl FilesEngine {
 
     /// Brings the catalogue up to date.
     pub(super) fn refresh(&mut self) -> StoreResult<()> {
-        let Err(error) = self.refresh_once() else {
+        self.refresh_telling(&Progress::unseen())
+    }
+
+    /// The same, telling how many logs are read.
+    pub(super) fn refresh_telling(&mut self, progress: &Progress) -> StoreResult<()> {
+        let Err(error) = self.refresh_once(progress) else {
             return Ok(());
         };
         if self.catalogue.as_ref().is_none_or(Catalogue::is_in_memory) {
@@ -67,16 +72,16 @@ impl FilesEngine {
         ) {
             self.catalogue = None;
             index::discard(&self.dir.join(names::INDEX_FOLDER).join("catalogue.db"));
-            if self.refresh_once().is_ok() {
+            if self.refresh_once(progress).is_ok() {
                 return Ok(());
             }
         }
         // A full disk must not hide what is on it.
         self.derive_in_memory()?;
-        self.refresh_once()
+        self.refresh_once(progress)
     }
 
-    fn refresh_once(&mut self) -> StoreResult<()> {
+    fn refresh_once(&mut self, progress: &Progress) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         let mut known = self.catalogue()?.stamps()?;
@@ -93,7 +98,7 @@ impl FilesEngine {
         }
         self.catalogue()?.begin()?;
         let gone = known.into_values().map(|(no, _)| no).collect();
-        let done = self.take_in(gone, &stale);
+        let done = self.take_in(gone, &stale, progress);
         self.catalogue()?.end(done)
     }
 
@@ -105,17 +110,25 @@ impl FilesEngine {
         let done = self
             .catalogue()
             .and_then(Catalogue::clear)
-            .and_then(|()| self.take_in(Vec::new(), &walk.logs));
+            .and_then(|()| self.take_in(Vec::new(), &walk.logs, &Progress::unseen()));
         self.catalogue()?.end(done)
     }
 
-    fn take_in(&mut self, gone: Vec<i64>, stale: &[LogName]) -> StoreResult<()> {
+    fn take_in(
+        &mut self,
+        gone: Vec<i64>,
+        stale: &[LogName],
+        progress: &Progress,
+    ) -> StoreResult<()> {
         for no in gone {
             self.catalogue()?.remove(no)?;
         }
-        for log in stale {
+        let total = stale.len() as u64;
+        for (done, log) in stale.iter().enumerate() {
+            progress.at("reading sessions", done as u64, total);
             self.bring_up(log)?;
         }
+        progress.at("reading sessions", total, total);
         self.settle_owners()
     }
 

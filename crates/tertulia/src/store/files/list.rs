@@ -10,7 +10,7 @@ use super::names::{self, LogName, Walk};
 use super::open;
 use crate::id::{Seq, SessionId};
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
-use crate::session::Summary;
+use crate::session::{Source, Summary};
 use crate::store::by_project::of_project;
 use crate::store::index::Index;
 use crate::store::{Info, StoreResult};
@@ -46,7 +46,10 @@ impl FilesEngine {
         let mut summaries = match lookup {
             Lookup::Id(id) => self.by_id(*id)?.into_iter().collect(),
             Lookup::Part(part) => self.by_part(part)?,
-            Lookup::Title(title) => self.by_title(title)?,
+            Lookup::Title(title) => self.where_row("title = ?1", title)?,
+            Lookup::Original(id) => {
+                self.where_row("instr(row, ?1) > 0", &Source::row_fragment(id))?
+            }
         };
         summaries.sort_by_key(|summary| Reverse((summary.updated_at, summary.id)));
         summaries.truncate(limit);
@@ -78,16 +81,18 @@ impl FilesEngine {
         Ok(found)
     }
 
-    fn by_title(&mut self, title: &str) -> StoreResult<Vec<Summary>> {
+    /// The live sessions whose list row meets a condition on one value.
+    fn where_row(&mut self, condition: &str, value: &str) -> StoreResult<Vec<Summary>> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
+        let sql = format!(
+            "SELECT row FROM log WHERE {condition} AND state < 2 ORDER BY updated DESC, id DESC LIMIT 1000"
+        );
         let read = || -> rusqlite::Result<Vec<String>> {
             catalogue
                 .connection
-                .prepare_cached(
-                    "SELECT row FROM log WHERE title = ?1 AND state < 2 ORDER BY updated DESC, id DESC LIMIT 1000",
-                )?
-                .query_map([title], |row| row.get(0))?
+                .prepare_cached(&sql)?
+                .query_map([value], |row| row.get(0))?
                 .collect()
         };
         let rows = read().map_err(|error| catalogue.say(error))?;

@@ -14,13 +14,9 @@ use crate::entry::{Entry, Hash, Head};
 use crate::id::Seq;
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::{Line, Summary};
-use crate::store::index::{Batch, COUNTED, Index, RANKED, Reached};
-use crate::store::{Progress, Rebuilt, StoreResult, place};
+use crate::store::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
+use crate::store::{Deadline, Progress, Rebuilt, StoreResult, place};
 
-/// How many entries the index takes in at once. Small, so that whoever waits for it waits briefly.
-const BATCH: usize = 2000;
-/// How much text at once.
-const BATCH_BYTES: usize = 8_000_000;
 /// How many lines are read at once.
 const LINES: usize = 256;
 /// Under this number the index knows which catalogue it followed; logs are numbered from 1.
@@ -62,10 +58,10 @@ impl FilesEngine {
     }
 
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
-        self.refresh()?;
+        self.refresh_telling(progress)?;
         let mut index = self.take_index()?;
         let found = match self.catch_up(&mut index, progress) {
-            Ok(()) => self.search_steadily(&mut index, query, progress),
+            Ok(pending) => self.search_steadily(&mut index, query, pending, progress),
             // A full disk must not hide what is on it.
             Err(_) => Index::open(None).and_then(|memory| {
                 index = memory;
@@ -77,23 +73,34 @@ impl FilesEngine {
         found
     }
 
+    /// Brings the index up to the logs, as far as the caller waits. How many entries are pending.
+    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        self.refresh_telling(progress)?;
+        let mut index = self.take_index()?;
+        let pending = self.catch_up(&mut index, progress);
+        self.index = Some(index);
+        pending
+    }
+
     /// Searches, and again if somebody has derived everything anew meanwhile.
     fn search_steadily(
         &mut self,
         index: &mut Index,
         query: &SearchQuery,
+        mut pending: u64,
         progress: &Progress,
     ) -> StoreResult<Hits> {
         for _ in 0..PASSES {
             let identity = self.catalogue()?.identity()?;
-            let hits = self.search_in(index, query)?;
+            let mut hits = self.search_in(index, query)?;
+            hits.pending = pending;
             if self.catalogue()?.identity()? == identity
                 && index.reached(CATALOGUE)?.mark == identity
             {
                 return Ok(hits);
             }
             self.refresh()?;
-            self.catch_up(index, progress)?;
+            pending = self.catch_up(index, progress)?;
         }
         self.search_in(index, query)
     }
@@ -112,29 +119,30 @@ impl FilesEngine {
         })
     }
 
-    /// Brings the index up to what the catalogue knows.
-    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<()> {
+    /// Brings the index up to what the catalogue knows, as far as the caller waits. How many entries are
+    /// pending.
+    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
         if index.reached(CATALOGUE)? != self.followed()? {
             self.begin_anew(index)?;
         }
+        let deadline = match index.is_in_memory() {
+            true => Deadline::NEVER,
+            false => progress.deadline(),
+        };
         for _ in 0..PASSES {
             let logs = self.catalogue()?.numbered()?;
             self.forget_others(index, &logs)?;
-            let reached = index.all_reached()?;
-            let stale: Vec<(Numbered, Reached)> = logs
-                .into_iter()
-                .map(|log| {
-                    let reached = reached.get(&log.no).copied();
-                    (log, reached.unwrap_or(Reached::NOTHING))
-                })
-                .filter(|(log, reached)| *reached != end_of(log.head))
-                .collect();
+            let stale = stale(logs, index)?;
             if stale.is_empty() {
+                return Ok(0);
+            }
+            self.follow(index, &stale, deadline, progress)?;
+            if deadline.has_passed() {
                 break;
             }
-            self.follow(index, &stale, progress)?;
         }
-        Ok(())
+        let logs = self.catalogue()?.numbered()?;
+        Ok(stale(logs, index)?.iter().map(behind).sum())
     }
 
     /// What an index says that follows this catalogue.
@@ -160,7 +168,9 @@ impl FilesEngine {
         index.clear()?;
         let documents = Vec::new();
         let batch = Batch { documents, reached };
-        index.advance(CATALOGUE, |_| Ok(Some(batch))).map(drop)
+        index
+            .advance(CATALOGUE, Deadline::NEVER, |_| Ok(Some(batch)))
+            .map(drop)
     }
 
     /// Takes out what was indexed of logs that are gone or are not the same any more.
@@ -209,13 +219,16 @@ impl FilesEngine {
         &mut self,
         index: &mut Index,
         stale: &[(Numbered, Reached)],
+        deadline: Deadline,
         progress: &Progress,
     ) -> StoreResult<()> {
-        let total = stale.len() as u64;
+        let total = stale.iter().map(behind).sum();
+        let mut done = 0;
         let mut steps: Vec<Step> = Vec::new();
         let (mut entries, mut bytes) = (0, 0);
-        for (done, (log, reached)) in stale.iter().enumerate() {
-            progress.at("indexing", done as u64, total);
+        let mut pace = Pace::START;
+        progress.at("indexing", done, total);
+        for (log, reached) in stale {
             let Some((file, size)) = self.open_numbered((log.id, log.husk)) else {
                 continue;
             };
@@ -229,16 +242,24 @@ impl FilesEngine {
                 let batch = batch(log, &lines);
                 let next = batch.reached;
                 steps.push((log.no, from, batch));
-                if entries > BATCH || bytes > BATCH_BYTES {
-                    index.advance_many(&steps)?;
+                if pace.is_reached(entries, bytes) {
+                    index.advance_many(&steps, deadline)?;
+                    pace.speed_up();
+                    done += entries as u64;
+                    progress.at("indexing", done.min(total), total);
                     steps.clear();
                     (entries, bytes) = (0, 0);
+                    if deadline.has_passed() {
+                        progress.at("indexing", total, total);
+                        return Ok(());
+                    }
                 }
                 from = next;
             }
         }
+        index.advance_many(&steps, deadline)?;
         progress.at("indexing", total, total);
-        index.advance_many(&steps)
+        Ok(())
     }
 
     fn search_in(&mut self, index: &Index, query: &SearchQuery) -> StoreResult<Hits> {
@@ -373,6 +394,26 @@ impl Met {
     }
 }
 
+/// The logs that have more than the index, with how far it has followed them.
+fn stale(logs: Vec<Numbered>, index: &Index) -> StoreResult<Vec<(Numbered, Reached)>> {
+    let reached = index.all_reached()?;
+    let logs = logs.into_iter().map(|log| {
+        let reached = reached.get(&log.no).copied();
+        (log, reached.unwrap_or(Reached::NOTHING))
+    });
+    Ok(logs
+        .filter(|(log, reached)| *reached != end_of(log.head))
+        .collect())
+}
+
+/// How many entries of a log the index has not reached.
+fn behind((log, reached): &(Numbered, Reached)) -> u64 {
+    log.head
+        .seq
+        .0
+        .saturating_sub(reached.upto.max(log.base_seq.0))
+}
+
 fn end_of(head: Head) -> Reached {
     Reached {
         upto: head.seq.0,
@@ -395,7 +436,11 @@ fn batch(log: &Numbered, lines: &[Line]) -> Batch {
             .map(|entry| entry.body.searchable())
             .unwrap_or_default();
         if !text.is_empty() {
-            documents.push((log.no << 32 | line.seq.0, text));
+            documents.push(Document {
+                number: log.no << 32 | line.seq.0,
+                text,
+                reached,
+            });
         }
     }
     if reached.upto >= log.head.seq.0 {

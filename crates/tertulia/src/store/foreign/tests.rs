@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use pollster::block_on;
 use uuid::Uuid;
 
+use super::super::adopt::CHUNK;
 use super::*;
 use crate::entry::{Speaker, SpeakerKind};
 use crate::formats::snapshot::{Remembered, Snapshot};
@@ -71,7 +72,7 @@ fn the_same_talk_makes_the_same_log_everywhere() {
         made,
         Adopted::Created {
             id: save.session_id(),
-            entries: 5
+            entries: 6
         }
     );
     let log = lines(&one, made.id());
@@ -142,7 +143,7 @@ fn what_shares_no_word_is_a_session_of_its_own() {
     let id = take_in(&sessions, &save(&["a"], None)).id();
     let other = save(&["x", "y"], None);
     let made = take_in(&sessions, &other);
-    assert!(matches!(made, Adopted::Created { entries: 3, .. }));
+    assert!(matches!(made, Adopted::Created { entries: 4, .. }));
     assert_ne!(made.id(), id);
     assert_eq!(said(&sessions, made.id()), ["x", "y"]);
     assert_eq!(take_in(&sessions, &other), Adopted::Known { id: made.id() });
@@ -200,5 +201,33 @@ fn more_than_one_append_takes_is_taken_in_whole() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let id = take_in(&sessions, &save(&words, Some("t"))).id();
     assert_eq!(said(&sessions, id), words);
-    assert_eq!(lines(&sessions, id).len(), words.len() + 2);
+    assert_eq!(lines(&sessions, id).len(), words.len() + 3);
+}
+
+#[test]
+fn a_fork_of_an_imported_session_is_not_told_again_where_it_comes_from() {
+    let sessions = sessions();
+    let id = take_in(&sessions, &save(&["a", "b"], None)).id();
+    let other = save(&["a", "x"], None);
+    let fork = take_in(&sessions, &other).id();
+    assert_ne!(fork, id);
+    assert_eq!(take_in(&sessions, &other), Adopted::Known { id: fork });
+    let source = |id| block_on(sessions.row(id)).unwrap().summary.source;
+    assert_eq!(source(id).unwrap().id, "session-1");
+    assert_eq!(source(fork), None);
+}
+
+#[test]
+fn a_later_save_is_recorded_once() {
+    let sessions = sessions();
+    let mut later = save(&["a"], None);
+    let id = take_in(&sessions, &later).id();
+    later.updated_at = Timestamp::from_second(500).unwrap();
+    let made = take_in(&sessions, &later);
+    assert_eq!(made, Adopted::Extended { id, entries: 1 });
+    assert_eq!(take_in(&sessions, &later), Adopted::Known { id });
+    assert_eq!(
+        take_in(&sessions, &save(&["a"], None)),
+        Adopted::Known { id }
+    );
 }

@@ -9,8 +9,8 @@ use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state
 use super::search::catch_up;
 use crate::entry::{Head, Kind};
 use crate::id::{Seq, SessionId};
-use crate::session::{Log, Summary};
-use crate::store::{Progress, Rebuilt, Report, StoreResult};
+use crate::session::{Damage, Log, Summary};
+use crate::store::{Progress, Rebuilt, Report, StoreResult, unfinished_append};
 
 impl Engine {
     pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
@@ -155,6 +155,16 @@ fn check_session(
     if found.state == PURGED {
         report.damage.append(&mut log.damage);
         return Ok(());
+    }
+    if log.damage.is_empty()
+        && let Some(last) = log.entries.last()
+        && let Some(reason) = unfinished_append(last)
+    {
+        log.damage.push(Damage {
+            session: id,
+            seq: last.seq,
+            reason,
+        });
     }
     log.entries.iter().for_each(|entry| folded.apply(entry));
     // An opening that is lost or altered does not change which session this is.

@@ -14,7 +14,9 @@ use crate::session::Line;
 use crate::store::claims::Claims;
 use crate::store::index::Index;
 use crate::store::queue::{Asked, Patience, QueueLock, Record};
-use crate::store::{Draft, Info, NewSession, StoreError, StoreResult, has_words, place};
+use crate::store::{
+    Draft, Info, NewSession, StoreError, StoreResult, check_whole, has_words, place,
+};
 
 /// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -191,6 +193,7 @@ impl Engine {
     }
 
     pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        check_whole(&new.entries)?;
         self.write(|transaction, say| {
             if find(transaction, say, new.id)?.is_some() {
                 return Err(StoreError::Exists(new.id));
@@ -218,6 +221,7 @@ impl Engine {
         after: Head,
         entries: &[Entry],
     ) -> StoreResult<Head> {
+        check_whole(entries)?;
         self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             if found.summary.head != after {

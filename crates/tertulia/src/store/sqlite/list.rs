@@ -7,7 +7,7 @@ use super::engine::Engine;
 use super::rows::{PURGED, find_no};
 use crate::id::{SHORT, SessionId};
 use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
-use crate::session::Summary;
+use crate::session::{Source, Summary};
 use crate::store::StoreResult;
 use crate::store::by_project::of_project;
 
@@ -107,6 +107,7 @@ impl Engine {
         let (condition, values): (&str, Vec<Value>) = match lookup {
             Lookup::Id(id) => ("id = ?1", vec![id.uuid().as_bytes().to_vec().into()]),
             Lookup::Title(title) => ("title = ?1", vec![title.clone().into()]),
+            Lookup::Original(id) => ("instr(row, ?1) > 0", vec![Source::row_fragment(id).into()]),
             Lookup::Part(part) => {
                 let digits: String = part.chars().filter(|c| *c != '-').collect();
                 let backwards: String = digits.chars().rev().collect();

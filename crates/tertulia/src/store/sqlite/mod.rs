@@ -193,6 +193,14 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn index(&self, progress: &Progress) -> StoreResult<u64> {
+        let progress = progress.clone();
+        self.patient()
+            .await?
+            .call(move |engine| engine.index_entries(&progress))
+            .await
+    }
+
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         let (draft, asked) = (draft.clone(), Asked::now(Some(id)));
         self.writer

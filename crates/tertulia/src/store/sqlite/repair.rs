@@ -293,7 +293,10 @@ impl Move<'_> {
             last: session.last,
             now: self.now,
         };
-        let salvaged = salvage(&known, &lines);
+        let mut salvaged = salvage(&known, &lines);
+        if session.state != PURGED {
+            salvaged.close_append(&known);
+        }
         self.report.lost.extend(in_words(session.id, &salvaged));
         if salvaged.entries.is_empty() {
             return Ok(());

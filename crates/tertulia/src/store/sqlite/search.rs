@@ -9,17 +9,19 @@ use super::rows::{Found, Say, find_no};
 use crate::entry::{Entry, Hash};
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::Summary;
-use crate::store::index::{Batch, COUNTED, Index, RANKED, Reached};
-use crate::store::{Progress, StoreResult};
+use crate::store::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
+use crate::store::{Deadline, Progress, StoreResult};
 
-/// How many entries the index takes in at once. Small, so that whoever waits for it waits briefly.
-const BATCH: usize = 2000;
-/// How much text at once.
-const BATCH_BYTES: usize = 8_000_000;
 /// The whole database is one source to the index.
 const SOURCE: u64 = 0;
 
 impl Engine {
+    /// Brings the index up to the newest entry, as far as the caller waits. How many are pending.
+    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        let (connection, index, say) = self.with_index()?;
+        catch_up(connection, index, &say, progress)
+    }
+
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
         if found.is_err() && self.index()?.fault().is_some() {
@@ -32,9 +34,12 @@ impl Engine {
 
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let (connection, index, say) = self.with_index()?;
-        catch_up(connection, index, &say, progress)?;
+        let pending = catch_up(connection, index, &say, progress)?;
         let expression = query.words.match_expression();
-        let mut hits = Hits::default();
+        let mut hits = Hits {
+            pending,
+            ..Hits::default()
+        };
         let mut owners = Owners {
             connection,
             say: &say,
@@ -172,31 +177,45 @@ fn forks_with(connection: &Connection, no: i64, seq: u64) -> rusqlite::Result<Ve
         .collect()
 }
 
-/// Brings the index up to the newest entry.
+/// Brings the index up to the newest entry, as far as the caller waits. How many are pending.
 pub(super) fn catch_up(
     connection: &Connection,
     index: &mut Index,
     say: &Say,
     progress: &Progress,
-) -> StoreResult<()> {
+) -> StoreResult<u64> {
     let newest: u64 = connection
         .query_row("SELECT coalesce(max(n), 0) FROM entry", [], |row| {
             row.get::<_, i64>(0)
         })
         .map(i64::cast_unsigned)
         .map_err(say.of("cannot search"))?;
-    let reached = index.reached(SOURCE)?;
+    let mut start = index.reached(SOURCE)?;
     // An index that is ahead followed a log that was put back from a copy since.
-    if reached.upto > newest || !is_ours(connection, reached).map_err(say.of("cannot search"))? {
+    if start.upto > newest || !is_ours(connection, start).map_err(say.of("cannot search"))? {
         index.clear()?;
-    } else if reached.upto >= newest {
-        return Ok(());
+        start = Reached::NOTHING;
+    } else if start.upto >= newest {
+        return Ok(0);
     }
-    while index.advance(SOURCE, |reached| {
-        progress.at("indexing", reached.upto.min(newest), newest);
-        batch(connection, reached).map_err(say.of("cannot index entries"))
-    })? {}
-    Ok(())
+    let deadline = match index.is_in_memory() {
+        true => Deadline::NEVER,
+        false => progress.deadline(),
+    };
+    let total = newest - start.upto;
+    let mut pace = Pace::START;
+    while index.advance(SOURCE, deadline, |reached| {
+        let done = reached.upto.clamp(start.upto, newest) - start.upto;
+        progress.at("indexing", done, total);
+        batch(connection, reached, &pace).map_err(say.of("cannot index entries"))
+    })? {
+        pace.speed_up();
+        if deadline.has_passed() {
+            break;
+        }
+    }
+    progress.at("indexing", total, total);
+    Ok(newest.saturating_sub(index.reached(SOURCE)?.upto))
 }
 
 /// Whether the index followed this very log, not one that was put back from a copy.
@@ -215,10 +234,14 @@ fn mark(line: &[u8]) -> Hash {
     Entry::decode(line).map_or(Hash::NONE, |entry| entry.hash)
 }
 
-fn batch(connection: &Connection, reached: Reached) -> rusqlite::Result<Option<Batch>> {
+fn batch(
+    connection: &Connection,
+    reached: Reached,
+    pace: &Pace,
+) -> rusqlite::Result<Option<Batch>> {
     let mut select =
         connection.prepare_cached("SELECT n, line FROM entry WHERE n > ?1 ORDER BY n LIMIT ?2")?;
-    let mut rows = select.query(params![reached.upto, BATCH])?;
+    let mut rows = select.query(params![reached.upto, pace.entries()])?;
     let mut documents = Vec::new();
     let mut at = None;
     let mut bytes = 0;
@@ -227,17 +250,22 @@ fn batch(connection: &Connection, reached: Reached) -> rusqlite::Result<Option<B
         let line = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
         bytes += line.len();
         let entry = Entry::decode(line).ok();
-        at = Some(Reached {
+        let reached = Reached {
             upto: n,
             mark: entry.as_ref().map_or(Hash::NONE, |entry| entry.hash),
-        });
+        };
+        at = Some(reached);
         let text = entry
             .map(|entry| entry.body.searchable())
             .unwrap_or_default();
         if !text.is_empty() {
-            documents.push((n, text));
+            documents.push(Document {
+                number: n,
+                text,
+                reached,
+            });
         }
-        if bytes > BATCH_BYTES {
+        if pace.is_reached(0, bytes) {
             break;
         }
     }

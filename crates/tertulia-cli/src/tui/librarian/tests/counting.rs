@@ -79,6 +79,10 @@ impl Store for Counting {
         self.store.search(query, progress).await
     }
 
+    async fn index(&self, progress: &Progress) -> StoreResult<u64> {
+        self.store.index(progress).await
+    }
+
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         self.store.keep_draft(id, draft).await
     }

@@ -117,6 +117,7 @@ fn everything_is_searched() {
         total: 230,
         more: true,
         elsewhere: 4,
+        pending: 0,
     };
     let found = Answer::Search(ticket(&effects, "search"), Ok(Searched::Found(hits)));
     let effects = play.effects(Event::Answer(Box::new(found)));
