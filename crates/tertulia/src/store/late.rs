@@ -94,6 +94,10 @@ impl Store for LateStore {
         self.store()?.search(query, progress).await
     }
 
+    async fn index(&self, progress: &Progress) -> StoreResult<u64> {
+        self.store()?.index(progress).await
+    }
+
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         match self.known() {
             Some(store) => store.keep_draft(id, draft).await,
