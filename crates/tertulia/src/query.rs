@@ -192,6 +192,18 @@ pub struct Listing {
     pub hidden: Hidden,
     /// Where the next page begins, if there is one.
     pub next: Option<Cursor>,
+    /// Sessions of the whole store that are known to be damaged or cannot be read. Those of which
+    /// something is readable are rows too. A list does not look at every byte: a check does.
+    pub damaged: Vec<DamagedSession>,
+}
+
+/// A session that is damaged or cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct DamagedSession {
+    /// Which, if that is still known.
+    pub id: Option<SessionId>,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// One session of a listing.
@@ -294,6 +306,8 @@ pub struct Hits {
     pub elsewhere: u64,
     /// How many entries the index has not reached yet: they were not searched.
     pub pending: u64,
+    /// Whether the index could not be kept: the next search reads everything again.
+    pub unindexed: bool,
 }
 
 impl Hits {

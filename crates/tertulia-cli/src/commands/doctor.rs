@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tertulia::store::sqlite;
+use tertulia::store::sqlite::SqliteStore;
 use tertulia::store::{Care, Report};
 
 use crate::args::GlobalArgs;
@@ -28,7 +28,11 @@ pub struct DoctorArgs {
 }
 
 pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let mended = if args.repair { mend(global, ui)? } else { None };
+    let salvaged = if args.repair {
+        salvage(global, ui)?
+    } else {
+        None
+    };
     let house = if args.repair {
         open::house(global, ui)?
     } else {
@@ -40,7 +44,11 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         Care::Look
     };
     let mut report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
-    report.repaired.extend(mended);
+    if let Some(salvaged) = salvaged {
+        report.faults.extend(salvaged.faults);
+        report.repaired.extend(salvaged.repaired);
+        report.lost.extend(salvaged.lost);
+    }
     let sound = report.is_clean() || !report.repaired.is_empty();
     if ui.json {
         let mut document = json!(report);
@@ -60,13 +68,14 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
 }
 
-/// Makes a database openable whose layout is damaged: before that, nothing else can be looked at.
-fn mend(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<String>> {
+/// Salvages a database that cannot be opened: before that, nothing else can be looked at.
+fn salvage(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Report>> {
     let settings = open::settings(global, ui)?;
     let StoreUrl::Sqlite(path) = &settings.store else {
         return Ok(None);
     };
-    Ok(sqlite::mend(path, open::stamp().now())?)
+    let now = open::stamp().now();
+    Ok(SqliteStore::salvage_unopenable(path, now, &ui.progress())?)
 }
 
 fn tell(report: &Report, ui: &mut Ui) {

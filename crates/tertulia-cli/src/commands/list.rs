@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tertulia::formats::json;
-use tertulia::query::{Filter, Hidden, Page, Row, Trash};
+use tertulia::query::{DamagedSession, Filter, Hidden, Page, Row, Trash};
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
@@ -52,9 +52,12 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
         let sessions: Vec<_> = listing.rows.iter().map(json::session).collect();
-        ui.document(
-            &json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next }),
-        );
+        let mut document =
+            json!({ "sessions": sessions, "hidden": listing.hidden.total(), "next": next });
+        if !listing.damaged.is_empty() {
+            document["damaged"] = json!(listing.damaged);
+        }
+        ui.document(&document);
         return Ok(ExitCode::SUCCESS);
     }
     let now = house.sessions.stamp().now();
@@ -74,6 +77,9 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         ui.table(&table.headings(), &rows);
     }
     if let Some(words) = hidden(listing.hidden) {
+        ui.note(&words);
+    }
+    if let Some(words) = damaged(&listing.damaged) {
         ui.note(&words);
     }
     if let Some(next) = next {
@@ -138,6 +144,31 @@ impl Columns {
         cells.push(tags.join(" "));
         cells
     }
+}
+
+/// Which sessions are damaged, in one line.
+pub fn damaged(damaged: &[DamagedSession]) -> Option<String> {
+    const NAMED: usize = 5;
+    let mut names: Vec<String> = damaged
+        .iter()
+        .filter_map(|session| Some(session.id?.short()))
+        .take(NAMED)
+        .collect();
+    let others = damaged.len() - names.len();
+    match others {
+        0 => {}
+        _ if names.is_empty() => names.push("which is not known".to_owned()),
+        others => names.push(format!("{others} more")),
+    }
+    let what = match damaged.len() {
+        0 => return None,
+        1 => "1 session is damaged".to_owned(),
+        count => format!("{count} sessions are damaged"),
+    };
+    Some(format!(
+        "{what}: {}. Run `tertulia doctor`.",
+        names.join(", ")
+    ))
 }
 
 fn hidden(hidden: Hidden) -> Option<String> {

@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tertulia::formats::json;
-use tertulia::query::{Filter, Page, Row, Trash};
+use tertulia::query::{DamagedSession, Filter, Page, Row, Trash};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -160,10 +160,7 @@ pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
         open: Vec::new(),
     };
     if rules.retention.is_on() {
-        for (place, row) in everything(house, &Filter::default())?
-            .into_iter()
-            .enumerate()
-        {
+        for (place, row) in sound(house, &Filter::default())?.into_iter().enumerate() {
             if rules.reach(place, now.duration_since(row.summary.updated_at)) {
                 if row.open {
                     plan.open.push(row)
@@ -173,7 +170,7 @@ pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
             }
         }
     }
-    for row in everything(
+    for row in sound(
         house,
         &Filter {
             trash: Trash::Only,
@@ -195,16 +192,38 @@ pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
     Ok(plan)
 }
 
-/// All the rows that a filter admits, page by page.
+/// All the rows that a filter admits.
 pub fn everything(house: &House, filter: &Filter) -> CommandResult<Vec<Row>> {
+    Ok(with_damaged(house, filter)?.0)
+}
+
+/// All the rows that a filter admits but those of damaged sessions: these are for `doctor`, not for
+/// the trash.
+fn sound(house: &House, filter: &Filter) -> CommandResult<Vec<Row>> {
+    let (mut rows, damaged) = with_damaged(house, filter)?;
+    rows.retain(|row| {
+        let is_it = |damaged: &DamagedSession| damaged.id == Some(row.summary.id);
+        !damaged.iter().any(is_it)
+    });
+    Ok(rows)
+}
+
+/// All the rows that a filter admits, page by page, and the damaged sessions of the store.
+fn with_damaged(house: &House, filter: &Filter) -> CommandResult<(Vec<Row>, Vec<DamagedSession>)> {
     let mut rows = Vec::new();
+    let mut damaged = Vec::new();
     let mut page = Page::first(1000);
     loop {
         let listing = house.wait(house.sessions.store().list(filter, &page))?;
         rows.extend(listing.rows);
+        for session in listing.damaged {
+            if !damaged.contains(&session) {
+                damaged.push(session);
+            }
+        }
         match listing.next {
             Some(next) => page.cursor = Some(next),
-            None => return Ok(rows),
+            None => return Ok((rows, damaged)),
         }
     }
 }

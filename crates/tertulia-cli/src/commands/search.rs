@@ -5,9 +5,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tertulia::entry::Role;
 use tertulia::formats::json;
-use tertulia::query::{Hit, Hits, SearchQuery};
+use tertulia::query::{Hit, Hits, Page, SearchQuery};
 use tertulia::words::{Words, highlighted};
 
+use super::list::damaged;
 use crate::args::{FilterArgs, GlobalArgs, unshielded};
 use crate::error::CommandResult;
 use crate::moment::ago;
@@ -95,6 +96,13 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         ui.data(&text);
     }
     ui.note(&total(&hits));
+    if hits.unindexed {
+        ui.note("The search index cannot be written here: every search reads all sessions.");
+    }
+    let listing = house.wait(house.sessions.store().list(&query.filter, &Page::first(1)))?;
+    if let Some(words) = damaged(&listing.damaged) {
+        ui.note(&words);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

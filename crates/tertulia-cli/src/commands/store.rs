@@ -7,7 +7,7 @@ use serde_json::json;
 use tertulia::entry::{Body, Entry};
 use tertulia::formats::jsonl::Imported;
 use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Page, Trash};
+use tertulia::query::{DamagedSession, Filter, Page, Trash};
 use tertulia::session::Damage;
 use tertulia::store::{Adopted, Progress, Sessions, StoreError};
 
@@ -129,8 +129,20 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         aside: ui.aside(),
     };
     let target = open::sessions(&settings, &to_url)?;
-    let outline = parents_first(outline(&source)?);
-    let counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
+    let (rows, damaged) = outline(&source)?;
+    let is_row = |damaged: &DamagedSession| rows.iter().any(|row| damaged.id == Some(row.id));
+    // Of these nothing can be read: there is nothing to copy.
+    let unreadable: Vec<DamagedSession> = damaged.into_iter().filter(|it| !is_row(it)).collect();
+    let outline = parents_first(rows);
+    let mut counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
+    for session in &unreadable {
+        let name = session
+            .id
+            .map_or("a session".to_owned(), |id| format!("session {id}"));
+        ui.warn(&format!("{name} was not copied: {}", session.reason));
+    }
+    counts.sessions += unreadable.len();
+    counts.damaged += unreadable.len();
     // What fails here is done by the next search, which says so.
     let _ = source.wait(target.store().index(&ui.progress()));
     if ui.json {
@@ -269,14 +281,15 @@ struct Outlined {
     created_at: Timestamp,
 }
 
-/// All sessions of a store, those in the trash included.
-fn outline(house: &House) -> CommandResult<Vec<Outlined>> {
+/// All sessions of a store, those in the trash included, and which are damaged.
+fn outline(house: &House) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)> {
     let filter = Filter {
         trash: Trash::With,
         ..Filter::default()
     };
     let mut page = Page::first(PAGE);
     let mut outline = Vec::new();
+    let mut damaged = Vec::new();
     loop {
         let listing = house.wait(house.sessions.store().list(&filter, &page))?;
         outline.extend(listing.rows.iter().map(|row| Outlined {
@@ -284,8 +297,13 @@ fn outline(house: &House) -> CommandResult<Vec<Outlined>> {
             parent: row.summary.parent.as_ref().map(|parent| parent.id),
             created_at: row.summary.created_at,
         }));
+        for session in listing.damaged {
+            if !damaged.contains(&session) {
+                damaged.push(session);
+            }
+        }
         match listing.next {
-            None => return Ok(outline),
+            None => return Ok((outline, damaged)),
             next => page.cursor = next,
         }
     }

@@ -24,6 +24,7 @@ mod projects;
 mod pty;
 mod references;
 mod registry;
+mod repair;
 mod resume;
 mod running;
 mod saves;

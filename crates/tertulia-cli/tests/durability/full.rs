@@ -483,6 +483,10 @@ fn read_only(backend: Backend, test: &str) {
     assert_eq!(place.everything(), before, "list and show still work");
     let exported = place.run(&["export", &id]).ok("export");
     assert!(exported.contains("from better days"), "{exported}");
+    let found = place.run(&["search", "better"]).ok("search");
+    assert!(found.contains("days"), "{found}");
+    let checked = place.run(&["doctor", "--repair"]).ok("doctor --repair");
+    assert!(checked.contains("All is well"), "{checked}");
     let mut after = BTreeMap::new();
     snapshot(&small.0, &mut after);
     assert!(after == bytes, "something was changed");

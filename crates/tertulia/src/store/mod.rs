@@ -344,6 +344,14 @@ pub enum StoreError {
         /// How.
         reason: String,
     },
+    /// It is damaged, and nothing in it can be read.
+    #[error("{} is damaged, and none of its {entries} entries can be salvaged; it was left as it is", place.display())]
+    Unsalvageable {
+        /// Where.
+        place: PathBuf,
+        /// How many entries it is known to have held.
+        entries: u64,
+    },
     /// It would grow too large.
     #[error("{what} would be {size} bytes long, {limit} are allowed")]
     TooLarge {
@@ -399,6 +407,17 @@ impl StoreError {
             what: what.into(),
             source: source.into(),
         }
+    }
+
+    /// Whether it says that bytes are not as they were written, rather than that they could not be
+    /// reached now.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Damaged { .. }
+                | StoreError::NotAStore { .. }
+                | StoreError::Unsalvageable { .. }
+        )
     }
 
     pub(crate) fn damaged(place: impl Into<String>, reason: impl Into<String>) -> StoreError {

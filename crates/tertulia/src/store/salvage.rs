@@ -17,6 +17,8 @@ use crate::session::Line;
 pub(super) struct Salvaged {
     /// The whole log after its base.
     pub(super) entries: Vec<Entry>,
+    /// How many of them were in the damaged log.
+    pub(super) kept: usize,
     /// Places of entries that are gone.
     pub(super) lost: Vec<Seq>,
     /// Places of entries that are readable but not as they were written.
@@ -43,6 +45,7 @@ const GREATEST_GAP: u64 = 100_000;
 pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     let mut result = Salvaged {
         entries: Vec::new(),
+        kept: 0,
         lost: Vec::new(),
         doubtful: Vec::new(),
     };
@@ -57,6 +60,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
                 let doubtful =
                     before.is_some_and(|before| line_follows(entry.line(), &before).is_none());
                 before = Some(entry.hash);
+                result.kept += 1;
                 if doubtful {
                     result.doubtful.push(seq);
                     reseal(&head, with_its_name(entry, known.session, &head))
@@ -200,30 +204,42 @@ fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) ->
 
 /// Says in words what became of a log.
 pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
-    let places = |places: &[Seq]| {
-        let numbers: Vec<String> = places.iter().map(Seq::to_string).collect();
-        match numbers.as_slice() {
-            [one] => format!("entry {one}"),
-            several => format!("entries {}", several.join(", ")),
-        }
+    let words = |places: &[Seq], of_one: &str, of_more: &str| match places {
+        [] => None,
+        [one] => Some(format!("session {session}: entry {one} {of_one}")),
+        more => Some(format!(
+            "session {session}: entries {} {of_more}",
+            ranges(more)
+        )),
     };
-    let are = |places: &[Seq]| if places.len() == 1 { "is" } else { "are" };
-    let mut words = Vec::new();
-    if !salvaged.lost.is_empty() {
-        words.push(format!(
-            "session {session}: {} could not be read and {} lost",
-            places(&salvaged.lost),
-            are(&salvaged.lost)
-        ));
+    let lost = words(
+        &salvaged.lost,
+        "could not be read and is lost",
+        "could not be read and are lost",
+    );
+    let doubtful = words(
+        &salvaged.doubtful,
+        "is readable but not as it was written",
+        "are readable but not as they were written",
+    );
+    lost.into_iter().chain(doubtful).collect()
+}
+
+/// Places in words: `1, 2, 5-9`.
+fn ranges(places: &[Seq]) -> String {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for place in places {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == place.0 => *end = place.0,
+            _ => runs.push((place.0, place.0)),
+        }
     }
-    if !salvaged.doubtful.is_empty() {
-        words.push(format!(
-            "session {session}: {} {} readable but not as written",
-            places(&salvaged.doubtful),
-            are(&salvaged.doubtful)
-        ));
-    }
-    words
+    let run = |(first, last): &(u64, u64)| match last - first {
+        0 => first.to_string(),
+        1 => format!("{first}, {last}"),
+        _ => format!("{first}-{last}"),
+    };
+    runs.iter().map(run).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -118,7 +118,9 @@ impl Picker {
         self.page_ticket = None;
         if self.unread == Unread::All {
             self.hidden = listing.hidden;
+            self.damaged = 0;
         }
+        self.damaged = self.damaged.max(listing.damaged.len());
         self.unread = listing.next.map_or(Unread::Nothing, Unread::After);
         let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
         let chosen = chosen.or_else(|| self.kept.take());
@@ -290,6 +292,11 @@ impl Picker {
     /// What is not shown, and why: elsewhere or in the trash, and empty.
     pub fn hidden(&self) -> (Hidden, usize) {
         (self.hidden, self.shelf.hidden_empty())
+    }
+
+    /// How many sessions are known to be damaged.
+    pub fn damaged(&self) -> usize {
+        self.damaged
     }
 
     /// The tags of the chosen session.

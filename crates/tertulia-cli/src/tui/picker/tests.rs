@@ -70,6 +70,7 @@ impl Store {
             rows: self.rows[from..to].to_vec(),
             hidden: self.hidden,
             next,
+            ..Listing::default()
         }
     }
 }
@@ -85,7 +86,7 @@ fn found() -> Hits {
         total: 3,
         more: false,
         elsewhere: 0,
-        pending: 0,
+        ..Hits::default()
     }
 }
 

@@ -24,7 +24,7 @@ fn hits() -> Hits {
         total: 230,
         more: true,
         elsewhere: 4,
-        pending: 0,
+        ..Hits::default()
     };
     hits.hits[2].speaker = None;
     hits

@@ -313,10 +313,16 @@ fn hidden(picker: &Picker) -> String {
     if empty > 0 {
         parts.push(format!("{empty} empty (^E)"));
     }
-    match parts.is_empty() {
-        true => String::new(),
-        false => format!("Hidden: {}", parts.join(", ")),
-    }
+    let damaged = match picker.damaged() {
+        0 => None,
+        1 => Some("1 session is damaged: run `tertulia doctor`".to_owned()),
+        count => Some(format!(
+            "{count} sessions are damaged: run `tertulia doctor`"
+        )),
+    };
+    let hidden = (!parts.is_empty()).then(|| format!("Hidden: {}", parts.join(", ")));
+    let told: Vec<String> = damaged.into_iter().chain(hidden).collect();
+    told.join(" · ")
 }
 
 fn draw_question(

@@ -14,12 +14,13 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::names::{Key, LIVE};
 use crate::entry::{Hash, Head, Origin};
 use crate::id::{Seq, SessionId};
+use crate::query::DamagedSession;
 use crate::session::Summary;
 use crate::store::sqlite::trouble;
 use crate::store::{StoreError, StoreResult, index, place};
 
 /// Changes whenever rows are derived in another way: a catalogue of another version is made anew.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Somebody else may be deriving many rows.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -32,6 +33,9 @@ CREATE TABLE log(
   inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,  -- the file as it was folded
   folded INTEGER NOT NULL,        -- up to which offset,
   last INTEGER NOT NULL,          -- and the place of the last line there
+  known INTEGER NOT NULL,         -- the last place that the log was ever seen to have
+  damage TEXT,                    -- what is wrong with the log, in words
+  unreadable TEXT,                -- why it could not be read when it was last looked at
   base BLOB, base_seq INTEGER, base_hash BLOB,
   owner INTEGER,                  -- the number of the log in which that entry of the base stands
   state INTEGER NOT NULL,         -- 0 live, 1 in the trash, 2 husk
@@ -41,6 +45,7 @@ CREATE TABLE log(
   row TEXT NOT NULL,
   UNIQUE(id, husk)
 );
+CREATE INDEX log_damaged ON log(no) WHERE damage IS NOT NULL OR unreadable IS NOT NULL;
 CREATE INDEX log_by_time ON log(updated, id);
 CREATE INDEX log_by_project ON log(project, updated, id, state);
 CREATE INDEX log_by_change ON log(changed, id) WHERE changed IS NOT NULL;
@@ -88,11 +93,34 @@ pub(super) struct Record {
     pub(super) stamp: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
+    /// The last place that the log was ever seen to have: more than `last` if its end is gone.
+    pub(super) known: Seq,
+    /// What is wrong with the log.
+    pub(super) damage: Option<String>,
     pub(super) base: Option<Origin>,
     pub(super) summary: Summary,
 }
 
 impl Record {
+    /// A log of which nothing is known yet.
+    fn blank(id: SessionId, husk: u32) -> Record {
+        Record {
+            id,
+            husk,
+            stamp: FileStamp {
+                inode: 0,
+                size: 0,
+                modified: 0,
+            },
+            folded: 0,
+            last: Seq::START,
+            known: Seq::START,
+            damage: None,
+            base: None,
+            summary: Summary::blank(id),
+        }
+    }
+
     fn state(&self) -> i64 {
         match (self.husk != LIVE, self.summary.trashed_at) {
             (true, _) => 2,
@@ -209,6 +237,8 @@ impl Catalogue {
                 },
                 folded: 0,
                 last: Seq::START,
+                known: Seq::START,
+                damage: None,
                 base: base.zip(base_seq).map(|(id, seq)| Origin {
                     id: id_from(id),
                     seq: Seq(seq.cast_unsigned()),
@@ -228,12 +258,14 @@ impl Catalogue {
             };
             record.folded = row.get::<_, i64>(4)?.cast_unsigned();
             record.last = Seq(row.get::<_, i64>(5)?.cast_unsigned());
+            record.known = Seq(row.get::<_, i64>(10)?.cast_unsigned());
+            record.damage = row.get(11)?;
             Ok(Some((no, record)))
         };
         self.run(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row
+                    "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row, known, damage
                      FROM log WHERE id = ?1 AND husk = ?2",
                 )?
                 .query_row(params![id.uuid().as_bytes(), husk], read)
@@ -262,14 +294,15 @@ impl Catalogue {
             connection
                 .prepare_cached(
                     "INSERT INTO log(id, husk, inode, size, modified, folded, last, base, base_seq, base_hash,
-                       state, project, title, updated, changed, head_seq, head_hash, row)
-                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                       state, project, title, updated, changed, head_seq, head_hash, row, known, damage)
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
                      ON CONFLICT(id, husk) DO UPDATE SET inode = excluded.inode, size = excluded.size,
                        modified = excluded.modified, folded = excluded.folded, last = excluded.last,
                        base = excluded.base, base_seq = excluded.base_seq, base_hash = excluded.base_hash,
                        state = excluded.state, project = excluded.project, title = excluded.title,
                        updated = excluded.updated, changed = excluded.changed, head_seq = excluded.head_seq,
-                       head_hash = excluded.head_hash, row = excluded.row",
+                       head_hash = excluded.head_hash, row = excluded.row, known = excluded.known,
+                       damage = excluded.damage, unreadable = NULL",
                 )?
                 .execute(params![
                     record.id.uuid().as_bytes(),
@@ -290,10 +323,46 @@ impl Catalogue {
                     summary.head.seq.0.cast_signed(),
                     summary.head.hash.bytes(),
                     row,
+                    record.known.0.cast_signed(),
+                    record.damage,
                 ])
         })?;
         let no = self.number(record.id, record.husk)?;
         no.ok_or_else(|| StoreError::failed("cannot write a list row", "it is not there"))
+    }
+
+    /// Notes that a log could not be read. What was known of it stays, and it is looked at again the
+    /// next time.
+    pub(super) fn put_unreadable(&self, id: SessionId, husk: u32, why: &str) -> StoreResult<()> {
+        if self.number(id, husk)?.is_none() {
+            self.put(&Record::blank(id, husk))?;
+        }
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE log SET unreadable = ?3, inode = 0 WHERE id = ?1 AND husk = ?2",
+                )?
+                .execute(params![id.uuid().as_bytes(), husk, why])
+                .map(drop)
+        })
+    }
+
+    /// The sessions that are damaged or could not be read.
+    pub(super) fn damaged(&self) -> StoreResult<Vec<DamagedSession>> {
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, coalesce(unreadable, damage) FROM log
+                     WHERE state < 2 AND (damage IS NOT NULL OR unreadable IS NOT NULL) ORDER BY no",
+                )?
+                .query_map([], |row| {
+                    Ok(DamagedSession {
+                        id: Some(id_from(row.get(0)?)),
+                        reason: row.get(1)?,
+                    })
+                })?
+                .collect()
+        })
     }
 
     pub(super) fn remove(&self, no: i64) -> StoreResult<()> {

@@ -1,15 +1,17 @@
 //! Looking at every byte: hashes, order, names, list rows, index.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 
 use super::base;
 use super::catalogue::FileStamp;
 use super::engine::{FilesEngine, open_log};
+use super::fold::{session_opened, without_entry};
 use super::log::{self, Anchor, Tail};
 use super::names::{Key, LogName, Walk};
-use crate::entry::{Body, Entry, Head, Origin};
-use crate::id::SessionId;
+use crate::entry::{Entry, Head, Origin};
+use crate::id::{Seq, SessionId};
 use crate::session::{Line, Log};
 use crate::store::{Progress, Report, StoreResult, place};
 
@@ -23,6 +25,8 @@ pub(super) struct Findings {
     pub(super) misnamed: Vec<(LogName, SessionId)>,
     /// Logs of an id that another file has already.
     pub(super) doubles: Vec<LogName>,
+    /// Whole logs that were never given their names, and those names.
+    pub(super) unnamed: Vec<(PathBuf, LogName)>,
 }
 
 /// The own lines of a log as they were when it was looked at.
@@ -32,6 +36,10 @@ pub(super) struct Content {
     pub(super) lines: Vec<Line>,
     pub(super) opening: Option<Entry>,
     pub(super) origin: Option<Origin>,
+    /// The last place that the list has ever seen.
+    pub(super) known: Seq,
+    /// What is wrong with it, if there is no line in it.
+    without_entry: Option<String>,
 }
 
 impl FilesEngine {
@@ -59,6 +67,25 @@ impl FilesEngine {
             );
             findings.report.faults.push(fault);
             findings.doubles.push(double);
+        }
+        for (path, log) in walk.unnamed {
+            if is_being_made(&path) {
+                continue;
+            }
+            if self.names.get(log.key()).is_some() || !is_whole_log(&path) {
+                let note = format!(
+                    "{} is left of a session that was being made",
+                    path.display()
+                );
+                findings.report.notes.push(note);
+                continue;
+            }
+            findings.report.faults.push(format!(
+                "session {}: it was cut off while it was being made, but all of it is in {}",
+                log.id,
+                path.display()
+            ));
+            findings.unnamed.push((path, log));
         }
         let total = walk.logs.len() as u64;
         for (done, log) in walk.logs.iter().enumerate() {
@@ -89,10 +116,16 @@ impl FilesEngine {
             ));
         }
         if content.lines.is_empty() {
-            report.notes.push(format!(
-                "{} has no entry: whoever made it was cut off",
-                log.path.display()
-            ));
+            match content.without_entry {
+                Some(damage) => {
+                    report.faults.push(format!("session {}: {damage}", log.id));
+                    findings.damaged.insert(log.key());
+                }
+                None => report.notes.push(format!(
+                    "{} has no entry: it was cut off while it was being made",
+                    log.path.display()
+                )),
+            }
             return Ok(());
         }
         report.sessions += u64::from(!log.is_husk());
@@ -102,6 +135,11 @@ impl FilesEngine {
             Some(origin) => self.start_of(log, origin, findings)?,
         };
         let mut read = Log::read(log.id, Some(start), start.seq, &content.lines);
+        // The list has seen entries that are not there any more.
+        let last = content.lines.last().map_or(Seq::START, |line| line.seq);
+        if last < content.known {
+            read.note_missing(log.id, last.next(), content.known.next());
+        }
         if !read.damage.is_empty() {
             findings.damaged.insert(log.key());
         } else if !self.row_holds(log, &content)? {
@@ -183,7 +221,9 @@ impl FilesEngine {
             return Ok(true);
         }
         let folded = self.fold(log, None)?;
-        Ok(folded.is_some_and(|folded| folded.record.summary == stored.summary))
+        Ok(folded.is_some_and(|folded| {
+            folded.record.summary == stored.summary && folded.record.damage == stored.damage
+        }))
     }
 
     /// Reads all of a log's own lines, while nobody appends to it.
@@ -206,12 +246,33 @@ impl FilesEngine {
         }
         let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
         let mut origin = opening.origin;
+        let stored = self.catalogue()?.record(log.id, log.husk)?;
+        let mut known = match &stored {
+            // A husk is cut down to what is shared.
+            Some((_, stored)) if !log.is_husk() => stored.known,
+            _ => Seq::START,
+        };
+        let last = lines.last().map_or(Seq::START, |line| line.seq);
+        if last < known {
+            let entries = lines.iter().rev();
+            let named = entries.filter_map(|line| Entry::decode(&line.bytes).ok());
+            let mut named = named.filter_map(|entry| session_opened(&entry));
+            if named.next().is_some_and(|named| named != log.id) {
+                // What was seen is the log that should have this name.
+                known = Seq::START;
+            }
+        }
         if opening.entry.is_none() && origin.is_none() {
             // The list may still know what the damaged line said.
-            let stored = self.catalogue()?.record(log.id, log.husk)?;
             origin = stored.and_then(|(_, record)| record.base);
         }
+        let without_entry = match lines.is_empty() {
+            true => without_entry(&file, tail.size, known).map_err(say)?,
+            false => None,
+        };
         Ok(Content {
+            known,
+            without_entry,
             stamp,
             tail,
             lines,
@@ -231,10 +292,35 @@ fn tail_at_rest(file: &File, husk: bool) -> std::io::Result<Tail> {
     tail
 }
 
-fn session_opened(entry: &Entry) -> Option<SessionId> {
-    match &entry.body {
-        Body::Created(created) => Some(created.session),
-        Body::Forked(forked) => Some(forked.session),
-        _ => None,
-    }
+/// Whether the program still runs that is making a log under the name that ends in its number.
+fn is_being_made(path: &Path) -> bool {
+    let name = path.to_str().and_then(|path| path.rsplit_once(".new-"));
+    let maker = name.and_then(|(_, number)| rustix::process::Pid::from_raw(number.parse().ok()?));
+    maker.is_some_and(|maker| {
+        !matches!(
+            rustix::process::test_kill_process(maker),
+            Err(rustix::io::Errno::SRCH)
+        )
+    })
+}
+
+/// Whether a file holds whole entries that continue each other, and the end of an append.
+fn is_whole_log(path: &Path) -> bool {
+    let Ok(bytes) = fs::read(path) else {
+        return false;
+    };
+    let Some(lines) = bytes.strip_suffix(b"\n") else {
+        return false;
+    };
+    let entries: Option<Vec<Entry>> = lines
+        .split(|byte| *byte == b'\n')
+        .map(|line| Entry::decode(line).ok())
+        .collect();
+    entries.is_some_and(|entries| {
+        entries
+            .windows(2)
+            .all(|pair| pair[1].follows(&pair[0].head()))
+            && entries.first().and_then(session_opened).is_some()
+            && entries.last().is_some_and(|last| last.then == 0)
+    })
 }

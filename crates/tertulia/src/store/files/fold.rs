@@ -9,8 +9,8 @@ use super::catalogue::{Catalogue, FileStamp, Record};
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Anchor, Tail};
 use super::names::{self, LogName, Walk};
-use crate::entry::{Entry, Origin};
-use crate::id::Seq;
+use crate::entry::{Body, Entry, Head, Origin};
+use crate::id::{Seq, SessionId};
 use crate::session::Summary;
 use crate::store::index::{self, Index};
 use crate::store::{Progress, StoreError, StoreResult, place};
@@ -88,17 +88,27 @@ impl FilesEngine {
         let mut stale = Vec::new();
         for log in walk.logs {
             let seen = known.remove(&log.key());
-            let stamp = fs::metadata(&log.path).map(|found| FileStamp::of(&found));
-            if stamp.is_ok_and(|stamp| seen.is_none_or(|(_, seen)| seen != stamp)) {
-                stale.push(log);
+            match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
+                Ok(stamp) if seen.is_some_and(|(_, seen)| seen == stamp) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                _ => stale.push(log),
             }
         }
         if known.is_empty() && stale.is_empty() {
             return Ok(());
         }
         self.catalogue()?.begin()?;
-        let gone = known.into_values().map(|(no, _)| no).collect();
-        let done = self.take_in(gone, &stale, progress);
+        // What lies in a folder that cannot be read is not gone.
+        let done = match walk.unreadable.first() {
+            Some((_, why)) => known
+                .keys()
+                .try_for_each(|(id, husk)| self.catalogue()?.put_unreadable(*id, *husk, why))
+                .and_then(|()| self.take_in(Vec::new(), &stale, progress)),
+            None => {
+                let gone = known.into_values().map(|(no, _)| no).collect();
+                self.take_in(gone, &stale, progress)
+            }
+        };
         self.catalogue()?.end(done)
     }
 
@@ -134,9 +144,15 @@ impl FilesEngine {
 
     /// Brings the row of one log up to date.
     pub(super) fn bring_up(&mut self, log: &LogName) -> StoreResult<()> {
-        // A log that cannot be read hides no other; a check reports it.
-        let Ok(folded) = self.fold_on(log) else {
-            return Ok(());
+        let folded = match self.fold_on(log) {
+            Ok(folded) => folded,
+            // Purged since we looked.
+            Err(_) if !log.path.exists() => return Ok(()),
+            // A log that cannot be read hides no other.
+            Err(error) => {
+                let why = error.to_string();
+                return self.catalogue()?.put_unreadable(log.id, log.husk, &why);
+            }
         };
         let Some(folded) = folded else {
             if let Some(no) = self.catalogue()?.number(log.id, log.husk)? {
@@ -171,8 +187,14 @@ impl FilesEngine {
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let tail = Tail::of_log(&file, log.is_husk()).map_err(say)?;
+        // A husk is cut down to what is shared.
+        let known = match &stored {
+            Some(stored) if !log.is_husk() => stored.known,
+            _ => Seq::START,
+        };
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
-            return Ok(None);
+            let damage = without_entry(&file, tail.size, known).map_err(say)?;
+            return Ok(damage.map(|damage| Folded::nothing(log, stamp, known, stored, damage)));
         };
         let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
         let continued = stored.filter(|stored| {
@@ -181,6 +203,7 @@ impl FilesEngine {
                 && ends_with(&file, stored).unwrap_or(false)
         });
         let anew = continued.is_none();
+        let mut damage = continued.as_ref().and_then(|stored| stored.damage.clone());
         let (base, mut summary, from) = if let Some(stored) = continued {
             let from = Anchor {
                 offset: stored.folded,
@@ -198,6 +221,9 @@ impl FilesEngine {
                 Some(origin) => self.summary_at(origin)?,
                 None => None,
             };
+            if base.is_some() && start.is_none() {
+                damage = Some("the beginning that it shares with another session is gone".into());
+            }
             let from = Anchor {
                 offset: 0,
                 before: first.back(1),
@@ -205,8 +231,18 @@ impl FilesEngine {
             (base, start.unwrap_or_else(|| Summary::blank(log.id)), from)
         };
         let mut snapshots = Vec::new();
+        let mut parent = Some(summary.head).filter(|head| head.seq == from.before);
+        if summary.head.seq < from.before {
+            damage.get_or_insert_with(|| missing(summary.head.seq, from.before));
+        }
+        let mut opened = None;
         let last = log::each_line(&file, from, tail.end, &mut |line| {
-            apply(&mut summary, line.seq, &line.bytes);
+            let entry = apply(&mut summary, line.seq, &line.bytes);
+            if let Some(wrong) = damage_of(entry.as_ref(), parent.as_ref(), line.seq) {
+                damage.get_or_insert(wrong);
+            }
+            parent = entry.as_ref().map(Entry::head);
+            opened = entry.as_ref().and_then(session_opened).or(opened);
             if line.seq.0 % SNAPSHOT_EVERY == 0
                 && summary.head.seq == line.seq
                 && let Ok(row) = serde_json::to_string(&summary)
@@ -217,12 +253,20 @@ impl FilesEngine {
         })
         .map_err(say)?;
         summary.id = log.id;
+        let is_another = opened.is_some_and(|opened| opened != log.id) && !log.is_husk();
+        if is_another {
+            damage.get_or_insert_with(|| "it is the log of another session by what it says".into());
+        } else if last < known {
+            damage = Some(missing(last, known));
+        }
         let record = Record {
             id: log.id,
             husk: log.husk,
             stamp,
             folded: tail.end,
             last,
+            known: if is_another { last } else { last.max(known) },
+            damage,
             base,
             summary,
         };
@@ -306,10 +350,82 @@ fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
 }
 
 /// Carries a summary on by one line, if it is the entry that belongs there.
-fn apply(summary: &mut Summary, seq: Seq, line: &[u8]) {
-    if let Ok(entry) = Entry::decode(line)
-        && entry.seq == seq
-    {
-        summary.apply(&entry);
+fn apply(summary: &mut Summary, seq: Seq, line: &[u8]) -> Option<Entry> {
+    let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
+    summary.apply(&entry);
+    Some(entry)
+}
+
+/// What is wrong with an entry that should continue `parent`, if that is known.
+fn damage_of(entry: Option<&Entry>, parent: Option<&Head>, seq: Seq) -> Option<String> {
+    match (entry, parent) {
+        (None, _) => Some(format!("entry {seq} cannot be read")),
+        (Some(_), Some(parent)) if parent.seq.next() != seq => {
+            Some(missing(parent.seq, seq.back(1)))
+        }
+        (Some(entry), Some(parent)) if !entry.follows(parent) => {
+            Some(format!("entry {seq} does not match its hash"))
+        }
+        _ => None,
+    }
+}
+
+/// That the entries after one place up to another are not there.
+pub(super) fn missing(after: Seq, upto: Seq) -> String {
+    match upto.0.saturating_sub(after.0) {
+        1 => format!("entry {upto} is missing"),
+        _ => format!("entries {} to {upto} are missing", after.next()),
+    }
+}
+
+/// What is wrong with a log in which there is no entry. Nothing, if it was never seen to have one and
+/// is the beginning of one: its creation was cut off.
+pub(super) fn without_entry(
+    file: &fs::File,
+    size: u64,
+    known: Seq,
+) -> std::io::Result<Option<String>> {
+    if known > Seq::START {
+        return Ok(Some(missing(Seq::START, known)));
+    }
+    let start = log::read_range(file, 0, size.min(7))?;
+    let is_cut_off = b"{\"v\":1,".starts_with(&start[..]);
+    Ok((!is_cut_off).then(|| "it holds no entry, only other bytes".to_owned()))
+}
+
+/// The session that an entry opens.
+pub(super) fn session_opened(entry: &Entry) -> Option<SessionId> {
+    match &entry.body {
+        Body::Created(created) => Some(created.session),
+        Body::Forked(forked) => Some(forked.session),
+        _ => None,
+    }
+}
+
+impl Folded {
+    /// A log in which nothing is left; what was known of it stays.
+    fn nothing(
+        log: &LogName,
+        stamp: FileStamp,
+        known: Seq,
+        stored: Option<Record>,
+        damage: String,
+    ) -> Folded {
+        let record = Record {
+            id: log.id,
+            husk: log.husk,
+            stamp,
+            folded: 0,
+            last: Seq::START,
+            known,
+            damage: Some(damage),
+            base: stored.as_ref().and_then(|stored| stored.base.clone()),
+            summary: stored.map_or_else(|| Summary::blank(log.id), |stored| stored.summary),
+        };
+        Folded {
+            record,
+            snapshots: Vec::new(),
+            anew: true,
+        }
     }
 }

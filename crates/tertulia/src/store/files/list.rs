@@ -15,6 +15,9 @@ use crate::store::by_project::of_project;
 use crate::store::index::Index;
 use crate::store::{Info, StoreResult};
 
+/// Of other logs nothing is known that a list could show: they are counted as damaged.
+const READABLE: &str = "last > 0 AND head_seq > 0";
+
 /// As many as anybody would choose from.
 const LONGEST_CHOICE: usize = 1000;
 
@@ -35,10 +38,12 @@ impl FilesEngine {
             at: filter.sort_key(last),
             id: last.id,
         });
+        let damaged = catalogue.damaged()?;
         Ok(Listing {
             rows: self.rows(summaries),
             hidden,
             next,
+            damaged,
         })
     }
 
@@ -120,7 +125,9 @@ impl FilesEngine {
             Err(_) if !log.path.exists() => None,
             folded => folded?,
         };
-        let summary = folded.map(|folded| folded.record.summary);
+        let summary = folded
+            .filter(|folded| folded.record.last > Seq::START)
+            .map(|folded| folded.record.summary);
         if summary
             .as_ref()
             .is_some_and(|summary| summary.head.seq.0 > known.0 + WORTH_KEEPING)
@@ -185,7 +192,11 @@ fn page_of(
         Order::Updated => "updated",
         Order::Changed => "changed",
     };
-    let mut conditions = vec!["state < 2".to_owned(), format!("{column} IS NOT NULL")];
+    let mut conditions = vec![
+        "state < 2".to_owned(),
+        READABLE.to_owned(),
+        format!("{column} IS NOT NULL"),
+    ];
     let mut values: Vec<Value> = Vec::new();
     if let Some(Cursor { at, id }) = &page.cursor {
         values.push(at.as_microsecond().into());
@@ -220,10 +231,10 @@ fn page_of(
 fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> {
     let count = |project: Option<&str>| -> rusqlite::Result<(i64, i64)> {
         connection
-            .prepare_cached(
+            .prepare_cached(&format!(
                 "SELECT coalesce(sum(state = 0), 0), coalesce(sum(state = 1), 0) FROM log
-                 WHERE ?1 IS NULL OR project = ?1",
-            )?
+                     WHERE {READABLE} AND (?1 IS NULL OR project = ?1)"
+            ))?
             .query_row([project], |row| Ok((row.get(0)?, row.get(1)?)))
     };
     let (live, trashed) = count(None)?;

@@ -194,6 +194,8 @@ pub(super) struct Walk {
     pub(super) logs: Vec<LogName>,
     /// Further logs of an id.
     pub(super) doubles: Vec<LogName>,
+    /// Logs that were not yet given their names when whoever made them ended, and those names.
+    pub(super) unnamed: Vec<(PathBuf, LogName)>,
     /// What does not belong.
     pub(super) foreign: Vec<PathBuf>,
     /// Folders that cannot be read, and why.
@@ -227,6 +229,7 @@ impl Walk {
             }
         }
         walk.foreign.sort();
+        walk.unnamed.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(walk)
     }
 
@@ -236,6 +239,11 @@ impl Walk {
             match LogName::parse(&file) {
                 Some(log) => logs.push(log),
                 None if is_kept_beside(name) => {}
+                None if is_marked(name, &[".new-"]) => {
+                    let log = file.to_str().and_then(|path| path.rsplit_once(".new-"));
+                    let log = log.and_then(|(path, _)| LogName::parse(Path::new(path)));
+                    self.unnamed.extend(log.map(|log| (file, log)));
+                }
                 None => self.foreign.push(file),
             }
         }

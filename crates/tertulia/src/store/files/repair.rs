@@ -65,8 +65,16 @@ impl FilesEngine {
             progress.at("salvaging", done as u64, total);
             self.salvage_log(family, key, now, &mut report)?;
         }
-        for (log, named) in &findings.misnamed {
-            self.rename(log, *named, now, &mut report)?;
+        self.rename_all(&findings.misnamed, now, &mut report)?;
+        for (path, log) in &findings.unnamed {
+            fs::rename(path, &log.path)
+                .map_err(|error| place::trouble(path, "cannot rename", error))?;
+            place::sync_folder_of(&log.path)?;
+            report.repaired.push(format!(
+                "session {} was brought in from {}",
+                log.id,
+                path.display()
+            ));
         }
         for double in &findings.doubles {
             set_aside(&double.path, now, &mut report)?;
@@ -140,10 +148,18 @@ impl FilesEngine {
             session: log.id,
             parent: is,
             parent_was: was,
-            last: last.max(family.last_wanted(key)),
+            last: last.max(family.last_wanted(key)).max(content.known),
             now,
         };
         let salvaged = salvage(&known, &lines);
+        if salvaged.kept == 0 && family.last_wanted(key) == Seq::START {
+            // A log of marks alone is no session.
+            report.lost.push(match salvaged.lost.len() {
+                0 => format!("session {}: nothing in its log can be read", log.id),
+                count => format!("session {}: all {count} entries are lost", log.id),
+            });
+            return set_aside(&log.path, now, report);
+        }
         report.lost.extend(in_words(log.id, &salvaged));
         let bytes = as_lines(&salvaged.entries);
         if bytes == as_they_were(&content.lines) {
@@ -189,28 +205,48 @@ impl FilesEngine {
         lines
     }
 
-    /// Gives a log the name that it says it has.
-    fn rename(
+    /// Gives each log the name that it says it has. Two may have each other's: so all of them give
+    /// their names up first.
+    fn rename_all(
         &mut self,
-        log: &LogName,
-        named: SessionId,
+        misnamed: &[(LogName, SessionId)],
         now: Timestamp,
         report: &mut Report,
     ) -> StoreResult<()> {
-        let path = log.named(named);
-        self.names.take(&Walk::of(&self.dir)?);
-        if self.names.get((named, log.husk)).is_some() || path.exists() {
-            return set_aside(&log.path, now, report);
+        let mut waiting = Vec::new();
+        for (log, named) in misnamed {
+            // Under a name by which a later repair knows it, if this one is cut off.
+            let name = format!(".new-{}", std::process::id());
+            let aside = with_suffix(&log.named(*named), &name);
+            fs::rename(&log.path, &aside)
+                .map_err(|error| place::trouble(&log.path, "cannot rename", error))?;
+            waiting.push((log, *named, aside));
         }
-        fs::rename(&log.path, &path)
-            .map_err(|error| place::trouble(&log.path, "cannot rename", error))?;
-        report.repaired.push(format!(
-            "{} was named after the session that it holds: {}",
-            log.path.display(),
-            path.display()
-        ));
+        for (log, named, aside) in waiting {
+            let path = log.named(named);
+            self.names.take(&Walk::of(&self.dir)?);
+            if self.names.get((named, log.husk)).is_some() || path.exists() {
+                let kept = free_name(&log.path, now);
+                fs::rename(&aside, &kept)
+                    .map_err(|error| place::trouble(&aside, "cannot rename", error))?;
+                report.repaired.push(format!(
+                    "{} was set aside as {}: there is another log of session {named}",
+                    log.path.display(),
+                    kept.display()
+                ));
+                continue;
+            }
+            fs::rename(&aside, &path)
+                .map_err(|error| place::trouble(&aside, "cannot rename", error))?;
+            report.repaired.push(format!(
+                "{} was named after the session that it holds: {}",
+                log.path.display(),
+                path.display()
+            ));
+            place::sync_folder_of(&path)?;
+        }
         self.names.forget();
-        place::sync_folder_of(&path)
+        Ok(())
     }
 }
 

@@ -4,30 +4,25 @@ use rusqlite::{Connection, params};
 
 use super::engine::Engine;
 use super::list::id_from;
-use super::mend::layout_is_sound;
+use super::open;
 use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
 use super::search::catch_up;
 use crate::entry::{Head, Kind};
 use crate::id::{Seq, SessionId};
 use crate::session::{Damage, Log, Summary};
-use crate::store::{Progress, Rebuilt, Report, StoreResult, unfinished_append};
+use crate::store::{Progress, Rebuilt, Report, StoreError, StoreResult, unfinished_append};
 
 impl Engine {
     pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
-        let mut report = Report::default();
+        // All of it at one moment, whatever is written meanwhile.
         let say = self.say();
-        report.faults.extend(structure_faults(&self.connection));
-        let sessions = session_numbers(&self.connection, &mut report);
-        let total = sessions.len() as u64;
-        for (done, (no, id)) in sessions.into_iter().enumerate() {
-            progress.at("checking", done as u64, total);
-            // A session that cannot be read at all must not hide the others.
-            if let Err(error) = check_session(&self.connection, &say, no, id, &mut report) {
-                report.faults.push(format!("session {id}: {error}"));
-            }
-        }
-        check_leftovers(&self.connection, &mut report);
-        progress.at("checking", total, total);
+        let mut report = match self.connection.unchecked_transaction() {
+            Ok(snapshot) => check_rows(&snapshot, &say, progress)?,
+            Err(error) => Report {
+                faults: vec![damage_or(&say, error)?],
+                ..Report::default()
+            },
+        };
         if let Ok(index) = self.index() {
             report.faults.extend(index.fault());
         }
@@ -35,8 +30,7 @@ impl Engine {
     }
 
     pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
-        let mut report = Report::default();
-        let sessions = session_numbers(&self.connection, &mut report);
+        let sessions = session_numbers(&self.connection, &self.say(), &mut Report::default())?;
         let total = sessions.len() as u64;
         let mut rebuilt = Rebuilt::default();
         self.write(|transaction, say| {
@@ -62,10 +56,48 @@ impl Engine {
     }
 }
 
+fn check_rows(connection: &Connection, say: &Say, progress: &Progress) -> StoreResult<Report> {
+    let mut report = Report::default();
+    report.faults.extend(structure_faults(connection, say)?);
+    let sessions = session_numbers(connection, say, &mut report)?;
+    let total = sessions.len() as u64;
+    for (done, (no, id)) in sessions.into_iter().enumerate() {
+        progress.at("checking", done as u64, total);
+        // A session that cannot be read at all must not hide the others.
+        match check_session(connection, say, no, id, &mut report) {
+            Err(error) if error.is_damage() => {
+                report.faults.push(format!("session {id}: {error}"));
+            }
+            checked => checked?,
+        }
+    }
+    check_leftovers(connection, say, &mut report)?;
+    progress.at("checking", total, total);
+    Ok(report)
+}
+
+/// What an error says of the database, if it says that it is damaged. That it is busy, or that no more
+/// files can be opened, is no damage.
+fn damage_or(say: &Say, error: rusqlite::Error) -> StoreResult<String> {
+    let fault = format!("the database is damaged: {error}");
+    match error.sqlite_error_code() {
+        // Not of SQLite: a value of another type than every row has.
+        None => Ok(fault),
+        Some(_) => match say.of("cannot check the database")(error) {
+            trouble if trouble.is_damage() => Ok(fault),
+            // A table or a column is not there.
+            StoreError::Failed { .. } => Ok(fault),
+            trouble => Err(trouble),
+        },
+    }
+}
+
 /// What SQLite itself finds wrong.
-pub(super) fn structure_faults(connection: &Connection) -> Vec<String> {
-    if !layout_is_sound(connection) {
-        return vec!["the layout of the database is damaged".to_owned()];
+pub(super) fn structure_faults(connection: &Connection, say: &Say) -> StoreResult<Vec<String>> {
+    match layout_is_sound(connection) {
+        Ok(true) => {}
+        Ok(false) => return Ok(vec!["the layout of the database is damaged".to_owned()]),
+        Err(error) => return Ok(vec![damage_or(say, error)?]),
     }
     let read = || -> rusqlite::Result<Vec<String>> {
         connection
@@ -73,26 +105,45 @@ pub(super) fn structure_faults(connection: &Connection) -> Vec<String> {
             .query_map([], |row| row.get(0))?
             .collect()
     };
-    match read() {
+    Ok(match read() {
         Ok(lines) if lines == ["ok"] => Vec::new(),
         Ok(lines) => lines
             .into_iter()
             .map(|line| format!("the database is damaged: {}", line.trim()))
             .collect(),
-        Err(error) => vec![format!("the database is damaged: {error}")],
-    }
+        Err(error) => vec![damage_or(say, error)?],
+    })
+}
+
+/// Whether the layout is the one that every store has.
+fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
+    let fresh = Connection::open_in_memory()?;
+    open::lay_out(&fresh)?;
+    let laid_out = |connection: &Connection| -> rusqlite::Result<Vec<(String, Option<String>)>> {
+        connection
+            .prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect()
+    };
+    Ok(laid_out(connection)? == laid_out(&fresh)?)
 }
 
 /// The sessions, each looked up on its own: one that is unreadable must not hide the rest.
 pub(super) fn session_numbers(
     connection: &Connection,
+    say: &Say,
     report: &mut Report,
-) -> Vec<(i64, SessionId)> {
-    let last: i64 = connection
-        .query_row("SELECT coalesce(max(no), 0) FROM session", [], |row| {
-            row.get(0)
-        })
-        .unwrap_or(0);
+) -> StoreResult<Vec<(i64, SessionId)>> {
+    let last = connection.query_row("SELECT coalesce(max(no), 0) FROM session", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    let last = match last {
+        Ok(last) => last,
+        Err(error) => {
+            report.faults.push(damage_or(say, error)?);
+            last_reachable(connection)
+        }
+    };
     let mut sessions = Vec::new();
     for no in 1..=last {
         let id = connection
@@ -106,7 +157,22 @@ pub(super) fn session_numbers(
             )),
         }
     }
-    sessions
+    Ok(sessions)
+}
+
+/// The last session that can be reached from the first: where the end of the table is damaged.
+fn last_reachable(connection: &Connection) -> i64 {
+    let mut last = 0;
+    let mut read = || -> rusqlite::Result<()> {
+        let mut select = connection.prepare("SELECT no FROM session ORDER BY no")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+        }
+        Ok(())
+    };
+    let _ = read();
+    last
 }
 
 fn check_session(
@@ -227,7 +293,7 @@ fn same_row(connection: &Connection, found: &Found, stored: &Summary, folded: &S
     stored == folded && columns.unwrap_or(false)
 }
 
-fn check_leftovers(connection: &Connection, report: &mut Report) {
+fn check_leftovers(connection: &Connection, say: &Say, report: &mut Report) -> StoreResult<()> {
     let orphans = connection.query_row(
         "SELECT count(*) FROM entry WHERE session > 0 AND session NOT IN (SELECT no FROM session)",
         [],
@@ -238,9 +304,7 @@ fn check_leftovers(connection: &Connection, report: &mut Report) {
         Ok(count) => report
             .faults
             .push(format!("{count} entries belong to no session")),
-        Err(error) => report
-            .faults
-            .push(format!("the entries cannot be counted: {error}")),
+        Err(error) => report.faults.push(damage_or(say, error)?),
     }
     let miscounted = connection.query_row(
         "SELECT count(*) FROM (
@@ -255,6 +319,7 @@ fn check_leftovers(connection: &Connection, report: &mut Report) {
             .faults
             .push("the number of sessions per project is not what the sessions say".into());
     }
+    Ok(())
 }
 
 fn rebuild_session(

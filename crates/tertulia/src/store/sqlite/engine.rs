@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-use super::open::Company;
+use super::open::{Company, Opened};
 use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
 use super::{Location, open};
 use crate::entry::{Entry, Head};
@@ -55,7 +56,7 @@ impl Drop for Turn<'_> {
 
 impl Engine {
     pub(super) fn open(location: &Location, claims: &Claims) -> StoreResult<Engine> {
-        let opened = open::open(location)?;
+        let (opened, identity) = open_identified(location)?;
         Ok(Engine {
             connection: opened.connection,
             company: opened.company,
@@ -66,7 +67,7 @@ impl Engine {
             patience: Patience::default(),
             asked: Asked::now(None),
             index: None,
-            identity: identity_of(location),
+            identity,
         })
     }
 
@@ -82,9 +83,12 @@ impl Engine {
         self
     }
 
-    /// Lets go of the file, so that another can take its place.
+    /// Lets go of the file as it is, so that another can take its place.
     pub(super) fn close(&mut self) {
         self.index = None;
+        let _ = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         if let Ok(nothing) = Connection::open_in_memory() {
             self.connection = nothing;
         }
@@ -102,10 +106,10 @@ impl Engine {
             ));
         }
         self.index = None;
-        let opened = open::open(&self.location)?;
+        let (opened, identity) = open_identified(&self.location)?;
         self.connection = opened.connection;
         self.company = opened.company;
-        self.identity = identity_of(&self.location);
+        self.identity = identity;
         Ok(())
     }
 
@@ -134,17 +138,6 @@ impl Engine {
         if let Some(queue) = &self.queue {
             queue.release();
         }
-    }
-
-    /// Keeps all other writers out for as long as a job takes.
-    pub(super) fn alone<R>(
-        &mut self,
-        job: impl FnOnce(&mut Engine) -> StoreResult<R>,
-    ) -> StoreResult<R> {
-        self.queue_up()?;
-        let done = job(self);
-        self.leave_queue();
-        done
     }
 
     /// Runs a write as one transaction, when it is our turn.
@@ -177,6 +170,12 @@ impl Engine {
                 Ok(unopened.insert(index))
             }
         }
+    }
+
+    /// From here on the search index is in memory: it cannot be written beside the database.
+    pub(super) fn index_in_memory(&mut self) -> StoreResult<()> {
+        self.index = Some(Index::open(None)?);
+        Ok(())
     }
 
     /// Both at once: the connection to read from and the index to write to.
@@ -337,6 +336,20 @@ impl Engine {
             },
             index_bytes: file_size(self.location.beside("search")),
         })
+    }
+}
+
+/// Opens the file that has the name, and says which file that is. One that was replaced while it was
+/// being opened is opened again: a repair may be under way.
+fn open_identified(location: &Location) -> StoreResult<(Opened, Option<(u64, u64)>)> {
+    let mut before = identity_of(location);
+    loop {
+        let opened = open::open(location)?;
+        let after = identity_of(location);
+        if before.is_none() || before == after {
+            return Ok((opened, after));
+        }
+        before = after;
     }
 }
 

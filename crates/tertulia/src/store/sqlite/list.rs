@@ -1,15 +1,21 @@
 //! Lists and look-ups.
 
+use std::cmp::Reverse;
+
 use rusqlite::types::Value;
 use rusqlite::{Row as SqlRow, params_from_iter};
 
+use super::check::session_numbers;
 use super::engine::Engine;
 use super::rows::{PURGED, find_no};
-use crate::id::{SHORT, SessionId};
-use crate::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
+use crate::entry::Entry;
+use crate::id::{SHORT, Seq, SessionId};
+use crate::query::{
+    Cursor, DamagedSession, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash,
+};
 use crate::session::{Source, Summary};
-use crate::store::StoreResult;
 use crate::store::by_project::of_project;
+use crate::store::{Report, StoreResult};
 
 /// A condition and the values that it names, in order.
 #[derive(Default)]
@@ -86,21 +92,126 @@ impl Engine {
             of_project(&every, filter.project.as_ref(), &mut conditions.values),
             limit.saturating_add(1)
         );
-        let mut summaries = self.summaries(&sql, conditions.values)?;
+        let (mut summaries, mut damaged) = match self.summaries(&sql, conditions.values) {
+            Err(error) if error.is_damage() => return self.list_row_by_row(filter, page),
+            read => read?,
+        };
         let more = summaries.len() > page.limit;
         summaries.truncate(page.limit);
         let next = summaries.last().filter(|_| more).map(|last| Cursor {
             at: filter.sort_key(last),
             id: last.id,
         });
-        let hidden = self
-            .hidden(filter)
-            .map_err(say.of("cannot count sessions"))?;
+        let hidden = match self.hidden(filter).map_err(say.of("cannot count sessions")) {
+            Err(error) if error.is_damage() => return self.list_row_by_row(filter, page),
+            hidden => hidden?,
+        };
+        for summary in &summaries {
+            if let Some(reason) = self.without_its_end(summary) {
+                let id = Some(summary.id);
+                damaged.push(DamagedSession { id, reason });
+            }
+        }
         Ok(Listing {
             rows: self.rows(summaries),
             hidden,
             next,
+            damaged,
         })
+    }
+
+    /// The list of a database whose indexes are damaged: each row is looked up on its own.
+    fn list_row_by_row(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        let (all, damaged) = self.row_by_row()?;
+        let key = |summary: &Summary| (filter.sort_key(summary), summary.id);
+        let mut matching: Vec<Summary> = all
+            .iter()
+            .filter(|summary| filter.matches(summary))
+            .cloned()
+            .collect();
+        matching.sort_by_key(|summary| Reverse(key(summary)));
+        if let Some(Cursor { at, id }) = &page.cursor {
+            matching.retain(|summary| key(summary) < (*at, *id));
+        }
+        let more = matching.len() > page.limit;
+        matching.truncate(page.limit);
+        let next = matching.last().filter(|_| more).map(|last| Cursor {
+            at: filter.sort_key(last),
+            id: last.id,
+        });
+        let here = |summary: &&Summary| filter.has_project(summary);
+        let count = |trashed: bool, is_here: bool| {
+            let counted = |summary: &&Summary| {
+                summary.trashed_at.is_some() == trashed && here(summary) == is_here
+            };
+            all.iter().filter(counted).count() as u64
+        };
+        let hidden = match filter.trash {
+            Trash::Without => Hidden {
+                elsewhere: count(false, false),
+                trashed: count(true, true),
+            },
+            Trash::Only => Hidden {
+                elsewhere: count(true, false),
+                trashed: 0,
+            },
+            Trash::With => Hidden {
+                elsewhere: count(false, false) + count(true, false),
+                trashed: 0,
+            },
+        };
+        Ok(Listing {
+            rows: self.rows(matching),
+            hidden,
+            next,
+            damaged,
+        })
+    }
+
+    /// Every session that can be read, and those that cannot.
+    fn row_by_row(&self) -> StoreResult<(Vec<Summary>, Vec<DamagedSession>)> {
+        let say = self.say();
+        let mut report = Report::default();
+        let numbers = session_numbers(&self.connection, &say, &mut report)?;
+        let of_rows = report.faults.into_iter();
+        let mut damaged: Vec<DamagedSession> = of_rows
+            .map(|reason| DamagedSession { id: None, reason })
+            .collect();
+        let mut summaries = Vec::new();
+        for (no, id) in numbers {
+            let reason = match find_no(&self.connection, &say, no) {
+                Ok(Some(found)) if found.state < PURGED && found.summary.head.seq > Seq::START => {
+                    summaries.push(found.summary);
+                    continue;
+                }
+                Ok(Some(found)) if found.state < PURGED => "none of its entries can be read".into(),
+                Ok(_) => continue,
+                Err(error) if error.is_damage() => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            damaged.push(DamagedSession {
+                id: Some(id),
+                reason,
+            });
+        }
+        Ok((summaries, damaged))
+    }
+
+    /// What is wrong with the end of a session's log, if its row knows of more than is there. The rest
+    /// of the log is for a check to look at.
+    fn without_its_end(&self, summary: &Summary) -> Option<String> {
+        let head = summary.head.seq;
+        let line = self.read(summary.id, head.back(1), 1);
+        match line {
+            Ok(lines) => {
+                let entry = lines
+                    .first()
+                    .and_then(|line| Entry::decode(&line.bytes).ok());
+                let is_there = entry.is_some_and(|entry| entry.head() == summary.head);
+                (!is_there).then(|| format!("entry {head} is missing or altered"))
+            }
+            Err(error) => error.is_damage().then(|| error.to_string()),
+        }
     }
 
     pub(super) fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
@@ -133,16 +244,27 @@ impl Engine {
         let sql = format!(
             "SELECT row, no FROM session WHERE {condition} AND state < {PURGED} ORDER BY updated DESC, id DESC LIMIT 1000"
         );
-        let mut summaries = self.summaries(&sql, values)?;
+        let mut summaries = match self.summaries(&sql, values) {
+            Err(error) if error.is_damage() => {
+                let mut all = self.row_by_row()?.0;
+                all.sort_by_key(|summary| Reverse((summary.updated_at, summary.id)));
+                all
+            }
+            read => read?.0,
+        };
         // Hyphens stand at fixed places: digits alone may match where the text does not.
         summaries.retain(|summary| lookup.matches(summary));
         summaries.truncate(limit);
         Ok(self.rows(summaries))
     }
 
-    /// The summaries that a query selects. One whose row is damaged is folded anew from its log: rows
-    /// are derived and hide nothing.
-    fn summaries(&self, sql: &str, values: Vec<Value>) -> StoreResult<Vec<Summary>> {
+    /// The summaries that a query selects, and which of their rows are damaged. One whose row is damaged
+    /// is folded anew from its log: rows are derived and hide nothing.
+    fn summaries(
+        &self,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> StoreResult<(Vec<Summary>, Vec<DamagedSession>)> {
         let say = self.say();
         let read = |row: &SqlRow<'_>| {
             let json = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
@@ -157,14 +279,24 @@ impl Engine {
             .and_then(|mut select| select.query_map(params_from_iter(values), read)?.collect())
             .map_err(say.of("cannot list sessions"))?;
         let mut summaries = Vec::with_capacity(rows.len());
+        let mut damaged = Vec::new();
         for (no, summary) in rows {
-            match summary {
-                Some(summary) => summaries.push(summary),
-                None => summaries
-                    .extend(find_no(&self.connection, &say, no)?.map(|found| found.summary)),
+            if let Some(summary) = summary {
+                summaries.push(summary);
+                continue;
+            }
+            let Some(found) = find_no(&self.connection, &say, no)? else {
+                continue;
+            };
+            damaged.push(DamagedSession {
+                id: Some(found.summary.id),
+                reason: "its row in the list is unreadable".into(),
+            });
+            if found.summary.head.seq > Seq::START {
+                summaries.push(found.summary);
             }
         }
-        Ok(summaries)
+        Ok((summaries, damaged))
     }
 
     fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {

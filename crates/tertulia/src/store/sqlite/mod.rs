@@ -15,12 +15,15 @@
 mod check;
 mod engine;
 mod list;
-mod mend;
 mod open;
+mod pages;
 mod purge;
+mod remains;
 mod repair;
+mod rescue;
 mod rows;
 mod search;
+mod wal;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,7 +35,7 @@ use super::claims::{Claim, Claims};
 use super::queue::{Asked, Patience};
 use super::worker::Worker;
 use super::{
-    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
+    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult, place,
 };
 use crate::entry::{Entry, Head};
 use crate::id::{Seq, SessionId};
@@ -41,7 +44,6 @@ use crate::session::Line;
 use engine::Engine;
 use open::Company;
 
-pub use mend::mend;
 pub use open::FORMAT;
 
 /// Where a database is.
@@ -282,9 +284,13 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
             place,
             reason: error.to_string(),
         },
-        Some(Code::CannotOpen) => StoreError::ReadOnly {
-            place,
-            reason: error.to_string(),
+        // SQLite does not say why. Where no file at all can be opened, it is not this one.
+        Some(Code::CannotOpen) => match std::fs::File::open("/dev/null") {
+            Err(cause) => place::trouble(path, what, cause),
+            Ok(_) => StoreError::ReadOnly {
+                place,
+                reason: error.to_string(),
+            },
         },
         Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Locked { place },
         Some(Code::DatabaseCorrupt) => {

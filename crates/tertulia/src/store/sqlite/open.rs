@@ -152,6 +152,10 @@ fn exists(path: &Path) -> StoreResult<bool> {
             place: path.to_owned(),
             reason: "it is a folder; for a folder of files write files:DIR".into(),
         }),
+        Ok(found) if found.len() == 0 && was_used(path) => Err(StoreError::damaged(
+            path.display().to_string(),
+            "it is empty (0 bytes), but the files beside it show that it was in use",
+        )),
         // Cut off in the middle of its making by somebody else: nothing is lost by making it anew.
         Ok(found) => Ok(found.len() > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -159,8 +163,35 @@ fn exists(path: &Path) -> StoreResult<bool> {
     }
 }
 
+/// Whether files beside a database show that something was written to it.
+fn was_used(path: &Path) -> bool {
+    let beside = |suffix| Location::File(path.to_owned()).beside(suffix);
+    let size = |suffix| beside(suffix).and_then(|path| fs::metadata(path).ok());
+    size("lock").is_some()
+        || size("search").is_some()
+        || size("wal").is_some_and(|wal| wal.len() > 0)
+}
+
 /// Reads from the file's head whether it is ours and how old, without touching anything.
+///
+/// SQLite reads it, if it can: a program that opens and closes the file itself loses all locks that
+/// its other connections have on it, and others then take the database for unused.
 pub(super) fn identify(path: &Path) -> StoreResult<u32> {
+    let read = |connection: Connection| -> rusqlite::Result<(i64, i64)> {
+        let number = |name| connection.pragma_query_value(None, name, |row| row.get(0));
+        Ok((number("application_id")?, number("user_version")?))
+    };
+    match open_immutable(path).and_then(read) {
+        Ok((application, format)) => judge(
+            path,
+            u32::try_from(application).unwrap_or(0),
+            u32::try_from(format).unwrap_or(u32::MAX),
+        ),
+        Err(_) => identify_damaged(path),
+    }
+}
+
+fn identify_damaged(path: &Path) -> StoreResult<u32> {
     let mut head = [0; 100];
     File::open(path)
         .and_then(|mut file| file.read_exact(&mut head))
@@ -173,13 +204,23 @@ pub(super) fn identify(path: &Path) -> StoreResult<u32> {
     if !head.starts_with(b"SQLite format 3\0") {
         return Err(not_ours(path, "it is not an SQLite database"));
     }
-    if number(68) != APPLICATION_ID {
+    judge(path, number(68), number(60))
+}
+
+fn judge(path: &Path, application: u32, format: u32) -> StoreResult<u32> {
+    if is_nearly_ours(application) {
+        return Err(StoreError::damaged(
+            path.display().to_string(),
+            "the mark of the program in its header is damaged",
+        ));
+    }
+    if application != APPLICATION_ID {
         return Err(not_ours(
             path,
             "it is an SQLite database of another program",
         ));
     }
-    match number(60) {
+    match format {
         found if found > FORMAT => Err(StoreError::NewerFormat {
             place: path.to_owned(),
             found,
@@ -187,6 +228,23 @@ pub(super) fn identify(path: &Path) -> StoreResult<u32> {
         }),
         found => Ok(found),
     }
+}
+
+/// Whether one byte is what tells the mark of a file from ours.
+fn is_nearly_ours(application: u32) -> bool {
+    let different = (application ^ APPLICATION_ID).to_be_bytes();
+    different.iter().filter(|byte| **byte != 0).count() == 1
+}
+
+/// Whether a file is a database that another program marked as its own, or did not mark.
+pub(super) fn is_of_another_program(path: &Path) -> bool {
+    let mut head = [0; 100];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    let application = u32::from_be_bytes([head[68], head[69], head[70], head[71]]);
+    read.is_ok()
+        && head.starts_with(b"SQLite format 3\0")
+        && application != APPLICATION_ID
+        && !is_nearly_ours(application)
 }
 
 fn not_ours(path: &Path, reason: &str) -> StoreError {
@@ -262,7 +320,15 @@ fn settle_alone(connection: Connection) -> rusqlite::Result<Connection> {
 }
 
 fn settings(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    // SQLite goes on in another mode without a word. There a commit is the removal of a file, which
+    // can come back after a power cut.
+    if mode != "wal" && mode != "memory" {
+        let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+        let reason = format!("the journal mode is {mode} instead of WAL");
+        return Err(rusqlite::Error::SqliteFailure(code, Some(reason)));
+    }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
@@ -299,11 +365,16 @@ fn open_unwritable(path: &Path) -> Option<Connection> {
     if !denied || fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         return None;
     }
+    open_immutable(path).ok()
+}
+
+/// Opens a database as it is in its file, without locks and without its log.
+fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let uri = format!("file:{}?immutable=1", percent_encoded(path));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(uri, flags).ok()
+    Connection::open_with_flags(uri, flags)
 }
 
 fn percent_encoded(path: &Path) -> String {
@@ -404,6 +475,19 @@ mod tests {
         // A step that is missing changes nothing.
         assert!(migrate_by(&connection, &path, 3, 5, &[(3, "CREATE TABLE half(x);")]).is_err());
         assert!(connection.prepare("SELECT * FROM half").is_err());
+    }
+
+    /// Where there is no write-ahead log, a commit is not durable in the way that is promised.
+    #[test]
+    fn a_database_without_a_write_ahead_log_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let uri = format!("file:{}?vfs=unix-none", home.path().join("t.db").display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(uri, flags).unwrap();
+        let refused = lay_out(&connection).unwrap_err();
+        assert!(refused.to_string().contains("journal mode"), "{refused}");
     }
 
     #[test]

@@ -1,31 +1,63 @@
-//! Salvage: a new database with everything that is readable takes the place of the damaged one, which
-//! is kept beside it.
+//! Salvage: a new database with everything that is whole takes the place of the damaged one, which is
+//! kept beside it. The damaged file is read page by page, without SQLite.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
+use rustix::fs::FlockOperation;
 
-use super::Location;
 use super::engine::Engine;
-use super::list::id_from;
-use super::purge::make_husk;
-use super::rows::{Found, PURGED, find, find_no, insert_log, read_lines};
-use crate::entry::{Body, Entry, Head};
-use crate::id::{Seq, SessionId};
-use crate::session::{Line, Summary};
-use crate::store::salvage::{Known, in_words, salvage};
-use crate::store::{Draft, Progress, Report, StoreError, StoreResult, index, place};
+use super::open::{self, PAGE_SIZE};
+use super::remains::{AllRemains, Image};
+use super::rescue::{Rescued, rescue};
+use super::{Location, SqliteStore};
+use crate::store::claims::Claims;
+use crate::store::queue::{Asked, Patience, QueueLock, Record};
+use crate::store::{Progress, Report, StoreError, StoreResult, index, place};
 
-/// What can be known of a session in a damaged database.
-struct Remains {
-    id: SessionId,
-    base: Option<(i64, Seq)>,
-    state: i64,
-    last: Seq,
-    entries: BTreeMap<Seq, i64>,
+/// How long a repair waits for other programs to let go of the store.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl SqliteStore {
+    /// Salvages a database that is too damaged to be opened. `None` if it can be opened, or if there is
+    /// none: then [`Care::Repair`](crate::store::Care) does what is left to do.
+    pub fn salvage_unopenable(
+        path: &Path,
+        now: Timestamp,
+        progress: &Progress,
+    ) -> StoreResult<Option<Report>> {
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let location = Location::File(path.to_owned());
+        let why = match Engine::open(&location, &Claims::memory()) {
+            Ok(mut opened) => {
+                opened.close();
+                return Ok(None);
+            }
+            Err(error @ (StoreError::Damaged { .. } | StoreError::NotAStore { .. })) => error,
+            Err(error) => return Err(error),
+        };
+        if open::is_of_another_program(path) {
+            return Err(why);
+        }
+        if !looks_like_ours(path)? && !looks_like_ours(&with_suffix(path, "-wal"))? {
+            return Err(match why {
+                StoreError::Damaged { .. } => nothing_salvaged(path, &AllRemains::default()),
+                why => why,
+            });
+        }
+        let mut report = Report::default();
+        report.faults.push(why.to_string());
+        let held = Held::take(path)?;
+        salvage_into_new(&held, now, progress, &mut report, Some(why))?;
+        Ok(Some(report))
+    }
 }
 
 impl Engine {
@@ -38,7 +70,8 @@ impl Engine {
         if report.is_clean() {
             return Ok(report);
         }
-        let derived_only = report.damage.is_empty() && structure_is_sound(&self.connection);
+        let derived_only = report.damage.is_empty()
+            && super::check::structure_faults(&self.connection, &self.say())?.is_empty();
         if derived_only {
             let rebuilt = self.rebuild(progress)?;
             report.repaired.push(format!(
@@ -55,346 +88,281 @@ impl Engine {
                 "it cannot be repaired",
             ));
         };
-        // Whoever writes meanwhile waits, and then writes to the repaired store.
-        self.alone(|engine| engine.salvage_into_new(&path, now, progress, &mut report))?;
+        // What is in the write-ahead log stays there: a damaged place in it hides pages behind it.
+        self.close();
+        let salvaged = Held::take(&path)
+            .and_then(|held| salvage_into_new(&held, now, progress, &mut report, None));
+        let reopened = self.reopen();
+        salvaged.and(reopened)?;
         Ok(report)
     }
+}
 
-    fn salvage_into_new(
-        &mut self,
-        path: &Path,
-        now: Timestamp,
-        progress: &Progress,
-        report: &mut Report,
-    ) -> StoreResult<()> {
-        let temporary = with_suffix(path, &format!("-repaired-{}", std::process::id()));
-        remove_database(&temporary);
-        let mut fresh = Engine::open(&Location::File(temporary.clone()), &self.claims)?;
-        let remains = remains(&self.connection);
-        let total = remains.len() as u64;
-        let mut salvage = Move {
-            old: &self.connection,
-            fresh: &mut fresh,
-            all: &remains,
-            moved: HashMap::new(),
-            now,
-            report,
+/// A damaged database that no other program uses: writers wait in the queue, and none has the file open.
+struct Held {
+    path: PathBuf,
+    file: File,
+    queue: QueueLock,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.queue.release();
+    }
+}
+
+impl Held {
+    /// Waits for other programs, but not for ever.
+    fn take(path: &Path) -> StoreResult<Held> {
+        let deadline = Instant::now() + PATIENCE;
+        let queue = place::lock_file(&with_suffix(path, "-lock"))?;
+        let queue = QueueLock::new(queue, Record::Inside);
+        let asked = Asked::now(None).within(PATIENCE);
+        queue.acquire(path, asked, &Patience::default())?;
+        let locked = || StoreError::Locked {
+            place: path.to_owned(),
         };
-        for (done, (no, session)) in remains.iter().enumerate() {
-            progress.at("salvaging", done as u64, total);
-            salvage.session(*no, session)?;
+        let say = |error| place::trouble(path, "cannot lock", error);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(|error| place::trouble(path, "cannot open", error))?;
+        let held = Held {
+            path: path.to_owned(),
+            file,
+            queue,
+        };
+        // SQLite locks parts of the file for as long as it has it open. A database that is put in the
+        // place of one that another program has open would share its write-ahead log with it.
+        loop {
+            match rustix::fs::fcntl_lock(&held.file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS)
+                    if Instant::now() < deadline =>
+                {
+                    pause();
+                }
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => return Err(locked()),
+                Err(error) => return Err(say(error.into())),
+            }
         }
-        let moved = salvage.moved.values().flatten().count();
-        drop(fresh);
-        let kept = with_suffix(path, &format!("-damaged-{}", now.as_second()));
-        self.swap(path, &temporary, &kept)?;
-        report
-            .repaired
-            .push(format!("{moved} sessions were salvaged"));
-        report
-            .repaired
-            .push(format!("the damaged store is kept as {}", kept.display()));
-        Ok(())
+        Ok(held)
     }
 
-    /// Puts the repaired file in the place of the damaged one. Writers that wait in the queue notice
-    /// that the file is another and open it anew.
-    fn swap(&mut self, path: &Path, repaired: &Path, kept: &Path) -> StoreResult<()> {
-        // What is still in the database's own log belongs to the old file, and must not be found by the new.
-        let log = with_suffix(path, "-wal");
-        let written_back =
-            self.connection
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-                    row.get::<_, i64>(0)
-                });
-        match written_back {
-            Ok(0) => {}
-            Ok(_) => {
-                return Err(StoreError::Locked {
-                    place: path.to_owned(),
-                });
-            }
-            // Too damaged for that: then the log is kept beside the copy as it is.
-            Err(_) => {
-                let _ = fs::copy(&log, with_suffix(kept, "-wal"));
-            }
+    /// The pages of the database and of its write-ahead log.
+    fn image(&self) -> StoreResult<Image<'_>> {
+        let say = |error| place::trouble(&self.path, "cannot read", error);
+        let size = self.file.metadata().map_err(say)?.len();
+        let step = u64::from(PAGE_SIZE);
+        let read = move |number: u32| {
+            let at = u64::from(number).checked_sub(1)? * step;
+            let mut page = vec![0; PAGE_SIZE as usize];
+            let there = usize::try_from(size.checked_sub(at)?.min(step)).ok()?;
+            // A part of the medium that cannot be read is as good as damaged.
+            self.file.read_exact_at(&mut page[..there], at).ok()?;
+            Some(page)
+        };
+        let log = match fs::read(self.log_path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            log => log.map_err(say)?,
+        };
+        Ok(Image::new(Box::new(read), size, PAGE_SIZE as usize, log))
+    }
+
+    /// The write-ahead log. A repair that was cut off has moved it already, while the copy that it keeps
+    /// is still this very file.
+    fn log_path(&self) -> PathBuf {
+        let log = with_suffix(&self.path, "-wal");
+        if log.exists() {
+            return log;
         }
-        self.close();
-        let at = |what, error| place::trouble(path, what, error);
-        fs::hard_link(path, kept)
-            .or_else(|_| fs::copy(path, kept).map(|_| ()))
+        let this = self.file.metadata().map(|found| (found.dev(), found.ino()));
+        let moved = siblings(&self.path, "-damaged-").into_iter().find(|kept| {
+            let kept = fs::metadata(kept).map(|found| (found.dev(), found.ino()));
+            matches!((&kept, &this), (Ok(kept), Ok(this)) if kept == this)
+        });
+        moved.map_or(log, |kept| with_suffix(&kept, "-wal"))
+    }
+
+    /// Puts the repaired file in the place of the damaged one, which is kept.
+    fn swap(&self, repaired: &Path, kept: &Path) -> StoreResult<()> {
+        let at = |what, error| place::trouble(&self.path, what, error);
+        fs::hard_link(&self.path, kept)
+            .or_else(|_| fs::copy(&self.path, kept).map(|_| ()))
             .map_err(|error| at("cannot keep a copy of", error))?;
-        for suffix in ["-wal", "-shm"] {
-            let _ = fs::remove_file(with_suffix(path, suffix));
+        // The log belongs to the damaged file, and must not be found by the new one.
+        let log = self.log_path();
+        match fs::rename(&log, with_suffix(kept, "-wal")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(at("cannot keep the log of", error));
+            }
+            _ => place::sync_folder_of(&self.path)?,
         }
+        let _ = fs::remove_file(with_suffix(&self.path, "-shm"));
         // One step: there is never a moment without a store.
-        fs::rename(repaired, path).map_err(|error| at("cannot replace", error))?;
-        remove_database(repaired);
-        if let Some(search) = self.location.beside("search") {
-            index::discard(&search);
-        }
-        place::sync_folder_of(path)?;
-        self.reopen()
+        fs::rename(repaired, &self.path).map_err(|error| at("cannot replace", error))?;
+        index::discard(&with_suffix(&self.path, "-search"));
+        place::sync_folder_of(&self.path)
     }
 }
 
-fn structure_is_sound(connection: &Connection) -> bool {
-    super::check::structure_faults(connection).is_empty()
-}
-
-/// Everything that can be reached row by row: by the tree of the table, without trusting its indexes.
-fn remains(connection: &Connection) -> BTreeMap<i64, Remains> {
-    let mut sessions = BTreeMap::new();
-    let highest = |sql: &str| {
-        connection
-            .query_row(sql, [], |row| row.get::<_, i64>(0))
-            .unwrap_or(0)
-    };
-    for no in 1..=highest("SELECT coalesce(max(no), 0) FROM session") {
-        if let Some(session) = remains_of_row(connection, no) {
-            sessions.insert(no, session);
-        }
-    }
-    for n in 1..=highest("SELECT coalesce(max(n), 0) FROM entry") {
-        let place = connection
-            .prepare_cached("SELECT session, seq FROM entry WHERE n = ?1")
-            .and_then(|mut select| {
-                select
-                    .query_row([n], |row| {
-                        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-                    })
-                    .optional()
-            });
-        let Ok(Some((no, seq))) = place else { continue };
-        if no == 0 {
-            continue;
-        }
-        if let Some(session) = sessions.get_mut(&no) {
-            session.entries.insert(Seq(seq.cast_unsigned()), n);
-        } else if let Some(session) = remains_of_opening(connection, n) {
-            // The row is gone, but the first entry says which session it opens. If it only has another
-            // number now, what else it knew is still good.
-            let known = sessions
-                .iter()
-                .find(|(_, known)| known.id == session.id)
-                .map(|(no, _)| *no);
-            let session = match known.and_then(|known| sessions.remove(&known)) {
-                Some(known) => Remains {
-                    entries: session.entries,
-                    ..known
-                },
-                None => session,
-            };
-            sessions.insert(no, session);
-        }
-    }
-    sessions
-}
-
-fn remains_of_row(connection: &Connection, no: i64) -> Option<Remains> {
-    connection
-        .prepare_cached("SELECT id, base, base_seq, state, row FROM session WHERE no = ?1")
-        .and_then(|mut select| {
-            select.query_row([no], |row| {
-                let base: Option<i64> = row.get(1)?;
-                let base_seq: Option<i64> = row.get(2)?;
-                let json = row.get_ref(4)?.as_bytes_or_null()?.unwrap_or_default();
-                let summary: Option<Summary> = serde_json::from_slice(json).ok();
-                let state: i64 = row.get(3)?;
-                Ok(Remains {
-                    id: id_from(row.get(0)?),
-                    base: base
-                        .zip(base_seq)
-                        .map(|(no, seq)| (no, Seq(seq.cast_unsigned()))),
-                    state,
-                    last: summary
-                        .filter(|_| state != PURGED)
-                        .map_or(Seq::START, |summary| summary.head.seq),
-                    entries: BTreeMap::new(),
-                })
-            })
-        })
-        .ok()
-}
-
-fn remains_of_opening(connection: &Connection, n: i64) -> Option<Remains> {
-    let line = line_of(connection, n)?;
-    let entry = Entry::decode(&line).ok()?;
-    let (id, base) = match &entry.body {
-        Body::Created(created) => (created.session, None),
-        Body::Forked(forked) => (forked.session, Some(forked.from.clone())),
-        _ => return None,
-    };
-    let base = match base {
-        None => None,
-        Some(origin) => {
-            let no = connection
-                .query_row(
-                    "SELECT no FROM session WHERE id = ?1",
-                    [origin.id.uuid().as_bytes()],
-                    |row| row.get(0),
-                )
-                .ok()?;
-            Some((no, origin.seq))
-        }
-    };
-    Some(Remains {
-        id,
-        base,
-        state: 0,
-        last: entry.seq,
-        entries: BTreeMap::from([(entry.seq, n)]),
-    })
-}
-
-fn line_of(connection: &Connection, n: i64) -> Option<Vec<u8>> {
-    connection
-        .prepare_cached("SELECT CAST(line AS BLOB) FROM entry WHERE n = ?1")
-        .and_then(|mut select| select.query_row([n], |row| row.get(0)))
-        .ok()
-}
-
-/// The state of a salvage: what is left, and where it went.
-struct Move<'a> {
-    old: &'a Connection,
-    fresh: &'a mut Engine,
-    all: &'a BTreeMap<i64, Remains>,
-    /// The new numbers of sessions by their old ones; `None` for what had nothing left.
-    moved: HashMap<i64, Option<i64>>,
+/// Writes everything that is whole into a new database, which takes the place of the damaged one.
+/// Where nothing is, everything stays as it is.
+fn salvage_into_new(
+    held: &Held,
     now: Timestamp,
-    report: &'a mut Report,
+    progress: &Progress,
+    report: &mut Report,
+    why: Option<StoreError>,
+) -> StoreResult<()> {
+    let path = &held.path;
+    let image = held.image()?;
+    let all = AllRemains::of(&image, |done, total| progress.at("looking", done, total));
+    match why {
+        Some(why @ StoreError::NotAStore { .. }) if !all.is_ours => return Err(why),
+        _ => {}
+    }
+    let temporary = with_suffix(path, &format!("-repaired-{}", std::process::id()));
+    remove_database(&temporary);
+    let made = make_sound(&temporary, &image, &all, now, progress, report);
+    let swapped = made.and_then(|rescued| {
+        if rescued.sessions == 0 {
+            return Err(nothing_salvaged(path, &all));
+        }
+        let kept = free_name(path, now);
+        held.swap(&temporary, &kept)?;
+        Ok((rescued, kept))
+    });
+    remove_database(&temporary);
+    let (rescued, kept) = swapped?;
+    if let Some((there, said)) = image.cut_short() {
+        report.lost.push(format!(
+            "the file has {there} pages and its header says {said}: what was on the other pages alone, if anything, is lost without a name"
+        ));
+    }
+    report.repaired.push(format!(
+        "{} sessions with {} entries were salvaged",
+        rescued.sessions, rescued.entries
+    ));
+    let kept = format!("the damaged store is kept as {}", kept.display());
+    report.repaired.push(kept);
+    Ok(())
 }
 
-impl Move<'_> {
-    /// Salvages one session into the new database, its base first.
-    fn session(&mut self, no: i64, session: &Remains) -> StoreResult<()> {
-        if self.moved.contains_key(&no) {
-            return Ok(());
-        }
-        self.moved.insert(no, None);
-        let base = match session.base {
-            None => None,
-            Some((base_no, base_seq)) => self.base(session, base_no, base_seq)?,
-        };
-        let parent = base.as_ref().map_or(Head::START, |(_, head)| *head);
-        let parent_was = fork_point(self.old, session)
-            .filter(|_| base.is_some())
-            .unwrap_or(parent);
-        let mut lines = BTreeMap::new();
-        for (seq, n) in &session.entries {
-            if let Some(bytes) = line_of(self.old, *n) {
-                lines.insert(*seq, Line { seq: *seq, bytes });
-            }
-        }
-        let known = Known {
-            session: session.id,
-            parent,
-            parent_was,
-            last: session.last,
-            now: self.now,
-        };
-        let mut salvaged = salvage(&known, &lines);
-        if session.state != PURGED {
-            salvaged.close_append(&known);
-        }
-        self.report.lost.extend(in_words(session.id, &salvaged));
-        if salvaged.entries.is_empty() {
-            return Ok(());
-        }
-        let purged = session.state == PURGED;
-        if find(&self.fresh.connection, &self.fresh.say(), session.id)?.is_some() {
-            self.report.lost.push(format!(
-                "session {}: a second log of that name is left in the damaged store",
-                session.id
-            ));
-            return Ok(());
-        }
-        let new_no = self.fresh.write(|transaction, say| {
-            let (new_no, _) = insert_log(transaction, say, session.id, base, &salvaged.entries)?;
-            if let Some(found) = find_no(transaction, say, new_no)?.filter(|_| purged) {
-                make_husk(transaction, &found).map_err(say.of("cannot salvage"))?;
-            }
-            Ok(new_no)
-        })?;
-        self.moved.insert(no, Some(new_no));
-        self.draft(no, session.id)
-    }
-
-    /// A half-written answer is words too.
-    fn draft(&mut self, no: i64, id: SessionId) -> StoreResult<()> {
-        let body = self
-            .old
-            .query_row("SELECT body FROM draft WHERE session = ?1", [no], |row| {
-                row.get::<_, String>(0)
+/// Makes the new database and looks whether it is as it should be, before anything is replaced.
+fn make_sound(
+    temporary: &Path,
+    image: &Image<'_>,
+    all: &AllRemains,
+    now: Timestamp,
+    progress: &Progress,
+    report: &mut Report,
+) -> StoreResult<Rescued> {
+    let location = Location::File(temporary.to_owned());
+    let mut fresh = Engine::open(&location, &Claims::memory())?;
+    let say = fresh.say();
+    // One sync when everything is there is enough: until then the damaged file is the store.
+    let durable = |connection: &Connection, how: &str| {
+        connection
+            .pragma_update(None, "synchronous", how)
+            .map_err(say.of("cannot salvage"))
+    };
+    durable(&fresh.connection, "OFF")?;
+    let rescued = rescue(image, all, &mut fresh, now, progress, report)?;
+    let found = fresh.check(progress)?;
+    if found.is_clean() {
+        durable(&fresh.connection, "FULL")?;
+        let left: i64 = fresh
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+            .map_err(say.of("cannot salvage"))?;
+        if left != 0 {
+            return Err(StoreError::Locked {
+                place: temporary.to_owned(),
             });
-        let Some(mut draft) = body
-            .ok()
-            .and_then(|body| serde_json::from_str::<Draft>(&body).ok())
-        else {
-            return Ok(());
-        };
-        if let Some(found) = find(&self.fresh.connection, &self.fresh.say(), id)? {
-            draft.after = found.summary.head;
-            self.fresh.keep_draft(id, &draft)?;
         }
-        Ok(())
+        return Ok(rescued);
     }
+    let first = found.faults.first().cloned();
+    let first = first.or_else(|| found.damage.first().map(|damage| damage.reason.clone()));
+    Err(StoreError::failed(
+        "what was salvaged is not a sound store; nothing was changed",
+        first.unwrap_or_default(),
+    ))
+}
 
-    /// The base as it is in the new database, with its head at the fork.
-    fn base(
-        &mut self,
-        session: &Remains,
-        base_no: i64,
-        base_seq: Seq,
-    ) -> StoreResult<Option<(Found, Head)>> {
-        if let Some(base) = self.all.get(&base_no) {
-            self.session(base_no, base)?;
-        }
-        let say = self.fresh.say();
-        let found = match self.moved.get(&base_no) {
-            Some(Some(new_no)) => find_no(&self.fresh.connection, &say, *new_no)?,
-            _ => None,
-        };
-        let Some(found) = found else {
-            self.report.lost.push(format!(
-                "session {}: the beginning that it shared is gone",
-                session.id
-            ));
-            return Ok(None);
-        };
-        let lines = read_lines(
-            &self.fresh.connection,
-            &say,
-            found.no,
-            found.base,
-            base_seq.back(1),
-            base_seq,
-            1,
-        )?;
-        let head = lines
-            .first()
-            .and_then(|line| Entry::decode(&line.bytes).ok())
-            .map(|entry| entry.head());
-        if head.is_none() {
-            self.report.lost.push(format!(
-                "session {}: the beginning that it shared is gone",
-                session.id
-            ));
-        }
-        Ok(head.map(|head| (found, head)))
+fn nothing_salvaged(path: &Path, all: &AllRemains) -> StoreError {
+    let entries = all.entries_known();
+    StoreError::Unsalvageable {
+        place: path.to_owned(),
+        entries: entries as u64,
     }
 }
 
-/// The head that the fork itself says it continues.
-fn fork_point(old: &Connection, session: &Remains) -> Option<Head> {
-    let line = line_of(old, *session.entries.values().next()?)?;
-    match Entry::decode(&line).ok()?.body {
-        Body::Forked(forked) => Some(Head {
-            seq: forked.from.seq,
-            hash: forked.from.hash,
-        }),
-        _ => None,
+/// Whether a file holds anything that every store of ours does: looked at before anything is locked,
+/// because a lock leaves a file.
+fn looks_like_ours(path: &Path) -> StoreResult<bool> {
+    const SIGNS: [&[u8]; 2] = [b"CREATE TABLE session(", b"{\"v\":1,\"seq\":"];
+    let say = |error| place::trouble(path, "cannot read", error);
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file.map_err(say)?,
+    };
+    let mut window = Vec::new();
+    let mut chunk = vec![0; 1 << 20];
+    loop {
+        let count = file.read(&mut chunk).map_err(say)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        window.extend_from_slice(&chunk[..count]);
+        let holds = |sign: &[u8]| window.windows(sign.len()).any(|part| part == sign);
+        if SIGNS.iter().any(|sign| holds(sign)) {
+            return Ok(true);
+        }
+        let kept = window.len().saturating_sub(64);
+        window.drain(..kept);
     }
+}
+
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
+
+/// The first name that is not taken, after the moment of the repair.
+fn free_name(path: &Path, now: Timestamp) -> PathBuf {
+    let mut second = now.as_second().max(0);
+    loop {
+        let kept = with_suffix(path, &format!("-damaged-{second}"));
+        if !kept.exists() && !with_suffix(&kept, "-wal").exists() {
+            return kept;
+        }
+        second += 1;
+    }
+}
+
+/// Files beside a database whose names continue its name so, and end in digits.
+fn siblings(path: &Path, suffix: &str) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
+        return Vec::new();
+    };
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else {
+        return Vec::new();
+    };
+    let begin = format!("{name}{suffix}");
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            let name = entry.file_name();
+            let rest = name.to_str().and_then(|name| name.strip_prefix(&begin));
+            rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+        .map(|entry| entry.path())
+        .collect()
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -10,7 +10,7 @@ use crate::entry::{Entry, Hash};
 use crate::query::{Filter, Hits, SearchQuery};
 use crate::session::Summary;
 use crate::store::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
-use crate::store::{Deadline, Progress, StoreResult};
+use crate::store::{Deadline, Progress, StoreError, StoreResult};
 
 /// The whole database is one source to the index.
 const SOURCE: u64 = 0;
@@ -24,6 +24,16 @@ impl Engine {
 
     pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
+        if matches!(
+            found,
+            Err(StoreError::ReadOnly { .. } | StoreError::Full { .. })
+        ) {
+            // Where no index can be written, one in memory does.
+            self.index_in_memory()?;
+            let mut hits = self.search_once(query, progress)?;
+            hits.unindexed = true;
+            return Ok(hits);
+        }
         if found.is_err() && self.index()?.fault().is_some() {
             // The index is derived: a damaged one is made anew, not complained about.
             self.index()?.clear()?;

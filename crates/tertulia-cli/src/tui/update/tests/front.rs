@@ -34,7 +34,7 @@ fn picking() -> Play {
             elsewhere: 12,
             trashed: 3,
         },
-        next: None,
+        ..Listing::default()
     };
     let ticket = ticket(&effects, "list");
     play.answer(Answer::Picker(ticket, Ok(Listed::Page(listing))));
@@ -117,7 +117,7 @@ fn everything_is_searched() {
         total: 230,
         more: true,
         elsewhere: 4,
-        pending: 0,
+        ..Hits::default()
     };
     let found = Answer::Search(ticket(&effects, "search"), Ok(Searched::Found(hits)));
     let effects = play.effects(Event::Answer(Box::new(found)));
