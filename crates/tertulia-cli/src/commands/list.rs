@@ -10,7 +10,6 @@ use crate::error::CommandResult;
 use crate::moment::ago;
 use crate::open::{self, House};
 use crate::project;
-use crate::show;
 use crate::ui::{Ui, fit};
 
 /// Terminals of so many columns have room for the tokens.
@@ -137,10 +136,7 @@ impl Columns {
         let tokens = summary.tokens.input + summary.tokens.output;
         cells.extend(self.tokens.then(|| tokens.to_string()));
         cells.extend([summary.kind.name().to_owned(), fit(&with, 20)]);
-        cells.extend(
-            self.project
-                .then(|| fit(&project::name_of(summary), 40)),
-        );
+        cells.extend(self.project.then(|| fit(&project::name_of(summary), 40)));
         cells.push(tags.join(" "));
         cells
     }

@@ -1,6 +1,8 @@
 //! Opening a session with an agent: the first words, going on with an old one, model and mode.
 
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::timeout;
 
 use super::Acp;
 use super::adapter::{self, Adapter, Asking};
