@@ -209,6 +209,7 @@ fn message(content: String) -> Body {
         usage: None,
         model: None,
         addressees: Vec::new(),
+        asked: None,
         interrupted: false,
     })
 }
@@ -220,6 +221,7 @@ fn make(sessions: &Sessions, bodies: Vec<Body>) -> String {
         title: None,
         team: None,
         project: None,
+        project_ids: Vec::new(),
         cwd: None,
     };
     pollster::block_on(sessions.create(&start, bodies)).unwrap();
