@@ -58,7 +58,7 @@ pub fn words(notice: &Notice) -> String {
         Notice::Compacting { messages } => {
             format!("summing up the {messages} oldest messages, so that the rest fits")
         }
-        Notice::Compacted => "compacted; the log keeps every message".to_owned(),
+        Notice::Compacted => "summed up; the log keeps everything that was said".to_owned(),
         Notice::Shortened => {
             "a message is too long for the model: its middle is left out of the prompt; the log keeps all of it"
                 .to_owned()
