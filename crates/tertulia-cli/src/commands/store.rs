@@ -151,8 +151,12 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             "damaged": counts.damaged, "failed": counts.failed,
         }));
     } else {
+        let others = match counts.failed.len() + counts.damaged {
+            0 => "; the others were there already",
+            _ => "",
+        };
         ui.note(&format!(
-            "Copied {} of {}, {}; the others were there already.",
+            "Copied {} of {}, {}{others}.",
             counts.copied,
             show::count(counts.sessions as u64, "session"),
             show::count(counts.entries as u64, "entry")
@@ -166,7 +170,10 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
                 show::count(counts.failed.len() as u64, "session")
             ),
         )
-        .hint(format!("`tertulia doctor --store {from}` checks them")));
+        .hint(format!(
+            "`tertulia doctor --store {}` checks them",
+            quoted(&from_url.to_string())
+        )));
     }
     if counts.damaged > 0 {
         return Err(CommandError::new(

@@ -412,7 +412,7 @@ fn an_unfinished_append_is_found_by_doctor_and_keeps_no_other_session_back() {
     let urls = [source.store_url(), target.store_url()];
     let copy = ["store", "copy", &urls[0], &urls[1]];
     let output = source.run(&copy).code(5);
-    output.notes(&cut).notes("1 session was not copied");
+    output.notes(&cut).notes("not copied: 1 session");
     assert_eq!(target.all().len(), 1);
     assert_eq!(target.show(&whole)["id"], whole);
     source.run(&["doctor", "--repair"]).ok();
