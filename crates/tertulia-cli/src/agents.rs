@@ -10,9 +10,9 @@ mod team;
 
 use std::sync::Arc;
 
-use tertulia::agent::Agent;
 use tertulia::agent::api::Provider;
 use tertulia::agent::vendor::Vendor;
+use tertulia::agent::{Agent, ToolSide};
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
@@ -158,6 +158,12 @@ pub fn as_described(
     described: &AgentSettings,
 ) -> CommandResult<Arc<dyn Agent>> {
     build::agent(settings, name, described)
+}
+
+/// Whether an agent names all models that it could use. Providers and the demo do; a program that brings its own
+/// tools has models that only it knows.
+pub fn names_all_models(agent: &dyn Agent) -> bool {
+    agent.tools() == ToolSide::Ours
 }
 
 /// The agent of this name, with this model if one is asked for.

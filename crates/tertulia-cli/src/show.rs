@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use tertulia::agent::{AgentEvent, TodoState};
 use tertulia::approval::ToolRequest;
 use tertulia::conversation::team::markers;
-use tertulia::entry::{Body, Entry, Kind, Message, PairedAgent, Role, SpeakerKind, ToolCall};
+use tertulia::entry::{
+    Body, Entry, Kind, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
+};
 use tertulia::session::{Damage, Summary};
 
 use crate::moment::{clock, lasting};
@@ -37,8 +39,10 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
     if let Some(model) = &message.model {
         when.push_str(&format!(" · {}", harmless(model)));
     }
-    if message.interrupted {
-        when.push_str(" · interrupted");
+    match message.tool_outcome() {
+        Some(outcome) => when.push_str(&format!(" · {} {}", outcome.sign(), outcome.name())),
+        None if message.interrupted => when.push_str(" · interrupted"),
+        None => {}
     }
     let mut text = format!(
         "{name}  {}\n",
@@ -109,10 +113,11 @@ pub fn entry_line(entry: &Entry) -> String {
             forked.from.seq
         ),
         Body::Message(message) => {
-            let mark = if message.interrupted {
-                " (interrupted)"
-            } else {
-                ""
+            let mark = match message.tool_outcome() {
+                Some(ToolOutcome::Denied) => " (denied)",
+                Some(ToolOutcome::Failed) => " (failed)",
+                _ if message.interrupted => " (interrupted)",
+                _ => "",
             };
             let calls: String = message
                 .tool_calls
@@ -243,7 +248,7 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::ToolStarted(call) => format!("→ {}", call_line(call)),
         AgentEvent::ToolCompleted { output, ok, .. } => {
-            let mark = if *ok { "✓" } else { "✗" };
+            let mark = ToolOutcome::of(output, *ok).sign();
             let says_something =
                 |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with("```");
             let first = output.lines().find(says_something);

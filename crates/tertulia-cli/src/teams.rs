@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tertulia::session::Summary;
-use tertulia::team::TeamFile;
+use tertulia::team::{TeamFile, migrate};
 
 use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::settings::Settings;
+use crate::settings::{Settings, quoted};
 
 /// The folders of team files, below this folder or one above it.
 const FOLDERS: &[&str] = &[".tertulia/teams", ".agent-chatter/team-config"];
@@ -25,9 +25,24 @@ const LARGEST: u64 = 10_000_000;
 
 /// Reads the team that a person named: a path, or a name in one of the folders.
 pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
-    let file = find(cwd, name)?;
-    let team = TeamFile::read(&text(&file)?, &file.display().to_string())?;
+    let (file, text) = read_text(cwd, name)?;
+    let shown = file.display().to_string();
+    let team = TeamFile::read(&text, &shown).map_err(|error| {
+        let error = CommandError::from(error);
+        // An older published form is not the person's mistake.
+        match migrate(&text, &shown) {
+            Ok(_) => error.hint(format!("tertulia team migrate {}", quoted(&shown))),
+            Err(_) => error,
+        }
+    })?;
     Ok((file, team))
+}
+
+/// The file that a person named, and its text.
+pub fn read_text(cwd: &Path, name: &str) -> CommandResult<(PathBuf, String)> {
+    let file = find(cwd, name)?;
+    let text = text(&file)?;
+    Ok((file, text))
 }
 
 fn text(file: &Path) -> CommandResult<String> {

@@ -93,6 +93,7 @@ impl Actor<'_> {
         self.room.publish(Happening::Opened {
             floor: Box::new(floor),
         });
+        self.room.permit(hosted.permissions());
         self.room.enter(TalkState::Waiting, self.hub.host().now());
         self.carry_out_all(hosted.as_mut(), orders).await;
         if self.room.is_answering() {
@@ -163,6 +164,7 @@ impl Actor<'_> {
                 }
                 return;
             }
+            What::Permit(change) => return self.room.change_permissions(&change),
             What::As(name) => {
                 if let Err(why) = hosted.take_seat(name) {
                     self.tell(Tone::Warning, why);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tertulia::approval::Verdict;
+use tertulia::approval::{Approval, PermissionChange, Verdict};
 use tertulia::id::SessionId;
 use tertulia::query::Row;
 use tokio_util::sync::CancellationToken;
@@ -305,6 +305,14 @@ impl Client {
                     session_id: id.to_string(),
                 }
             }
+            Ask::SessionConfigure {
+                session_id,
+                approve,
+                revoke,
+            } => {
+                self.configure(session_id.as_deref(), approve, revoke)
+                    .await?
+            }
             Ask::SessionLoad { session_id, last } => self.load(&session_id, last).await?,
             Ask::SessionList { limit, cursor } => {
                 let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
@@ -343,6 +351,38 @@ impl Client {
         })
     }
 
+    /// Changes the tool permissions: at once where the session is open, else when it is opened for that.
+    async fn configure(
+        &self,
+        session: Option<&str>,
+        approve: Option<Approval>,
+        revoke: Vec<String>,
+    ) -> HostResult<Answer> {
+        let which = match (session, self.guest.current()) {
+            (Some(session), _) => self.known(session).await?,
+            (None, Some(which)) => which,
+            (None, None) => return Err(no_current_session()),
+        };
+        let mode = approve.map(PermissionChange::Mode);
+        let changes = mode
+            .into_iter()
+            .chain(revoke.into_iter().map(PermissionChange::Revoke));
+        for change in changes {
+            match self.hub.room(which.id()).filter(|room| room.is_permitted()) {
+                Some(room) => room.change_permissions(&change),
+                None => self.hub.order(
+                    &self.guest,
+                    which,
+                    &self.choice,
+                    self.order(What::Permit(change)),
+                )?,
+            }
+        }
+        Ok(Answer::SessionConfigured {
+            session_id: which.id().to_string(),
+        })
+    }
+
     /// Saves the current session: everything that was asked before it is answered, and what is held is tried
     /// again. Whether all of it is on disk, where nothing is being done there; else the session tells it.
     async fn save(&self, id: Option<Id>) -> HostResult<Option<bool>> {
@@ -371,10 +411,7 @@ impl Client {
         match (session, self.guest.current()) {
             (Some(session), _) => self.host().find(session).await,
             (None, Some(which)) => self.host().find(&which.id().to_string()).await,
-            (None, None) => Err(
-                Trouble::new(ErrorKind::Usage, "there is no current session")
-                    .hint("name one with `session_id`, or load one with `session_load`"),
-            ),
+            (None, None) => Err(no_current_session()),
         }
     }
 
@@ -424,6 +461,11 @@ impl Client {
         }
         Ok(Answer::SessionDeleted { success: true })
     }
+}
+
+fn no_current_session() -> Trouble {
+    Trouble::new(ErrorKind::Usage, "there is no current session")
+        .hint("name one with `session_id`, or load one with `session_load`")
 }
 
 fn accepted(id: SessionId) -> Answer {

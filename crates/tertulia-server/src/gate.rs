@@ -110,6 +110,9 @@ impl Door for Gate {
             TalkEvent::Pair(event) => Some(Happening::Pair {
                 event: event.clone(),
             }),
+            TalkEvent::Permissions(state) => Some(Happening::Permissions {
+                state: state.clone(),
+            }),
             TalkEvent::Notice(notice) => Some(self.notice(&notice)),
         };
         if let Some(happening) = happening {

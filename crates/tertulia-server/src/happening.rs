@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tertulia::agent::{AgentError, AgentEvent};
-use tertulia::approval::{ToolRequest, Verdict};
+use tertulia::approval::{PermissionState, ToolRequest, Verdict};
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output;
 use tertulia::entry::{Entry, Intent, Message, Speaker};
@@ -103,6 +103,12 @@ pub enum Happening {
         /// The answer.
         #[schemars(with = "serde_json::Value")]
         verdict: Verdict,
+    },
+    /// The tool permissions in force, when the session is opened and whenever they change.
+    Permissions {
+        /// The mode, and what is always allowed.
+        #[schemars(with = "serde_json::Value")]
+        state: PermissionState,
     },
     /// Nobody is asked any more, and the talk stands like this.
     Over {
@@ -258,7 +264,7 @@ mod tests {
 
     use serde_json::json;
     use tertulia::agent::{FailureKind, Retry, Todo, TodoState};
-    use tertulia::approval::Risk;
+    use tertulia::approval::{Approval, Risk};
     use tertulia::conversation::pair::{Budget, Progress};
     use tertulia::conversation::team::events::{Missed, Next, Unresolved, Why};
     use tertulia::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
@@ -291,6 +297,7 @@ mod tests {
             addressees: Vec::new(),
             asked: None,
             interrupted: false,
+            outcome: None,
         }
     }
 
@@ -414,6 +421,12 @@ mod tests {
             Happening::Settled {
                 tool_id: "1".into(),
                 verdict: Verdict::Always,
+            },
+            Happening::Permissions {
+                state: PermissionState {
+                    mode: Approval::Ask,
+                    always: vec!["file_edit".into()],
+                },
             },
             Happening::Over {
                 floor: Box::new(floor),

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
+use tertulia::approval::Permissions;
 use tertulia::conversation::door::{Door, Notice};
 use tertulia::entry::Kind;
 use tertulia::id::SessionId;
@@ -124,6 +125,9 @@ pub trait HostedTalk: Send {
 
     /// How it stands.
     fn floor(&self) -> Floor;
+
+    /// Its tool permissions, which are changed while it runs.
+    fn permissions(&self) -> Permissions;
 
     /// Somebody says something, and it is answered.
     async fn say(

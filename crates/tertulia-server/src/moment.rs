@@ -25,6 +25,8 @@ pub struct Moment {
     calls: Vec<ToolCall>,
     /// What is being asked.
     question: Option<Happening>,
+    /// The tool permissions in force.
+    permissions: Option<Happening>,
 }
 
 impl Moment {
@@ -40,6 +42,7 @@ impl Moment {
             queue: None,
             calls: Vec::new(),
             question: None,
+            permissions: None,
         }
     }
 
@@ -54,6 +57,7 @@ impl Moment {
             Happening::Opened { floor } | Happening::Over { floor } => {
                 *self = Moment {
                     floor: floor.as_ref().clone(),
+                    permissions: self.permissions.take(),
                     ..Moment::blank(floor.id)
                 };
             }
@@ -80,6 +84,7 @@ impl Moment {
             } => self.queue = Some(happening.clone()),
             Happening::MayI { .. } => self.question = Some(happening.clone()),
             Happening::Settled { .. } => self.question = None,
+            Happening::Permissions { .. } => self.permissions = Some(happening.clone()),
             Happening::Moved { to } => self.floor.id = *to,
             Happening::Gone { .. } | Happening::NotOpened { .. } => {
                 *self = Moment {
@@ -96,6 +101,7 @@ impl Moment {
         let mut all = vec![Happening::Opened {
             floor: Box::new(self.floor.clone()),
         }];
+        all.extend(self.permissions.clone());
         if !self.answering {
             return all;
         }
@@ -149,6 +155,7 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tertulia::approval::{Approval, PermissionState};
     use tertulia::entry::{Speaker, SpeakerKind};
 
     fn id() -> SessionId {
@@ -157,6 +164,26 @@ mod tests {
 
     fn text(text: &str) -> Happening {
         Happening::Text { text: text.into() }
+    }
+
+    #[test]
+    fn who_joins_later_sees_what_is_always_allowed() {
+        let mut moment = Moment::blank(id());
+        let floor = || Box::new(Floor::blank(id()));
+        let permissions = Happening::Permissions {
+            state: PermissionState {
+                mode: Approval::Ask,
+                always: vec!["file_edit".into()],
+            },
+        };
+        moment.take(&Happening::Opened { floor: floor() });
+        moment.take(&permissions);
+        moment.take(&Happening::Over { floor: floor() });
+        assert_eq!(moment.replay()[1..], [permissions]);
+        // Who opens it again is asked again.
+        let farewell = crate::happening::Farewell::default();
+        moment.take(&Happening::Gone { farewell });
+        assert_eq!(moment.replay().len(), 1);
     }
 
     #[test]

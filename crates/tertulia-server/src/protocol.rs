@@ -6,7 +6,7 @@ mod records;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tertulia::approval::Verdict;
+use tertulia::approval::{Approval, Verdict};
 
 use crate::happening::{Happening, Tone};
 pub use records::{
@@ -85,6 +85,19 @@ pub enum Ask {
         /// Its title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
+    },
+    /// Changes the tool policy of a session while it runs, for as long as it stays open.
+    SessionConfigure {
+        /// Which; the current one if nothing is said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<String>,
+        /// The tool policy. What was always allowed before is asked about again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<ApproveName>")]
+        approve: Option<Approval>,
+        /// Tool calls that were always allowed and are asked about again, as `permissions` names them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        revoke: Vec<String>,
     },
     /// Asks whether everything that was said is on disk. It is saved as it is said.
     SessionSave,
@@ -199,6 +212,7 @@ pub const TYPES: &[&str] = &[
     "tool_approve",
     "cancel",
     "session_create",
+    "session_configure",
     "session_save",
     "session_load",
     "session_list",
@@ -243,6 +257,21 @@ enum VerdictName {
     Always,
     /// No.
     No,
+}
+
+/// The tool policies.
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "only its names count: the library has the type")]
+enum ApproveName {
+    /// Low risk runs at once, the rest is asked about.
+    Ask,
+    /// Low risk runs at once, the rest is refused.
+    Low,
+    /// Everything runs.
+    All,
+    /// There are no tools.
+    None,
 }
 
 /// A line to a client.
@@ -330,6 +359,11 @@ pub enum Answer {
     },
     /// To `session_create`.
     SessionCreated {
+        /// Its id.
+        session_id: String,
+    },
+    /// To `session_configure`.
+    SessionConfigured {
         /// Its id.
         session_id: String,
     },

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tertulia::approval::{ToolRequest, Verdict};
+use tertulia::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
 use tertulia::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,8 @@ pub enum What {
     Compact,
     /// What is held is saved, if it can be, and whoever asked is told.
     Save,
+    /// The tool permissions are changed.
+    Permit(PermissionChange),
     /// Nothing but opening.
     Open,
 }
@@ -99,6 +101,8 @@ pub struct Talk {
     opener: Option<Voice>,
     /// What waits to be done, each with whose it is and what stops it.
     queued: Vec<(ClientId, CancellationToken)>,
+    /// The tool permissions, once it is open.
+    permissions: Option<Permissions>,
 }
 
 impl Room {
@@ -213,6 +217,7 @@ impl Room {
             phase: TalkState::Opening,
             opener,
             queued: Vec::new(),
+            permissions: None,
         });
         waiting
     }
@@ -243,6 +248,37 @@ impl Room {
         if let Some(talk) = &mut state.talk {
             talk.phase = phase;
             talk.opener = None;
+        }
+    }
+
+    /// The talk is open, under these tool permissions.
+    pub fn permit(&self, permissions: Permissions) {
+        let mut state = self.state();
+        let shown = permissions.state();
+        if let Some(talk) = &mut state.talk {
+            talk.permissions = Some(permissions);
+        }
+        state.publish(Happening::Permissions { state: shown });
+    }
+
+    /// Whether the tool permissions can be changed at once, also while an agent answers.
+    pub fn is_permitted(&self) -> bool {
+        let state = self.state();
+        state
+            .talk
+            .as_ref()
+            .is_some_and(|talk| talk.permissions.is_some())
+    }
+
+    /// Changes the tool permissions, and tells everybody who follows.
+    pub fn change_permissions(&self, change: &PermissionChange) {
+        let mut state = self.state();
+        let talk = state.talk.as_ref();
+        if let Some(permissions) = talk.and_then(|talk| talk.permissions.clone()) {
+            permissions.change(change);
+            state.publish(Happening::Permissions {
+                state: permissions.state(),
+            });
         }
     }
 

@@ -59,6 +59,7 @@ impl Telling {
             | Happening::Pair { .. }
             | Happening::Settled { .. }
             | Happening::Moved { .. }
+            | Happening::Permissions { .. }
             | Happening::Gone { .. } => Vec::new(),
         }
     }

@@ -47,6 +47,7 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     }
 }
 

@@ -1,5 +1,8 @@
-//! Who may do what: how risky a tool is, the four ways of being asked, and what was allowed for good.
+//! Tool permissions: how risky a tool is, the four modes, and what the user allowed for the rest of the session.
 //! Nothing here asks or runs anything.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +32,8 @@ impl Risk {
 }
 
 /// How a person wants to be asked about tools.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// What only looks runs at once, the rest is asked about.
     Ask,
@@ -43,6 +47,15 @@ pub enum Approval {
 }
 
 impl Approval {
+    /// All modes, in the order of the help.
+    pub const ALL: [Approval; 4] = [Approval::Ask, Approval::Low, Approval::All, Approval::None];
+
+    /// The mode of this name.
+    pub fn named(name: &str) -> Option<Approval> {
+        let mut modes = Approval::ALL.into_iter();
+        modes.find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
+
     /// Its name as it is written.
     pub const fn name(self) -> &'static str {
         match self {
@@ -94,7 +107,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     mode: Approval,
-    always: std::collections::BTreeSet<String>,
+    always: BTreeSet<String>,
 }
 
 impl Rules {
@@ -102,7 +115,7 @@ impl Rules {
     pub fn new(mode: Approval) -> Rules {
         Rules {
             mode,
-            always: std::collections::BTreeSet::new(),
+            always: BTreeSet::new(),
         }
     }
 
@@ -128,6 +141,108 @@ impl Rules {
             self.always.insert(request.key.clone());
         }
         verdict != Verdict::No
+    }
+
+    /// Changes what is allowed. Returns whether that made a difference.
+    pub fn change(&mut self, change: &PermissionChange) -> bool {
+        match change {
+            PermissionChange::Mode(mode) => {
+                let differs = self.mode != *mode || !self.always.is_empty();
+                self.mode = *mode;
+                self.always.clear();
+                differs
+            }
+            PermissionChange::Revoke(key) => self.always.remove(key),
+            PermissionChange::RevokeAll => !std::mem::take(&mut self.always).is_empty(),
+        }
+    }
+}
+
+/// A change of the tool permissions that the user asks for while the session runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PermissionChange {
+    /// Switches the mode. Everything that was always allowed asks again.
+    Mode(Approval),
+    /// Revokes one permanent permission.
+    Revoke(String),
+    /// Revokes all permanent permissions; the mode stays.
+    RevokeAll,
+}
+
+/// The tool permissions in force, as frontends show them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PermissionState {
+    /// The mode.
+    pub mode: Approval,
+    /// The keys of the tool calls that run unasked until the session is left or they are revoked.
+    #[serde(default)]
+    pub always: Vec<String>,
+}
+
+/// The tool permissions of a running session. Clones share one state: the participants of a session go by it,
+/// and a frontend changes it at any time, also while an agent answers.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    rules: Arc<Mutex<Rules>>,
+    /// Under the mode `all`, only what is of low risk runs.
+    at_most_low: bool,
+}
+
+impl Permissions {
+    /// Permissions under which nothing is allowed yet beyond the mode.
+    pub fn new(mode: Approval) -> Permissions {
+        Permissions {
+            rules: Arc::new(Mutex::new(Rules::new(mode))),
+            at_most_low: false,
+        }
+    }
+
+    /// The same permissions for a participant that `all` does not free: for it `all` means `low`.
+    #[must_use]
+    pub fn at_most_low(&self) -> Permissions {
+        Permissions {
+            rules: self.rules.clone(),
+            at_most_low: true,
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Approval {
+        match self.locked().mode() {
+            Approval::All if self.at_most_low => Approval::Low,
+            mode => mode,
+        }
+    }
+
+    /// What is to be done about a request.
+    pub fn ruling(&self, request: &ToolRequest) -> Ruling {
+        match self.mode() {
+            Approval::Low if self.at_most_low => Rules::new(Approval::Low).ruling(request),
+            _ => self.locked().ruling(request),
+        }
+    }
+
+    /// Takes in an answer. Returns whether the tool runs.
+    pub fn settle(&self, request: &ToolRequest, verdict: Verdict) -> bool {
+        self.locked().settle(request, verdict)
+    }
+
+    /// Changes what is allowed. Returns whether that made a difference.
+    pub fn change(&self, change: &PermissionChange) -> bool {
+        self.locked().change(change)
+    }
+
+    /// What is in force now.
+    pub fn state(&self) -> PermissionState {
+        let rules = self.locked();
+        PermissionState {
+            mode: rules.mode,
+            always: rules.always.iter().cloned().collect(),
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -176,5 +291,62 @@ mod tests {
         assert_eq!(rules.ruling(&rm), Ruling::Ask);
         assert!(!rules.settle(&rm, Verdict::No));
         assert_eq!(rules.ruling(&rm), Ruling::Ask);
+    }
+
+    #[test]
+    fn what_was_allowed_for_the_session_is_listed_and_revoked() {
+        let permissions = Permissions::new(Approval::Ask);
+        let (edit, shell) = (
+            request(Risk::Medium, "file_edit"),
+            request(Risk::High, "shell ls"),
+        );
+        // A clone is the same permission, not a copy of it.
+        let seen = permissions.clone();
+        for request in [&edit, &shell] {
+            permissions.settle(request, Verdict::Always);
+        }
+        assert_eq!(seen.state().always, ["file_edit", "shell ls"]);
+        assert!(seen.change(&PermissionChange::Revoke("file_edit".into())));
+        assert!(!seen.change(&PermissionChange::Revoke("file_edit".into())));
+        assert_eq!(permissions.ruling(&edit), Ruling::Ask);
+        assert_eq!(permissions.ruling(&shell), Ruling::Run);
+        assert!(seen.change(&PermissionChange::RevokeAll));
+        assert_eq!(permissions.ruling(&shell), Ruling::Ask);
+        assert!(!seen.change(&PermissionChange::RevokeAll));
+    }
+
+    #[test]
+    fn another_mode_revokes_what_was_allowed_before() {
+        for mode in Approval::ALL {
+            let permissions = Permissions::new(Approval::Ask);
+            let edit = request(Risk::Medium, "file_edit");
+            permissions.settle(&edit, Verdict::Always);
+            assert!(permissions.change(&PermissionChange::Mode(mode)));
+            let expected = PermissionState {
+                mode,
+                always: Vec::new(),
+            };
+            assert_eq!(permissions.state(), expected);
+            assert_eq!(
+                permissions.ruling(&edit),
+                Permissions::new(mode).ruling(&edit)
+            );
+        }
+        assert_eq!(Approval::named("ALL"), Some(Approval::All));
+        assert_eq!(Approval::named("every"), None);
+    }
+
+    #[test]
+    fn all_does_not_free_a_participant_that_only_looks() {
+        let permissions = Permissions::new(Approval::All);
+        let looks = permissions.at_most_low();
+        let edit = request(Risk::Medium, "file_edit");
+        assert_eq!(permissions.ruling(&edit), Ruling::Run);
+        assert_eq!(
+            (looks.mode(), looks.ruling(&edit)),
+            (Approval::Low, Ruling::Refuse)
+        );
+        permissions.change(&PermissionChange::Mode(Approval::Ask));
+        assert_eq!(looks.ruling(&edit), Ruling::Ask);
     }
 }

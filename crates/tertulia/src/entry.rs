@@ -25,7 +25,10 @@ pub use body::{
     PairedAgent, Relation, Renamed, Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
 };
 pub use imported::Imported;
-pub use message::{Addressee, Intent, Message, Role, Speaker, SpeakerKind, ToolCall, Usage};
+pub use message::{
+    Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
+    Usage,
+};
 
 use crate::id::{EntryId, Seq};
 

@@ -84,14 +84,17 @@ fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
     let mut damage = Vec::new();
     let (mut after, mut before) = (Seq::START, Some(Head::START));
     let mut first = true;
-    let mut write = |entry: &Entry, ui: &mut Ui| {
-        let separator = if std::mem::take(&mut first) { "" } else { "," };
-        let text = pretty(&json::entry(entry), 4);
-        ui.data(&format!("{separator}\n    {text}"));
+    // A call says what came of it where its result is in the same part; the result itself always does.
+    let mut write = |entries: &[Entry], ui: &mut Ui| {
+        for entry in json::entries(entries) {
+            let separator = if std::mem::take(&mut first) { "" } else { "," };
+            let text = pretty(&entry, 4);
+            ui.data(&format!("{separator}\n    {text}"));
+        }
     };
     let id = row.summary.id;
     while let Some((log, last)) = house.wait(house.sessions.load_next(id, after, before))? {
-        log.entries.iter().for_each(|entry| write(entry, ui));
+        write(&log.entries, ui);
         before = log
             .entries
             .last()
@@ -102,7 +105,7 @@ fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
     }
     let mut end = Log::default();
     house.with_unfinished(row, &mut end)?;
-    end.entries.iter().for_each(|entry| write(entry, ui));
+    write(&end.entries, ui);
     ui.data(if first { "]" } else { "\n  ]" });
     for line in show::damage(&damage) {
         ui.warn(&format!("damaged: {line}"));

@@ -1,7 +1,7 @@
 //! A talk as the server leads it.
 
 use async_trait::async_trait;
-use tertulia::approval::{ToolRequest, Verdict};
+use tertulia::approval::{Permissions, ToolRequest, Verdict};
 use tertulia::conversation::chat::TurnEnd;
 use tertulia::conversation::door::{Door, TalkEvent};
 use tertulia::conversation::duet::Pause;
@@ -104,6 +104,10 @@ impl HostedTalk for Served {
             undone: floor.undone.map(|undone| undone.words),
             failed: floor.failed,
         }
+    }
+
+    fn permissions(&self) -> Permissions {
+        self.conversation.talk().permissions().clone()
     }
 
     async fn say(

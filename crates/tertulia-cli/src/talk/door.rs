@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tertulia::agent::{AgentError, AgentEvent};
-use tertulia::approval::{ToolRequest, Verdict};
+use tertulia::approval::{PermissionState, ToolRequest, Verdict};
 use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
@@ -14,7 +14,7 @@ use tertulia::id::SessionId;
 
 use super::keyboard::Keyboard;
 use super::opening::Doorway;
-use super::{notice, paired, routed};
+use super::{notice, paired, permissions, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
@@ -381,6 +381,18 @@ impl<'a> Output<'a> {
         }
     }
 
+    fn permissions(&mut self, state: &PermissionState) {
+        self.event(&json!({
+            "type": "permissions",
+            "approve": state.mode.name(),
+            "always": state.always,
+        }));
+        if self.format == OutputFormat::Text && self.ui.has_screen() {
+            let words = format!("{}; /permissions revokes it", permissions::line(state));
+            self.ui.note(&harmless(&words));
+        }
+    }
+
     fn notice(&mut self, notice: Notice) {
         self.hear_out();
         self.break_line();
@@ -419,6 +431,7 @@ impl Door for Output<'_> {
             TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
             TalkEvent::Routed(output) => self.routed(output),
             TalkEvent::Pair(event) => self.paired(event),
+            TalkEvent::Permissions(state) => self.permissions(state),
             TalkEvent::Notice(notice) => self.notice(notice),
         }
     }
@@ -429,25 +442,7 @@ impl Door for Output<'_> {
         let Some(keyboard) = self.keyboard.as_deref_mut() else {
             return Verdict::No;
         };
-        self.ui.ask(&show::request(self.ui, request));
-        keyboard.put_aside();
-        loop {
-            self.ui
-                .prompt("Allow it? [y]es, [n]o, [a]lways in this session: ");
-            let Some(line) = keyboard.fresh_line().await else {
-                return Verdict::No;
-            };
-            match String::from_utf8_lossy(&line)
-                .trim()
-                .to_lowercase()
-                .as_str()
-            {
-                "y" | "yes" => return Verdict::Yes,
-                "a" | "always" => return Verdict::Always,
-                "n" | "no" => return Verdict::No,
-                _ => {}
-            }
-        }
+        permissions::ask(request, self.ui, keyboard).await
     }
 }
 

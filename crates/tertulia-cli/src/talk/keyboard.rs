@@ -15,9 +15,19 @@ pub struct Keyboard {
     typed: Option<Arc<Typed>>,
     /// Typed before something else was asked.
     ahead: VecDeque<Vec<u8>>,
+    /// Whether words are asked for later, so that a line can wait for that.
+    goes_on: bool,
 }
 
 impl Keyboard {
+    /// A keyboard from which one line after the other is said.
+    pub fn of_a_session() -> Keyboard {
+        Keyboard {
+            goes_on: true,
+            ..Keyboard::default()
+        }
+    }
+
     /// The next line with its end, or nothing when there are no more.
     pub async fn line(&mut self) -> Option<Vec<u8>> {
         match self.ahead.pop_front() {
@@ -38,6 +48,15 @@ impl Keyboard {
         let mut lines = typed.locked();
         lines.read_what_is_there();
         self.ahead.append(&mut lines.whole);
+    }
+
+    /// Keeps a line that was no answer to a question until words are asked for. Returns whether it is kept.
+    pub fn keep_for_later(&mut self, line: Vec<u8>) -> bool {
+        let keeps = self.goes_on && !line.trim_ascii().is_empty();
+        if keeps {
+            self.ahead.push_back(line);
+        }
+        keeps
     }
 
     fn typed(&mut self) -> &Arc<Typed> {

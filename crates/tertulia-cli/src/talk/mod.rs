@@ -9,6 +9,7 @@ pub mod notice;
 mod once;
 pub mod opening;
 pub mod paired;
+pub mod permissions;
 mod plain;
 pub mod retention;
 pub mod routed;
@@ -22,7 +23,7 @@ use std::time::Duration;
 
 use clap::Args;
 use rustix::process::DumpableBehavior;
-use tertulia::approval::{Approval, Rules};
+use tertulia::approval::{Approval, Permissions};
 use tertulia::conversation::record::OnConflict;
 use tertulia::conversation::run::{Talk, Terms};
 use tertulia::entry::Kind;
@@ -253,7 +254,7 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
         }
     };
     Terms {
-        rules: Rules::new(mode),
+        rules: Permissions::new(mode),
         tools,
         ephemeral: args.ephemeral || house.settings.store == StoreUrl::Memory,
         compact_at: None,

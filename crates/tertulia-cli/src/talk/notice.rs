@@ -120,3 +120,8 @@ pub fn counts(kinds: &BTreeMap<String, u32>) -> String {
         .collect::<Vec<_>>()
         .join(", ")
 }
+
+/// A notice in words for the screen, where commands take the place of flags.
+pub fn screen_words(notice: &Notice) -> String {
+    words(notice).replace("`--map OLD=NEW` on the command line", "`/team map OLD=NEW`")
+}

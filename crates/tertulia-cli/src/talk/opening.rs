@@ -34,6 +34,8 @@ pub struct Opening {
     pub unasked: bool,
     /// An earlier talk that could be gone on with in place of a new one.
     pub earlier: Option<Box<Row>>,
+    /// Whether it goes on where it was only left for another model: nothing is restored, and no model is a surprise.
+    pub is_switch: bool,
 }
 
 /// Who takes part.

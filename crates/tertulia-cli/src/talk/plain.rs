@@ -6,6 +6,7 @@ mod typed;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
 
+use tertulia::approval::PermissionChange;
 use tertulia::conversation::run::Compaction;
 use tertulia::entry::Kind;
 
@@ -14,7 +15,7 @@ use super::door::Output;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
 use super::target::{Target, mention_newest};
-use super::{Sort, exit_code, write_back};
+use super::{Sort, exit_code, permissions, write_back};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
@@ -40,7 +41,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
         conversation,
         seat,
         rings,
-        keyboard: Keyboard::default(),
+        keyboard: Keyboard::of_a_session(),
         signals,
         ui,
     };
@@ -139,6 +140,8 @@ impl Lines<'_> {
             Read::Command("/queue", _) => self.tell(&self.conversation.queue()),
             Read::Command("/task", _) => self.tell(&self.conversation.task()),
             Read::Command("/compact", _) => self.compact().await?,
+            Read::Command("/approve", mode) => self.approve(mode),
+            Read::Command("/permissions", what) => self.permissions(what),
             Read::Command("/as", name) => match self.conversation.seat_of(name) {
                 Ok(seat) => self.seat = seat,
                 Err(why) => self.ui.warn(&why),
@@ -151,6 +154,33 @@ impl Lines<'_> {
             Read::Command(..) => return Ok(ControlFlow::Break(())),
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    fn approve(&mut self, mode: &str) {
+        match permissions::mode(mode) {
+            Err(why) => self.ui.warn(&format!("/approve {why}")),
+            Ok(mode) => self.permit(&PermissionChange::Mode(mode)),
+        }
+    }
+
+    fn permissions(&mut self, what: &str) {
+        let state = self.conversation.talk().permissions().state();
+        let change = permissions::revoked(what).and_then(|what| {
+            what.map(|what| permissions::revocation(&what, &state))
+                .transpose()
+        });
+        match change {
+            Err(why) => self.ui.warn(&format!("/permissions {why}")),
+            Ok(None) => self.tell(&permissions::lines(&state)),
+            Ok(Some(change)) => self.permit(&change),
+        }
+    }
+
+    fn permit(&mut self, change: &PermissionChange) {
+        let permissions = self.conversation.talk().permissions();
+        permissions.change(change);
+        let words = permissions::line(&permissions.state());
+        self.ui.note(&harmless(&words));
     }
 
     fn tell(&mut self, lines: &[String]) {

@@ -218,7 +218,7 @@ impl Busy {
         match &self.doing {
             Doing::Thinking => plain("is thinking…"),
             Doing::Speaking => plain("is speaking…"),
-            Doing::Waiting => plain("waits for your leave"),
+            Doing::Waiting => plain("asks for permission"),
             Doing::SummingUp => plain("is summing up…"),
             Doing::Using { name, argument } => {
                 let name = cut(name, NAME_COLUMNS);

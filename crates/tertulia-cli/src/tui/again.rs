@@ -61,6 +61,14 @@ impl Course {
             ..TalkArgs::default()
         };
         let prepared = match next {
+            Next::Resume {
+                id,
+                team: Some(team),
+                ..
+            } => {
+                let args = team::resumed(*id, &team.config, team.map.clone(), talk);
+                team::prepare(args, &self.global, ui)?
+            }
             Next::Resume { id, model, .. } => {
                 let args = chat::going_on(*id, model.clone(), talk);
                 chat::prepare(args, &self.global, ui)?
@@ -75,6 +83,7 @@ impl Course {
         let mut prepared = prepared.ok_or_else(|| {
             CommandError::new(ErrorKind::Failed, "there is nothing to go on with")
         })?;
+        prepared.opening.is_switch = matches!(next, Next::Resume { model: Some(_), .. });
         if matches!(next, Next::Team { fresh: true, .. }) {
             prepared.opening.earlier = None;
         }
@@ -85,7 +94,7 @@ impl Course {
 /// The way back to a talk that was left.
 pub fn back(state: &State) -> Next {
     match &state.summary {
-        Some(_) => Next::resume(state.id),
+        Some(_) => Next::resume_with(state.id, state.scene.team_file.clone()),
         None => state.scene.anew(),
     }
 }

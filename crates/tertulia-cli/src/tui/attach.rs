@@ -88,7 +88,7 @@ impl Server {
             Next::New { model: None, .. } => self.begin(None),
             _ => Err(CommandError::new(
                 ErrorKind::Usage,
-                "that cannot be changed in a talk that a server leads",
+                "the model cannot be changed while attached",
             )
             .hint("leave it (/exit: the talk goes on) and start it with tertulia itself")),
         }

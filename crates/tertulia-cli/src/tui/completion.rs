@@ -7,7 +7,10 @@ use std::ops::Range;
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
+use tertulia::approval::Approval;
+
 use super::slash;
+use crate::talk::permissions;
 use place::{Kind, Place};
 
 /// So many are shown at once.
@@ -303,7 +306,11 @@ impl Completion {
             Kind::TeamVerb => vec![
                 Candidate::new("deploy ").labelled("deploy").going_on(),
                 Candidate::new("list"),
+                Candidate::new("map ").labelled("map").going_on(),
             ],
+            Kind::Approve => Approval::ALL
+                .map(|mode| Candidate::new(mode.name()).noted(permissions::meaning(mode)))
+                .to_vec(),
             Kind::Session | Kind::Model | Kind::File | Kind::Team => Vec::new(),
         }
     }
@@ -368,7 +375,12 @@ fn asked(place: &Place) -> Option<Asked> {
         Kind::Session => Some(Asked::Sessions(written)),
         Kind::Model => Some(Asked::Models(written)),
         Kind::Team => Some(Asked::Teams(written)),
-        Kind::Command | Kind::Marker | Kind::Member | Kind::Format | Kind::TeamVerb => None,
+        Kind::Command
+        | Kind::Marker
+        | Kind::Member
+        | Kind::Format
+        | Kind::TeamVerb
+        | Kind::Approve => None,
     }
 }
 

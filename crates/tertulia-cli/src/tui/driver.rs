@@ -1,6 +1,6 @@
 //! Who leads the talk that the screen shows: this program, or a server.
 
-use tertulia::approval::Verdict;
+use tertulia::approval::{PermissionChange, Verdict};
 
 use super::engine::Engine;
 use super::mailbox::Mailbox;
@@ -54,6 +54,14 @@ impl Driver {
         match self {
             Driver::Here(engine) => engine.answer(ticket, verdict),
             Driver::There(remote) => remote.answer(ticket, verdict),
+        }
+    }
+
+    /// Changes the tool permissions, also while an agent answers.
+    pub fn permit(&self, change: PermissionChange) {
+        match self {
+            Driver::Here(engine) => engine.permit(&change),
+            Driver::There(remote) => remote.permit(change),
         }
     }
 

@@ -4,7 +4,7 @@ use crossterm::event::{KeyEvent, MouseEvent};
 use jiff::Timestamp;
 use ratatui::layout::Size;
 use std::time::Instant;
-use tertulia::approval::Verdict;
+use tertulia::approval::{PermissionChange, Verdict};
 use tertulia::id::{Seq, SessionId};
 
 use super::librarian::{Answer, Request};
@@ -46,6 +46,8 @@ pub enum Effect {
     Insist,
     /// A question of the talk is answered.
     Verdict(Ticket, Verdict),
+    /// The tool permissions are changed, also while an agent answers.
+    Permit(PermissionChange),
     /// The librarian is asked.
     Ask(Box<Request>),
     /// A text goes to the clipboard.
@@ -73,6 +75,8 @@ pub enum Next {
         draft: Option<String>,
         /// With another model.
         model: Option<String>,
+        /// With this team, where that is not for the session to say.
+        team: Option<Reseated>,
     },
     /// A new one begins.
     New {
@@ -100,6 +104,37 @@ impl Next {
             at: None,
             draft: None,
             model: None,
+            team: None,
+        }
+    }
+
+    /// A session is gone on with by the team of this file, whatever file it was begun with.
+    pub fn resume_with(id: SessionId, file: Option<String>) -> Next {
+        Next::Resume {
+            id,
+            at: None,
+            draft: None,
+            model: None,
+            team: file.map(Reseated::new),
+        }
+    }
+}
+
+/// The team that goes on with a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reseated {
+    /// Its file, or its name.
+    pub config: String,
+    /// Seats of earlier speakers that members take over, each as `old=new`.
+    pub map: Vec<String>,
+}
+
+impl Reseated {
+    /// The team of a file, in which nobody takes over a seat.
+    pub fn new(config: String) -> Reseated {
+        Reseated {
+            config,
+            map: Vec::new(),
         }
     }
 }

@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use tertulia::agent::AgentEvent;
-use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::conversation::door::{Door, TalkEvent};
+use tertulia::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
+use tertulia::conversation::door::{Door, Notice, TalkEvent};
 use tertulia::conversation::team::markers::Unmarked;
 use tertulia::entry::Kind;
 use tertulia::id::SessionId;
@@ -36,6 +36,7 @@ pub struct Engine {
     orders: mpsc::UnboundedSender<Given>,
     news: Mailbox<News>,
     strings: Strings,
+    permissions: Permissions,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -56,12 +57,15 @@ impl Engine {
         let (orders, taken) = mpsc::unbounded_channel();
         let strings = Strings::default();
         let runtime = talk::runtime()?;
+        let permissions = opening.terms.rules.clone();
+        news.post(News::Permissions(permissions.state()));
         let messenger = Messenger {
             news: news.clone(),
             strings: strings.clone(),
             kind: opening.cast.kind(),
             words: Unmarked::default(),
             ticket: 0,
+            is_switch: opening.is_switch,
         };
         let thread = std::thread::Builder::new()
             .name("talk".into())
@@ -77,6 +81,7 @@ impl Engine {
             orders,
             news,
             strings,
+            permissions,
             thread: Some(thread),
         })
     }
@@ -117,6 +122,12 @@ impl Engine {
         }
     }
 
+    /// Changes the tool permissions, also while an agent answers.
+    pub fn permit(&self, change: &PermissionChange) {
+        self.permissions.change(change);
+        self.news.post(News::Permissions(self.permissions.state()));
+    }
+
     /// Waits for the thread to end, after [`News::Gone`].
     pub fn join(mut self) {
         if let Some(thread) = self.thread.take() {
@@ -154,6 +165,8 @@ struct Messenger {
     words: Unmarked,
     /// Which question comes next.
     ticket: Ticket,
+    /// Whether the session was only left for another model.
+    is_switch: bool,
 }
 
 impl Messenger {
@@ -181,12 +194,14 @@ impl Door for Messenger {
             TalkEvent::Failed(speaker, error) => News::Failed(speaker.clone(), error.clone()),
             TalkEvent::Routed(output) => News::Routed(output.clone()),
             TalkEvent::Pair(event) => News::Pair(event.clone()),
+            TalkEvent::Permissions(state) => News::Permissions(state.clone()),
+            TalkEvent::Notice(Notice::OtherModel { .. }) if self.is_switch => return,
             TalkEvent::Notice(told) => {
                 let tone = match notice::is_warning(&told) {
                     true => Tone::Warning,
                     false => Tone::Note,
                 };
-                News::Notice(tone, notice::words(&told))
+                News::Notice(tone, notice::screen_words(&told))
             }
         };
         self.news.post(news);
@@ -354,11 +369,13 @@ mod tests {
             kind: Kind::Chat,
             words: Unmarked::default(),
             ticket: 0,
+            is_switch: false,
         };
         let engine = Engine {
             orders,
             news,
             strings,
+            permissions: Permissions::default(),
             thread: None,
         };
         (engine, messenger, taken)

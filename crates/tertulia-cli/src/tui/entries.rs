@@ -2,7 +2,7 @@
 
 use tertulia::agent::FailureKind;
 use tertulia::conversation::team::markers;
-use tertulia::entry::{Body, Entry, Kind, Message, Role, SpeakerKind};
+use tertulia::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
 
 use super::item::{Item, Said, Tone, Used, What};
 use crate::show;
@@ -128,7 +128,8 @@ fn put_result(items: &mut [Item], message: &Message) -> bool {
         });
     match call {
         Some(used) => {
-            used.output = Some((message.content.clone(), !message.interrupted));
+            let outcome = message.tool_outcome().unwrap_or(ToolOutcome::Ok);
+            used.output = Some((message.content.clone(), outcome));
             true
         }
         None => false,

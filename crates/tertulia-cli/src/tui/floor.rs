@@ -43,7 +43,7 @@ fn waiting(table: &Table) -> Vec<Waiting> {
         .collect()
 }
 
-/// Why nothing was summed up.
+/// Why nothing was compacted.
 pub fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
     match compacted {
         None => Some("not needed here: each agent gets only the messages that fit its context"),

@@ -1,7 +1,7 @@
 //! What a transcript shows, one thing after the other.
 
 use jiff::Timestamp;
-use tertulia::entry::{Speaker, ToolCall};
+use tertulia::entry::{Speaker, ToolCall, ToolOutcome};
 use tertulia::id::Seq;
 
 /// One thing in a transcript.
@@ -71,8 +71,8 @@ pub struct Said {
 pub struct Used {
     /// The call.
     pub call: ToolCall,
-    /// What came out, and whether it did what it was asked to.
-    pub output: Option<(String, bool)>,
+    /// What came out, and how the call ended.
+    pub output: Option<(String, ToolOutcome)>,
     /// Whether only one line of it is shown.
     pub folded: bool,
 }

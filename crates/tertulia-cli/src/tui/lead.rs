@@ -284,6 +284,7 @@ impl Lead {
                 Effect::Cancel => engine.cancel(),
                 Effect::Insist => engine.insist(),
                 Effect::Verdict(ticket, verdict) => engine.answer(ticket, verdict),
+                Effect::Permit(change) => engine.permit(change),
                 Effect::Ask(request) => desk.ask(*request),
                 _ => {}
             }

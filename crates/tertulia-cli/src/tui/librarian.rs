@@ -26,7 +26,7 @@ use tertulia::entry::Kind;
 use tertulia::id::{Seq, SessionId};
 use tertulia::query::{Hits, Listing, Row};
 
-use self::overview::Models;
+use self::overview::ModelList;
 use self::past::Past;
 use super::completion::{Asked, Candidate};
 use super::history::History;
@@ -103,6 +103,8 @@ pub enum Request {
     },
     /// Who could answer.
     Agents,
+    /// The models of the agent that answers: all of them, or whether this is one.
+    Models(Option<String>),
     /// Which teams there are.
     Teams,
     /// What a person said is to be kept for their history.
@@ -151,10 +153,21 @@ pub enum Answer {
     Compared(SessionId, String, Answered<Vec<String>>),
     /// Who could answer, in lines.
     Agents(Answered<Vec<String>>),
+    /// The models of the agent that answers, and which of them is wanted.
+    Models(Option<String>, Answered<Models>),
     /// Which teams there are, in lines.
     Teams(Answered<Vec<String>>),
     /// Whether what a person said is in their history.
     Remembered(Answered<()>),
+}
+
+/// The models that an agent could use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Models {
+    /// Their names.
+    pub names: Vec<String>,
+    /// Whether there are no others. A program that brings its own models names only the one it was given.
+    pub complete: bool,
 }
 
 /// What was wanted, or why it could not be had.
@@ -231,7 +244,7 @@ pub struct Exported {
 #[derive(Clone)]
 pub struct Librarian {
     house: Arc<House>,
-    models: Arc<Models>,
+    models: Arc<ModelList>,
     past: Arc<Past>,
 }
 
@@ -242,7 +255,7 @@ impl Librarian {
         let keeps = !ephemeral && house.settings.store != StoreUrl::Memory;
         Librarian {
             past: Arc::new(Past::new(&house.settings, keeps)),
-            models: Arc::new(Models::new(agent)),
+            models: Arc::new(ModelList::new(agent)),
             house: Arc::new(house),
         }
     }
@@ -304,6 +317,10 @@ impl Librarian {
                 Answer::Compared(session, with, lines)
             }
             Request::Agents => Answer::Agents(answered(self.agents())),
+            Request::Models(wanted) => {
+                let models = self.known_models();
+                Answer::Models(wanted, answered(models))
+            }
             Request::Teams => Answer::Teams(answered(self.teams())),
             Request::Remember(words) => Answer::Remembered(answered(self.past.add(&words))),
         }

@@ -1,7 +1,7 @@
 //! What the talk tells the screen, and what the screen asks of the talk.
 
 use tertulia::agent::{AgentError, AgentEvent};
-use tertulia::approval::ToolRequest;
+use tertulia::approval::{PermissionState, ToolRequest};
 use tertulia::conversation::pair::PairEvent;
 use tertulia::conversation::team::events::Output as Routed;
 use tertulia::entry::{Entry, Message, Speaker};
@@ -72,6 +72,8 @@ pub enum News {
     Notice(Tone, String),
     /// Whether a tool may be used: [`super::engine::Engine::answer`] tells.
     MayI(Ticket, Box<ToolRequest>),
+    /// The tool permissions in force, when the session is opened and whenever they change.
+    Permissions(PermissionState),
     /// Nobody is asked any more, and the talk stands like this.
     Over(Box<Floor>),
     /// The talk has ended; nothing follows.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use tertulia::approval::Verdict;
+use tertulia::approval::{PermissionChange, Verdict};
 use tertulia::id::SessionId;
 use tertulia_server::call::{Call, Ear, Mouth};
 use tertulia_server::happening::{self, Happening};
@@ -35,6 +35,8 @@ struct Shared {
     session: Mutex<SessionId>,
     /// How many questions there were, and the call that the last one is about.
     question: Mutex<(Ticket, Option<String>)>,
+    /// What is always allowed.
+    always: Mutex<Vec<String>>,
     /// Whether the person has left: then a silent end is right.
     leaving: Mutex<bool>,
 }
@@ -46,6 +48,7 @@ impl Remote {
         let shared = Arc::new(Shared {
             session: Mutex::new(session),
             question: Mutex::new((0, None)),
+            always: Mutex::default(),
             leaving: Mutex::new(false),
         });
         let Call { mouth, ear, .. } = call;
@@ -111,6 +114,22 @@ impl Remote {
             session_id,
             tool_id,
             verdict,
+        });
+    }
+
+    /// Changes the tool permissions, also while an agent answers.
+    pub fn permit(&self, change: PermissionChange) {
+        let session_id = Some(locked(&self.shared.session).to_string());
+        let always = || locked(&self.shared.always).clone();
+        let (approve, revoke) = match change {
+            PermissionChange::Mode(mode) => (Some(mode), Vec::new()),
+            PermissionChange::Revoke(key) => (None, vec![key]),
+            PermissionChange::RevokeAll => (None, always()),
+        };
+        self.ask(Ask::SessionConfigure {
+            session_id,
+            approve,
+            revoke,
         });
     }
 
@@ -227,6 +246,10 @@ fn told(happening: Happening, shared: &Shared) -> Option<News> {
             let mut question = locked(&shared.question);
             *question = (question.0 + 1, Some(request.call.id.clone()));
             News::MayI(question.0, request)
+        }
+        Happening::Permissions { state } => {
+            locked(&shared.always).clone_from(&state.always);
+            News::Permissions(state)
         }
         Happening::Settled { .. } => {
             locked(&shared.question).1 = None;

@@ -33,6 +33,8 @@ pub struct Scene {
     pub restored: Option<Box<Summary>>,
     /// An earlier talk that could be gone on with.
     pub earlier: Option<Box<Row>>,
+    /// Whether it goes on where it was only left for another model.
+    pub is_switch: bool,
     /// Whether a server leads it: then it goes on without the screen.
     pub is_remote: bool,
     /// Whether nothing is kept.
@@ -83,6 +85,7 @@ impl Scene {
             members: members(&opening.cast),
             restored,
             earlier: opening.earlier.clone(),
+            is_switch: opening.is_switch,
             is_remote: false,
             ephemeral: opening.args.ephemeral,
             notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
@@ -123,6 +126,7 @@ impl Scene {
                 .collect(),
             restored: summary.cloned().map(Box::new),
             earlier: None,
+            is_switch: false,
             is_remote: true,
             ephemeral: false,
             notify: false,

@@ -3,8 +3,10 @@
 use std::fmt;
 
 use clap::ValueEnum;
+use tertulia::approval::Approval;
 
 use crate::commands::export::Format;
+use crate::talk::permissions;
 
 /// What a command's argument is, so that it can be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,8 @@ pub enum Argument {
     Export,
     /// `deploy` or `list`, and then a team's file.
     Team,
+    /// A tool policy.
+    Approve,
 }
 
 /// A command as the help shows it.
@@ -62,7 +66,7 @@ const fn command(
     }
 }
 
-use Argument::{Export, Free, Member, Model, Session, Team};
+use Argument::{Approve, Export, Free, Member, Model, Session, Team};
 
 /// All commands, in the order of the help.
 pub const COMMANDS: &[Command] = &[
@@ -109,14 +113,26 @@ pub const COMMANDS: &[Command] = &[
         "/model",
         "[NAME]",
         Model,
-        "use another model, or say which there are",
+        "use another model, or list the models",
     ),
     command("/agents", "", Free, "which agents are ready"),
     command(
+        "/approve",
+        "ask|low|all|none",
+        Approve,
+        "tool policy of this session; revokes what was allowed",
+    ),
+    command(
+        "/permissions",
+        "[revoke N|all]",
+        Free,
+        "what tools may do without asking; revoke it",
+    ),
+    command(
         "/team",
-        "deploy CONFIG|list",
+        "deploy FILE|list|map OLD=NEW",
         Team,
-        "talk with a team, or list the teams",
+        "use a team, list teams, give a former member's seat away",
     ),
     command("/members", "", Free, "who is here"),
     command("/queue", "", Free, "who is still to speak"),
@@ -180,14 +196,29 @@ pub enum Slash {
     Tree,
     /// Show figures.
     Stats,
-    /// Use a model, or show which there are.
-    Model(Option<String>),
+    /// Show the models.
+    Models,
+    /// Use a model.
+    Model {
+        /// Its name.
+        name: String,
+        /// Whether it is used although nobody knows it: `/model! NAME`.
+        anyway: bool,
+    },
     /// Show the agents.
     Agents,
+    /// Switch the tool policy.
+    Approve(Approval),
+    /// Show what tools may do without asking.
+    Permissions,
+    /// Revoke something that is always allowed: its number, its name, or all.
+    Revoke(String),
     /// Talk with a team.
     TeamDeploy(String),
     /// Show the teams.
     TeamList,
+    /// Give seats of speakers who are not in the team any more to members, each as `old=new`.
+    TeamMap(Vec<String>),
     /// Show who is in the team.
     Members,
     /// Show who is still to speak.
@@ -248,6 +279,9 @@ impl fmt::Display for SlashError {
 
 impl std::error::Error for SlashError {}
 
+/// The only command that may end in `!`: it uses a model that nobody knows.
+const INSISTING: &str = "/model!";
+
 /// Reads a command. Words that are none are `None`: a sentence may begin with a path.
 pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
     let words = words.trim();
@@ -255,12 +289,18 @@ pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
     let is_word = name
         .strip_prefix('/')
         .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
-    if !is_word {
+    if !is_word && name != INSISTING {
         return None;
     }
     let rest = words[name.len()..].trim_start();
+    let (name, insists) = match name.strip_suffix('!') {
+        Some(name) => (name, true),
+        None => (name, false),
+    };
     if let Some(command) = find(name) {
-        return Some(read(command, rest).map_err(|wrong| SlashError::Usage { command, wrong }));
+        return Some(
+            read(command, rest, insists).map_err(|wrong| SlashError::Usage { command, wrong }),
+        );
     }
     let nearest = nearest(name);
     (rest.is_empty() || nearest.is_some()).then(|| {
@@ -293,8 +333,8 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, near)| near)
 }
 
-/// Reads what follows a command.
-fn read(command: &Command, rest: &str) -> Result<Slash, String> {
+/// Reads what follows a command. `insists` is whether it ends in `!`.
+fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
     if command.stands_alone() && !rest.is_empty() {
         return Err("stands alone".to_owned());
     }
@@ -315,8 +355,13 @@ fn read(command: &Command, rest: &str) -> Result<Slash, String> {
         "/compare" => Slash::Compare(phrase(rest).ok_or("needs a session")?),
         "/tree" => Slash::Tree,
         "/stats" => Slash::Stats,
-        "/model" => Slash::Model(phrase(rest)),
+        "/model" => model(rest, insists)?,
         "/agents" => Slash::Agents,
+        "/approve" => Slash::Approve(permissions::mode(rest)?),
+        "/permissions" => match permissions::revoked(rest)? {
+            None => Slash::Permissions,
+            Some(what) => Slash::Revoke(what),
+        },
         "/team" => team(rest)?,
         "/members" => Slash::Members,
         "/queue" => Slash::Queue,
@@ -337,6 +382,18 @@ fn phrase(rest: &str) -> Option<String> {
     });
     let bare = bare.unwrap_or(rest).trim();
     (!bare.is_empty()).then(|| bare.to_owned())
+}
+
+/// A model's name is one word: what is more was meant for something else.
+fn model(rest: &str, anyway: bool) -> Result<Slash, String> {
+    match phrase(rest) {
+        None if anyway => Err("needs a name".to_owned()),
+        None => Ok(Slash::Models),
+        Some(name) if name.contains(char::is_whitespace) => {
+            Err(format!("takes one name, not '{name}'"))
+        }
+        Some(name) => Ok(Slash::Model { name, anyway }),
+    }
 }
 
 fn entry(rest: &str) -> Result<Option<u64>, String> {
@@ -418,6 +475,15 @@ fn team(rest: &str) -> Result<Slash, String> {
     match arguments.as_slice() {
         ["list"] => Ok(Slash::TeamList),
         ["deploy", config] => Ok(Slash::TeamDeploy((*config).to_owned())),
+        ["map", seats @ ..] if !seats.is_empty() => {
+            match seats.iter().find(|seat| !seat.contains('=')) {
+                Some(seat) => Err(format!("map needs OLD=NEW, not '{seat}'")),
+                None => Ok(Slash::TeamMap(
+                    seats.iter().map(|seat| (*seat).to_owned()).collect(),
+                )),
+            }
+        }
+        ["map"] => Err("map needs OLD=NEW".to_owned()),
         ["deploy"] => Err("deploy needs a team's file or name".to_owned()),
         ["deploy" | "list", ..] => {
             Err("takes less (quotes keep a name with blanks together)".to_owned())

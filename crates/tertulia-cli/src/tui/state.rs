@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use ratatui::layout::Size;
+use tertulia::approval::{Approval as ApprovalMode, PermissionState};
 use tertulia::conversation::pair::Progress;
 use tertulia::entry::Speaker;
 use tertulia::id::{Seq, SessionId};
@@ -81,6 +82,8 @@ pub struct State {
     pub todos: Todos,
     /// How far a pair is.
     pub progress: Option<Progress>,
+    /// The tool permissions in force.
+    pub permissions: PermissionState,
     /// How many messages are held in memory.
     pub held: usize,
     /// Whether the last turn failed.
@@ -131,8 +134,6 @@ pub struct Running {
     pub then: Doing,
     /// How many letters they have said: a measure of what they say before its tokens are known.
     pub letters: usize,
-    /// Tools that did not do what they were asked to.
-    pub failed_calls: Vec<String>,
     /// Whether somebody has stopped them.
     pub stopped: bool,
     /// Whether what they are told is not yet known to be saved.
@@ -218,6 +219,7 @@ impl State {
             queue: Queue::default(),
             todos: Todos::default(),
             progress: None,
+            permissions: State::asking(),
             held: 0,
             failed: false,
             next: None,
@@ -229,6 +231,14 @@ impl State {
             before: None,
             farewell: Farewell::default(),
             scene,
+        }
+    }
+
+    /// The tool permissions as long as nothing else is known.
+    pub fn asking() -> PermissionState {
+        PermissionState {
+            mode: ApprovalMode::Ask,
+            always: Vec::new(),
         }
     }
 

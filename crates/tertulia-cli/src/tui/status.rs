@@ -48,6 +48,8 @@ pub struct Status {
     pub team: Option<TeamStatus>,
     /// How far an instructor and a worker are.
     pub pair: Option<PairStatus>,
+    /// Which tools run unasked beyond the default policy, in words.
+    pub permissions: Option<String>,
     /// Whether the full transcript is being read.
     pub reading: bool,
     /// How many things came while the end was out of sight.
@@ -147,6 +149,8 @@ pub enum Kind {
     Restored,
     /// How many there are.
     Messages,
+    /// Which tools run unasked.
+    Permissions,
     /// How much is new out of sight.
     Unseen,
     /// That the full transcript is being read.
@@ -218,6 +222,7 @@ const STEPS: &[Step] = &[
     Step::Drop(Kind::Reading),
     Step::Drop(Kind::Pair),
     Step::Drop(Kind::Who),
+    Step::Drop(Kind::Permissions),
     Step::Terse,
     Step::Terser,
 ];
@@ -267,6 +272,7 @@ impl Status {
         let are_more = self.restored != Some(self.messages) && self.messages > 0;
         let messages = counted(self.messages, "message");
         add(Kind::Messages, are_more.then_some(messages));
+        add(Kind::Permissions, self.permissions.clone());
         let unseen = format!("↓ {} new", self.unseen);
         add(Kind::Unseen, (self.unseen > 0).then_some(unseen));
         let reading = self.reading.then(|| "full transcript".to_owned());

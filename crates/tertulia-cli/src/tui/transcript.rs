@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use crossterm::event::KeyEvent;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use tertulia::entry::ToolOutcome;
 use tertulia::id::Seq;
 
 use super::item::{Item, What};
@@ -283,7 +284,7 @@ impl Transcript {
     }
 
     /// What came of a tool. Whether its call is known.
-    pub fn used(&mut self, call: &str, output: &str, worked: bool) -> bool {
+    pub fn used(&mut self, call: &str, output: &str, outcome: ToolOutcome) -> bool {
         let is_it = |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.call.id == call);
         let found = self
             .tail
@@ -296,7 +297,7 @@ impl Transcript {
         };
         entry.layout = None;
         if let What::Used(used) = &mut entry.item.what {
-            used.output = Some((output.to_owned(), worked));
+            used.output = Some((output.to_owned(), outcome));
         }
         self.bytes += output.len();
         true

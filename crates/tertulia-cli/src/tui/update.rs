@@ -77,6 +77,12 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
         .input
         .resize(screen::input_columns(state.size), state.size.height);
     let areas = screen::areas(state);
+    let above = screen::question_area(state).as_size();
+    for overlay in &mut state.overlays {
+        if let Overlay::Approval(_, approval) = overlay {
+            approval.resize(above);
+        }
+    }
     state
         .transcript
         .fit(areas.transcript.as_size(), state.theme);
@@ -96,10 +102,15 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
 
 /// What stands in the input while nothing is written.
 fn hint(state: &State) -> &'static str {
+    if let Some(Overlay::Approval(..)) = state.overlays.last() {
+        return "y, a or n and Enter answers; anything else is written here";
+    }
     match (state.phase, &state.running) {
         (Phase::Leaving | Phase::Gone, _) => "",
         (Phase::Open, None) => "say something, or / for commands",
-        (Phase::Opening, _) | (Phase::Open, Some(_)) => "what you write now is said afterwards",
+        (Phase::Opening, _) | (Phase::Open, Some(_)) => {
+            "type ahead: sent when the current answer ends"
+        }
     }
 }
 
@@ -401,7 +412,6 @@ fn begin(state: &mut State, doing: Doing, now: Now) {
         tool: String::new(),
         then: Doing::Thinking,
         letters: 0,
-        failed_calls: Vec::new(),
         stopped: false,
         unheard: false,
     });

@@ -171,3 +171,19 @@ fn an_unknown_type_is_named() {
         .code(2)
         .notes("command");
 }
+
+#[test]
+fn a_model_that_the_agent_does_not_have_is_warned_about() {
+    let home = Home::new();
+    let args = [
+        "chat", "--agent", "demo", "--model", "oops", "-p", "echo hi",
+    ];
+    home.run(&args)
+        .ok()
+        .says("hi")
+        .notes("unknown model 'oops' for demo; known: demo-1");
+    let args = [
+        "chat", "--agent", "demo", "--model", "demo-1", "-p", "echo hi",
+    ];
+    home.run(&args).ok().lacks("unknown model");
+}

@@ -49,6 +49,68 @@ fn what_is_wrong_is_told_with_its_place() {
     );
 }
 
+/// A team as the first published program wrote it.
+const FIRST_FORM: &str = r#"{
+    "agents": [{ "name": "demo", "command": "true", "args": [], "endMarker": "[DONE]", "usePty": false }],
+    "team": {
+        "name": "Old Team", "description": "d",
+        "roles": [
+            { "title": "Demo", "name": "demo", "type": "ai", "agentName": "demo" },
+            { "title": "Me", "name": "me", "type": "human" }
+        ]
+    },
+    "maxRounds": 10
+}"#;
+
+#[test]
+fn an_older_team_file_is_migrated_and_what_changed_is_said() {
+    let home = Home::new();
+    let file = home.project().join("old.json");
+    let read = |name: &str| fs::read_to_string(home.project().join(name)).unwrap();
+    fs::write(&file, FIRST_FORM).unwrap();
+    // The refusal names the command, and the command as it is named works.
+    let hint = format!("tertulia team migrate {}", file.display());
+    home.run(&["team", "check", "old.json"])
+        .code(5)
+        .notes(&hint);
+    let shown = file.display().to_string();
+    let dry = home.run(&["team", "migrate", &shown, "--dry-run"]).ok();
+    dry.says("schemaVersion: added \"1.2\"")
+        .says("team.roles: renamed to members")
+        .notes("nothing was written");
+    assert_eq!(read("old.json"), FIRST_FORM);
+    // Nothing is overwritten unasked.
+    home.run(&["team", "migrate", "old.json"])
+        .code(2)
+        .notes("-y");
+    assert_eq!(read("old.json"), FIRST_FORM);
+    let output = home
+        .run(&["team", "migrate", "old.json", "-o", "new.json", "--json"])
+        .ok()
+        .json();
+    assert!(output["changes"].as_array().unwrap().len() > 5, "{output}");
+    home.run(&["team", "check", "new.json"]).ok().says("demo");
+    home.run(&["team", "migrate", "old.json", "-o", "new.json"])
+        .code(2)
+        .notes("new.json exists");
+    home.run(&["team", "migrate", "old.json", "-y"])
+        .ok()
+        .notes("old.json.bak");
+    assert_eq!(read("old.json.bak"), FIRST_FORM);
+    home.run(&["team", "check", "old.json"]).ok();
+    home.run(&["team", "migrate", "old.json"])
+        .ok()
+        .notes("has today's form already");
+    // What is wrong beyond its age is told, and nothing is written.
+    fs::write(&file, r#"{"team": {"name": "x", "roles": []}}"#).unwrap();
+    home.run(&["team", "migrate", "old.json", "-y"])
+        .code(5)
+        .notes("/team/members");
+    home.run(&["team", "check", "old.json"])
+        .code(5)
+        .lacks("team migrate");
+}
+
 #[test]
 fn a_team_that_is_not_there_is_not_found() {
     let home = Home::new();

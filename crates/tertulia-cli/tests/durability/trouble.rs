@@ -211,6 +211,7 @@ fn message(content: String) -> Body {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     })
 }
 

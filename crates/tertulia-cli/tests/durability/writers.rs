@@ -118,6 +118,7 @@ fn said(content: String) -> Body {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     })
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use tertulia_testkit::terminal::Terminal;
 
 use crate::agents::wanted;
-use crate::home::{Home, until};
+use crate::home::{Home, messages, until};
 use crate::stage::{leave, ready, status_says, talk, wrote};
 
 /// A talk in which the demo asks for this, once answers are taken.
@@ -23,7 +23,7 @@ fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
 /// not offered so long.
 #[track_caller]
 fn answers_are_taken(terminal: &mut Terminal) {
-    terminal.sees("Enter answer");
+    terminal.sees("Enter no");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_command_runs_after_a_yes() {
     terminal.sees("shell (high risk)");
     terminal.sees("echo a > made");
     assert!(!home.project().join("made").exists());
-    terminal.keys("y");
+    terminal.keys("y Enter");
     terminal.sees("The tool said");
     ready(&mut terminal);
     assert!(home.project().join("made").exists());
@@ -44,11 +44,55 @@ fn a_command_runs_after_a_yes() {
 fn after_a_no_the_agent_is_told() {
     let home = Home::new();
     let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
-    terminal.keys("n");
+    terminal.keys("n Enter");
     terminal.sees("not run: the user does not want");
     ready(&mut terminal);
     assert!(!home.project().join("made").exists());
     leave(&mut terminal);
+}
+
+/// What did not run is not shown as done, however often the session is opened.
+#[test]
+fn denied_and_failed_calls_look_the_same_after_a_resume() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "ls" }));
+    terminal.keys("n Enter");
+    terminal.sees("⊘ denied");
+    ready(&mut terminal);
+    terminal.type_text(&format!(
+        "{}\n",
+        wanted("file_read", &json!({ "path": "does-not-exist.txt" }))
+    ));
+    terminal.sees("✗ 1 line");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    let mut terminal = talk(&home, &["-c"]);
+    terminal.sees("✗ 1 line");
+    terminal.sees("⊘ denied");
+    terminal.look(|screen| assert!(!screen.has("✓")));
+    leave(&mut terminal);
+    let entries = home.show("@");
+    let statuses: Vec<String> = messages(&entries)
+        .iter()
+        .flat_map(|message| {
+            message["tool_calls"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default()
+        })
+        .map(|call| call["status"].as_str().unwrap_or("none").to_owned())
+        .collect();
+    assert_eq!(statuses, ["denied", "failed"]);
+    let shown = home.run(&["show", "@"]).ok().stdout;
+    assert!(
+        shown.contains("⊘ denied") && shown.contains("✗ failed"),
+        "{shown}"
+    );
+    let markdown = home.run(&["export", "@", "--format", "md"]).ok().stdout;
+    assert!(
+        markdown.contains("⊘ denied") && markdown.contains("✗ failed"),
+        "{markdown}"
+    );
 }
 
 #[test]
@@ -68,7 +112,7 @@ fn a_change_is_shown_as_a_coloured_diff() {
         })
     });
     assert_ne!(colours[0], colours[1]);
-    terminal.keys("y");
+    terminal.keys("y Enter");
     ready(&mut terminal);
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2 漢字\nthree\n");
     leave(&mut terminal);
@@ -79,8 +123,10 @@ fn always_is_for_the_same_and_no_other() {
     let home = Home::new();
     let command = json!({ "command": "echo a >> made" });
     let mut terminal = asked(&home, "shell", &command);
-    terminal.keys("a");
+    terminal.keys("a Enter");
     terminal.sees("The tool said");
+    // It is in force, and everybody sees it.
+    status_says(&mut terminal, "always: shell echo a >>");
     ready(&mut terminal);
     terminal.type_text(&format!("{}\n", wanted("shell", &command)));
     let made = || fs::read_to_string(home.project().join("made")).unwrap_or_default();
@@ -96,7 +142,39 @@ fn always_is_for_the_same_and_no_other() {
     terminal.sees("not run");
     ready(&mut terminal);
     assert_eq!(made(), "a\na\n");
+    // Until it is revoked.
+    terminal.type_text("/approve ask\n");
+    terminal.wait_for("it is revoked", |screen| !screen.has("always:"));
+    terminal.type_text(&format!("{}\n", wanted("shell", &command)));
+    status_says(&mut terminal, "asks you about");
+    answers_are_taken(&mut terminal);
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    assert_eq!(made(), "a\na\n");
     leave(&mut terminal);
+}
+
+/// The first letters of a sentence are no answer, whichever they are.
+#[test]
+fn a_sentence_is_written_and_allows_nothing() {
+    let home = Home::new();
+    let mut terminal = asked(&home, "shell", &json!({ "command": "echo a > made" }));
+    terminal.type_text("what a day, yes");
+    terminal.sees("what a day, yes");
+    terminal.sees("you are writing below");
+    terminal.keys("Enter");
+    terminal.sees("Enter no");
+    assert!(!home.project().join("made").exists());
+    terminal.keys("n Enter");
+    terminal.sees("what a day, yes");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert!(!home.project().join("made").exists());
+    assert!(
+        home.said("@")
+            .iter()
+            .any(|words| words == "what a day, yes")
+    );
 }
 
 /// Who is writing when the question comes has not answered it.
@@ -109,11 +187,13 @@ fn what_is_typed_before_the_question_is_no_answer() {
     terminal.type_text(&format!("{words}\nyay, yes"));
     status_says(&mut terminal, "asks you about");
     assert!(!home.project().join("made").exists());
-    answers_are_taken(&mut terminal);
-    terminal.keys("n");
+    // Something is written: every letter goes there, and Tab comes back to the question.
+    terminal.sees("you are writing below");
+    terminal.type_text(", ay");
+    terminal.keys("Tab n Enter");
     terminal.sees("not run");
     ready(&mut terminal);
-    wrote(&mut terminal, &["yay, yes"]);
+    wrote(&mut terminal, &["yay, yes, ay"]);
     assert!(!home.project().join("made").exists());
 }
 

@@ -130,11 +130,11 @@ fn two_screens_show_one_talk() {
     other.sees("You said");
     one.type_text("use shell {\"command\": \"echo from the tool\"}\n");
     one.sees("echo from the tool");
-    one.sees("Enter answer");
-    other.sees("Enter answer");
-    one.keys("y");
+    one.sees("Enter no");
+    other.sees("Enter no");
+    one.keys("y Enter");
     // Whoever did not answer is not asked any more.
-    other.sees_no_more("Enter answer");
+    other.sees_no_more("Enter no");
     ready(&mut other);
     ready(&mut one);
     let said = messages(&home.show("@"));

@@ -178,9 +178,16 @@ fn model_says_which_and_changes_it() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/model\n");
-    terminal.sees("demo uses demo-1");
-    terminal.keys("^u");
+    terminal.sees("demo-1  (in use)");
+    terminal.keys("Esc");
+    // What is typed next is no model, and neither is what nobody knows.
+    terminal.type_text("/model oops\n");
+    terminal.sees("unknown model 'oops' for demo; known: demo-1");
     ready(&mut terminal);
+    terminal.type_text("/model demo-1\n");
+    terminal.sees("demo answers with demo-1 from now on");
+    ready(&mut terminal);
+    terminal.look(|screen| assert!(!screen.has("restored")));
     leave(&mut terminal);
 }
 

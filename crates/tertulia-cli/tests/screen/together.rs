@@ -109,6 +109,51 @@ fn an_earlier_talk_of_a_team_is_offered() {
     assert_eq!(terminal.exit_code(), 0);
 }
 
+/// Two files of one team: whoever names the second is answered by its members.
+#[test]
+fn the_team_that_was_named_goes_on_with_the_earlier_session() {
+    for deletes in [false, true] {
+        let mut cast = cast();
+        cast.run(&["--as", "ann", "[NEXT: ada] begin"]).ok();
+        let first = cast.file();
+        let second = first.with_file_name("second.json");
+        cast.change(|document| {
+            let members = document["team"]["members"].as_array_mut().unwrap();
+            members.retain(|member| member["name"] != "ada");
+        });
+        std::fs::rename(&first, &second).unwrap();
+        if !deletes {
+            cast.change(|_| {});
+        }
+        let mut terminal = open(&cast.home, &["team", "./second.json", "--as", "ann"]);
+        is_asked(&mut terminal);
+        awake(&mut terminal);
+        terminal.keys("r");
+        terminal.sees("no longer in the team: Ada");
+        // What it advises can be typed here.
+        terminal.sees("/team map");
+        ready(&mut terminal);
+        terminal.type_text("@ada are you there?\n");
+        ready(&mut terminal);
+        terminal.type_text("@ben and you?\n");
+        terminal.sees("Ben speaks.");
+        ready(&mut terminal);
+        terminal.type_text("/team map ada=cleo\n");
+        terminal.sees("5 messages");
+        ready(&mut terminal);
+        terminal.type_text("@cleo what was it?\n");
+        terminal.sees("Cleo speaks.");
+        ready(&mut terminal);
+        leave(&mut terminal);
+        assert!(
+            cast.prompt("cleo").contains("Cleo: Ada speaks."),
+            "{}",
+            cast.prompt("cleo")
+        );
+        assert_eq!(cast.asked("ada"), 1, "a former member is not asked");
+    }
+}
+
 #[test]
 fn whoever_wants_neither_is_back_where_they_were() {
     let cast = cast();

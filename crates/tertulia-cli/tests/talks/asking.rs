@@ -10,7 +10,7 @@ use crate::pty::{CTRL_C, CTRL_D, Terminal};
 use crate::stage::{wanted, wanted_command};
 use crate::world::{KEY, World};
 
-const QUESTION: &str = "Allow it? [y]es, [n]o, [a]lways in this session: ";
+const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no: ";
 
 /// A talk that begins with these words, at the first question.
 fn asked(home: &Home, words: &str) -> Terminal {
@@ -79,6 +79,11 @@ fn always_means_the_same_command_and_no_other() {
     let home = Home::new();
     let mut terminal = asked(&home, &wanted_command("echo a >> made"));
     terminal.types("a\n");
+    // For so much more than this one it takes another yes.
+    terminal.sees("Allow every shell echo a >> made until you leave?", 1);
+    assert!(!home.project().join("made").exists());
+    terminal.types("y\n");
+    terminal.sees("always allowed: shell echo a >> made", 1);
     terminal.sees("you> ", 1);
     terminal.types(format!("{}\n", wanted_command("echo a >> made")));
     terminal.sees("you> ", 2);
@@ -86,7 +91,16 @@ fn always_means_the_same_command_and_no_other() {
     terminal.types(format!("{}\n", wanted_command("echo b >> made")));
     terminal.sees(QUESTION, 2);
     terminal.types("n\n");
-    leave(terminal, 3);
+    // What was allowed is revoked, and asks again.
+    terminal.sees("you> ", 3);
+    terminal.types("/permissions\n");
+    terminal.sees("1  shell echo a >> made", 1);
+    terminal.types("/permissions revoke 1\n");
+    terminal.sees("you> ", 5);
+    terminal.types(format!("{}\n", wanted_command("echo a >> made")));
+    terminal.sees(QUESTION, 3);
+    terminal.types("n\n");
+    leave(terminal, 6);
     let made = fs::read_to_string(home.project().join("made")).unwrap();
     assert_eq!(made, "a\na\n");
     // For this session on this screen, not for ever.
@@ -101,15 +115,26 @@ fn always_means_the_same_command_and_no_other() {
 fn an_answer_that_is_none_is_asked_for_again() {
     let home = Home::new();
     let mut terminal = asked(&home, &wanted_command("echo a > made"));
-    for (times, rubbish) in [(2, "perhaps\n"), (3, "\n"), (4, "yn\n"), (5, "/exit\n")] {
+    for (times, rubbish) in [(2, "yes please, go on\n"), (3, "\n"), (4, "echo any\n")] {
         terminal.types(rubbish);
         terminal.sees(QUESTION, times);
     }
     terminal.types(b"\xff\xfe\n");
+    terminal.sees(QUESTION, 5);
+    terminal.types("a\n");
+    terminal.sees("until you leave?", 1);
+    terminal.types("no\n");
     terminal.sees(QUESTION, 6);
     terminal.types("n\n");
-    leave(terminal, 1);
+    // What was no answer is said when the turn is over.
+    leave(terminal, 4);
     assert!(!home.project().join("made").exists());
+    let said = home.said("@");
+    assert!(
+        said.iter().any(|words| words == "yes please, go on"),
+        "{said:?}"
+    );
+    assert!(said.iter().any(|words| words == "any"), "{said:?}");
 }
 
 #[test]

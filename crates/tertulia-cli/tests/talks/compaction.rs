@@ -221,7 +221,7 @@ fn by_hand_on_a_terminal() {
     terminal.sees("you> ", 1);
     // Of nothing there is no older part.
     terminal.types("/compact\n");
-    terminal.sees("nothing was summed up", 1);
+    terminal.sees("nothing to compact", 1);
     for (turn, name) in [(2, "alpha"), (3, "beta")] {
         terminal.sees("you> ", turn);
         terminal.types(format!("{}\n", long(name)));

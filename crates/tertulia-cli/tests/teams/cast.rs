@@ -176,7 +176,7 @@ impl Cast {
     }
 }
 
-fn agent(name: &str) -> Value {
+pub fn agent(name: &str) -> Value {
     json!({
         "name": name,
         "displayName": shown(name),

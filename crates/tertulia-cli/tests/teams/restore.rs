@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::cast::{Cast, FILE, person, said_in, speakers};
+use crate::cast::{Cast, FILE, agent, person, said_in, speakers};
 use crate::home::{Backend, Home, short};
 use crate::saves;
 
@@ -312,6 +312,34 @@ fn a_seat_that_is_taken_over_stays_so() {
         .ok()
         .lacks("not in the team");
     assert!(cast.prompt("ben").contains("Eva: Ada said this."));
+}
+
+#[test]
+fn who_is_seated_again_is_not_missed() {
+    let mut cast = cast();
+    let first = begun(&cast);
+    cast.run(&["-c", "[NEXT: ben] you too"]).ok();
+    let original = fs::read(cast.file()).unwrap();
+    cast.hires("eva");
+    cast.change(|document| {
+        let members = document["team"]["members"].as_array_mut().unwrap();
+        members.retain(|member| !["ada", "ben"].contains(&member["name"].as_str().unwrap()));
+        let mut eva = agent("eva");
+        eva["displayName"] = json!("Ben");
+        members.push(eva);
+    });
+    let taken = ["--resume", &first, "--map", "ada=eva", "--map", "ben=eva"];
+    cast.run(&[&taken[..], &["[NEXT: eva] and you?"]].concat())
+        .ok()
+        .lacks("no longer in the team");
+    // In the old file everybody sits where they did, and who had their seats is not missed.
+    fs::write(cast.file(), original).unwrap();
+    let output = cast.run(&["--resume", &first, "--strict", "[NEXT: ada] back"]);
+    output
+        .ok()
+        .lacks("no longer in the team")
+        .says("Ada said this.");
+    assert!(cast.prompt("ada").contains("Ada: Ada said this."));
 }
 
 #[test]

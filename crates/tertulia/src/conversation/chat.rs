@@ -18,7 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentError, AgentEvent, FailureKind, Outcome};
 use crate::entry::{
-    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall, Usage,
+    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall,
+    ToolOutcome, Usage,
 };
 
 /// Text that has been on the screen for so long is kept, even if the answer is not finished.
@@ -103,6 +104,8 @@ pub enum Event {
         call: ToolCall,
         /// What came of it.
         output: String,
+        /// Whether it did what it was asked to.
+        ok: bool,
     },
     /// Somebody stopped the tool.
     Stopped(ToolCall, Timestamp),
@@ -213,14 +216,20 @@ impl Chat {
                     vec![Effect::Use(call)]
                 }
             },
-            (Phase::Using(calls), Event::Used { call, output }) => {
+            (Phase::Using(calls), Event::Used { call, output, ok }) => {
                 self.phase = Phase::Calling(calls);
-                vec![Effect::Save(vec![result_of(&call, &output, false)])]
+                let outcome = ToolOutcome::of(&output, ok);
+                vec![Effect::Save(vec![result_of(&call, &output, outcome)])]
             }
             (Phase::Using(calls), Event::Stopped(call, at)) => {
                 self.phase = Phase::Closing(TurnEnd::Cancelled);
-                let mut results = vec![result_of(&call, INTERRUPTED, true)];
-                results.extend(calls.iter().map(|call| result_of(call, NOT_RUN, true)));
+                let interrupted = ToolOutcome::Interrupted;
+                let mut results = vec![result_of(&call, INTERRUPTED, interrupted)];
+                results.extend(
+                    calls
+                        .iter()
+                        .map(|call| result_of(call, NOT_RUN, interrupted)),
+                );
                 let stopped = self.failure(&AgentError::cancelled(), at);
                 results.push(Body::Failed(stopped));
                 vec![Effect::Save(results)]
@@ -250,11 +259,12 @@ impl Chat {
                 let text = answer.take_text();
                 vec![self.spoken(text, vec![call], None, false)]
             }
-            AgentEvent::ToolCompleted { id, output, .. } => {
+            AgentEvent::ToolCompleted { id, output, ok } => {
                 let started = answer.open.iter().position(|call| call.id == id);
                 // The result of a call that nobody made cannot be put anywhere.
                 started.map_or(Vec::new(), |at| {
-                    vec![result_of(&answer.open.remove(at), &output, false)]
+                    let outcome = ToolOutcome::of(&output, ok);
+                    vec![result_of(&answer.open.remove(at), &output, outcome)]
                 })
             }
             AgentEvent::Session(native) if self.native.as_ref() != Some(&native) => {
@@ -317,7 +327,8 @@ impl Chat {
         let refused: Vec<ToolCall> = refused.into_iter().map(emptied).collect();
         let all = calls.iter().chain(&refused).cloned().collect();
         let mut bodies = vec![self.spoken(text, all, answer.usage, false)];
-        bodies.extend(refused.iter().map(|call| result_of(call, TOO_LONG, false)));
+        let failed = ToolOutcome::Failed;
+        bodies.extend(refused.iter().map(|call| result_of(call, TOO_LONG, failed)));
         self.phase = Phase::Calling(calls.into());
         vec![Effect::Save(bodies)]
     }
@@ -339,7 +350,7 @@ impl Chat {
         let mut bodies: Vec<Body> = answer
             .open
             .drain(..)
-            .map(|call| result_of(&call, INTERRUPTED, true))
+            .map(|call| result_of(&call, INTERRUPTED, ToolOutcome::Interrupted))
             .collect();
         if !silent || result.is_ok() {
             let text = answer.take_text();
@@ -410,7 +421,7 @@ fn emptied(call: ToolCall) -> ToolCall {
 }
 
 /// A tool's result as a message.
-pub fn result_of(call: &ToolCall, output: &str, interrupted: bool) -> Body {
+pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
     let mut text = String::new();
     let cut = append_within_limit(&mut text, output);
     if cut > 0 {
@@ -419,7 +430,8 @@ pub fn result_of(call: &ToolCall, output: &str, interrupted: bool) -> Body {
     let tool = Speaker::plain(&call.name, SpeakerKind::Tool);
     Body::Message(Message {
         tool_call_id: Some(call.id.clone()),
-        interrupted,
+        interrupted: outcome == ToolOutcome::Interrupted,
+        outcome: Some(outcome).filter(|outcome| *outcome != ToolOutcome::Interrupted),
         ..plain(&tool, Role::Tool, text)
     })
 }
@@ -438,6 +450,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     }
 }
 

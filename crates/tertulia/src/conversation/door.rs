@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::pair::PairEvent;
 use super::team::events::Output;
 use crate::agent::{AgentError, AgentEvent};
-use crate::approval::{ToolRequest, Verdict};
+use crate::approval::{PermissionState, ToolRequest, Verdict};
 use crate::entry::{Entry, Message, Speaker};
 use crate::id::SessionId;
 use crate::session::Damage;
@@ -40,6 +40,8 @@ pub enum TalkEvent<'a> {
     Routed(&'a Output),
     /// What followed from what was said between an instructor and a worker.
     Pair(&'a PairEvent),
+    /// The tool permissions changed: this is what is in force now.
+    Permissions(&'a PermissionState),
     /// Something that the human should know.
     Notice(Notice),
 }

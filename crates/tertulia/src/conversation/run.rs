@@ -18,7 +18,7 @@ use super::team::{markers, names};
 use super::withdrawn;
 use crate::agent::process::guard::Guard;
 use crate::agent::{Agent, AgentError, Part, Utterance};
-use crate::approval::Rules;
+use crate::approval::Permissions;
 use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
 use crate::id::EntryId;
 use crate::store::{Draft, StoreResult};
@@ -35,7 +35,7 @@ pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// Which tools may be used unasked.
-    pub rules: Rules,
+    pub rules: Permissions,
     /// The tools for agents that bring none; without it they have none.
     pub tools: Option<Toolbox>,
     /// Whether nothing of it is to be kept, by agents neither.
@@ -74,7 +74,7 @@ pub struct Equipment {
     /// The tools, for agents that bring none.
     pub tools: Option<Toolbox>,
     /// Which of them may be used unasked.
-    pub rules: Rules,
+    pub rules: Permissions,
 }
 
 /// What came of asking somebody.
@@ -165,14 +165,6 @@ impl Talk {
     pub fn by_brief(mut self) -> Talk {
         self.by_brief = true;
         self
-    }
-
-    /// Changes what whoever is asked may use. What it was before.
-    pub fn equip(&mut self, equipment: Equipment) -> Equipment {
-        Equipment {
-            tools: std::mem::replace(&mut self.terms.tools, equipment.tools),
-            rules: std::mem::replace(&mut self.terms.rules, equipment.rules),
-        }
     }
 
     /// Puts down something that nobody said. Whether it may be in the log.

@@ -36,6 +36,106 @@ pub struct Message {
     /// Whether it was cut off before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
+    /// What came of the tool call that it answers. Older logs do not say: [`Message::tool_outcome`] reads both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<ToolOutcome>,
+}
+
+/// What the results of failed tool calls begin with in logs that do not say what came of them.
+const ERRORS: &[&str] = &[
+    "error: ",
+    "Error: ",
+    "the tool failed: ",
+    "cannot read ",
+    "cannot write ",
+    "cannot open ",
+    "cannot look at ",
+    "there is no file ",
+];
+
+/// What the result of a tool call that was not allowed begins with.
+pub const NOT_RUN_MARK: &str = "[not run: ";
+
+impl Message {
+    /// What came of the tool call that this message answers; `None` if it answers none.
+    pub fn tool_outcome(&self) -> Option<ToolOutcome> {
+        let is_result = self.role == Role::Tool || self.speaker.kind == SpeakerKind::Tool;
+        if !is_result {
+            return None;
+        }
+        Some(match self.outcome {
+            _ if self.interrupted => ToolOutcome::Interrupted,
+            Some(outcome) => outcome,
+            None => ToolOutcome::read_back(&self.content),
+        })
+    }
+}
+
+/// What came of a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolOutcome {
+    /// It did what it was asked to.
+    Ok,
+    /// It ran, or was tried, and failed.
+    Failed,
+    /// It was not allowed and did not run.
+    Denied,
+    /// It was stopped, or the program ended before its result came.
+    Interrupted,
+}
+
+impl ToolOutcome {
+    /// The outcome of a call with this result.
+    pub fn of(output: &str, ok: bool) -> ToolOutcome {
+        match ok {
+            true => ToolOutcome::Ok,
+            false if output.starts_with(NOT_RUN_MARK) => ToolOutcome::Denied,
+            false => ToolOutcome::Failed,
+        }
+    }
+
+    /// The outcome of a call by its result alone, for logs that do not have it.
+    fn read_back(output: &str) -> ToolOutcome {
+        let last = output.trim_end().lines().next_back().unwrap_or_default();
+        let ending = last.strip_prefix('[').and_then(|end| end.strip_suffix(']'));
+        let failed = ending.is_some_and(|ending| {
+            let exit = ending.strip_prefix("exit status ");
+            exit.is_some_and(|code| code != "0" && code.parse::<i32>().is_ok())
+                || [
+                    "ended by signal ",
+                    "not finished after ",
+                    "it cannot be run: ",
+                ]
+                .iter()
+                .any(|words| ending.starts_with(words))
+        });
+        let is_error = ERRORS.iter().any(|words| output.starts_with(words))
+            && output.trim_end().lines().count() == 1;
+        match output.starts_with(NOT_RUN_MARK) {
+            true => ToolOutcome::Denied,
+            false => ToolOutcome::of(output, !failed && !is_error),
+        }
+    }
+
+    /// Its name as it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ToolOutcome::Ok => "ok",
+            ToolOutcome::Failed => "failed",
+            ToolOutcome::Denied => "denied",
+            ToolOutcome::Interrupted => "interrupted",
+        }
+    }
+
+    /// Its sign: ✓ it worked, ✗ it failed or was stopped, ⊘ it was not allowed.
+    pub const fn sign(self) -> &'static str {
+        match self {
+            ToolOutcome::Ok => "✓",
+            ToolOutcome::Failed | ToolOutcome::Interrupted => "✗",
+            ToolOutcome::Denied => "⊘",
+        }
+    }
 }
 
 /// Whom a message in a team addresses.

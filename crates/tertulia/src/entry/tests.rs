@@ -28,6 +28,7 @@ fn said(content: &str) -> Body {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     })
 }
 
@@ -241,4 +242,45 @@ proptest! {
     fn no_bytes_panic(bytes: Vec<u8>) {
         let _ = Entry::decode(&bytes);
     }
+}
+
+#[test]
+fn what_came_of_a_tool_call_is_known_also_from_older_logs() {
+    let result = |content: &str, interrupted, outcome| {
+        let Body::Message(message) = said(content) else {
+            panic!("no message");
+        };
+        Message {
+            role: Role::Tool,
+            interrupted,
+            outcome,
+            ..message
+        }
+    };
+    let older = |content: &str| result(content, false, None).tool_outcome();
+    for (content, expected) in [
+        ("fine", ToolOutcome::Ok),
+        ("[exit status 0]", ToolOutcome::Ok),
+        ("half\n[exit status 1]", ToolOutcome::Failed),
+        ("[ended by signal 9]", ToolOutcome::Failed),
+        ("there is no file x.txt", ToolOutcome::Failed),
+        ("there is no file x.txt\nsays the book", ToolOutcome::Ok),
+        (
+            "[not run: the user does not want this]",
+            ToolOutcome::Denied,
+        ),
+    ] {
+        assert_eq!(older(content), Some(expected), "{content}");
+    }
+    // What the log says counts more than the words.
+    let told = result("[not run: ha]", false, Some(ToolOutcome::Ok));
+    assert_eq!(told.tool_outcome(), Some(ToolOutcome::Ok));
+    let stopped = result("", true, None);
+    assert_eq!(stopped.tool_outcome(), Some(ToolOutcome::Interrupted));
+    assert_eq!(ToolOutcome::of("[not run: no]", false), ToolOutcome::Denied);
+    // Words of a person are no result.
+    let Body::Message(words) = said("[not run: x]") else {
+        panic!("no message");
+    };
+    assert_eq!(words.tool_outcome(), None);
 }

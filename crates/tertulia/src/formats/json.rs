@@ -1,5 +1,7 @@
 //! A session as a JSON object: what scripts read. Its names are a promise.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
 use crate::conversation::pair::{Budget, Pair};
@@ -41,7 +43,7 @@ pub fn session(row: &Row) -> Map<String, Value> {
 /// A session with its speakers and its entries, and with what could not be read of it.
 pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
     let mut object = with_speakers(row);
-    object.insert("entries".into(), log.entries.iter().map(entry).collect());
+    object.insert("entries".into(), entries(&log.entries).into());
     if !log.damage.is_empty() {
         object.insert("damage".into(), json!(log.damage));
     }
@@ -102,6 +104,28 @@ fn spoke(spoke: &Spoke) -> Value {
     })
 }
 
+/// Entries in their order. Each tool call among them says what came of it, once that is known.
+pub fn entries(entries: &[Entry]) -> Vec<Value> {
+    let results = entries.iter().filter_map(Entry::message);
+    let outcomes: HashMap<&str, &str> = results
+        .filter_map(|message| {
+            let outcome = message.tool_outcome()?;
+            Some((message.tool_call_id.as_deref()?, outcome.name()))
+        })
+        .collect();
+    let mut all: Vec<Value> = entries.iter().map(entry).collect();
+    let calls = all
+        .iter_mut()
+        .filter_map(|entry| entry.get_mut("tool_calls"));
+    for call in calls.filter_map(Value::as_array_mut).flatten() {
+        let outcome = call["id"].as_str().and_then(|id| outcomes.get(id));
+        if let (Some(outcome), Some(call)) = (outcome.copied(), call.as_object_mut()) {
+            call.insert("status".into(), json!(outcome));
+        }
+    }
+    all
+}
+
 /// An entry. A message has all its fields, also those that its line leaves out.
 pub fn entry(entry: &Entry) -> Value {
     let mut object = Map::new();
@@ -117,8 +141,9 @@ pub fn entry(entry: &Entry) -> Value {
             }
         }
     }
-    if let Body::Message(_) = entry.body {
+    if let Body::Message(message) = &entry.body {
         with_defaults(&mut object);
+        with_outcome(&mut object, message);
     }
     Value::Object(object)
 }
@@ -132,7 +157,15 @@ pub fn held(message: &Message) -> Value {
         object.extend(fields);
     }
     with_defaults(&mut object);
+    with_outcome(&mut object, message);
     Value::Object(object)
+}
+
+/// A tool's result says what came of the call, also where its line does not.
+fn with_outcome(object: &mut Map<String, Value>, message: &Message) {
+    if let Some(outcome) = message.tool_outcome() {
+        object.insert("outcome".into(), json!(outcome));
+    }
 }
 
 fn with_defaults(message: &mut Map<String, Value>) {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, Parser, Tag};
 
-use crate::entry::{Body, Entry, Failed, Message, Role};
+use crate::entry::{Body, Entry, Failed, Message, Role, ToolOutcome};
 use crate::session::{Log, Summary};
 
 /// The whole transcript.
@@ -78,6 +78,12 @@ fn spoken(entry: &Entry, message: &Message) -> String {
         one_line(&message.speaker.display_name),
         entry.at
     );
+    if let Some(outcome) = message
+        .tool_outcome()
+        .filter(|outcome| *outcome != ToolOutcome::Ok)
+    {
+        text.push_str(&format!("{} {}\n\n", outcome.sign(), outcome.name()));
+    }
     if message.role == Role::Tool {
         // What a tool printed is not written for this page.
         let fence = fence_for(&message.content);

@@ -310,6 +310,7 @@ impl Remembered {
                 .map_or_else(Vec::new, Routing::addressees),
             asked: None,
             interrupted: false,
+            outcome: None,
         }
     }
 }

@@ -68,6 +68,7 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     })
 }
 

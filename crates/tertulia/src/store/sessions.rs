@@ -220,6 +220,7 @@ impl Sessions {
             addressees: Vec::new(),
             asked: None,
             interrupted: true,
+            outcome: None,
         };
         let new = Unsealed {
             id: draft.id,

@@ -6,6 +6,7 @@
 mod breach;
 mod duplicates;
 mod merge;
+mod migrate;
 mod problem;
 mod registry;
 mod rules;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::entry::{Speaker, SpeakerKind};
 use duplicates::duplicate_keys;
 pub use merge::{Conflict, Launch, Merged, Source, merge};
+pub use migrate::{Migration, migrate};
 pub use problem::{Problem, TeamError};
 pub use registry::{Registered, Registry};
 pub use rules::address;

@@ -158,19 +158,26 @@ impl Form {
 
     /// A version that is no text or no version is left to the schema, which names it with all the rest.
     fn check_version(self, document: &Value, origin: &str) -> Result<(), TeamError> {
-        let version = document.get("schemaVersion").and_then(Value::as_str);
-        match version.and_then(Version::parse) {
-            Some(version) if version > self.newest() => Err(TeamError::TooNew {
-                origin: origin.to_owned(),
-                form: self,
-                version,
-                newest: self.newest(),
-            }),
+        self.check_not_newer(document, origin)?;
+        match version_of(document) {
             Some(version) if version < self.oldest() => Err(TeamError::TooOld {
                 origin: origin.to_owned(),
                 form: self,
                 version,
                 oldest: self.oldest(),
+                newest: self.newest(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what a later program has written.
+    pub(super) fn check_not_newer(self, document: &Value, origin: &str) -> Result<(), TeamError> {
+        match version_of(document) {
+            Some(version) if version > self.newest() => Err(TeamError::TooNew {
+                origin: origin.to_owned(),
+                form: self,
+                version,
                 newest: self.newest(),
             }),
             _ => Ok(()),
@@ -192,7 +199,12 @@ impl Form {
     }
 }
 
-fn parse(text: &str, origin: &str) -> Result<Value, TeamError> {
+fn version_of(document: &Value) -> Option<Version> {
+    let version = document.get("schemaVersion").and_then(Value::as_str);
+    version.and_then(Version::parse)
+}
+
+pub(super) fn parse(text: &str, origin: &str) -> Result<Value, TeamError> {
     // Some editors put a mark before the text that JSON does not know.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(&surrogates::replaced(text)).map_err(|error| TeamError::NotJson {

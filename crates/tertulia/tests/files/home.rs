@@ -51,6 +51,7 @@ pub(crate) fn said(content: &str) -> Unsealed {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     }))
 }
 

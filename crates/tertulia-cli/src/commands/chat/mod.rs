@@ -129,6 +129,14 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
         .as_ref()
         .and_then(|row| row.summary.last_agent().map(str::to_owned));
     let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
+    if let (Some(wanted), Some(model)) = (&args.model, chosen.agent.model())
+        && wanted != model
+    {
+        let name = chosen.agent.name();
+        ui.warn(&format!(
+            "unknown model '{wanted}' for {name}; known: {model}, which answers"
+        ));
+    }
     let terms = Terms {
         compact_at: chosen.compact_at,
         ..talk::terms(&args.talk, &house, ui)
@@ -148,6 +156,7 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
         target,
         args: args.talk,
         earlier: None,
+        is_switch: false,
     };
     Ok(Some(Prepared { opening, words }))
 }

@@ -190,6 +190,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         target,
         args: plan.talk,
         earlier: None,
+        is_switch: false,
     };
     Ok(Some(Prepared {
         opening,

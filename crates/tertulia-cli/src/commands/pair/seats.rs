@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tertulia::agent::{Agent, AgentError, FailureKind, ToolSide};
-use tertulia::approval::{Approval, Rules};
 use tertulia::conversation::duet::{Maker, Place, Seating};
 use tertulia::conversation::pair::{Budget, Pair, Seat, words};
 use tertulia::conversation::run::{Equipment, Terms};
@@ -143,9 +142,9 @@ impl Wanted<'_> {
         };
         // An instructor that brings its own tools is not watched by ours: it only looks, unless it asks.
         let own_tools = self.seat == Seat::Instructor && agent.tools() == ToolSide::Its;
-        let rules = match terms.rules.mode() {
-            Approval::All if own_tools => Rules::new(Approval::Low),
-            mode => Rules::new(mode),
+        let rules = match own_tools {
+            true => terms.rules.at_most_low(),
+            false => terms.rules.clone(),
         };
         Equipment {
             tools: terms.tools.clone().map(|tools| tools.owned_by(owner)),

@@ -2,6 +2,7 @@
 
 mod earlier;
 pub mod files;
+mod migrate;
 mod seats;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use clap::{Args, Subcommand};
 use tertulia::conversation::record::Copies;
 use tertulia::conversation::table::{self, Heirs, Seating};
 use tertulia::entry::Kind;
+use tertulia::id::SessionId;
 use tertulia::query::Row;
 use tertulia::team::{MemberKind, TeamFile};
 
@@ -95,6 +97,12 @@ enum Action {
         /// Where to; .tertulia/teams/demo.json if nothing is said
         file: Option<PathBuf>,
     },
+    /// Bring an older team file or agent registry to today's form and say what changed
+    #[command(after_help = "Examples:\n  \
+        tertulia team migrate old.json --dry-run\n  \
+        tertulia team migrate old.json -o .tertulia/teams/new.json\n  \
+        tertulia team migrate old.json -y")]
+    Migrate(migrate::MigrateArgs),
 }
 
 pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -106,6 +114,9 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         Some(Action::Init { file }) => {
             let settings = open::settings(global, ui)?;
             return files::init(&settings.cwd, file.as_deref(), ui);
+        }
+        Some(Action::Migrate(args)) => {
+            return migrate::run(&open::settings(global, ui)?.cwd, args, ui);
         }
         None => {}
     }
@@ -121,6 +132,21 @@ pub fn with(config: &str, talk: TalkArgs) -> TeamArgs {
         prompt: Vec::new(),
         talk,
         seating: SeatingArgs::default(),
+    }
+}
+
+/// A session that the team of this file goes on with; `map` are the seats that are taken over.
+pub fn resumed(session: SessionId, config: &str, map: Vec<String>, talk: TalkArgs) -> TeamArgs {
+    let talk = TalkArgs {
+        resume: Some(Some(session.to_string())),
+        ..talk
+    };
+    TeamArgs {
+        seating: SeatingArgs {
+            map,
+            ..SeatingArgs::default()
+        },
+        ..with(config, talk)
     }
 }
 
@@ -346,6 +372,7 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         target,
         args: plan.args,
         earlier,
+        is_switch: false,
     };
     Ok(Some(Prepared {
         opening,

@@ -40,6 +40,8 @@ const COMMANDS: &[Command] = &[
     command("/info", "", TEAM, "which session this is, and who has said how much"),
     command("/info", "", PAIR, "which session this is, and how far it is"),
     command("/compact", "", CHAT, "sum up the older part for the agent; the log keeps everything"),
+    command("/approve", "MODE", ALL, "tool policy of this session: ask, low, all or none; revokes what was allowed"),
+    command("/permissions", "[revoke N]", ALL, "what tools may do without asking; revoke one, or all"),
     command("/members", "", TEAM, "who is here"),
     command("/queue", "", TEAM, "who is still to speak"),
     command("/task", "", TEAM, "what the team works on"),
@@ -92,15 +94,23 @@ pub fn read(words: &str, kind: Kind) -> Read<'_> {
 /// What can be typed in a talk of this kind.
 pub fn help(kind: Kind) -> String {
     let shown = of(kind).filter(|command| !command.help.is_empty());
+    let usage = |command: &Command| format!("{} {}", command.name, command.argument);
+    let lines: Vec<(String, &str)> = shown
+        .map(|command| (usage(command).trim_end().to_owned(), command.help))
+        .collect();
+    let width = lines
+        .iter()
+        .map(|(usage, _)| usage.len())
+        .max()
+        .unwrap_or(0);
     let mut text = String::new();
-    for command in shown {
-        let usage = format!("{} {}", command.name, command.argument);
-        text.push_str(&format!("{:<8}  {}\n", usage.trim_end(), command.help));
+    for (usage, help) in lines {
+        text.push_str(&format!("{usage:<width$}  {help}\n"));
     }
     let (before, stops) = match kind {
         Kind::Chat => ("", "an answer, and leaves when nobody is answering"),
         Kind::Team => (
-            "[NEXT: name] gives somebody the floor, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n",
+            "@name at the beginning or [NEXT: name] anywhere asks a member next, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n",
             "whoever speaks and the queue, and leaves when nobody does",
         ),
         Kind::Pair => (
@@ -165,31 +175,31 @@ mod tests {
 
     #[test]
     fn the_help_is_made_of_the_commands_that_have_a_meaning() {
-        insta::assert_snapshot!(help(Kind::Chat), @r"
-        /help     this
-        /info     which session this is
-        /compact  sum up the older part for the agent; the log keeps everything
-        /exit     leave (also /end, /quit, Ctrl+D)
-        A line that ends in \ goes on in the next. Ctrl+C stops an answer, and leaves when nobody is answering.
-        ");
+        for (kind, others) in [
+            (Kind::Chat, &["/members", "/go"][..]),
+            (Kind::Team, &["/compact", "/go"]),
+            (Kind::Pair, &["/compact", "/members"]),
+        ] {
+            let help = help(kind);
+            for own in ["/help", "/approve MODE", "/permissions", "/exit"] {
+                assert!(help.contains(own), "{own}: {help}");
+            }
+            for other in others {
+                assert!(!help.contains(other), "{other}: {help}");
+            }
+        }
         insta::assert_snapshot!(help(Kind::Team), @r"
-        /help     this
-        /info     which session this is, and who has said how much
-        /members  who is here
-        /queue    who is still to speak
-        /task     what the team works on
-        /as NAME  speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for
-        /exit     leave (also /end, /quit, Ctrl+D)
-        [NEXT: name] gives somebody the floor, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.
+        /help                    this
+        /info                    which session this is, and who has said how much
+        /approve MODE            tool policy of this session: ask, low, all or none; revokes what was allowed
+        /permissions [revoke N]  what tools may do without asking; revoke one, or all
+        /members                 who is here
+        /queue                   who is still to speak
+        /task                    what the team works on
+        /as NAME                 speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for
+        /exit                    leave (also /end, /quit, Ctrl+D)
+        @name at the beginning or [NEXT: name] anywhere asks a member next, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.
         A line that ends in \ goes on in the next. Ctrl+C stops whoever speaks and the queue, and leaves when nobody does.
-        ");
-        insta::assert_snapshot!(help(Kind::Pair), @r"
-        /help     this
-        /info     which session this is, and how far it is
-        /go       go on with what was left undone
-        /exit     leave (also /end, /quit, Ctrl+D)
-        What you write is said to the instructor. [r+5] or [r=10] at its beginning changes how often the worker may be called.
-        A line that ends in \ goes on in the next. Ctrl+C stops whoever is working, and leaves when nobody is.
         ");
     }
 }

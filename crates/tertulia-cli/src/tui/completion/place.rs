@@ -41,6 +41,8 @@ pub enum Kind {
     TeamVerb,
     /// A team's file.
     Team,
+    /// A tool policy.
+    Approve,
 }
 
 /// What is being written before the cursor. Only the last words are looked at, with however many before them.
@@ -93,6 +95,7 @@ fn command(text: &str, cursor: usize) -> Option<Place> {
             word(text, last, cursor, Kind::Team)
         }
         Argument::Team => None,
+        Argument::Approve => word(text, start, cursor, Kind::Approve),
     }
 }
 

@@ -1,4 +1,7 @@
 //! The question whether an agent may use a tool.
+//!
+//! A letter alone never answers it: `y`, `a` and `n` choose, Enter answers. Every other letter, and every letter
+//! after one that was chosen with, is text for the input: a sentence that happens to begin with `a` allows nothing.
 
 #[cfg(test)]
 mod tests;
@@ -17,14 +20,21 @@ use crate::tui::view::dialog::approval::{inside, preview_lines};
 /// The answers, in the order in which they stand.
 pub const ANSWERS: [Verdict; 3] = [Verdict::Yes, Verdict::Always, Verdict::No];
 
+/// The place of "no" among the answers.
+const NO: usize = ANSWERS.len() - 1;
+
 /// A question whether a tool may be used.
 #[derive(Clone, Debug)]
 pub struct Approval {
     request: ToolRequest,
     who: String,
     quiet: Quiet,
-    /// No, until somebody chooses otherwise: a stray Enter does no harm.
+    /// No, until the user chooses otherwise: a stray Enter does no harm.
     chosen: usize,
+    /// The letter that chose. It is the first letter of a sentence if another one follows.
+    letter: Option<KeyEvent>,
+    /// Whether keys go to the input: something is written there.
+    writing: bool,
     scroll: Scroll,
     size: Size,
     /// The preview as it is folded for this size.
@@ -62,8 +72,8 @@ pub enum Outcome {
     Nothing,
     /// Nothing yet, but the question looks different.
     Changed,
-    /// The key was pressed before the question could be read: it belongs to what was there before.
-    NotYet(KeyEvent),
+    /// The keys are no answer: they belong to the input, or to whatever lies below the question.
+    Pass(Option<KeyEvent>, KeyEvent),
     /// This.
     Answer(Verdict),
 }
@@ -75,7 +85,9 @@ impl Approval {
             request,
             who: who.to_owned(),
             quiet: Quiet::new(now),
-            chosen: ANSWERS.len() - 1,
+            chosen: NO,
+            letter: None,
+            writing: false,
             scroll: Scroll::default(),
             size,
             lines: Vec::new(),
@@ -86,8 +98,29 @@ impl Approval {
 
     /// Tells how large the screen is.
     pub fn resize(&mut self, size: Size) {
+        let is_same_width = inside(self.size).width == inside(size).width;
         self.size = size;
-        self.lines = self.folded(inside(size).width);
+        if !is_same_width || self.lines.is_empty() {
+            self.lines = self.folded(inside(size).width);
+        }
+    }
+
+    /// Tells whether something is written below: then keys go there, and Tab comes back.
+    pub fn set_writing(&mut self, writing: bool) {
+        self.writing = writing;
+        if writing {
+            self.choose(NO, None);
+        }
+    }
+
+    /// Whether keys go to the input.
+    pub fn is_writing(&self) -> bool {
+        self.writing
+    }
+
+    fn choose(&mut self, answer: usize, letter: Option<KeyEvent>) -> Outcome {
+        (self.chosen, self.letter) = (answer, letter);
+        Outcome::Changed
     }
 
     /// Takes a key.
@@ -96,30 +129,49 @@ impl Approval {
             return Outcome::Nothing;
         }
         if !self.quiet.lets_through(now) {
-            return Outcome::NotYet(key);
+            return self.pass(key);
         }
         if press::leaves(key) {
             return Outcome::Answer(Verdict::No);
         }
-        match press::answer(key) {
-            Some('y') => return Outcome::Answer(Verdict::Yes),
-            Some('a') => return Outcome::Answer(Verdict::Always),
-            Some('n') => return Outcome::Answer(Verdict::No),
-            _ => {}
+        let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if self.writing && !pages {
+            return match key.code {
+                KeyCode::Tab => {
+                    self.writing = false;
+                    Outcome::Changed
+                }
+                _ => self.pass(key),
+            };
+        }
+        if let Some(letter) = press::answer(key) {
+            let answer = ['y', 'a', 'n'].iter().position(|answer| *answer == letter);
+            return match answer.filter(|_| self.letter.is_none()) {
+                Some(answer) => self.choose(answer, Some(key)),
+                None => self.pass(key),
+            };
         }
         let count = ANSWERS.len();
         match key.code {
-            KeyCode::Enter => return Outcome::Answer(self.chosen()),
-            KeyCode::Left | KeyCode::BackTab => self.chosen = (self.chosen + count - 1) % count,
-            KeyCode::Right | KeyCode::Tab => self.chosen = (self.chosen + 1) % count,
+            KeyCode::Enter => Outcome::Answer(self.chosen()),
+            KeyCode::Left => self.choose((self.chosen + count - 1) % count, None),
+            KeyCode::Right | KeyCode::Tab => self.choose((self.chosen + 1) % count, None),
+            KeyCode::Backspace if self.letter.is_some() => self.choose(NO, None),
             _ => {
                 let seen = preview_lines(self.size, self.lines.len());
-                if !self.scroll.moves(key, self.lines.len(), seen) {
-                    return Outcome::Nothing;
+                match self.scroll.moves(key, self.lines.len(), seen) {
+                    true => Outcome::Changed,
+                    false => Outcome::Nothing,
                 }
             }
         }
-        Outcome::Changed
+    }
+
+    /// Gives a key away, after the letter that chose.
+    fn pass(&mut self, key: KeyEvent) -> Outcome {
+        let letter = self.letter.take();
+        self.chosen = NO;
+        Outcome::Pass(letter, key)
     }
 
     /// When it begins to take keys.
@@ -179,7 +231,7 @@ impl Approval {
 
     /// What "always" would allow.
     pub fn always(&self) -> String {
-        format!("always: every {} in this session", self.request.key)
+        format!("a: allow every {} until you leave", self.request.key)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Librarian;
+use super::{Librarian, Models};
 use crate::commands::agents as who;
 use crate::commands::team::files;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -18,7 +18,7 @@ const NAME_WITHIN: Duration = Duration::from_secs(5);
 const TRUE_FOR: Duration = Duration::from_secs(60);
 
 /// The models of the agent that answers.
-pub struct Models {
+pub struct ModelList {
     agent: Option<String>,
     known: Mutex<Option<Known>>,
 }
@@ -26,12 +26,12 @@ pub struct Models {
 struct Known {
     since: Instant,
     /// Nothing if it could not say: whoever types does not want to wait for that again and again.
-    models: Option<Vec<String>>,
+    models: Option<Models>,
 }
 
-impl Models {
-    pub fn new(agent: Option<String>) -> Models {
-        Models {
+impl ModelList {
+    pub fn new(agent: Option<String>) -> ModelList {
+        ModelList {
             agent,
             known: Mutex::new(None),
         }
@@ -55,10 +55,15 @@ impl Librarian {
         Ok(lines)
     }
 
-    /// The models of the agent that answers. While they are asked for, others who ask wait with it.
+    /// The names of the models of the agent that answers.
     pub(super) fn models(&self) -> CommandResult<Vec<String>> {
+        Ok(self.known_models()?.names)
+    }
+
+    /// The models of the agent that answers. While they are asked for, others who ask wait with it.
+    pub(super) fn known_models(&self) -> CommandResult<Models> {
         let Some(name) = &self.models.agent else {
-            return Ok(Vec::new());
+            return Ok(Models::default());
         };
         let known = self.models.known.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
@@ -76,10 +81,13 @@ impl Librarian {
         models
     }
 
-    fn ask_for_models(&self, name: &str) -> CommandResult<Vec<String>> {
+    fn ask_for_models(&self, name: &str) -> CommandResult<Models> {
         let settings = agents::with_registered_for(&self.house.settings, name)?;
         let agent = agents::named(&settings, name, None)?;
-        Ok(asked(NAME_WITHIN, agent.models())??)
+        Ok(Models {
+            names: asked(NAME_WITHIN, agent.models())??,
+            complete: agents::names_all_models(agent.as_ref()),
+        })
     }
 }
 

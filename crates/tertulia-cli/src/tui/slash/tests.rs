@@ -21,6 +21,7 @@ fn every_command_is_read() {
             "/rename" | "/search" | "/compare" => format!("{} x", command.name),
             "/tag" => "/tag +x".to_owned(),
             "/team" => "/team list".to_owned(),
+            "/approve" => "/approve low".to_owned(),
             name => name.to_owned(),
         };
         let read = ok(&words);
@@ -126,7 +127,7 @@ fn what_is_wrong_is_said() {
     assert_eq!(wrong("/new talk"), "/new stands alone: /new");
     assert_eq!(
         wrong("/team"),
-        "/team needs to know what to do: /team deploy CONFIG|list"
+        "/team needs to know what to do: /team deploy FILE|list|map OLD=NEW"
     );
 }
 

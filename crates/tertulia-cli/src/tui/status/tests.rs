@@ -22,6 +22,7 @@ fn some() -> Status {
         team: None,
         pair: None,
         reading: false,
+        permissions: None,
         unseen: 0,
     }
 }

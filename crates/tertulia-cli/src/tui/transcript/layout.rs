@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use tertulia::entry::{Speaker, SpeakerKind};
+use tertulia::entry::{Speaker, SpeakerKind, ToolOutcome};
 
 use super::super::item::{Item, Said, Tone, Used, What};
 use super::super::markdown::{Blocks, Form};
@@ -327,15 +327,16 @@ fn tool_line(used: &Used, look: &Look) -> Line<'static> {
     let sign = if used.folded { "  ▸ " } else { "  ▾ " };
     let (end, style, count) = match &used.output {
         None => (" …", theme.dim(), String::new()),
-        Some((text, worked)) => {
+        Some((text, outcome)) => {
             let count = match text.lines().count() {
                 0 => String::new(),
                 1 => " 1 line".to_owned(),
                 lines => format!(" {lines} lines"),
             };
-            match worked {
-                true => (" ✓", theme.added(), count),
-                false => (" ✗", theme.error(), count),
+            match outcome {
+                ToolOutcome::Ok => (" ✓", theme.added(), count),
+                ToolOutcome::Failed | ToolOutcome::Interrupted => (" ✗", theme.error(), count),
+                ToolOutcome::Denied => (" ⊘", theme.warning(), " denied".to_owned()),
             }
         }
     };

@@ -8,7 +8,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::layout::Size;
 use serde_json::json;
-use tertulia::entry::{Speaker, SpeakerKind, ToolCall};
+use tertulia::entry::{Speaker, SpeakerKind, ToolCall, ToolOutcome};
 
 use super::*;
 use crate::tui::item::{Said, Tone, Used};
@@ -59,7 +59,7 @@ fn tool(seq: u64, name: &str, arguments: serde_json::Value, output: Option<(&str
                 name: name.to_owned(),
                 arguments,
             },
-            output: output.map(|(text, worked)| (text.to_owned(), worked)),
+            output: output.map(|(text, worked)| (text.to_owned(), ToolOutcome::of(text, worked))),
             folded: true,
         }),
     }

@@ -2,16 +2,21 @@
 
 use tertulia::query::Row;
 
+use super::news::notice;
 use super::overlay::before;
+use super::slash::with_model;
 use super::{change, open};
 use crate::tui::dialog::failure::Failure;
-use crate::tui::effect::{Effect, Next, Now};
+use crate::tui::effect::{Effect, Next, Now, Reseated};
 use crate::tui::item::Tone;
-use crate::tui::librarian::{Answer, Listed, Refusal, Request, Searched};
+use crate::tui::librarian::{Answer, Answered, Listed, Models, Refusal, Request, Searched};
 use crate::tui::sheet::{Line, Sheet, compared, plain};
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::stats::Stats;
 use crate::tui::tree::Tree;
+
+/// So many models are named where one is not known.
+const KNOWN_MODELS: usize = 8;
 
 /// Takes in an answer.
 pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
@@ -74,7 +79,12 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 .candidates(&asked, candidates.unwrap_or_default());
         }
         Answer::Forked(forked) => match forked {
-            Ok(forked) => return went(state, &forked.row, now),
+            Ok(forked) => {
+                let parent = forked.row.summary.parent.as_ref();
+                let is_ours = parent.is_some_and(|parent| parent.id == state.id);
+                let team = state.scene.team_file.clone().filter(|_| is_ours);
+                return went(state, &forked.row, team.map(Reseated::new), now);
+            }
             Err(refusal) => {
                 state.wish = None;
                 fail(state, "Not forked", &refusal);
@@ -83,13 +93,58 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
         Answer::Found(named, row) => match row {
             Ok(row) => {
                 state.wish = Some(Wish::Resume(None));
-                return went(state, &row, now);
+                return went(state, &row, None, now);
             }
             Err(refusal) => fail(state, &format!("Not resumed: {named}"), &refusal),
         },
+        Answer::Models(Some(name), models) => return use_model(state, name, models, now),
         other => changed(state, other, now),
     }
     Vec::new()
+}
+
+/// A model was named: it is used if the agent knows it, or cannot tell.
+fn use_model(state: &mut State, name: String, models: Answered<Models>, now: Now) -> Vec<Effect> {
+    let models = models.unwrap_or_default();
+    if !models.complete || models.names.is_empty() || models.names.contains(&name) {
+        return with_model(state, name, now);
+    }
+    let shown = models.names.iter().take(KNOWN_MODELS);
+    let mut known: Vec<&str> = shown.map(String::as_str).collect();
+    if models.names.len() > KNOWN_MODELS {
+        known.push("…");
+    }
+    let words = format!(
+        "unknown model '{name}' for {}; known: {}; /model! {name} uses it anyway",
+        state.scene.agent,
+        known.join(", ")
+    );
+    notice(state, Tone::Warning, words, now);
+    Vec::new()
+}
+
+/// The models that there are, to choose from.
+fn model_lines(state: &State, models: &Models) -> Vec<String> {
+    let current = state.scene.model.as_deref();
+    let mut lines: Vec<String> = models
+        .names
+        .iter()
+        .map(|name| match Some(name.as_str()) == current {
+            true => format!("{name}  (in use)"),
+            false => name.clone(),
+        })
+        .collect();
+    let others = match (models.complete, current) {
+        (true, _) if !models.names.is_empty() => None,
+        (_, Some(model)) => Some(format!(
+            "{} uses {model} and does not list its models",
+            state.scene.agent
+        )),
+        (_, None) => Some(format!("{} does not list its models", state.scene.agent)),
+    };
+    lines.extend(others);
+    lines.extend([String::new(), "/model NAME uses one from now on".to_owned()]);
+    lines
 }
 
 /// What was changed or written.
@@ -129,6 +184,12 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             sheet(state, &format!("This talk and {with}"), lines.map(compared));
         }
         Answer::Agents(lines) => sheet(state, "Agents", lines.map(plain)),
+        Answer::Models(_, Ok(models)) => {
+            let title = format!("Models of {}", state.scene.agent);
+            let lines = plain(model_lines(state, &models));
+            sheet(state, &title, Ok(lines));
+        }
+        Answer::Models(_, Err(refusal)) => fail(state, "No models", &refusal),
         Answer::Teams(lines) => sheet(state, "Teams", lines.map(plain)),
         Answer::Remembered(Err(refusal)) => refused(state, &refusal, now),
         // It was asked for when another session was talked in.
@@ -186,7 +247,7 @@ fn replace(state: &mut State, row: &Row, now: Now) {
 }
 
 /// A session was found or made, as it was wished for.
-fn went(state: &mut State, row: &Row, now: Now) -> Vec<Effect> {
+fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<Effect> {
     let id = row.summary.id;
     let (at, draft) = match state.wish.take() {
         Some(Wish::Rewrite(words)) => (None, Some(words)),
@@ -202,6 +263,7 @@ fn went(state: &mut State, row: &Row, now: Now) -> Vec<Effect> {
         at,
         draft,
         model: None,
+        team,
     };
     change(state, next, now)
 }

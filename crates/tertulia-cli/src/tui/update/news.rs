@@ -39,6 +39,8 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Moved(to) => state.id = to,
         News::Rested(words) => {
             rest(state);
+            // A server forgets what was allowed when it puts a session away.
+            state.permissions = State::asking();
             if !words.is_empty() {
                 notice(state, Tone::Note, words, now);
             }
@@ -60,6 +62,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
         // A server's talk asks whoever comes next.
+        News::Permissions(permissions) => state.permissions = permissions,
         News::MayI(..) if state.is_leaving() && state.scene.is_remote => {}
         // Whoever leaves answers nothing any more.
         News::MayI(ticket, _) if state.is_leaving() => {
@@ -76,7 +79,9 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
                 running.then = running.doing.clone();
             }
             doing(state, Doing::Waiting);
-            let question = Approval::new(*request, &who, now.at, state.size);
+            let mut question = Approval::new(*request, &who, now.at, state.size);
+            let is_below = state.overlays.is_empty();
+            question.set_writing(is_below && !state.input.is_empty());
             open(state, Overlay::Approval(ticket, Box::new(question)));
             return ring(state);
         }
@@ -121,7 +126,13 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Opening {
         state.phase = Phase::Open;
     }
-    if let Some(restored) = &mut state.scene.restored {
+    if state.scene.is_switch {
+        state.scene.restored = None;
+        if let Some(model) = state.scene.model.clone() {
+            let words = format!("{} answers with {model} from now on", state.scene.agent);
+            notice(state, Tone::Note, words, now);
+        }
+    } else if let Some(restored) = &mut state.scene.restored {
         // An answer that was cut off has become a message by now.
         if let Some(summary) = &floor.summary {
             restored.messages = summary.messages;
@@ -271,12 +282,7 @@ fn did(state: &mut State, event: AgentEvent, now: Now) {
             let argument = line.strip_prefix(&call.name).unwrap_or_default();
             doing(state, Doing::using(&call.name, argument.trim()));
         }
-        AgentEvent::ToolCompleted { id, ok, .. } => {
-            doing(state, Doing::Thinking);
-            if let Some(running) = state.running.as_mut().filter(|_| !ok) {
-                running.failed_calls.push(id);
-            }
-        }
+        AgentEvent::ToolCompleted { .. } => doing(state, Doing::Thinking),
         AgentEvent::Todos(todos) => state.todos.take(&todos),
         AgentEvent::Model(model) => state.scene.model = Some(model),
         AgentEvent::Retrying(retry) => doing(state, Doing::retrying(&retry, now.at)),
@@ -318,15 +324,10 @@ fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
     if let Some(running) = &mut state.running {
         running.unheard = false;
     }
-    if message.role == Role::Tool
-        && let Some(call) = &message.tool_call_id
+    if let (Some(outcome), Some(call)) = (message.tool_outcome(), &message.tool_call_id)
+        && state.transcript.used(call, &message.content, outcome)
     {
-        let running = state.running.as_ref();
-        let failed = running.is_some_and(|running| running.failed_calls.contains(call));
-        let worked = !message.interrupted && !failed;
-        if state.transcript.used(call, &message.content, worked) {
-            return;
-        }
+        return;
     }
     let items = entries::of_message(message, state.scene.kind, entry);
     let answers = message.speaker.kind == SpeakerKind::Ai && message.role != Role::Tool;
@@ -385,7 +386,7 @@ fn paired(state: &mut State, event: &PairEvent, now: Now) {
 
 /// Something that the person should know: it stays in the transcript, and a warning is seen at once wherever
 /// they read.
-fn notice(state: &mut State, tone: Tone, text: String, now: Now) {
+pub(super) fn notice(state: &mut State, tone: Tone, text: String, now: Now) {
     if tone != Tone::Note {
         state.toasts.push(tone, &text, now.at);
     }

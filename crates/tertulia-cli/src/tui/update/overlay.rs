@@ -12,14 +12,14 @@ use crate::tui::effect::{Effect, Next, Now};
 use crate::tui::librarian::Request;
 use crate::tui::news::Order;
 use crate::tui::state::{Overlay, State, Wish};
-use crate::tui::{help, picker, rewind, search, sheet, stats, tree};
+use crate::tui::{help, picker, press, rewind, search, sheet, stats, tree};
 
 /// Whether what was in front stays there, and what follows.
 enum Then {
     Stays(Vec<Effect>),
     Goes(Vec<Effect>),
-    /// The key was meant for what was there before.
-    Passes(KeyEvent),
+    /// The keys were meant for what lies below.
+    Passes(Vec<KeyEvent>),
 }
 
 const STAYS: Then = Then::Stays(Vec::new());
@@ -121,7 +121,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     }
     match then {
         Then::Goes(effects) => effects,
-        Then::Passes(key) => passed(state, overlay, key, now),
+        Then::Passes(keys) => passed(state, overlay, keys, now),
         Then::Stays(effects) => {
             // What was opened meanwhile stands before it.
             let place = before.min(state.overlays.len());
@@ -134,6 +134,14 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
 /// A key for a question.
 fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) -> Then {
     match question {
+        // What completes a word is for the input.
+        Overlay::Approval(_, approval)
+            if approval.is_writing()
+                && key.code == KeyCode::Tab
+                && state.input.completion().is_open() =>
+        {
+            Then::Passes(vec![key])
+        }
         Overlay::Approval(ticket, approval) => match approval.key(key, now.at) {
             approval::Outcome::Answer(verdict) => {
                 if let Some(running) = &mut state.running {
@@ -146,11 +154,17 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
                 }
                 Then::Goes(vec![Effect::Verdict(*ticket, verdict)])
             }
-            approval::Outcome::NotYet(key) => Then::Passes(key),
+            approval::Outcome::Pass(letter, key) => {
+                Then::Passes(letter.into_iter().chain([key]).collect())
+            }
             approval::Outcome::Nothing | approval::Outcome::Changed => STAYS,
         },
         Overlay::Restore(restore) => match restore.key(key, now.at) {
-            restore::Outcome::Resume(id) => Then::Goes(change(state, Next::resume(id), now)),
+            // The team that was named goes on with it, not the file that it was begun with.
+            restore::Outcome::Resume(id) => {
+                let next = Next::resume_with(id, state.scene.team_file.clone());
+                Then::Goes(change(state, next, now))
+            }
             restore::Outcome::New => {
                 state.is_undecided = false;
                 Then::Goes(news::go_on(state, now))
@@ -160,13 +174,13 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
                 let before = state.before.take();
                 Then::Goes(leave(state, before))
             }
-            restore::Outcome::NotYet(key) => Then::Passes(key),
+            restore::Outcome::NotYet(key) => Then::Passes(vec![key]),
             restore::Outcome::Nothing | restore::Outcome::Changed => STAYS,
         },
         Overlay::GoOn(confirm) => match confirm.key(key, now.at) {
             confirm::Outcome::Yes => Then::Goes(vec![order(state, Order::Say(String::new()), now)]),
             confirm::Outcome::No => GOES,
-            confirm::Outcome::NotYet(key) => Then::Passes(key),
+            confirm::Outcome::NotYet(key) => Then::Passes(vec![key]),
             confirm::Outcome::Nothing | confirm::Outcome::Changed => STAYS,
         },
         Overlay::Failure(failure) => match failure.key(key) {
@@ -178,14 +192,27 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
     }
 }
 
-/// A key that was pressed before a question could be read goes to what was there before. The question comes
-/// back, unless that has settled it.
-fn passed(state: &mut State, question: Overlay, key: KeyEvent, now: Now) -> Vec<Effect> {
-    let effects = super::pressed(state, key, now);
-    let goes_on = matches!(question, Overlay::GoOn(_)) && state.is_running();
-    if !state.is_leaving() && !goes_on {
-        state.overlays.push(question);
+/// Keys that are no answer to a question go to what lies below it. The question stays, unless they have settled
+/// it; what they opened lies above it.
+fn passed(state: &mut State, mut question: Overlay, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
+    let place = state.overlays.len();
+    let is_text = keys.iter().any(|key| press::typed(*key).is_some());
+    let mut effects = Vec::new();
+    for key in keys {
+        effects.extend(super::pressed(state, key, now));
     }
+    let goes_on = matches!(question, Overlay::GoOn(_)) && state.is_running();
+    if state.is_leaving() || goes_on {
+        return effects;
+    }
+    if let Overlay::Approval(_, approval) = &mut question {
+        approval.set_writing(match place {
+            0 => !state.input.is_empty(),
+            _ => is_text,
+        });
+    }
+    let place = place.min(state.overlays.len());
+    state.overlays.insert(place, question);
     effects
 }
 
@@ -210,6 +237,7 @@ fn picked(state: &mut State, outcome: picker::Outcome, now: Now) -> Then {
                 at,
                 draft: None,
                 model: None,
+                team: None,
             };
             Then::Goes(change(state, next, now))
         }
@@ -238,6 +266,7 @@ fn jump(state: &mut State, spot: search::Spot, now: Now) -> Vec<Effect> {
         at: Some(spot.seq),
         draft: None,
         model: None,
+        team: None,
     };
     change(state, next, now)
 }
@@ -252,7 +281,12 @@ pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
             search.paste(text, now.at);
         }
         // No text is an answer to a question: it is for the input, which is seen behind it.
-        Some(overlay) if !overlay.is_whole() => return super::written(state, text),
+        Some(overlay) if !overlay.is_whole() => {
+            if let Overlay::Approval(_, approval) = overlay {
+                approval.set_writing(true);
+            }
+            return super::written(state, text);
+        }
         _ => {}
     }
     Vec::new()

@@ -1,12 +1,14 @@
 //! What the commands do.
 
+use tertulia::approval::PermissionChange;
 use tertulia::entry::Kind;
 use tertulia::id::Seq;
 use tertulia::query::Filter;
 
 use super::{act, change, end, leave, open, order};
 use crate::show;
-use crate::tui::effect::{Effect, Next, Now};
+use crate::talk::permissions as words;
+use crate::tui::effect::{Effect, Next, Now, Reseated};
 use crate::tui::item::Tone;
 use crate::tui::keymap::Action;
 use crate::tui::librarian::Request;
@@ -42,7 +44,21 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             change(state, Next::Team { config, fresh }, now)
         }
         Slash::TeamList => ask(Request::Teams),
-        Slash::Model(name) => model(state, name, now),
+        Slash::TeamMap(map) => team_map(state, map, now),
+        Slash::Models | Slash::Model { .. } if state.scene.kind != Kind::Chat => warn(
+            state,
+            "each agent here has its own model: the team's file or the flags of pair name it",
+            now,
+        ),
+        Slash::Model { .. } if state.scene.is_remote => {
+            warn(state, "the model cannot be changed while attached", now)
+        }
+        Slash::Models => ask(Request::Models(None)),
+        Slash::Model { name, anyway: true } => with_model(state, name, now),
+        Slash::Model { name, .. } => busy_or(state, now, |_| ask(Request::Models(Some(name)))),
+        Slash::Approve(_) | Slash::Permissions | Slash::Revoke(_) => {
+            permissions(state, command, now)
+        }
         Slash::Members | Slash::Queue | Slash::Task | Slash::Info => {
             tell(state, &command);
             Vec::new()
@@ -62,6 +78,32 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         _ if state.summary.is_none() => warn(state, "nothing has been said yet", now),
         command => with_session(state, command, now),
     }
+}
+
+/// Shows or changes what tools may do without asking.
+fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
+    let (words, change) = match command {
+        Slash::Approve(mode) => (
+            format!("tool policy {}: {}", mode.name(), words::meaning(mode)),
+            PermissionChange::Mode(mode),
+        ),
+        Slash::Revoke(what) => match words::revocation(&what, &state.permissions) {
+            Err(why) => return warn(state, &why, now),
+            Ok(PermissionChange::Revoke(key)) => (
+                format!("revoked: {key} asks again"),
+                PermissionChange::Revoke(key),
+            ),
+            Ok(change) => ("revoked: everything asks again".to_owned(), change),
+        },
+        _ => {
+            let lines = plain(words::lines(&state.permissions));
+            let sheet = Sheet::new("Tool permissions", lines);
+            open(state, Overlay::Sheet(Box::new(sheet)));
+            return Vec::new();
+        }
+    };
+    state.toasts.push(Tone::Note, &words, now.at);
+    vec![Effect::Permit(change)]
 }
 
 /// Does what a command says of a session in which something was said.
@@ -122,23 +164,8 @@ pub fn sessions(state: &mut State) {
     open(state, Overlay::Picker(Box::new(picker)));
 }
 
-fn model(state: &mut State, name: Option<String>, now: Now) -> Vec<Effect> {
-    if state.scene.kind != Kind::Chat {
-        return warn(
-            state,
-            "each of them has a model: the team's file or the flags of pair say which",
-            now,
-        );
-    }
-    let Some(name) = name else {
-        let words = match &state.scene.model {
-            Some(model) => format!("{} uses {model}; /model NAME changes it", state.scene.agent),
-            None => format!("{} has no model", state.scene.agent),
-        };
-        state.toasts.push(Tone::Note, &words, now.at);
-        state.input.set_text("/model ");
-        return Vec::new();
-    };
+/// Goes on with another model. It is wanted: nothing was restored, and nobody need be warned.
+pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
     let model = Some(name);
     let next = match &state.summary {
         None => Next::New {
@@ -150,7 +177,27 @@ fn model(state: &mut State, name: Option<String>, now: Now) -> Vec<Effect> {
             at: None,
             draft: None,
             model,
+            team: None,
         },
+    };
+    change(state, next, now)
+}
+
+/// Gives the seats of earlier speakers to members of the team that is here.
+fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
+    let (Some(config), Some(_)) = (state.scene.team_file.clone(), &state.summary) else {
+        return warn(
+            state,
+            "/team map is for a team's session that was resumed here",
+            now,
+        );
+    };
+    let next = Next::Resume {
+        id: state.id,
+        at: None,
+        draft: None,
+        model: None,
+        team: Some(Reseated { config, map }),
     };
     change(state, next, now)
 }

@@ -15,8 +15,8 @@ use serde_json::json;
 use tertulia::agent::AgentEvent;
 use tertulia::approval::{Risk, ToolRequest};
 use tertulia::entry::{
-    Body, Created, Entry, Head, Kind, Message, Role, Speaker, SpeakerKind, ToolCall, Unsealed,
-    Usage,
+    Body, Created, Entry, Head, Kind, Message, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
+    Unsealed, Usage,
 };
 use tertulia::id::{EntryId, Seq};
 use tertulia::session::Summary;
@@ -84,6 +84,7 @@ fn scene(kind: Kind) -> Scene {
         },
         restored: None,
         earlier: None,
+        is_switch: false,
         is_remote: false,
         ephemeral: false,
         notify: kind == Kind::Pair,
@@ -139,6 +140,7 @@ fn message(speaker: Speaker, content: &str) -> Message {
         addressees: Vec::new(),
         asked: None,
         interrupted: false,
+        outcome: None,
     }
 }
 
@@ -380,6 +382,7 @@ fn words(effect: &Effect) -> String {
         Effect::Cancel => "cancel".to_owned(),
         Effect::Insist => "insist".to_owned(),
         Effect::Verdict(_, verdict) => format!("verdict {verdict:?}"),
+        Effect::Permit(change) => format!("permit {change:?}"),
         Effect::Ask(request) => wish(request),
         Effect::Copy(text) => format!("copy {text}"),
         Effect::Ring => "ring".to_owned(),
@@ -411,6 +414,8 @@ fn wish(request: &Request) -> String {
         Request::Export { format, file, .. } => format!("export {format:?} {file:?}"),
         Request::Compare { with, .. } => format!("compare {with}"),
         Request::Agents => "agents".to_owned(),
+        Request::Models(None) => "models".to_owned(),
+        Request::Models(Some(name)) => format!("is {name} a model"),
         Request::Teams => "teams".to_owned(),
         Request::Remember(words) => format!("remember {words}"),
     }

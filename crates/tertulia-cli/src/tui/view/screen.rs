@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 use ratatui::widgets::{Clear, Widget};
+use tertulia::approval::{Approval, PermissionState};
 use tertulia::conversation::pair::Budget;
 use tertulia::entry::{Kind, Usage};
 
 use super::brush::{Look, hints, keep_in_cells, rule, write};
 use crate::tui::activity::Doing;
-use crate::tui::columns::{fold, one_line};
+use crate::tui::columns::{cut, fold, one_line};
 use crate::tui::links;
 use crate::tui::state::{Overlay, Phase, State};
 use crate::tui::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
@@ -19,6 +20,8 @@ use crate::tui::view;
 const LEAST_TRANSCRIPT: u16 = 3;
 /// From so many rows on there is a line between the talk and the input.
 const WITH_RULE: u16 = 8;
+/// How much of what is always allowed the status line names.
+const ALWAYS_COLUMNS: usize = 20;
 
 /// The keys while the transcript is read.
 const READING: &[(&str, &str)] = &[
@@ -94,6 +97,17 @@ pub fn areas(state: &State) -> Areas {
     }
 }
 
+/// Where a permission question stands: above the input, which takes what is no answer to it.
+pub fn question_area(state: &State) -> Rect {
+    let Size { width, height } = state.size;
+    let is_covered = state.overlays.iter().any(Overlay::is_whole);
+    let above = areas(state).input.y;
+    match is_covered || height < WITH_RULE {
+        true => Rect::new(0, 0, width, height),
+        false => Rect::new(0, 0, width, above),
+    }
+}
+
 /// Draws everything. Where the cursor is.
 pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Position> {
     let look = Look {
@@ -122,7 +136,12 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     }
     view::toast::draw(&state.toasts, look, whole, buffer);
     for question in questions {
-        cursor = draw_overlay(question, look, whole, buffer);
+        let is_writing = matches!(question, Overlay::Approval(_, asked) if asked.is_writing());
+        let (area, written) = match question {
+            Overlay::Approval(..) => (question_area(state).intersection(whole), cursor),
+            _ => (whole, None),
+        };
+        cursor = draw_overlay(question, look, area, buffer).or(written.filter(|_| is_writing));
     }
     keep_in_cells(buffer);
     links::lay(&links, buffer);
@@ -176,7 +195,7 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
 fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let kept = match state.scene.ephemeral {
-        true => "Nothing of this talk is kept.",
+        true => "Nothing of this session is saved.",
         false => "Every word is saved before it is answered.",
     };
     let mut lines = vec![(state.scene.introduction.as_str(), theme.text())];
@@ -194,7 +213,14 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
             theme.dim(),
         ),
         (
-            "/sessions lists earlier talks, /help shows the commands, @ names a file.",
+            match state.scene.kind {
+                Kind::Team => {
+                    "/sessions lists earlier sessions, /help the commands; @name first asks that member."
+                }
+                Kind::Chat | Kind::Pair => {
+                    "/sessions lists earlier sessions, /help shows the commands, @ names a file."
+                }
+            },
             theme.dim(),
         ),
         (kept, theme.dim()),
@@ -272,9 +298,29 @@ pub fn status(state: &State, now: Timestamp) -> Status {
                 None => progress.elapsed,
             },
         }),
+        permissions: permissions(&state.permissions),
         reading: state.reading,
         unseen: state.transcript.unseen(),
     }
+}
+
+/// What runs unasked though the tools are asked about by default, for the status line.
+fn permissions(state: &PermissionState) -> Option<String> {
+    let always = match state.always.as_slice() {
+        [] => None,
+        [one] => Some(format!("always: {}", cut(one, ALWAYS_COLUMNS))),
+        [first, rest @ ..] => Some(format!(
+            "always: {} +{}",
+            cut(first, ALWAYS_COLUMNS),
+            rest.len()
+        )),
+    };
+    let mode = match state.mode {
+        Approval::Ask => None,
+        mode => Some(format!("approve: {}", mode.name())),
+    };
+    let both: Vec<String> = mode.into_iter().chain(always).collect();
+    (!both.is_empty()).then(|| both.join(", "))
 }
 
 fn agent_state(state: &State) -> AgentState {

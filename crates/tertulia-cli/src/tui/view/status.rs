@@ -65,7 +65,7 @@ fn style(status: &Status, kind: Kind, theme: Theme) -> Style {
         },
         Kind::Who => theme.strong(),
         Kind::Title | Kind::Pair => theme.text(),
-        Kind::Unseen | Kind::Reading => theme.warning(),
+        Kind::Unseen | Kind::Reading | Kind::Permissions => theme.warning(),
         _ => theme.dim(),
     }
 }

@@ -173,6 +173,7 @@ fn used(id: &str, output: &str) -> Event {
     Event::Used {
         call: call(id),
         output: output.into(),
+        ok: true,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::conversation::door::{Door, Notice, TalkEvent};
 use crate::conversation::pair::{Pair, Seat};
 use crate::conversation::record::Recorder;
 use crate::conversation::run::{CONTEXT_BYTES, Talk, Terms};
-use crate::entry::{Body, Budgeted, Entry, Paired, Role};
+use crate::entry::{Body, Budgeted, Entry, Paired, Role, ToolOutcome};
 use crate::id::{Seq, SessionId};
 use crate::session::{Log, Summary};
 use crate::store::{StoreError, StoreResult};
@@ -101,7 +101,7 @@ impl Duet {
         let mut results = Vec::new();
         for seat in [Seat::Instructor, Seat::Worker] {
             for call in dangling(&self.threads.of(seat).said) {
-                let mut result = result_of(&call, INTERRUPTED, true);
+                let mut result = result_of(&call, INTERRUPTED, ToolOutcome::Interrupted);
                 if let Body::Message(message) = &mut result {
                     message.thread = Some(seat.name().to_owned());
                 }

@@ -2,14 +2,27 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Door, Talk, TalkEvent};
+use super::{Door, Equipment, Talk, TalkEvent};
 use crate::agent::AgentEvent;
-use crate::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
+use crate::approval::{Approval, Permissions, Risk, Ruling, ToolRequest, Verdict};
 use crate::conversation::chat::{Effect, Event};
-use crate::entry::ToolCall;
+use crate::entry::{NOT_RUN_MARK, ToolCall};
 use crate::tool::ToolOutput;
 
 impl Talk {
+    /// The tool permissions, shared with whoever holds a clone.
+    pub fn permissions(&self) -> &Permissions {
+        &self.terms.rules
+    }
+
+    /// Changes what whoever is asked may use. What it was before.
+    pub fn equip(&mut self, equipment: Equipment) -> Equipment {
+        Equipment {
+            tools: std::mem::replace(&mut self.terms.tools, equipment.tools),
+            rules: std::mem::replace(&mut self.terms.rules, equipment.rules),
+        }
+    }
+
     /// Uses a tool, if that is allowed. The agent is told what came of it either way.
     pub(super) async fn act(
         &mut self,
@@ -31,8 +44,8 @@ impl Talk {
             output: output.text.clone(),
             ok: output.ok,
         }));
-        let output = output.text;
-        self.chat.step(Event::Used { call, output })
+        let ToolOutput { text: output, ok } = output;
+        self.chat.step(Event::Used { call, output, ok })
     }
 
     /// What the agent is told; nothing if somebody stopped it.
@@ -95,6 +108,9 @@ impl Talk {
                     verdict = door.approve(request) => verdict,
                 };
                 self.terms.rules.settle(request, verdict);
+                if verdict == Verdict::Always {
+                    door.show(TalkEvent::Permissions(&self.terms.rules.state()));
+                }
                 verdict
             }
         }
@@ -103,7 +119,7 @@ impl Talk {
 
 fn refusal(why: &str) -> ToolOutput {
     ToolOutput {
-        text: format!("[not run: {why}]"),
+        text: format!("{NOT_RUN_MARK}{why}]"),
         ok: false,
     }
 }

@@ -10,7 +10,7 @@ use crate::conversation::chat::{INTERRUPTED, result_of};
 use crate::conversation::context::{dangling, summary};
 use crate::conversation::record::Recorder;
 use crate::conversation::withdrawn::{Withdrawals, withdraw};
-use crate::entry::{Body, Kind};
+use crate::entry::{Body, Kind, ToolOutcome};
 use crate::id::SessionId;
 use crate::session::{Log, Status, Summary};
 use crate::store::StoreResult;
@@ -148,7 +148,10 @@ impl Talk {
         if open.is_empty() {
             return Ok(());
         }
-        let results = open.iter().map(|call| result_of(call, INTERRUPTED, true));
+        let stopped = ToolOutcome::Interrupted;
+        let results = open
+            .iter()
+            .map(|call| result_of(call, INTERRUPTED, stopped));
         let recorded = self.recorder.record(results.collect()).await?;
         tell(door, Notice::ClosedCalls(open.len()));
         self.show_recorded(&recorded, door);

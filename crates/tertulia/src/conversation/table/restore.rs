@@ -15,7 +15,7 @@ use super::{Seating, Table, nobody};
 use crate::agent::FailureKind;
 use crate::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
 use crate::id::SessionId;
-use crate::session::{Log, Summary};
+use crate::session::{Log, Spoke, Summary};
 use crate::store::{StoreError, StoreResult};
 
 /// Earlier speakers and the members who have their seats now, by id.
@@ -125,18 +125,51 @@ pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, 
         }
         new_heirs.insert(spoke.id.clone(), heir.id.clone());
     }
-    let mut heirs = summary.heirs.clone();
-    heirs.extend(new_heirs.clone());
-    let is_here = |id: &str| {
-        let id = heirs.get(id).map_or(id, String::as_str);
-        seating.members.iter().any(|member| member.id == id)
+    let mut recorded = summary.heirs.clone();
+    recorded.extend(new_heirs.clone());
+    let is_member = |id: &str| seating.members.iter().any(|member| member.id == id);
+    let heirs = seated_heirs(&recorded, is_member);
+    // Who took a seat whose first owner is back has given it back, and is not missed.
+    let gave_back = |id: &str| {
+        let mut taken = recorded.iter().filter(|(_, heir)| *heir == id);
+        taken.any(|(old, _)| is_member(old))
     };
+    let is_here = |id: &str| is_member(id) || heirs.contains_key(id) || gave_back(id);
     let missing = summary.speakers.iter().filter(|spoke| !is_here(&spoke.id));
     Ok(Fit {
-        missing: missing.map(|spoke| spoke.display_name.clone()).collect(),
-        heirs: heirs.clone(),
+        missing: missing.map(|spoke| told_apart(spoke, seating)).collect(),
+        heirs,
         new_heirs,
     })
+}
+
+/// Earlier speakers and the members who have their seats now: a seat may have been handed on several times, and
+/// who is a member again has their own.
+fn seated_heirs(recorded: &Heirs, is_member: impl Fn(&str) -> bool) -> Heirs {
+    let mut heirs = Heirs::new();
+    for old in recorded.keys().filter(|old| !is_member(old)) {
+        let mut heir = recorded.get(old);
+        for _ in 0..recorded.len() {
+            match heir {
+                Some(id) if is_member(id) => {
+                    heirs.insert(old.clone(), id.clone());
+                    break;
+                }
+                Some(id) => heir = recorded.get(id),
+                None => break,
+            }
+        }
+    }
+    heirs
+}
+
+/// A speaker as people know them, with the name that markers use where a member is called the same.
+fn told_apart(spoke: &Spoke, seating: &Seating) -> String {
+    let mut members = seating.members.iter();
+    match members.any(|member| member.display_name == spoke.display_name) {
+        true => format!("{} ({})", spoke.display_name, spoke.name),
+        false => spoke.display_name.clone(),
+    }
 }
 
 impl Table {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`code`] | which parts of a text are code, where nothing is a marker |
 //! | [`markers`] | `[NEXT: …]` and its kin: what they say, and the text without them |
+//! | [`mentions`] | `@ben` at the beginning of a person's words |
 //! | [`names`] | members, and which of them a name means |
 //! | [`queue`] | who is still to speak, and who of them is next |
 //! | [`events`] | what happens in a talk and what follows from it, as data |
@@ -15,6 +16,7 @@ pub mod code;
 pub mod events;
 pub mod markers;
 pub mod memory;
+pub mod mentions;
 pub mod names;
 pub mod prompt;
 pub mod queue;

@@ -16,6 +16,7 @@ use super::events::{
     Voice, Why,
 };
 use super::markers::{self, Drop, Markers};
+use super::mentions;
 use super::names::{self, Member};
 use super::queue::{Change, Item, Queue, Request};
 use crate::entry::Addressee;
@@ -110,9 +111,13 @@ impl Router {
         names::resolve(&self.members, &self.markers(by, text).next)
     }
 
-    /// The markers of a person's words; who names nobody while nobody waits means whom they usually do.
+    /// The markers of a person's words, with the members whom they mention at their beginning. Without either and
+    /// with an idle queue, the speaker's default addressees.
     fn markers(&self, by: &str, text: &str) -> Markers {
         let mut markers = markers::parse(text);
+        let mut next = mentions::leading(&self.members, text);
+        next.append(&mut markers.next);
+        markers.next = next;
         let idle = self.queue.items().is_empty() && self.asked().is_none();
         let speaker = self.members.iter().find(|member| member.id == by);
         if let Some(speaker) = speaker.filter(|_| idle && markers.next.is_empty()) {

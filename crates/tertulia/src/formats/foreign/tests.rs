@@ -26,6 +26,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
             addressees: Vec::new(),
             asked: None,
             interrupted: false,
+            outcome: None,
         },
         thought: None,
     });

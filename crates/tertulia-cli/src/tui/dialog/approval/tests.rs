@@ -59,17 +59,18 @@ fn keys_that_were_pressed_before_it_could_be_read_are_no_answer() {
     for name in ["y", "a", "enter", "esc"] {
         assert_eq!(
             approval.key(key(name), later(299)),
-            Outcome::NotYet(key(name))
+            Outcome::Pass(None, key(name))
         );
     }
     // Whoever was typing goes on typing: the quiet begins again with each key.
     assert_eq!(approval.due(), later(599));
     assert_eq!(
         approval.key(key("y"), later(598)),
-        Outcome::NotYet(key("y"))
+        Outcome::Pass(None, key("y"))
     );
+    assert_eq!(approval.key(key("y"), later(898)), Outcome::Changed);
     assert_eq!(
-        approval.key(key("y"), later(898)),
+        approval.key(key("enter"), later(899)),
         Outcome::Answer(Verdict::Yes)
     );
 }
@@ -86,10 +87,11 @@ fn every_answer_has_its_keys() {
     };
     let check =
         |names: &[&str], verdict| assert_eq!(answer(names), Outcome::Answer(verdict), "{names:?}");
-    check(&["y"], Verdict::Yes);
-    check(&["Y"], Verdict::Yes);
-    check(&["a"], Verdict::Always);
-    check(&["n"], Verdict::No);
+    check(&["y", "enter"], Verdict::Yes);
+    check(&["Y", "enter"], Verdict::Yes);
+    check(&["a", "enter"], Verdict::Always);
+    check(&["n", "enter"], Verdict::No);
+    check(&["a", "backspace", "enter"], Verdict::No);
     check(&["esc"], Verdict::No);
     check(&["^c"], Verdict::No);
     // Enter alone is no: it may have been meant for something else.
@@ -98,7 +100,13 @@ fn every_answer_has_its_keys() {
     check(&["left", "enter"], Verdict::Always);
     check(&["left", "left", "enter"], Verdict::Yes);
     check(&["tab", "tab", "tab", "enter"], Verdict::No);
-    assert_eq!(answer(&["x"]), Outcome::Nothing);
+    // Letters alone are no answer, and a second one makes them text.
+    for letter in ["y", "a", "n"] {
+        assert_eq!(answer(&[letter]), Outcome::Changed);
+    }
+    assert_eq!(answer(&["x"]), Outcome::Pass(None, key("x")));
+    assert_eq!(answer(&["a", "t"]), Outcome::Pass(Some(key("a")), key("t")));
+    assert_eq!(answer(&["y", "y"]), Outcome::Pass(Some(key("y")), key("y")));
 }
 
 #[test]
@@ -127,7 +135,7 @@ fn nothing_hides_at_a_fold_or_behind_spaces() {
     assert!(screen.contains("; rm -rf"), "{screen}");
     assert!(screen.contains("file_edit (medium risk)"), "{screen}");
     // What "always" would allow is there whole, too.
-    assert!(screen.contains("src/parser.rs in this"), "{screen}");
+    assert!(screen.contains("src/parser.rs until"), "{screen}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn what_comes_while_one_is_far_away_is_there_at_the_end() {
     transcript.push(speaking());
     assert!(transcript.stream("half an "));
     transcript.push(tool(10_002, "late", json!({}), None));
-    assert!(transcript.used("call-10002", "done", true));
+    assert!(transcript.used("call-10002", "done", ToolOutcome::Ok));
     assert!(transcript.stream("answer"));
     assert_eq!(seen(&transcript)[2], "message 100");
     transcript.go_to_end();

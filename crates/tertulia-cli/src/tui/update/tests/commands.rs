@@ -1,6 +1,7 @@
 //! Every command: what it wants done, also while somebody answers and before anything was said.
 
 use super::*;
+use crate::tui::librarian::Models;
 use crate::tui::slash;
 use crate::tui::state::Overlay;
 
@@ -127,14 +128,15 @@ fn some_lead_to_another_talk() {
         model: Some(model.to_owned()),
     };
     assert_eq!(next(Play::talked(), "/new"), Some(new("demo-1")));
-    assert_eq!(next(Play::chat(), "/model other"), Some(new("other")));
+    assert_eq!(next(Play::chat(), "/model! other"), Some(new("other")));
     let other = Next::Resume {
         id: id(1),
         at: None,
         draft: None,
         model: Some("other".to_owned()),
+        team: None,
     };
-    assert_eq!(next(Play::talked(), "/model other"), Some(other));
+    assert_eq!(next(Play::talked(), "/model! other"), Some(other));
     let team = |config: &str, fresh| Next::Team {
         config: config.to_owned(),
         fresh,
@@ -183,19 +185,91 @@ fn a_session_that_was_named_is_gone_on_with() {
 
 #[test]
 fn models_are_for_one_agent_and_going_on_is_for_pairs() {
-    let mut play = Play::talked();
-    assert_eq!(wanted(&mut play, "/model"), [""; 0]);
-    play.sees("demo uses demo-1");
-    assert_eq!(play.input(), "/model ");
     let mut play = Play::open(scene(Kind::Team));
     assert_eq!(wanted(&mut play, "/model other"), [""; 0]);
-    play.sees("each of them has a model");
+    play.sees("each agent here has its own model");
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
     play.sees("/go is for pairs");
     let mut play = Play::open(scene(Kind::Pair));
     assert_eq!(wanted(&mut play, "/go"), ["say "]);
     assert!(play.state.is_running());
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
+}
+
+/// What `demo` answers when it is asked for its models.
+fn models(wanted: Option<&str>, names: &[&str]) -> Answer {
+    let names = names.iter().map(|name| (*name).to_owned()).collect();
+    let complete = true;
+    Answer::Models(wanted.map(str::to_owned), Ok(Models { names, complete }))
+}
+
+#[test]
+fn the_models_are_listed_and_what_is_typed_next_is_not_one() {
+    let mut play = Play::talked();
+    assert_eq!(wanted(&mut play, "/model"), ["models"]);
+    play.answer(models(None, &["demo-1", "demo-2"]));
+    play.sees("demo-1  (in use)");
+    play.sees("/model NAME uses one from now on");
+    play.keys("<esc>");
+    assert!(play.input().is_empty());
+    assert_eq!(wanted(&mut play, "/compare d35955f9"), ["compare d35955f9"]);
+    assert!(!play.state.is_leaving());
+    // Nor is a sentence.
+    play.paste("/model compare d35955f9");
+    play.keys("<enter>");
+    play.sees("/model takes one name");
+    assert!(!play.state.is_leaving());
+}
+
+#[test]
+fn a_model_that_nobody_knows_is_refused_with_those_that_are_known() {
+    let mut play = Play::talked();
+    assert_eq!(wanted(&mut play, "/model oops"), ["is oops a model"]);
+    play.answer(models(Some("oops"), &["demo-1", "demo-2"]));
+    assert!(!play.state.is_leaving());
+    play.sees("unknown model 'oops' for demo; known: demo-1, demo-2");
+    // One that is known is used, and so is any where the agent cannot tell.
+    for (name, names) in [("demo-2", &["demo-1", "demo-2"][..]), ("oops", &[])] {
+        let mut play = Play::talked();
+        wanted(&mut play, &format!("/model {name}"));
+        play.answer(models(Some(name), names));
+        assert!(play.state.is_leaving(), "{name}");
+    }
+}
+
+#[test]
+fn another_model_that_was_wanted_is_no_restored_session() {
+    let restored = Play::talked().state.summary;
+    let mut play = Play::new(Scene {
+        restored: restored.map(Box::new),
+        is_switch: true,
+        model: Some("demo-2".to_owned()),
+        ..scene(Kind::Chat)
+    });
+    play.opened();
+    play.sees("demo answers with demo-2 from now on");
+    play.sees_no("restored");
+}
+
+#[test]
+fn the_seat_of_who_left_is_given_away_on_the_screen() {
+    let mut play = Play::open(scene(Kind::Team));
+    wanted(&mut play, "/team map dora=ben");
+    play.sees("/team map is for a team's session");
+    play.durable(message(person(), "hello"));
+    play.paste("/team map dora");
+    play.keys("<enter>");
+    play.sees("needs OLD=NEW");
+    play.keys("<^u>");
+    assert_eq!(wanted(&mut play, "/team map dora=ben"), ["cancel", "leave"]);
+    let Some(Next::Resume {
+        team: Some(team), ..
+    }) = play.state.next
+    else {
+        panic!("{:?}", play.state.next);
+    };
+    assert_eq!(team.config, "/teams/design.yaml");
+    assert_eq!(team.map, ["dora=ben"]);
 }
 
 #[test]
@@ -242,6 +316,8 @@ fn every_command_of_the_table_is_tried_here() {
             "/info",
             "/new",
             "/model",
+            "/approve",
+            "/permissions",
             "/end",
             "/exit",
             "/quit",

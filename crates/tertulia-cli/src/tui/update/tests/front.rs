@@ -132,6 +132,7 @@ fn everything_is_searched() {
         at: Some(Seq(5)),
         draft: None,
         model: None,
+        team: None,
     };
     assert_eq!(play.state.next, Some(next));
 }
@@ -196,6 +197,7 @@ fn one_goes_back_to_what_was_said() {
         at: None,
         draft: Some("Why is it slow?\nSince when?".to_owned()),
         model: None,
+        team: None,
     };
     assert_eq!(play.state.next, Some(next));
 }
@@ -269,7 +271,7 @@ fn each_lies_over_the_other() {
     play.wait(400);
     play.sees("file_edit");
     play.event(Event::Resize(Size::new(60, 20)));
-    assert_eq!(play.keys("n"), ["verdict No"]);
+    assert_eq!(play.keys("n<enter>"), ["verdict No"]);
     play.sees("Release notes");
     play.keys("<esc>");
     play.sees("Because of the lock");

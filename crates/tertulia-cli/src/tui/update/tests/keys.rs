@@ -232,7 +232,7 @@ fn the_wheel_moves_lists_and_answers_no_question() {
     assert!(play.input().is_empty(), "it is no arrow for the input");
     play.wait(400);
     mouse(&mut play, MouseEventKind::ScrollUp, 5);
-    assert_eq!(play.keys("y"), ["verdict Yes"]);
+    assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Questions: whether a tool may be used, whether an earlier talk or work goes on.
 
-use tertulia::approval::Verdict;
+use proptest::prelude::*;
+use tertulia::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
 use crate::talk::conversation::LeftUndone;
@@ -18,9 +19,126 @@ fn a_tool_is_asked_about() {
     let mut play = may_i();
     play.wait(400);
     seen!("approval", play);
-    assert_eq!(play.keys("a"), ["verdict Always"]);
+    assert_eq!(play.keys("a"), [""; 0], "a letter alone is no answer");
+    play.sees("Enter allow for this session");
+    assert_eq!(play.keys("<enter>"), ["verdict Always"]);
     assert!(play.state.overlays.is_empty());
     play.sees("demo is thinking");
+}
+
+#[test]
+fn what_is_no_answer_is_written() {
+    let mut play = may_i();
+    play.wait(400);
+    // The letters of an answer among them.
+    assert_eq!(play.keys("what an idea, any way"), [""; 0]);
+    assert_eq!(play.input(), "what an idea, any way");
+    play.sees("you are writing below");
+    assert_eq!(
+        play.keys("<enter>"),
+        ["remember what an idea, any way"],
+        "it is sent later, and answers nothing"
+    );
+    assert_eq!(play.state.ahead, ["what an idea, any way"]);
+    // The line is empty again: now it can be answered.
+    play.wait(400);
+    assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
+    // A sentence that begins like an answer.
+    for words in ["yes, go on", "a yes", "always", "no never", "an"] {
+        let mut play = may_i();
+        play.wait(400);
+        assert_eq!(play.keys(words), [""; 0], "{words}");
+        assert_eq!(play.input(), words);
+    }
+}
+
+#[test]
+fn what_is_written_is_left_and_come_back_to() {
+    let mut play = may_i();
+    play.wait(400);
+    play.keys("half a li");
+    assert_eq!(play.keys("<tab>"), [""; 0]);
+    play.sees("Enter no");
+    assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
+    assert_eq!(play.input(), "half a li");
+    // A question that finds something written is for Tab to answer, too.
+    let mut play = Play::asked();
+    play.keys("ab");
+    play.news(News::MayI(1, Box::new(request())));
+    play.wait(400);
+    assert_eq!(play.keys("y"), [""; 0]);
+    assert_eq!(play.input(), "aby");
+    // What was deleted does not keep anybody from answering, and a letter is taken back.
+    assert_eq!(
+        play.keys("<backspace><backspace><backspace>a<backspace>"),
+        [""; 0]
+    );
+    assert!(play.input().is_empty());
+    assert_eq!(play.keys("<enter>"), ["verdict No"]);
+}
+
+#[test]
+fn what_is_always_allowed_is_seen_and_revoked() {
+    let mut play = Play::talked();
+    let permissions = |always: &[&str]| {
+        News::Permissions(PermissionState {
+            mode: Approval::Ask,
+            always: always.iter().map(|key| (*key).to_owned()).collect(),
+        })
+    };
+    play.news(permissions(&["file_edit"]));
+    play.sees("always: file_edit");
+    play.news(permissions(&["file_edit", "shell ls"]));
+    play.sees("always: file_edit +1");
+    play.keys("/permissions<enter>");
+    play.sees("2  shell ls");
+    play.keys("<esc>");
+    let revoked = play.keys("/permissions revoke 2<enter>");
+    assert_eq!(revoked[1], "permit Revoke(\"shell ls\")");
+    assert_eq!(
+        play.keys("/approve ask<enter>")[1],
+        "permit Mode(Ask)",
+        "also revokes"
+    );
+    play.news(permissions(&[]));
+    assert!(!play.seen().contains("always:"));
+    play.keys("/permissions revoke all<enter>");
+    play.sees("nothing is always allowed");
+    // While an agent answers and asks, too.
+    let mut play = may_i();
+    play.wait(400);
+    assert_eq!(play.keys("/approve all<enter>")[1], "permit Mode(All)");
+    let mode = Approval::All;
+    let always = Vec::new();
+    play.news(News::Permissions(PermissionState { mode, always }));
+    play.sees("approve: all");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    /// Whatever is typed, however fast, whenever the question comes: it allows nothing and is not lost.
+    #[test]
+    fn no_sentence_allows_anything(
+        sentence in "[yYaAnNe ,.!?'/@\\[\\]0-9a-zA-Z]{1,30}",
+        pauses in proptest::collection::vec(0_i64..1500, 30),
+        at in 0_usize..30,
+    ) {
+        let mut play = Play::asked();
+        let mut typed = String::new();
+        for (place, (letter, pause)) in sentence.chars().zip(pauses).enumerate() {
+            if place == at {
+                play.news(News::MayI(1, Box::new(request())));
+            }
+            play.wait(pause);
+            for effect in play.effects(Event::Key(key(&letter.to_string()))) {
+                prop_assert!(!matches!(effect, Effect::Verdict(..)), "{sentence:?}");
+            }
+            typed.push(letter);
+        }
+        let held = typed.len() == 1 && "yan".contains(&typed.to_lowercase());
+        prop_assert!(held || play.input() == typed, "{:?} is not {typed:?}", play.input());
+    }
 }
 
 #[test]
@@ -34,8 +152,10 @@ fn keys_that_come_too_early_are_written() {
     play.wait(299);
     assert_eq!(play.keys("n"), [""; 0]);
     play.wait(300);
-    assert_eq!(play.keys("y"), ["verdict Yes"]);
-    assert_eq!(play.input(), "n");
+    assert_eq!(play.keys("y<enter>"), ["remember ny"]);
+    play.wait(300);
+    assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
+    assert_eq!(play.input(), "");
 }
 
 #[test]
@@ -45,8 +165,8 @@ fn early_keys_reach_what_lies_below() {
     play.news(News::MayI(1, Box::new(request())));
     play.keys("yz");
     play.wait(400);
-    assert_eq!(play.keys("n"), ["verdict No"]);
-    play.sees("xyz");
+    assert_eq!(play.keys("n<tab>n<enter>"), ["verdict No"]);
+    play.sees("xyzn");
     assert!(play.input().is_empty());
     // Whoever leaves by them is not asked any more.
     let mut play = may_i();
@@ -86,7 +206,8 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     play.news(News::MayI(2, Box::new(request())));
     assert_eq!(play.state.overlays.len(), 1);
     play.wait(400);
-    let effects = play.effects(Event::Key(key("y")));
+    play.keys("y");
+    let effects = play.effects(Event::Key(key("enter")));
     assert!(matches!(effects[..], [Effect::Verdict(2, Verdict::Yes)]));
     // So does somebody else who is asked: who asked before is done.
     let mut play = may_i();
@@ -131,7 +252,9 @@ fn an_earlier_talk_may_go_on() {
     play.wait(400);
     seen!("restore", play);
     assert_eq!(play.keys("r"), ["cancel", "leave"]);
-    assert_eq!(play.state.next, Some(Next::resume(id(4))));
+    // By the team that was named, whatever file the session was begun with.
+    let named = Some("/teams/design.yaml".to_owned());
+    assert_eq!(play.state.next, Some(Next::resume_with(id(4), named)));
 
     let mut play = earlier();
     play.opened();
@@ -244,6 +367,6 @@ fn nobody_writes_over_what_they_ask_leave_for() {
     }
     assert_eq!(play.seen(), before);
     // They are seen where nothing is asked.
-    play.keys("n");
+    play.keys("n<enter>");
     play.sees("! is harmless, it really");
 }

@@ -84,6 +84,7 @@ fn tools_are_used() {
     });
     play.durable(Message {
         tool_call_id: Some("call-3".to_owned()),
+        outcome: Some(ToolOutcome::Failed),
         ..message(
             Speaker::plain("shell", SpeakerKind::Tool),
             "1 failed\nparser::ends",
@@ -247,7 +248,7 @@ fn what_is_not_saved_is_told() {
         ephemeral: true,
         ..scene(Kind::Chat)
     });
-    play.sees("Nothing of this talk is kept.");
+    play.sees("Nothing of this session is saved.");
     play.turn("Who am I?", "I forget.");
     seen!("ephemeral", play);
 }

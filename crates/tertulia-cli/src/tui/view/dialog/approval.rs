@@ -7,7 +7,7 @@ use tertulia::approval::{Risk, Verdict};
 use super::{MOST_COLUMNS, draw_answers};
 use crate::tui::columns::cut;
 use crate::tui::dialog::approval::{ANSWERS, Approval, LineKind};
-use crate::tui::view::brush::{Look, framed, row, rows, write, write_right};
+use crate::tui::view::brush::{Look, framed, hints, row, rows, write, write_right};
 
 /// How many lines of the inside are not the preview: what "always" means, what follows, the answers.
 const OTHER_LINES: usize = 4;
@@ -78,8 +78,8 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
         draw_rest(approval, (top, more), look, below, buffer);
     }
     let answers = ANSWERS.map(|answer| match answer {
-        Verdict::Yes => "y yes",
-        Verdict::Always => "a always",
+        Verdict::Yes => "y once",
+        Verdict::Always => "a this session",
         Verdict::No => "n no",
     });
     let chosen = ANSWERS
@@ -87,9 +87,22 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
         .position(|answer| *answer == approval.chosen());
     let last = row(inside, height.saturating_sub(1));
     let is_awake = approval.is_awake(look.now);
+    if approval.is_writing() && is_awake {
+        let keys = [
+            ("Tab", "answer"),
+            ("Esc", "no"),
+            ("", "you are writing below"),
+        ];
+        return hints(buffer, last, theme, &keys);
+    }
+    let enter = match approval.chosen() {
+        Verdict::Yes => "allow once",
+        Verdict::Always => "allow for this session",
+        Verdict::No => "no",
+    };
     draw_answers(
         &answers,
-        chosen.unwrap_or_default(),
+        (chosen.unwrap_or_default(), &[("Enter", enter)]),
         is_awake,
         theme,
         last,

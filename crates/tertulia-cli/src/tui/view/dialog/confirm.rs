@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::draw_answers;
+use super::{CHOOSE, draw_answers};
 use crate::tui::columns::fold;
 use crate::tui::dialog::confirm::Confirm;
 use crate::tui::view::brush::{Look, framed, row, write};
@@ -33,5 +33,5 @@ pub fn draw(confirm: &Confirm, look: Look, area: Rect, buffer: &mut Buffer) {
     let answers = ["y yes", "n no"];
     let is_awake = confirm.quiet.is_over(look.now);
     let place = row(inside, last);
-    draw_answers(&answers, chosen, is_awake, theme, place, buffer);
+    draw_answers(&answers, (chosen, CHOOSE), is_awake, theme, place, buffer);
 }

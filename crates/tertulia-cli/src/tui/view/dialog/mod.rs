@@ -14,10 +14,13 @@ use crate::tui::theme::Theme;
 /// The widest dialog. Longer lines are hard to read.
 pub const MOST_COLUMNS: u16 = 100;
 
-/// Draws answers beside each other. One is chosen; those that are not awake are dim.
+/// How an answer is chosen where the letters alone do not say.
+const CHOOSE: &[(&str, &str)] = &[("←→", "choose"), ("Enter", "answer")];
+
+/// Draws answers beside each other, and the keys for them. One is chosen; those that are not awake are dim.
 fn draw_answers(
     answers: &[&str],
-    chosen: usize,
+    (chosen, keys): (usize, &[(&str, &str)]),
     is_awake: bool,
     theme: Theme,
     area: Rect,
@@ -39,11 +42,6 @@ fn draw_answers(
             width: left.width.saturating_sub(1),
             ..left
         };
-        hints(
-            buffer,
-            room,
-            theme,
-            &[("←→", "choose"), ("Enter", "answer")],
-        );
+        hints(buffer, room, theme, keys);
     }
 }

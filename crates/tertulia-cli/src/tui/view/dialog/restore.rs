@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::draw_answers;
+use super::{CHOOSE, draw_answers};
 use crate::moment::ago;
 use crate::tui::columns::fold;
 use crate::tui::dialog::restore::{Chosen, Restore};
@@ -53,7 +53,7 @@ pub fn draw(restore: &Restore, look: Look, area: Rect, buffer: &mut Buffer) {
     let chosen = usize::from(restore.chosen == Chosen::New);
     draw_answers(
         &answers,
-        chosen,
+        (chosen, CHOOSE),
         restore.quiet.is_over(look.now),
         theme,
         row(inside, answers_at),

@@ -160,7 +160,7 @@ fn offered_commands() {
       /resume [REF]   go on with another session
       /new            begin a new session
       /rename TITLE   give this session a title
-      /tag +TAG -TAG  add and remove tags                                       2/26
+      /tag +TAG -TAG  add and remove tags                                       2/28
     You> /
     cursor 6,23
     "#);
@@ -170,14 +170,14 @@ fn offered_commands() {
       /resume [REF]   go on with another session
       /new            begin a new session
       /rename TITLE   give this session a title
-      /tag +TAG -TAG  add and remove tags                                                                               2/26
+      /tag +TAG -TAG  add and remove tags                                                                               2/28
     You> /
     cursor 6,39
     "#);
     insta::assert_snapshot!(shown(&mut input, 30, 4), @r#"
       /help           keys and co…
     ▸ /sessions       the list of…
-      /resume [REF]   go on w 2/26
+      /resume [REF]   go on w 2/28
     You> /
     cursor 6,3
     "#);
