@@ -7,7 +7,8 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a panic is the report of a test"
+    clippy::print_stderr,
+    reason = "a panic is the report of a test, and figures are its account"
 )]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::base;
 use super::catalogue::FileStamp;
 use super::engine::{FilesEngine, open_log};
-use super::fold::{session_opened, without_entry};
+use super::fold::{last_known, session_opened, without_entry};
 use super::log::{self, Anchor, Tail};
 use super::names::{Key, LogName, Walk};
 use crate::entry::{Entry, Head, Origin};
@@ -247,11 +247,7 @@ impl FilesEngine {
         let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
         let mut origin = opening.origin;
         let stored = self.catalogue()?.record(log.id, log.husk)?;
-        let mut known = match &stored {
-            // A husk is cut down to what is shared.
-            Some((_, stored)) if !log.is_husk() => stored.known,
-            _ => Seq::START,
-        };
+        let mut known = last_known(log, stored.as_ref().map(|(_, stored)| stored));
         let last = lines.last().map_or(Seq::START, |line| line.seq);
         if last < known {
             let entries = lines.iter().rev();

@@ -187,11 +187,7 @@ impl FilesEngine {
         let (file, _) = open_log(&log.path)?;
         let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let tail = Tail::of_log(&file, log.is_husk()).map_err(say)?;
-        // A husk is cut down to what is shared.
-        let known = match &stored {
-            Some(stored) if !log.is_husk() => stored.known,
-            _ => Seq::START,
-        };
+        let known = last_known(log, stored.as_ref());
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             let damage = without_entry(&file, tail.size, known).map_err(say)?;
             return Ok(damage.map(|damage| Folded::nothing(log, stamp, known, stored, damage)));
@@ -212,15 +208,7 @@ impl FilesEngine {
             (stored.base, stored.summary, from)
         } else {
             let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
-            let base = match opening.entry {
-                Some(_) => opening.origin,
-                // What a damaged line said may still be known from before.
-                None => opening.origin.or(base_before),
-            };
-            let start = match &base {
-                Some(origin) => self.summary_at(origin)?,
-                None => None,
-            };
+            let (base, start) = self.start_of_fold(opening, base_before)?;
             if base.is_some() && start.is_none() {
                 damage = Some("the beginning that it shares with another session is gone".into());
             }
@@ -275,6 +263,24 @@ impl FilesEngine {
             snapshots,
             anew,
         }))
+    }
+
+    /// What a log continues by its opening, and the summary there.
+    fn start_of_fold(
+        &mut self,
+        opening: log::Opening,
+        base_before: Option<Origin>,
+    ) -> StoreResult<(Option<Origin>, Option<Summary>)> {
+        let base = match opening.entry {
+            Some(_) => opening.origin,
+            // What a damaged line said may still be known from before.
+            None => opening.origin.or(base_before),
+        };
+        let start = match &base {
+            Some(origin) => self.summary_at(origin)?,
+            None => None,
+        };
+        Ok((base, start))
     }
 
     /// The summary of a session as it was at the entry that a fork continues.
@@ -354,6 +360,14 @@ fn apply(summary: &mut Summary, seq: Seq, line: &[u8]) -> Option<Entry> {
     let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
     summary.apply(&entry);
     Some(entry)
+}
+
+/// The last place that a log was ever seen to have. A husk is cut down to what is shared.
+pub(super) fn last_known(log: &LogName, stored: Option<&Record>) -> Seq {
+    match stored {
+        Some(stored) if !log.is_husk() => stored.known,
+        _ => Seq::START,
+    }
 }
 
 /// What is wrong with an entry that should continue `parent`, if that is known.

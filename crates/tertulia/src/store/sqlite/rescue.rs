@@ -109,7 +109,8 @@ impl Rescue<'_> {
         }
         let whole = salvaged.kept;
         if whole == 0 {
-            return Ok(self.nothing_left(no, remains, &salvaged));
+            self.nothing_left(no, remains, &salvaged);
+            return Ok(());
         }
         let Some(id) = self.free_id(id, no, &salvaged)? else {
             return Ok(());
