@@ -1,5 +1,7 @@
 //! Opening the store, and finding the session that a person named.
 
+mod seen;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -21,13 +23,8 @@ use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::hint::Invocation;
 use crate::moment::{ago, moment};
-use crate::project::Folders;
 use crate::settings::{Faults, Settings, StoreUrl};
-use crate::trust::{self, Decision};
-use crate::ui::{self, Ui, fit, harmless};
-
-/// How many sessions are asked which folders they were begun in, where no file says it.
-const REMEMBERED: usize = 5000;
+use crate::ui::{self, Ui, fit};
 
 /// The settings and the sessions: what almost every command begins with.
 #[derive(Clone)]
@@ -122,39 +119,6 @@ fn extend_redaction(file: &Path) -> CommandResult<()> {
     };
     let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
     redact::extend(&text).map_err(|error| wrong(error.to_string()))
-}
-
-/// Asks once, where a person can answer, whether this project is trusted, if its settings file says what needs it.
-pub fn ask_for_trust(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<()> {
-    if !ui.is_interactive() || ui.json {
-        return Ok(());
-    }
-    let settings = quiet_settings(global, ui)?;
-    let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) else {
-        return Ok(());
-    };
-    ui.ask(&harmless(&format!(
-        "The settings of this project, {}, say:",
-        untrusted.file.path.display()
-    )));
-    for claim in &untrusted.claims {
-        ui.ask(&harmless(&format!("  {} = {}", claim.key, claim.value)));
-    }
-    let trusted = ui.confirm("Trust this project? Without it, these are ignored.");
-    ui.ask(if trusted {
-        "Trusted; `tertulia trust --revoke` takes it back."
-    } else {
-        "Not trusted; `tertulia trust` changes that."
-    });
-    trust::decide(
-        &settings.trust_file(),
-        Decision {
-            folder: untrusted.file.folder.to_string_lossy().into_owned(),
-            hash: untrusted.file.hash.clone(),
-            trusted,
-            at: stamp().now(),
-        },
-    )
 }
 
 /// Opens everything.
@@ -253,44 +217,6 @@ impl House {
                 }
             }
         })
-    }
-
-    /// Finds the sessions that were made under earlier identities of the project. Where nothing was remembered
-    /// the sessions themselves are asked.
-    fn meet_project(&mut self) {
-        let file = self.settings.projects_file();
-        if self.settings.store == StoreUrl::Memory || !self.settings.data.is_dir() {
-            return;
-        }
-        if Folders::read(&file).is_none() {
-            let newest = self.wait(self.sessions.store().list(
-                &Filter {
-                    trash: Trash::With,
-                    ..Filter::default()
-                },
-                &Page::first(REMEMBERED),
-            ));
-            let rows = newest.map(|listing| listing.rows).unwrap_or_default();
-            self.settings.folders = Folders::of_sessions(rows.iter().map(|row| &row.summary));
-            self.settings.project.unite(&self.settings.folders);
-        }
-        if !self.settings.folders.is_empty() || self.settings.project.has_git() {
-            self.remember_project();
-        }
-    }
-
-    /// Remembers which identities the folder has now, so that none of its sessions is hidden when they change.
-    /// What cannot be written is seen again next time.
-    pub fn remember_project(&self) {
-        let (file, now) = (
-            self.settings.projects_file(),
-            self.settings.project.record(),
-        );
-        if self.settings.store != StoreUrl::Memory
-            && !(file.exists() && self.settings.folders.has(&now))
-        {
-            let _ = self.settings.folders.write(&file, &now);
-        }
     }
 
     /// This project's sessions.

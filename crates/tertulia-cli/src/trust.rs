@@ -7,8 +7,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
 use crate::private_file::{lock_of, replace, trouble};
+use crate::ui::{Ui, harmless};
 
 /// Every decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,4 +98,37 @@ fn change(file: &Path, change: impl FnOnce(&mut Decisions)) -> CommandResult<()>
         CommandError::new(ErrorKind::Failed, "cannot write what is trusted").because(error)
     })?;
     replace(file, &text)
+}
+
+/// Asks once, where a person can answer, whether this project is trusted, if its settings file says what needs it.
+pub fn ask(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<()> {
+    if !ui.is_interactive() || ui.json {
+        return Ok(());
+    }
+    let settings = open::quiet_settings(global, ui)?;
+    let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) else {
+        return Ok(());
+    };
+    ui.ask(&harmless(&format!(
+        "The settings of this project, {}, say:",
+        untrusted.file.path.display()
+    )));
+    for claim in &untrusted.claims {
+        ui.ask(&harmless(&format!("  {} = {}", claim.key, claim.value)));
+    }
+    let trusted = ui.confirm("Trust this project? Without it, these are ignored.");
+    ui.ask(if trusted {
+        "Trusted; `tertulia trust --revoke` takes it back."
+    } else {
+        "Not trusted; `tertulia trust` changes that."
+    });
+    decide(
+        &settings.trust_file(),
+        Decision {
+            folder: untrusted.file.folder.to_string_lossy().into_owned(),
+            hash: untrusted.file.hash.clone(),
+            trusted,
+            at: open::stamp().now(),
+        },
+    )
 }

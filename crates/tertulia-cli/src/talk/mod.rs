@@ -197,7 +197,7 @@ pub async fn write_back(talk: &Talk, ui: &mut Ui) {
 pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
     target::check_flags(args)?;
     if !args.print {
-        open::ask_for_trust(global, ui)?;
+        crate::trust::ask(global, ui)?;
     }
     // A talk of which nothing is kept needs no store, but resuming does.
     if args.ephemeral && !args.names_a_session() {
