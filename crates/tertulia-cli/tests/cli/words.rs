@@ -159,7 +159,7 @@ fn the_list_has_tokens_and_projects_in_columns_of_their_own() {
         let (headings, cells) = row(&["list", "--all"]);
         let at = headings.find("PROJECT").unwrap();
         assert!(
-            cells[at..].starts_with("dir:/") && cells.ends_with("#urgent"),
+            cells[at..].starts_with('/') && cells.ends_with("#urgent"),
             "{cells}"
         );
         let session = &home.all()[0]["tokens"];
@@ -238,6 +238,6 @@ fn an_ephemeral_session_is_not_called_saved() {
     let home = Home::new();
     let output = home.run(&["chat", "--ephemeral", "-p", "hello"]).ok();
     output
-        .says("unless you use --ephemeral")
+        .says("Nothing that we say is kept")
         .lacks("on your disk");
 }
