@@ -172,6 +172,10 @@ impl<'a> Finder<'a> {
             self.registry.agents.get(name).map(registered::launch)
         });
         let launch = launch.filter(|launch| !self.settings_beat(name, launch));
+        let name = match launch {
+            Some(_) => name,
+            None => aliases::resolved(name, |name| is_known(self.settings, name)),
+        };
         let mut whence = Whence::settings(name);
         let mut described = match launch {
             Some(launch) => {
@@ -211,7 +215,8 @@ impl<'a> Finder<'a> {
             return false;
         }
         let beat = is_whole(self.settings, name);
-        if !beat && is_built_in(name) && !is_installed(&launch.command) {
+        let built_in = is_built_in(name) || aliases::vendor(name).is_some();
+        if !beat && built_in && !is_installed(&launch.command) {
             self.warnings.push(format!(
                 "the team file wants the agent '{name}' to be {}, but that name is built in: the built-in agent is used",
                 command_line(&launch.command, &launch.args)

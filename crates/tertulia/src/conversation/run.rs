@@ -21,7 +21,7 @@ use crate::agent::{Agent, AgentError, Part, Utterance};
 use crate::approval::Permissions;
 use crate::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
 use crate::id::EntryId;
-use crate::store::{Draft, StoreResult};
+use crate::store::StoreResult;
 use crate::tool::Toolbox;
 
 pub use super::door::{Door, Notice, TalkEvent};
@@ -483,24 +483,6 @@ impl Talk {
     /// Among several each is given a brief: a memory of the talk here would only grow with it.
     fn remembers(&self) -> bool {
         self.brief.is_none() && self.members.is_empty() && !self.by_brief
-    }
-
-    async fn keep_draft(&mut self, content: String) {
-        let Some(summary) = self.recorder.summary() else {
-            return;
-        };
-        let draft = Draft {
-            after: summary.head,
-            id: self.recorder.sessions().stamp().entry_id(),
-            at: self.recorder.sessions().stamp().now(),
-            speaker: self.chat.agent().clone(),
-            model: self.agent.model().map(str::to_owned),
-            thread: self.brief.as_ref().and_then(|brief| brief.thread.clone()),
-            content,
-        };
-        // The answer itself is saved when it is finished; a draft that cannot be kept costs only what
-        // a crash would take, and the save that follows reports the trouble.
-        let _ = self.recorder.keep_draft(draft).await;
     }
 }
 

@@ -1,8 +1,7 @@
 //! Opening a session with an agent: the first words, going on with an old one, model and mode.
 
 use serde_json::{Value, json};
-use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Duration, timeout};
 
 use super::Acp;
 use super::adapter::{self, Adapter, Asking};

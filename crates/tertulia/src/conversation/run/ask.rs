@@ -19,6 +19,7 @@ use crate::conversation::context::{context, shortened, total_weight};
 use crate::entry::{MESSAGE_LIMIT, Role, Usage};
 use crate::id::SessionId;
 use crate::redact::redact;
+use crate::store::Draft;
 use crate::tokens;
 
 /// How often a running answer is looked at for text that is worth keeping.
@@ -315,6 +316,25 @@ impl Talk {
             known,
             spent: native.spent,
         })
+    }
+
+    /// Keeps what was said so far of an answer that is not finished.
+    pub(super) async fn keep_draft(&mut self, content: String) {
+        let Some(summary) = self.recorder.summary() else {
+            return;
+        };
+        let draft = Draft {
+            after: summary.head,
+            id: self.recorder.sessions().stamp().entry_id(),
+            at: self.recorder.sessions().stamp().now(),
+            speaker: self.chat.agent().clone(),
+            model: self.agent.model().map(str::to_owned),
+            thread: self.brief.as_ref().and_then(|brief| brief.thread.clone()),
+            content,
+        };
+        // The answer itself is saved when it is finished; a draft that cannot be kept costs only what
+        // a crash would take, and the save that follows reports the trouble.
+        let _ = self.recorder.keep_draft(draft).await;
     }
 
     /// Counts the tokens of an answer whose provider did not.
