@@ -123,6 +123,22 @@ fn a_long_talk_is_summed_up_for_its_agent(api: Api) {
     world.run(&["search", "SUMMARY"]).ok().says("SUMMARY");
 }
 
+/// What an agent is always told counts, too: the provider has counted it.
+#[test]
+fn the_threshold_is_for_the_whole_prompt() {
+    let system = "word ".repeat(9000);
+    let more = format!("compact_at = 8000\nsystem = \"{system}\"\n");
+    let world = World::with(Api::OpenAi, Backend::Sqlite, &more);
+    let many = (0..40).map(|n| long(&format!("alpha{n}")));
+    world.ask(&many.collect::<Vec<_>>().join(" ")).ok();
+    let noted = go_on(&world, "[[say:yes]] beta");
+    assert!(noted.contains("summed up"), "{noted}");
+    // What is short is not summed up again and again.
+    let noted = go_on(&world, "[[say:yes]] gamma");
+    assert!(!noted.contains("summed up"), "{noted}");
+    assert_eq!(summaries(&world.home).len(), 1);
+}
+
 fn a_summary_that_fails_leaves_the_talk_going(api: Api) {
     let world = small(api);
     world.ask(&long("alpha")).ok();

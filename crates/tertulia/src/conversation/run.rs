@@ -110,6 +110,8 @@ pub struct Talk {
     past: Vec<Said>,
     /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
     told: Option<(u64, u64)>,
+    /// The tokens of the last answer before this conversation was resumed, as the agent told them.
+    reported: Option<u64>,
     /// Where this turn begins in it.
     turn_start: usize,
     /// This turn as it was said: the log has it without secrets, its agent gets it whole.
@@ -147,6 +149,7 @@ impl Talk {
             summary: None,
             past: Vec::new(),
             told: None,
+            reported: None,
             turn_start: 0,
             turn: Vec::new(),
             unsaved: false,

@@ -37,10 +37,12 @@ impl Talk {
         let Some(threshold) = self.terms.compact_at else {
             return;
         };
+        let told = self.told.map(|(tokens, _)| tokens).or(self.reported);
+        let told = told.unwrap_or(0);
         // An agent with a memory of its own takes care of it.
         if self.brief.is_some()
             || self.agent.tools() == ToolSide::Its
-            || self.tokens_at_most() <= threshold
+            || self.tokens_at_most().max(told) <= threshold
         {
             return;
         }
@@ -54,7 +56,6 @@ impl Talk {
             return;
         };
         // What the provider counted has all of the prompt in it, and the answer that is now a part of it.
-        let told = self.told.map_or(0, |(tokens, _)| tokens);
         let whole = (said + tools).max(told);
         // Where the tools are most of it, summing up what little is said again and again would help nobody.
         let counted = if tools <= threshold / 2 { whole } else { said };
@@ -165,7 +166,7 @@ impl Talk {
             }
         }
         self.summary = Some(summary(&words));
-        self.told = None;
+        (self.told, self.reported) = (None, None);
         self.past.drain(..cut);
         self.turn_start -= cut;
         tell(door, Notice::Compacted);

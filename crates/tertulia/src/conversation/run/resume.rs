@@ -140,6 +140,7 @@ impl Talk {
             })
             .collect();
         self.turn_start = self.past.len();
+        self.reported = last_usage(log);
     }
 
     /// Closes calls whose results never came, in the log too.
@@ -163,6 +164,16 @@ impl Talk {
         self.turn_start = self.past.len();
         Ok(())
     }
+}
+
+/// The tokens of the last answer, as its agent told them: all that it was given, and what it said. Nothing, if
+/// the older part was summed up since.
+fn last_usage(log: &Log) -> Option<u64> {
+    let since = log.entries.iter().rev();
+    let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));
+    let mut usages = since.filter_map(|entry| entry.message()?.usage);
+    let usage = usages.next().filter(|usage| !usage.estimated)?;
+    Some(usage.input + usage.output)
 }
 
 /// Whether everything is read that an agent could be given.
