@@ -38,6 +38,10 @@ pub struct ShowArgs {
     raw: bool,
 }
 
+/// So much of a log is read at a time, and never more than so many entries of it.
+const PAGE_BYTES: usize = 2_000_000;
+const PAGE_ENTRIES: usize = 64;
+
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let house = open::reader(global, ui)?;
     let (row, seq) = house.find_place(&args.reference)?;
@@ -92,8 +96,10 @@ fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
             ui.data(&format!("{separator}\n    {text}"));
         }
     };
-    let id = row.summary.id;
-    while let Some((log, last)) = house.wait(house.sessions.load_next(id, after, before))? {
+    let (id, mut count) = (row.summary.id, 8);
+    while let Some((log, last)) = house.wait(house.sessions.load_next(id, after, before, count))? {
+        let bytes: usize = log.entries.iter().map(|entry| entry.line().len()).sum();
+        count = (count * PAGE_BYTES / bytes.max(1)).clamp(1, PAGE_ENTRIES);
         write(&log.entries, ui);
         before = log
             .entries

@@ -215,13 +215,13 @@ fn message(content: String) -> Body {
     })
 }
 
-fn make(sessions: &Sessions, bodies: Vec<Body>) -> String {
+fn make(sessions: &Sessions, project: Option<&str>, bodies: Vec<Body>) -> String {
     let start = Start {
         id: sessions.stamp().session_id(),
         kind: Kind::Chat,
         title: None,
         team: None,
-        project: None,
+        project: project.map(str::to_owned),
         project_ids: Vec::new(),
         cwd: None,
     };
@@ -239,12 +239,15 @@ fn past_a_thousand_sessions_a_limit_is_suggested() {
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.err.contains("max_count")
     };
+    let out = place.run(&["list", "--json"]).ok("list");
+    let listed: Value = serde_json::from_str(&out).unwrap();
+    let project = listed["sessions"][0]["project"].as_str().unwrap();
     let sessions = sessions_of(&place);
     for _ in 0..999 {
-        make(&sessions, vec![message("hello".to_owned())]);
+        make(&sessions, Some(project), vec![message("hello".to_owned())]);
     }
     assert!(!hint(&place));
-    make(&sessions, vec![message("hello".to_owned())]);
+    make(&sessions, Some(project), vec![message("hello".to_owned())]);
     assert!(hint(&place));
 }
 
@@ -256,7 +259,7 @@ fn a_long_session_is_shown_without_being_held() {
     let bodies: Vec<Body> = (0..60)
         .map(|n| message(format!("{n} {}", "word ".repeat(180_000))))
         .collect();
-    let id = make(&sessions_of(&place), bodies);
+    let id = make(&sessions_of(&place), None, bodies);
     let mut child = place.command(&["show", &id, "--json"]).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     let mut text = Vec::new();

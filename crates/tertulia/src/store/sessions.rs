@@ -20,9 +20,6 @@ use crate::stamp::Stamp;
 /// How many lines are read at a time when reading backwards.
 const STRIDE: u64 = 200;
 
-/// How many lines are read at a time when each is done with at once.
-const FEW: usize = 24;
-
 /// The sessions of a store.
 #[derive(Clone, Debug)]
 pub struct Sessions {
@@ -390,14 +387,15 @@ impl Sessions {
     }
 
     /// The next entries of a log after those that were read up to `after`, of which the last was `before` if it
-    /// could be read. No more than a few at a time: together they may be large.
+    /// could be read, at most `count`: together they may be large.
     pub async fn load_next(
         &self,
         id: SessionId,
         after: Seq,
         before: Option<Head>,
+        count: usize,
     ) -> StoreResult<Option<(Log, Seq)>> {
-        let lines = self.store.read(id, after, FEW).await?;
+        let lines = self.store.read(id, after, count).await?;
         let Some(last) = lines.last().map(|line| line.seq) else {
             return Ok(None);
         };
