@@ -1,5 +1,7 @@
 //! Commands that are written where words are: `/rename A better title`.
 
+mod arguments;
+
 use std::fmt;
 
 use clap::ValueEnum;
@@ -7,6 +9,7 @@ use tertulia::approval::Approval;
 
 use crate::commands::export::Format;
 use crate::talk::permissions;
+use arguments::arguments;
 
 /// What a command's argument is, so that it can be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -489,34 +492,6 @@ fn team(rest: &str) -> Result<Slash, String> {
             Err("takes less (quotes keep a name with blanks together)".to_owned())
         }
         _ => Err("needs to know what to do".to_owned()),
-    }
-}
-
-/// Cuts arguments at blanks. Quotes keep them together; a backslash frees the next character from its meaning.
-fn arguments(rest: &str) -> Result<Vec<String>, String> {
-    let mut found = Vec::new();
-    let mut current: Option<String> = None;
-    let mut quote = None;
-    let mut letters = rest.chars();
-    while let Some(letter) = letters.next() {
-        match (letter, quote) {
-            ('\\', None | Some('"')) => current
-                .get_or_insert_default()
-                .push(letters.next().unwrap_or('\\')),
-            (_, Some(open)) if letter == open => quote = None,
-            (_, Some(_)) => current.get_or_insert_default().push(letter),
-            ('"' | '\'', None) => {
-                quote = Some(letter);
-                current.get_or_insert_default();
-            }
-            (_, None) if letter.is_whitespace() => found.extend(current.take()),
-            (_, None) => current.get_or_insert_default().push(letter),
-        }
-    }
-    found.extend(current);
-    match quote {
-        Some(open) => Err(format!("has a {open} that is not closed")),
-        None => Ok(found),
     }
 }
 
