@@ -402,15 +402,6 @@ mod tests {
             Happening::Routed {
                 output: Output::Next(next),
             },
-            Happening::Pair {
-                event: PairEvent::Round(progress()),
-            },
-            Happening::Pair {
-                event: PairEvent::TakenUp,
-            },
-            Happening::Pair {
-                event: PairEvent::WorkerFailed(error()),
-            },
             Happening::Notice {
                 tone: Tone::Warning,
                 text: "n".into(),
@@ -440,6 +431,12 @@ mod tests {
             },
         ];
         all.extend(heard().into_iter().map(|event| Happening::Heard { event }));
+        let of_pair = [
+            PairEvent::Round(progress()),
+            PairEvent::TakenUp,
+            PairEvent::WorkerFailed(error()),
+        ];
+        all.extend(of_pair.map(|event| Happening::Pair { event }));
         all
     }
 

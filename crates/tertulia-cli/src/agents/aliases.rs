@@ -39,7 +39,7 @@ pub fn vendor(name: &str) -> Option<Vendor> {
 }
 
 /// The name that an agent is known by here: its own if `is_known` says so, else that of the vendor it means.
-pub fn resolved<'a>(name: &'a str, is_known: impl FnOnce(&str) -> bool) -> &'a str {
+pub fn resolved(name: &str, is_known: impl FnOnce(&str) -> bool) -> &str {
     match vendor(name) {
         Some(vendor) if !is_known(name) => vendor.name(),
         _ => name,

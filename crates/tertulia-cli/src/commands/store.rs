@@ -162,33 +162,7 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             show::count(counts.entries as u64, "entry")
         ));
     }
-    if !counts.failed.is_empty() {
-        return Err(CommandError::new(
-            ErrorKind::Invalid,
-            format!(
-                "not copied: {}",
-                show::count(counts.failed.len() as u64, "session")
-            ),
-        )
-        .hint(format!(
-            "`tertulia doctor --store {}` checks them",
-            quoted(&from_url.to_string())
-        )));
-    }
-    if counts.damaged > 0 {
-        return Err(CommandError::new(
-            ErrorKind::Invalid,
-            format!(
-                "not copied because of damage: {}",
-                show::count(counts.damaged as u64, "session")
-            ),
-        )
-        .hint(format!(
-            "`tertulia doctor --repair --store {}` salvages what is readable",
-            quoted(&from_url.to_string())
-        )));
-    }
-    Ok(ExitCode::SUCCESS)
+    counts.verdict(&from_url)
 }
 
 #[derive(Default)]
@@ -199,6 +173,29 @@ struct Counts {
     damaged: usize,
     /// Sessions that could not be copied for another reason.
     failed: Vec<SessionId>,
+}
+
+impl Counts {
+    /// Fails if a session was not copied, with the command that says why or helps.
+    fn verdict(&self, from: &StoreUrl) -> CommandResult<ExitCode> {
+        let from = quoted(&from.to_string());
+        let (failed, damaged) = (self.failed.len() as u64, self.damaged as u64);
+        let (message, hint) = match (failed, damaged) {
+            (0, 0) => return Ok(ExitCode::SUCCESS),
+            (0, _) => (
+                format!(
+                    "not copied because of damage: {}",
+                    show::count(damaged, "session")
+                ),
+                format!("`tertulia doctor --repair --store {from}` salvages what is readable"),
+            ),
+            (_, _) => (
+                format!("not copied: {}", show::count(failed, "session")),
+                format!("`tertulia doctor --store {from}` checks them"),
+            ),
+        };
+        Err(CommandError::new(ErrorKind::Invalid, message).hint(hint))
+    }
 }
 
 fn copy_all(

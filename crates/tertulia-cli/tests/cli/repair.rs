@@ -189,7 +189,8 @@ fn a_row_of_the_database_that_holds_nothing_is_told() {
 /// Entries that the list has seen are gone from the end of a log.
 #[test]
 fn a_log_cut_at_its_end_is_damaged() {
-    let shortened: [(&str, fn(&[u8]) -> Vec<u8>); 3] = [
+    type Shorten = fn(&[u8]) -> Vec<u8>;
+    let shortened: [(&str, Shorten); 3] = [
         ("whole lines", |bytes| {
             let lines = bytes.split_inclusive(|byte| *byte == b'\n');
             lines.take(3).collect::<Vec<_>>().concat()

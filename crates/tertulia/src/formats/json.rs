@@ -169,6 +169,8 @@ fn with_outcome(object: &mut Map<String, Value>, message: &Message) {
 }
 
 fn with_defaults(message: &mut Map<String, Value>) {
+    // Which agent was asked matters to the next resume only: it is in the log, not in what scripts read.
+    message.remove("asked");
     for (key, default) in [
         ("thread", Value::Null),
         ("tool_calls", json!([])),

@@ -131,7 +131,7 @@ fn the_document_has_the_fields_of_the_form_and_no_others() {
         "metadata": {
             "messageCount": 3,
             "lastSpeakerId": "tertulia",
-            "summary": "3 messages - \"Please look at this.…\"",
+            "summary": "3 messages - \"Please look at this.\"",
         },
     });
     assert_eq!(document, expected);
@@ -165,7 +165,7 @@ fn the_summary_counts_characters_and_not_bytes() {
     );
     assert_eq!(
         long.summary(),
-        format!("1 messages - \"{}…\"", "日".repeat(50))
+        format!("1 messages - \"{}...\"", "日".repeat(50))
     );
 }
 
