@@ -228,8 +228,7 @@ impl Lines<'_> {
         write_back(self.conversation.talk(), self.ui).await;
         match compacted {
             Some(Compaction::Nothing) => {
-                self.ui
-                    .note("nothing was summed up: there is nothing older");
+                self.ui.note("nothing to compact: there is no older part");
             }
             None => self
                 .ui

@@ -100,6 +100,24 @@ impl Running {
         child.wait().unwrap();
     }
 
+    /// Ends it without any warning, and before it the helper that would end its agents.
+    #[allow(dead_code, reason = "not every test program kills helpers")]
+    pub fn kill_with_guard(self) {
+        let parent = Pid::from_child(self.child.as_ref().unwrap());
+        let of_parent = format!("PPid:\t{}\n", parent.as_raw_nonzero());
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let read = |name: &str| std::fs::read(entry.path().join(name)).unwrap_or_default();
+            let (line, status) = (read("cmdline"), read("status"));
+            if String::from_utf8_lossy(&line).contains("\0__guard\0")
+                && String::from_utf8_lossy(&status).contains(&of_parent)
+            {
+                let pid = entry.file_name().to_str().unwrap().parse().unwrap();
+                kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+            }
+        }
+        self.kill();
+    }
+
     /// Waits for its end; what it wrote since is on stdout.
     pub fn end(mut self) -> Output {
         let child = self.child.take().unwrap();

@@ -103,7 +103,7 @@ fn only_a_team_has_a_snapshot() {
         let id = home.say("echo hello");
         let output = home.run(&["export", &id, "--format", "snapshot"]).code(2);
         output
-            .notes("a team's talk")
+            .notes("only a team session")
             .notes("is a chat")
             .notes("jsonl");
         let file = home.project().join("talk.json");

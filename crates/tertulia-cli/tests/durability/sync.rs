@@ -16,7 +16,9 @@ fn is_log(name: &str) -> bool {
 fn is_expendable(name: &str) -> bool {
     let is_claim = name.len() == 36 && name.chars().filter(|c| *c == '-').count() == 4;
     let is_derived = name.starts_with("catalogue.db") || name.contains("-search");
-    is_claim || is_derived || name.ends_with("-shm") || name.ends_with("-lock")
+    // Who holds the writers' queue: whoever waits for it reads it, nothing else.
+    let is_holder = name == "writer";
+    is_claim || is_derived || is_holder || name.ends_with("-shm") || name.ends_with("-lock")
 }
 
 /// Replays a trace and looks at the disk at each acknowledgement. How many there were, and the syncs

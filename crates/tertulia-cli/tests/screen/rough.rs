@@ -277,7 +277,7 @@ fn the_list_and_the_question_are_resized() {
     for size in [Size::new(24, 6), Size::new(120, 40), SIZE] {
         terminal.resize(size);
         terminal.wait_for("the answers", |screen| {
-            screen.size() == size && screen.has("y yes")
+            screen.size() == size && screen.has("y once")
         });
     }
     terminal.keys("^c");

@@ -156,7 +156,7 @@ fn a_talk_is_stopped_and_the_others_go_on() {
     let socket = server.path.to_str().unwrap().to_owned();
     let shown = home.run(&["ps", "--socket", &socket]).ok();
     assert_eq!(shown.stdout.matches("answering").count(), 3, "{shown:?}");
-    let shown = shown.notes("3 talks, 3 clients");
+    let shown = shown.notes("3 sessions, 3 clients");
     let (_, _, session) = &speaking[0];
     let short = &session[28..];
     assert!(shown.stdout.contains(short));
@@ -172,7 +172,7 @@ fn a_talk_is_stopped_and_the_others_go_on() {
         .collect();
     assert!(ids.len() == 2 && !ids.contains(&session.as_str()), "{left}");
     home.run(&["stop", short, "--socket", &socket]).code(3);
-    home.run(&["stop", "no/such", "--socket", &socket]).code(2);
+    home.run(&["stop", "no/such", "--socket", &socket]).code(3);
     let mut speaking = speaking.into_iter();
     let (mut stopped, id, session) = speaking.next().unwrap();
     assert_eq!(stopped.story(id).last().unwrap()["status"], "cancelled");
@@ -198,8 +198,8 @@ fn detached_it_stays_and_can_be_ended() {
     let path = std::path::PathBuf::from(string(&started, "socket"));
     let mut client = Client::over_socket(&path);
     assert_eq!(client.query("echo here").0, "here");
-    home.run(&["ps"]).ok().notes("1 talk, 1 client");
-    home.run(&["stop", "--all"]).ok().notes("has ended");
+    home.run(&["ps"]).ok().notes("1 session, 1 client");
+    home.run(&["stop", "--all"]).ok().notes("has stopped");
     assert!(!path.exists(), "it ended before its socket went");
     assert_eq!(client.next()["type"], "goodbye");
     until("the process is gone", || {

@@ -129,7 +129,7 @@ fn who_joins_in_the_middle_hears_the_beginning() {
             break;
         }
     }
-    assert_eq!(kinds, ["opened", "began", "text"]);
+    assert_eq!(kinds, ["opened", "permissions", "began", "text"]);
     fs::write(home.path().join("go"), "").unwrap();
     let heard = until_over(&mut joins);
     assert_eq!(heard.text, "done\n");

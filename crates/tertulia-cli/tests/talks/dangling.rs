@@ -145,7 +145,7 @@ fn it_is_said_on_stderr_and_in_the_stream() {
     assert_eq!(sleepers(&seconds), []);
 }
 
-/// Nobody was left to end it: whoever goes on does, with what hides in other groups.
+/// Where the guard was killed as well, the next resume ends what still runs, also in other process groups.
 #[test]
 fn what_a_killed_program_left_running_is_ended() {
     let home = Home::new();
@@ -153,7 +153,7 @@ fn what_a_killed_program_left_running_is_ended() {
     let words = wanted_command(&format!("setsid sleep {seconds} & sleep {seconds}"));
     let running = Running::start(&home, &["--approve", "all", "-p", &words]);
     wait_for_sleepers(&seconds, 2);
-    running.kill();
+    running.kill_with_guard();
     // Another talk leaves them alone: they are not its own.
     home.run(&["chat", "-p", "echo elsewhere"]).ok();
     assert_eq!(sleepers(&seconds).len(), 2);

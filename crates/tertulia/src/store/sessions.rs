@@ -387,7 +387,7 @@ impl Sessions {
     }
 
     /// The next entries of a log after those that were read up to `after`, of which the last was `before` if it
-    /// could be read, at most `count`: together they may be large.
+    /// could be read, at most `count`: together they may be large. Of a log that is damaged there, all the rest.
     pub async fn load_next(
         &self,
         id: SessionId,
@@ -395,10 +395,18 @@ impl Sessions {
         before: Option<Head>,
         count: usize,
     ) -> StoreResult<Option<(Log, Seq)>> {
-        let lines = self.store.read(id, after, count).await?;
-        let Some(last) = lines.last().map(|line| line.seq) else {
+        let mut lines = self.store.read(id, after, count).await?;
+        let Some(mut last) = lines.last().map(|line| line.seq) else {
             return Ok(None);
         };
+        // Where places are missing or out of order, the next page would begin anywhere, for ever.
+        let in_order = (after.0.saturating_add(1)..)
+            .zip(&lines)
+            .all(|(seq, line)| line.seq.0 == seq);
+        if !in_order {
+            lines = self.store.read(id, after, usize::MAX).await?;
+            last = Seq(u64::MAX);
+        }
         Ok(Some((Log::read(id, before, after, &lines), last)))
     }
 

@@ -80,8 +80,8 @@ impl FilesEngine {
                 findings.report.notes.push(note);
                 continue;
             }
-            findings.report.faults.push(format!(
-                "session {}: it was cut off while it was being made, but all of it is in {}",
+            findings.report.notes.push(format!(
+                "session {} was cut off while it was being made, but all of it is in {}: `tertulia doctor --repair` brings it in",
                 log.id,
                 path.display()
             ));

@@ -32,7 +32,7 @@ impl FilesEngine {
     ) -> StoreResult<Report> {
         let _structure = self.hold_structure()?;
         let findings = self.look(progress)?;
-        if findings.report.is_clean() {
+        if findings.report.is_clean() && findings.unnamed.is_empty() {
             return Ok(findings.report);
         }
         let family = self.family()?;
