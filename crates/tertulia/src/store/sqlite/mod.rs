@@ -300,6 +300,21 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
             place,
             reason: "it is not an SQLite database, or its first page is damaged".into(),
         },
+        // A value of another type than every row has was not written by this program.
+        _ if is_wrong_value(&error) => {
+            StoreError::damaged(place.display().to_string(), error.to_string())
+        }
         _ => StoreError::failed(format!("{what} in {}", place.display()), error),
     }
+}
+
+fn is_wrong_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error as Wrong;
+    matches!(
+        error,
+        Wrong::InvalidColumnType(..)
+            | Wrong::FromSqlConversionFailure(..)
+            | Wrong::IntegralValueOutOfRange(..)
+            | Wrong::Utf8Error(..)
+    )
 }
