@@ -1,6 +1,7 @@
 //! The loop: what reaches the screen goes into the state, what the state wants is done, and what it looks like
 //! is drawn, sixty times a second at most.
 
+use std::cell::RefCell;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,8 @@ const MOST_AT_ONCE: usize = 1000;
 const A_GLANCE: Duration = Duration::from_micros(100);
 /// How long nothing is looked at if nothing happens.
 const REST: Duration = Duration::from_secs(60);
+/// How long a screen that is left waits for typed words to be in the history file.
+const WRITING: Duration = Duration::from_secs(2);
 
 /// Leads talks on the whole screen, until the person leaves.
 pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
@@ -215,6 +218,7 @@ impl Lead {
         let desk = Desk {
             librarian,
             answered,
+            writing: RefCell::default(),
         };
         let mut drawn: Option<Instant> = None;
         let mut picture = Picture::Urgent;
@@ -255,6 +259,7 @@ impl Lead {
             }
         }
         engine.join();
+        desk.finish_writing().await;
         Ok(state)
     }
 
@@ -344,15 +349,30 @@ impl Lead {
 struct Desk {
     librarian: Librarian,
     answered: mpsc::UnboundedSender<Answer>,
+    /// Requests that change a file and are not done yet.
+    writing: RefCell<Vec<tokio::task::JoinHandle<()>>>,
 }
 
 impl Desk {
     fn ask(&self, request: super::librarian::Request) {
         let (librarian, answered) = (self.librarian.clone(), self.answered.clone());
-        tokio::task::spawn_blocking(move || {
+        let writes = matches!(request, super::librarian::Request::Remember(_));
+        let work = tokio::task::spawn_blocking(move || {
             // Who has left needs no answer.
             let _ = answered.send(librarian.answer(request));
         });
+        if writes {
+            let mut writing = self.writing.borrow_mut();
+            writing.retain(|work| !work.is_finished());
+            writing.push(work);
+        }
+    }
+
+    /// Waits until typed words are in the history file: a runtime that ends drops work that has not begun.
+    async fn finish_writing(&self) {
+        for work in self.writing.take() {
+            let _ = tokio::time::timeout(WRITING, work).await;
+        }
     }
 }
 

@@ -139,7 +139,7 @@ fn the_team_that_was_named_goes_on_with_the_earlier_session() {
         terminal.sees("Ben speaks.");
         ready(&mut terminal);
         terminal.type_text("/team map ada=cleo\n");
-        terminal.sees("5 messages");
+        terminal.sees("restored: 5 messages");
         ready(&mut terminal);
         terminal.type_text("@cleo what was it?\n");
         terminal.sees("Cleo speaks.");
