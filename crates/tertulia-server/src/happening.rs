@@ -355,6 +355,13 @@ mod tests {
         }
     }
 
+    fn permissions() -> PermissionState {
+        PermissionState {
+            mode: Approval::Ask,
+            always: vec!["file_edit".into()],
+        }
+    }
+
     fn every() -> Vec<Happening> {
         let speaker = || Speaker::plain("ben", SpeakerKind::Ai);
         let error = || AgentError {
@@ -414,10 +421,7 @@ mod tests {
                 verdict: Verdict::Always,
             },
             Happening::Permissions {
-                state: PermissionState {
-                    mode: Approval::Ask,
-                    always: vec!["file_edit".into()],
-                },
+                state: permissions(),
             },
             Happening::Over {
                 floor: Box::new(floor),
