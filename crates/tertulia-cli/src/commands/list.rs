@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tertulia::formats::json;
-use tertulia::query::{DamagedSession, Filter, Hidden, Page, Row, Trash};
+use tertulia::query::{DamagedSession, Filter, Hidden, Page, ProjectIds, Row, Trash};
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
@@ -16,7 +16,7 @@ use crate::ui::{Ui, fit};
 const WIDE: u16 = 100;
 
 /// Past so many sessions a limit is suggested.
-const MANY: usize = 1000;
+const MANY: u64 = 1000;
 
 /// List sessions, newest first
 #[derive(Debug, Args)]
@@ -90,15 +90,16 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether there are more sessions than anybody needs, wherever they are.
+/// Returns true if the store holds more than `MANY` sessions. Asks for no project at all, so that every session
+/// is counted as hidden and none is read.
 fn has_many(house: &House) -> CommandResult<bool> {
-    let all = Filter {
+    let nowhere = Filter {
+        project: Some(ProjectIds::from_iter(None::<String>)),
         trash: Trash::With,
         ..Filter::default()
     };
-    let store = house.sessions.store();
-    let listing = house.wait(store.list(&all, &Page::first(MANY + 1)))?;
-    Ok(listing.rows.len() > MANY)
+    let listing = house.wait(house.sessions.store().list(&nowhere, &Page::first(1)))?;
+    Ok(listing.hidden.total() > MANY)
 }
 
 /// The columns of the table.
