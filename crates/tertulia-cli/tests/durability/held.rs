@@ -1,6 +1,7 @@
 //! Another program that keeps everybody from writing is named, waited for with a limit, and takes no words away.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Child;
@@ -32,6 +33,21 @@ fn start(place: &Place, args: &[&str], limit: u64) -> Child {
     let mut command = place.command(args);
     command.env("TERTULIA_LOCK_TIMEOUT", limit.to_string());
     command.spawn().unwrap()
+}
+
+/// Reads what a program says until it has named what it waits for. The rest of it is still to be read.
+fn until_named(child: &mut Child) -> String {
+    let stderr = child.stderr.as_mut().unwrap();
+    let mut said = Vec::new();
+    let mut byte = [0];
+    while stderr.read(&mut byte).unwrap() == 1 {
+        said.push(byte[0]);
+        let text = String::from_utf8_lossy(&said);
+        if byte == *b"\n" && text.contains("waiting to save") {
+            return text.into_owned();
+        }
+    }
+    panic!("it never waited: {}", String::from_utf8_lossy(&said));
 }
 
 #[track_caller]
@@ -75,11 +91,12 @@ fn files_that_are_held_are_given_up() {
 fn obeys(backend: Backend) {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let (_root, place, lock) = held(backend);
-        let child = start(&place, &["chat", "-p", "echo precious"], 300);
-        std::thread::sleep(Duration::from_millis(1500));
+        let mut child = start(&place, &["chat", "-p", "echo precious"], 300);
+        let named = until_named(&mut child);
         let asked = Instant::now();
         kill_process(Pid::from_child(&child), signal).unwrap();
-        let ran = finish(child, "a held session that is told to end");
+        let mut ran = finish(child, "a held session that is told to end");
+        ran.err.insert_str(0, &named);
         assert!(asked.elapsed() < Duration::from_secs(3), "{ran:?}");
         assert_eq!(ran.code, Some(code), "{ran:?}");
         assert_named(&ran);
@@ -105,10 +122,11 @@ fn whoever_waits_for_files_obeys_signals() {
 fn a_lock_that_is_let_go_is_taken() {
     for backend in [Backend::Sqlite, Backend::Files] {
         let (_root, place, lock) = held(backend);
-        let child = start(&place, &["chat", "-p", "echo precious"], 30);
-        std::thread::sleep(Duration::from_millis(1800));
+        let mut child = start(&place, &["chat", "-p", "echo precious"], 30);
+        let named = until_named(&mut child);
         drop(lock);
-        let ran = finish(child, "a session that waits");
+        let mut ran = finish(child, "a session that waits");
+        ran.err.insert_str(0, &named);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         assert_named(&ran);
         assert_eq!(said(&place, "precious"), 1);

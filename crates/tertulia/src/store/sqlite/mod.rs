@@ -35,7 +35,7 @@ use super::claims::{Claim, Claims};
 use super::queue::{Asked, Patience};
 use super::worker::Worker;
 use super::{
-    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult, place,
+    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
 };
 use crate::entry::{Entry, Head};
 use crate::id::{Seq, SessionId};
@@ -280,17 +280,9 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
         Some(Code::DiskFull) => StoreError::Full { place },
         // SQLite reports a disk that is full in the middle of its housekeeping as a failed write.
         _ if io_failed && open::no_space_left(path) => StoreError::Full { place },
-        Some(Code::ReadOnly | Code::PermissionDenied) => StoreError::ReadOnly {
+        Some(Code::ReadOnly | Code::PermissionDenied | Code::CannotOpen) => StoreError::ReadOnly {
             place,
             reason: error.to_string(),
-        },
-        // SQLite does not say why. Where no file at all can be opened, it is not this one.
-        Some(Code::CannotOpen) => match std::fs::File::open("/dev/null") {
-            Err(cause) => place::trouble(path, what, cause),
-            Ok(_) => StoreError::ReadOnly {
-                place,
-                reason: error.to_string(),
-            },
         },
         Some(Code::DatabaseBusy | Code::DatabaseLocked) => StoreError::Locked { place },
         Some(Code::DatabaseCorrupt) => {
