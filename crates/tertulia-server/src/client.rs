@@ -328,6 +328,7 @@ impl Client {
                 Answer::SessionSearchResult {
                     hits: found.hits,
                     total: found.total,
+                    pending: found.pending,
                 }
             }
             Ask::SessionFork { session_id, seq } => {

@@ -55,6 +55,8 @@ pub struct Found {
     pub hits: Vec<Value>,
     /// How many there are.
     pub total: u64,
+    /// How many entries are not indexed yet, and so not searched.
+    pub pending: u64,
 }
 
 /// A talk that was opened.

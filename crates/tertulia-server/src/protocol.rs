@@ -395,6 +395,8 @@ pub enum Answer {
         hits: Vec<Value>,
         /// How many there are.
         total: u64,
+        /// How many entries are not indexed yet, and so not searched: ask again.
+        pending: u64,
     },
     /// To `session_fork`.
     SessionForked {

@@ -1,5 +1,7 @@
 //! What the server asks of this program: sessions, agents, words.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use clap::ValueEnum;
 use jiff::Timestamp;
@@ -28,6 +30,9 @@ use crate::open::House;
 use crate::talk::opening::Prepared;
 use crate::talk::{TalkArgs, notice, target};
 use crate::ui::Ui;
+
+/// So long a search waits for the index before it answers with what is indexed.
+const SEARCH_PATIENCE: Duration = Duration::from_millis(800);
 
 /// Knows the house.
 #[derive(Clone)]
@@ -235,11 +240,14 @@ impl Host for Steward {
             limit,
         };
         let store = self.house.sessions.store();
-        let hits = store.search(&query, &Progress::unseen()).await;
+        let hits = store
+            .search(&query, &Progress::unseen().within(SEARCH_PATIENCE))
+            .await;
         let hits = hits.map_err(|error| self.told(error))?;
         Ok(Found {
             hits: hits.hits.iter().map(json::hit).collect(),
             total: hits.total,
+            pending: hits.pending,
         })
     }
 

@@ -384,14 +384,14 @@ fn quoted(title: &str, columns: usize) -> String {
     format!("\"{}\"", cut(title, columns.saturating_sub(2)))
 }
 
-/// Tokens read and written: `1.2k/340`.
+/// Tokens sent and received: `↑1.2k ↓340 tokens`.
 fn tokens(usage: Usage) -> Option<String> {
     if usage.input == 0 && usage.output == 0 {
         return None;
     }
     let about = if usage.estimated { "~" } else { "" };
     Some(format!(
-        "{about}{}/{}",
+        "{about}↑{} ↓{} tokens",
         rounded(usage.input),
         rounded(usage.output)
     ))

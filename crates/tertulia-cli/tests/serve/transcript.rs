@@ -78,6 +78,7 @@ fn finds_it_again(client: &mut Client, session: &str) {
     let asked = json!({ "type": "session_search", "query": "\"fn main\"" });
     let found = check(client, asked, "session_search_result");
     assert_eq!(found["hits"][0]["session"], session);
+    assert_eq!(found["pending"], 0);
     let asked = json!({ "type": "session_export", "format": "markdown" });
     let exported = check(client, asked, "session_exported");
     assert!(string(&exported, "content").contains("```rust\nfn main() {}\n```"));

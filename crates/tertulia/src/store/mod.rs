@@ -345,7 +345,7 @@ pub enum StoreError {
         reason: String,
     },
     /// It is damaged, and nothing in it can be read.
-    #[error("{} is damaged, and none of its {entries} entries can be salvaged; it was left as it is", place.display())]
+    #[error("{} is damaged, and {}; it was left as it is", place.display(), nothing_left(*entries))]
     Unsalvageable {
         /// Where.
         place: PathBuf,
@@ -396,6 +396,14 @@ pub enum StoreError {
         /// Why it failed.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+fn nothing_left(entries: u64) -> String {
+    match entries {
+        0 => "no entry in it can be found".to_owned(),
+        1 => "its only entry cannot be salvaged".to_owned(),
+        entries => format!("none of its {entries} entries can be salvaged"),
+    }
 }
 
 impl StoreError {

@@ -128,6 +128,11 @@ impl Picker {
         self.settle_on(chosen);
     }
 
+    /// How many entries the search did not reach because they are not indexed yet.
+    pub fn pending(&self) -> u64 {
+        self.tolds.pending()
+    }
+
     /// Takes in what a search found.
     pub fn found(&mut self, ticket: Ticket, hits: Hits) {
         if self.search_ticket != Some(ticket) {

@@ -212,6 +212,21 @@ fn an_answer_to_an_earlier_search_is_passed_over() {
 }
 
 #[test]
+fn what_the_search_has_not_reached_is_said() {
+    let mut store = some();
+    let mut picker = opened(&mut store);
+    type_in(&mut picker, "zebra");
+    let (ticket, wanted) = picker.wants(later(300)).unwrap();
+    assert!(matches!(wanted, Wanted::Search(_)));
+    let hits = Hits {
+        pending: 12_345,
+        ..Hits::default()
+    };
+    picker.found(ticket, hits);
+    assert!(shown(&picker, (80, 12)).contains("12 345 messages not indexed yet"));
+}
+
+#[test]
 fn an_id_finds_its_session() {
     let mut store = some();
     let mut picker = opened(&mut store);

@@ -37,11 +37,14 @@ pub struct Tolds {
     all: Vec<Told>,
     /// Those that are not in the list already.
     shown: Vec<usize>,
+    /// How many entries are not indexed yet, and so were not searched.
+    pending: u64,
 }
 
 impl Tolds {
     /// The best hit of each session, best first.
     pub fn of(hits: Hits) -> Tolds {
+        let pending = hits.pending;
         let mut all: Vec<Told> = Vec::new();
         for hit in hits.hits {
             let known = all.iter_mut().find(|told| told.session == hit.session);
@@ -54,7 +57,13 @@ impl Tolds {
         Tolds {
             all,
             shown: Vec::new(),
+            pending,
         }
+    }
+
+    /// How many entries are not indexed yet, and so were not searched.
+    pub fn pending(&self) -> u64 {
+        self.pending
     }
 
     /// Leaves out what a shelf shows.

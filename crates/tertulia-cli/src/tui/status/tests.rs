@@ -200,7 +200,7 @@ fn numbers_stay_short() {
         estimated: true,
         ..Usage::told(5, 0)
     };
-    assert_eq!(tokens(usage).as_deref(), Some("~5/0"));
+    assert_eq!(tokens(usage).as_deref(), Some("~↑5 ↓0 tokens"));
     let check = |cost, expected: Option<&str>| assert_eq!(dollars(cost).as_deref(), expected);
     check(0.0, None);
     check(-1.0, None);

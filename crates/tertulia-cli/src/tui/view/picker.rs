@@ -17,6 +17,7 @@ use crate::tui::picker::sieve::Sieve;
 use crate::tui::picker::told::Told;
 use crate::tui::picker::{Chosen, Mode, Picker, Scope};
 use crate::tui::theme::Theme;
+use crate::ui::grouped;
 
 /// How many lines a row has.
 pub const ROW_LINES: usize = 2;
@@ -113,6 +114,10 @@ fn draw_head(picker: &Picker, theme: Theme, area: Rect, buffer: &mut Buffer) {
     };
     if picker.is_reading() {
         count.push_str(" …");
+    }
+    if picker.pending() > 0 {
+        let pending = grouped(picker.pending());
+        count.push_str(&format!(", {pending} messages not indexed yet"));
     }
     let left = write_right(buffer, area, &count, theme.dim());
     let scope = match picker.scope() {
