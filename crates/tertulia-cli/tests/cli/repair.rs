@@ -52,7 +52,7 @@ fn a_database_without_an_entry_is_not_called_repaired() {
     let bytes = fs::read(home.database()).unwrap();
     fs::write(home.database(), &bytes[..2048]).unwrap();
     let output = home.run(&["doctor", "--repair"]).code(5);
-    output.notes("can be salvaged").notes("mv ");
+    output.notes("no entry in it can be found").notes("mv ");
     assert_eq!(fs::read(home.database()).unwrap(), &bytes[..2048]);
 }
 
@@ -184,6 +184,34 @@ fn a_row_of_the_database_that_holds_nothing_is_told() {
         .lacks("years ago");
     let listing = home.run(&["list", "--json"]).ok().json();
     assert_eq!(listing["damaged"][0]["id"], json!(ids[0]));
+}
+
+/// The row of a session names a last entry that the database no longer has, or has altered.
+#[test]
+fn a_session_of_the_database_without_its_end_is_damaged() {
+    for spoil in [
+        "DELETE FROM entry WHERE n =",
+        "UPDATE entry SET line = 'x' WHERE n =",
+    ] {
+        let (home, ids) = talks(Backend::Sqlite, 2);
+        let database = rusqlite::Connection::open(home.database()).unwrap();
+        let hex = ids[0].replace('-', "").to_uppercase();
+        let newest = format!(
+            "(SELECT max(n) FROM entry WHERE session = (SELECT no FROM session WHERE hex(id) = '{hex}'))"
+        );
+        database
+            .execute_batch(&format!("{spoil} {newest}"))
+            .unwrap();
+        drop(database);
+        home.run(&["list", "--all"])
+            .ok()
+            .notes(&format!("1 session is damaged: {}", short(&ids[0])));
+        let listing = home.run(&["list", "--json"]).ok().json();
+        assert_eq!(listing["damaged"][0]["id"], json!(ids[0]), "{spoil}");
+        home.run(&["doctor"]).code(5).says(&ids[0]);
+        home.run(&["doctor", "--repair"]).ok();
+        home.run(&["list"]).ok().lacks("damaged");
+    }
 }
 
 /// Entries that the list has seen are gone from the end of a log.
