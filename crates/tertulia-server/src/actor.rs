@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use tertulia::conversation::door::Door;
-use tertulia::store::check_message;
+use tertulia_engine::door::Door;
+use tertulia_store::check_message;
 use tokio::sync::mpsc;
 
 use crate::gate::Gate;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use tertulia::approval::{Approval, PermissionChange, Verdict};
-use tertulia::id::SessionId;
-use tertulia::query::Row;
+use tertulia_agents::approval::{Approval, PermissionChange, Verdict};
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Choice, Host, HostResult, Which};

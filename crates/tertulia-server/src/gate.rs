@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tertulia::agent::AgentEvent;
-use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::conversation::door::{Door, Notice, TalkEvent};
-use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Kind, Role};
+use tertulia_agents::AgentEvent;
+use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_core::entry::{Kind, Role};
+use tertulia_core::team::markers::Unmarked;
+use tertulia_engine::door::{Door, Notice, TalkEvent};
 
 use crate::happening::Happening;
 use crate::hub::Hub;

@@ -3,13 +3,13 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tertulia::agent::{AgentError, AgentEvent};
-use tertulia::approval::{PermissionState, ToolRequest, Verdict};
-use tertulia::conversation::pair::PairEvent;
-use tertulia::conversation::team::events::Output;
-use tertulia::entry::{Entry, Intent, Message, Speaker};
-use tertulia::id::SessionId;
-use tertulia::session::Summary;
+use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
+use tertulia_agents::{AgentError, AgentEvent};
+use tertulia_core::entry::{Entry, Intent, Message, Speaker};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Summary;
+use tertulia_engine::pair::PairEvent;
+use tertulia_engine::team::events::Output;
 
 use crate::protocol::Trouble;
 
@@ -263,11 +263,11 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use tertulia::agent::{FailureKind, Retry, Todo, TodoState};
-    use tertulia::approval::{Approval, Risk};
-    use tertulia::conversation::pair::{Budget, Progress};
-    use tertulia::conversation::team::events::{Missed, Next, Unresolved, Why};
-    use tertulia::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+    use tertulia_agents::approval::{Approval, Risk};
+    use tertulia_agents::{FailureKind, Retry, Todo, TodoState};
+    use tertulia_core::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+    use tertulia_engine::pair::{Budget, Progress};
+    use tertulia_engine::team::events::{Missed, Next, Unresolved, Why};
 
     use super::*;
     use crate::protocol::{Answer, ErrorKind, Id, Reply};

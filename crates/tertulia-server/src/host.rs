@@ -4,11 +4,11 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
-use tertulia::approval::Permissions;
-use tertulia::conversation::door::{Door, Notice};
-use tertulia::entry::Kind;
-use tertulia::id::SessionId;
-use tertulia::query::Row;
+use tertulia_agents::approval::Permissions;
+use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
+use tertulia_engine::door::{Door, Notice};
 use tokio_util::sync::CancellationToken;
 
 use crate::happening::{Farewell, Floor, Told, Tone};

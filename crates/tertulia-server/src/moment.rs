@@ -1,10 +1,10 @@
 //! How a talk stands at this moment, what is being said included: for who joins in the middle.
 
-use tertulia::agent::AgentEvent;
-use tertulia::conversation::team::events::Output;
-use tertulia::entry::{Entry, Role, ToolCall};
-use tertulia::id::SessionId;
-use tertulia::session::Summary;
+use tertulia_agents::AgentEvent;
+use tertulia_core::entry::{Entry, Role, ToolCall};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Summary;
+use tertulia_engine::team::events::Output;
 
 use crate::happening::{Floor, Happening};
 
@@ -155,8 +155,8 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tertulia::approval::{Approval, PermissionState};
-    use tertulia::entry::{Speaker, SpeakerKind};
+    use tertulia_agents::approval::{Approval, PermissionState};
+    use tertulia_core::entry::{Speaker, SpeakerKind};
 
     fn id() -> SessionId {
         "01890000-0000-7000-8000-000000000001".parse().unwrap()

@@ -6,7 +6,7 @@ mod records;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tertulia::approval::{Approval, Verdict};
+use tertulia_agents::approval::{Approval, Verdict};
 
 use crate::happening::{Happening, Tone};
 pub use records::{

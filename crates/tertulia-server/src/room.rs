@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tertulia::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
-use tertulia::id::SessionId;
+use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
+use tertulia_core::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 

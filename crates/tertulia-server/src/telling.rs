@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use tertulia::agent::AgentEvent;
-use tertulia::entry::{Role, SpeakerKind, Usage};
-use tertulia::id::SessionId;
+use tertulia_agents::AgentEvent;
+use tertulia_core::entry::{Role, SpeakerKind, Usage};
+use tertulia_core::id::SessionId;
 
 use crate::blocks::Blocks;
 use crate::happening::{Happening, Tone};
@@ -143,7 +143,7 @@ fn block(block: crate::blocks::Block) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use tertulia::entry::ToolCall;
+    use tertulia_core::entry::ToolCall;
 
     use super::*;
 

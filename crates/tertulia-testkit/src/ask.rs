@@ -2,11 +2,11 @@
 
 use std::future::Future;
 
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
-use tertulia::session::{Line, Log, Summary};
-use tertulia::store::{Care, Draft, Progress, Report, Store};
-use tertulia::words::Words;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
+use tertulia_core::session::{Line, Log, Summary};
+use tertulia_core::words::Words;
+use tertulia_store::{Care, Draft, Progress, Report, Store};
 
 use crate::logs::Writer;
 
@@ -101,7 +101,7 @@ pub fn assert_log(store: &dyn Store, writer: &Writer) {
     assert_eq!(shown(&read), shown(&written), "the lines of {}", writer.id);
     let log = Log::read(
         writer.id,
-        Some(tertulia::entry::Head::START),
+        Some(tertulia_core::entry::Head::START),
         Seq::START,
         &read,
     );

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use tertulia::stamp::Stamp;
+use tertulia_core::stamp::Stamp;
 use uuid::Uuid;
 
 /// The second at which every test begins: 2026-09-21T14:13:20Z.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tertulia::entry::{
+use tertulia_core::entry::{
     Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, Origin, Relation, Renamed,
     Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
 };
-use tertulia::id::{EntryId, Seq, SessionId};
-use tertulia::session::Summary;
-use tertulia::stamp::Stamp;
-use tertulia::store::{Draft, NewSession, Store, StoreResult};
+use tertulia_core::id::{EntryId, Seq, SessionId};
+use tertulia_core::session::Summary;
+use tertulia_core::stamp::Stamp;
+use tertulia_store::{Draft, NewSession, Store, StoreResult};
 use uuid::Uuid;
 
 use crate::ask::now;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::scratch::Scratch;
 

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tertulia::approval::Verdict;
-use tertulia::entry::Entry;
-use tertulia::formats::json;
-use tertulia::id::SessionId;
+use tertulia_agents::approval::Verdict;
+use tertulia_core::entry::Entry;
+use tertulia_core::id::SessionId;
+use tertulia_formats::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 

@@ -1,6 +1,6 @@
 //! Who has a session open.
 
-use tertulia::store::Store;
+use tertulia_store::Store;
 
 use crate::ask::{everything, list, now, row};
 use crate::clock::still_stamp;

@@ -1,6 +1,6 @@
 //! Half-written answers.
 
-use tertulia::store::Store;
+use tertulia_store::Store;
 
 use crate::ask::{assert_log, draft, now};
 use crate::clock::still_stamp;

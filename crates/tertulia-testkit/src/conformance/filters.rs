@@ -1,8 +1,8 @@
 //! Which sessions a filter means.
 
-use tertulia::entry::{Created, Kind};
-use tertulia::query::{Filter, Order, Page, Trash};
-use tertulia::store::Store;
+use tertulia_core::entry::{Created, Kind};
+use tertulia_core::query::{Filter, Order, Page, Trash};
+use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
 use crate::clock::{moment, still_stamp};

@@ -1,7 +1,7 @@
 //! Looking a session up by name.
 
-use tertulia::query::Lookup;
-use tertulia::store::Store;
+use tertulia_core::query::Lookup;
+use tertulia_store::Store;
 
 use crate::ask::{find, ids, now};
 use crate::clock::still_stamp;
@@ -13,7 +13,7 @@ fn several(store: &dyn Store, count: usize) -> Vec<Writer> {
     (0..count).map(|_| Writer::begin(store, &stamp)).collect()
 }
 
-fn part(store: &dyn Store, part: &str) -> Vec<tertulia::id::SessionId> {
+fn part(store: &dyn Store, part: &str) -> Vec<tertulia_core::id::SessionId> {
     find(store, &Lookup::Part(part.to_owned()))
 }
 

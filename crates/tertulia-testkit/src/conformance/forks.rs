@@ -1,10 +1,10 @@
 //! Forks: they share their beginning without copying it, and then go their own way.
 
-use tertulia::entry::{Head, Relation};
-use tertulia::id::Seq;
-use tertulia::query::Filter;
-use tertulia::session::{Line, Log};
-use tertulia::store::{Store, StoreError};
+use tertulia_core::entry::{Head, Relation};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Filter;
+use tertulia_core::session::{Line, Log};
+use tertulia_store::{Store, StoreError};
 
 use crate::ask::{assert_log, ids, lines, list, now, row};
 use crate::clock::still_stamp;

@@ -4,9 +4,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tertulia::id::SessionId;
-use tertulia::session::Log;
-use tertulia::store::{Store, StoreError};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Log;
+use tertulia_store::{Store, StoreError};
 
 use super::assert_not_found;
 use crate::ask::{
@@ -312,7 +312,7 @@ pub fn rebuild_beside_a_writer(place: &dyn Place) {
         for turn in 0..10 {
             writer.say(store, "needle");
             if seed == 1 && turn % 3 == 0 {
-                now(store.rebuild(&tertulia::store::Progress::unseen())).unwrap();
+                now(store.rebuild(&tertulia_store::Progress::unseen())).unwrap();
             }
             let own = found(store, "needle")
                 .into_iter()

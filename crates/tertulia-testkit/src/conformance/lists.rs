@@ -1,8 +1,8 @@
 //! Lists: their order, their pages, and what they say about what they do not show.
 
-use tertulia::id::SessionId;
-use tertulia::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
-use tertulia::store::Store;
+use tertulia_core::id::SessionId;
+use tertulia_core::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
+use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
 use crate::clock::{frozen_stamp, still_stamp};
@@ -162,7 +162,7 @@ fn projects(store: &dyn Store) -> Vec<Writer> {
     let mut writers = Vec::new();
     for (project, live, dead) in [(Some("a"), 3, 2), (Some("b"), 2, 1), (None, 1, 1)] {
         for n in 0..live + dead {
-            let edit = |created: &mut tertulia::entry::Created| {
+            let edit = |created: &mut tertulia_core::entry::Created| {
                 created.project = project.map(str::to_owned);
             };
             let mut writer = Writer::begin_with(store, &stamp, edit, vec![human("hi")]);

@@ -1,10 +1,10 @@
 //! One log: what is written is read, in order, byte for byte, and nobody comes in between.
 
 use serde_json::json;
-use tertulia::entry::{Body, Head};
-use tertulia::id::Seq;
-use tertulia::query::Lookup;
-use tertulia::store::{NewSession, Store, StoreError};
+use tertulia_core::entry::{Body, Head};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Lookup;
+use tertulia_store::{NewSession, Store, StoreError};
 
 use super::assert_not_found;
 use crate::ask::{assert_log, everything, find, lines, list, look, now, row};

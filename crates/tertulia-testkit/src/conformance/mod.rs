@@ -1,4 +1,4 @@
-//! What every backend does, one test per promise of [`tertulia::store::Store`].
+//! What every backend does, one test per promise of [`tertulia_store::Store`].
 //!
 //! A backend joins with one line ([`crate::conformance_suite`]), which says what it can offer:
 //!
@@ -23,7 +23,7 @@ pub mod purge;
 pub mod search;
 pub mod texts;
 
-use tertulia::store::{Store, StoreError, StoreResult};
+use tertulia_store::{Store, StoreError, StoreResult};
 
 use crate::ask::assert_sound;
 use crate::place::Place;
@@ -242,7 +242,7 @@ pub fn on_place<P: Place>(place: impl Fn() -> P, case: fn(&dyn Place)) {
 
 /// Asserts that there is no such session.
 #[track_caller]
-fn assert_not_found<T: std::fmt::Debug>(answer: StoreResult<T>, id: tertulia::id::SessionId) {
+fn assert_not_found<T: std::fmt::Debug>(answer: StoreResult<T>, id: tertulia_core::id::SessionId) {
     match answer {
         Err(StoreError::NotFound(named)) => assert_eq!(named, id),
         other => panic!("there should be no session {id}, but: {other:?}"),

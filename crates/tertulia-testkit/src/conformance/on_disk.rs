@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::ask::{assert_sound, found, now};
 use crate::clock::still_stamp;

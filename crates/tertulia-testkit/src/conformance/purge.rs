@@ -1,8 +1,8 @@
 //! Purges: what is gone, and what others still need of it.
 
-use tertulia::id::Seq;
-use tertulia::query::Lookup;
-use tertulia::store::{NewSession, Store};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Lookup;
+use tertulia_store::{NewSession, Store};
 
 use super::assert_not_found;
 use crate::ask::{assert_log, draft, everything, find, found, lines, list, now};

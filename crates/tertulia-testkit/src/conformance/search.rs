@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tertulia::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
-use tertulia::query::{Filter, SearchQuery, Trash};
-use tertulia::store::{Progress, Store};
-use tertulia::words::highlighted;
+use tertulia_core::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::query::{Filter, SearchQuery, Trash};
+use tertulia_core::words::highlighted;
+use tertulia_store::{Progress, Store};
 
 use crate::ask::{found, hits, now, places, query};
 use crate::clock::{moment, still_stamp};

@@ -1,11 +1,11 @@
 //! Texts that break things: every byte comes back.
 
 use serde_json::json;
-use tertulia::entry::{
+use tertulia_core::entry::{
     Body, Failed, Lost, Message, Repaired, Role, Speaker, SpeakerKind, ToolCall, Usage,
 };
-use tertulia::id::Seq;
-use tertulia::store::Store;
+use tertulia_core::id::Seq;
+use tertulia_store::Store;
 
 use crate::ask::{assert_log, found, row};
 use crate::clock::{moment, still_stamp};
@@ -97,7 +97,7 @@ pub fn every_field(store: &dyn Store) {
         store,
         &stamp,
         |created| {
-            created.kind = tertulia::entry::Kind::Pair;
+            created.kind = tertulia_core::entry::Kind::Pair;
             created.title = Some("title".into());
             created.team = Some("team".into());
             created.project = Some("/project".into());

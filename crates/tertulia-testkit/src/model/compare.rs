@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use tertulia::id::Seq;
-use tertulia::query::{Filter, Lookup, Page, SearchQuery};
-use tertulia::session::{Line, Summary};
-use tertulia::store::{Care, Progress, Store, StoreError, StoreResult};
+use tertulia_core::id::Seq;
+use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::session::{Line, Summary};
+use tertulia_store::{Care, Progress, Store, StoreError, StoreResult};
 
 use super::op::PROJECTS;
 use super::plain::{Plain, Session};

@@ -16,7 +16,7 @@ pub mod plain;
 pub mod play;
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::place::Place;
 use op::{Handles, Op};

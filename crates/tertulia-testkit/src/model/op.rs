@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tertulia::entry::{Kind, Role};
-use tertulia::query::{Filter, Order, Trash};
+use tertulia_core::entry::{Kind, Role};
+use tertulia_core::query::{Filter, Order, Trash};
 
 use crate::clock::moment;
 

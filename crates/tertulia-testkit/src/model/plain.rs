@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use tertulia::entry::{Entry, Hash, Head};
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
-use tertulia::session::{Line, Summary};
-use tertulia::store::Draft;
+use tertulia_core::entry::{Entry, Hash, Head};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
+use tertulia_core::session::{Line, Summary};
+use tertulia_store::Draft;
 
 /// One session.
 #[derive(Clone, Debug)]

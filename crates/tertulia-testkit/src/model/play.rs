@@ -1,10 +1,10 @@
 //! One history on a store and on the model, step by step.
 
-use tertulia::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Lookup, SearchQuery};
-use tertulia::stamp::Stamp;
-use tertulia::store::{Draft, NewSession, Progress, Store, StoreError};
+use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Lookup, SearchQuery};
+use tertulia_core::stamp::Stamp;
+use tertulia_store::{Draft, NewSession, Progress, Store, StoreError};
 
 use super::Doors;
 use super::compare::{Step, absent, answered, same};
@@ -302,7 +302,10 @@ impl Play {
             after,
             id: self.stamp.entry_id(),
             at: self.stamp.now(),
-            speaker: tertulia::entry::Speaker::plain("claude", tertulia::entry::SpeakerKind::Ai),
+            speaker: tertulia_core::entry::Speaker::plain(
+                "claude",
+                tertulia_core::entry::SpeakerKind::Ai,
+            ),
             model: None,
             thread: None,
             content: content.to_owned(),

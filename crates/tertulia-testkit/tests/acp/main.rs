@@ -14,12 +14,12 @@ mod stage;
 use std::time::Duration;
 
 use stage::{Stage, ask, ask_with, native, until};
-use tertulia::agent::{
+use tertulia_agents::approval::{Approval, Risk, Verdict};
+use tertulia_agents::{
     Agent, AgentEvent, FailureKind, Floor, Listener, Outcome, Question, Readiness, TodoState,
     Utterance,
 };
-use tertulia::approval::{Approval, Risk, Verdict};
-use tertulia::entry::{Role, Usage};
+use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]

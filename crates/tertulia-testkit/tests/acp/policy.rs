@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use tertulia::agent::acp::Acp;
-use tertulia::agent::{AgentEvent, FailureKind, Question};
-use tertulia::approval::{Approval, Verdict};
+use tertulia_agents::acp::Acp;
+use tertulia_agents::approval::{Approval, Verdict};
+use tertulia_agents::{AgentEvent, FailureKind, Question};
 
 use super::stage::{AGENT, Heard, Stage, ask_with};
 

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tertulia::agent::acp::{Acp, Connection};
-use tertulia::agent::process::MARKER_VAR;
-use tertulia::agent::{
+use tertulia_agents::acp::{Acp, Connection};
+use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_agents::process::MARKER_VAR;
+use tertulia_agents::{
     Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
     Whence,
 };
-use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::entry::{Role, Usage};
+use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
 pub const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");

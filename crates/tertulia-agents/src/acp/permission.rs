@@ -1,0 +1,157 @@
+//! A request for leave: how it is put to a person, and which of the agent's options an answer is.
+
+use serde_json::{Value, json};
+
+use super::content;
+use super::updates::Call;
+use crate::approval::{Risk, Ruling, ToolRequest, Verdict};
+use tertulia_core::preview::visible;
+
+/// The tool as a person is asked about it.
+pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
+    let mut lines = vec![call.title.clone()];
+    lines.push(command(&call.input).unwrap_or_default());
+    lines.push(content::of_tool(&call.content));
+    lines.dedup();
+    lines.retain(|line| !line.is_empty());
+    ToolRequest {
+        call: call.told(id),
+        risk: risk(&call.kind),
+        preview: content::cut(visible(&lines.join("\n"))),
+        key: format!("{} {}", call.kind, call.title),
+    }
+}
+
+fn command(input: &Value) -> Option<String> {
+    match &input["command"] {
+        Value::String(command) => Some(command.clone()),
+        Value::Array(words) => {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            Some(words.join(" "))
+        }
+        _ => None,
+    }
+}
+
+fn risk(kind: &str) -> Risk {
+    match kind {
+        "read" | "search" | "think" => Risk::Low,
+        // What is fetched from anywhere may carry anything there.
+        "edit" | "move" | "fetch" => Risk::Medium,
+        _ => Risk::High,
+    }
+}
+
+/// What is answered without asking anybody, if the ruling settles it.
+pub(super) fn settled(ruling: Ruling) -> Option<Verdict> {
+    match ruling {
+        Ruling::Run => Some(Verdict::Yes),
+        Ruling::Refuse => Some(Verdict::No),
+        Ruling::Ask => None,
+    }
+}
+
+/// The answer, as one of the options that the agent gave. Their kinds say what they mean; their ids
+/// are the agent's own affair.
+pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
+    let kinds = match verdict {
+        // A yes to this is no yes to all that follows.
+        Verdict::Yes => &["allow_once"][..],
+        Verdict::Always => &["allow_always", "allow_once"],
+        Verdict::No => &["reject_once", "reject_always"],
+    };
+    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+    let chosen = kinds
+        .iter()
+        .find_map(|kind| options.iter().find(|option| option["kind"] == **kind));
+    match chosen {
+        Some(option) => {
+            json!({ "outcome": { "outcome": "selected", "optionId": option["optionId"] } })
+        }
+        None => cancelled(),
+    }
+}
+
+/// The answer when the turn is being stopped, or when no option fits.
+pub(super) fn cancelled() -> Value {
+    json!({ "outcome": { "outcome": "cancelled" } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::updates::Updates;
+    use super::*;
+
+    fn chosen(options: &Value, verdict: Verdict) -> Value {
+        answer(options, verdict)["outcome"]["optionId"].clone()
+    }
+
+    #[test]
+    fn options_are_chosen_by_kind_and_not_by_id() {
+        let misleading = json!([
+            { "optionId": "allow_once", "kind": "reject_once", "name": "No" },
+            { "optionId": "reject", "kind": "allow_always", "name": "Always" },
+            { "optionId": 7, "kind": "allow_once", "name": "Yes" },
+        ]);
+        assert_eq!(chosen(&misleading, Verdict::Yes), 7);
+        assert_eq!(chosen(&misleading, Verdict::Always), "reject");
+        assert_eq!(chosen(&misleading, Verdict::No), "allow_once");
+    }
+
+    #[test]
+    fn the_next_best_option_is_taken() {
+        let only_once = json!([{ "optionId": "a", "kind": "allow_once" }]);
+        assert_eq!(chosen(&only_once, Verdict::Always), "a");
+        assert_eq!(answer(&only_once, Verdict::No), cancelled());
+        let for_good = json!([
+            { "optionId": "a", "kind": "allow_always" },
+            { "optionId": "r", "kind": "reject_always" },
+        ]);
+        assert_eq!(answer(&for_good, Verdict::Yes), cancelled());
+        assert_eq!(chosen(&for_good, Verdict::Always), "a");
+        assert_eq!(chosen(&for_good, Verdict::No), "r");
+        assert_eq!(answer(&json!(null), Verdict::Yes), cancelled());
+    }
+
+    #[test]
+    fn a_person_sees_what_would_be_done() {
+        let (id, call, _) = Updates::default().asked(&json!({
+            "toolCallId": "c1", "title": "Write w4.txt", "kind": "edit",
+            "content": [{ "type": "diff", "path": "w4.txt", "oldText": "", "newText": "hola\n" }],
+        }));
+        let request = request(&id, &call);
+        assert_eq!(
+            (request.risk, request.call.id.as_str()),
+            (Risk::Medium, "c1")
+        );
+        assert!(
+            request.preview.starts_with("Write w4.txt\nw4.txt\n"),
+            "{}",
+            request.preview
+        );
+        assert!(request.preview.ends_with("+hola"), "{}", request.preview);
+        assert_eq!(request.key, "edit Write w4.txt");
+
+        let (id, call, _) = Updates::default().asked(&json!({
+            "toolCallId": "c2", "title": "ls", "kind": "execute", "rawInput": { "command": "ls" },
+        }));
+        let request = super::request(&id, &call);
+        assert_eq!((request.risk, request.preview.as_str()), (Risk::High, "ls"));
+    }
+
+    #[test]
+    fn what_an_agent_does_not_name_is_risky() {
+        let risks = [
+            "read",
+            "fetch",
+            "move",
+            "delete",
+            "other",
+            "switch_mode",
+            "",
+        ]
+        .map(risk);
+        use Risk::{High, Low, Medium};
+        assert_eq!(risks, [Low, Medium, Medium, High, High, High, High]);
+    }
+}

@@ -1,0 +1,178 @@
+//! Hearing a program out: what it says is handed on, what it asks leave for is put to the person, and
+//! its last event ends it.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::pin::Pin;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::leave::{self, Control, Leave};
+use super::lines::{LONGEST, Lines, TooLong};
+use super::reading::Reader;
+use super::refusal::Refusals;
+use crate::approval::Verdict;
+use crate::process::Hold;
+use crate::{AgentError, FailureKind, Floor};
+
+/// What a person will answer.
+type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
+
+/// Who listens to a program for one turn.
+pub(super) struct Ear<'a> {
+    pub(super) reader: &'a mut Reader,
+    pub(super) floor: &'a Floor,
+    pub(super) refusals: Refusals,
+    pub(super) desk: Desk,
+    /// Ends the program.
+    pub(super) stop: &'a CancellationToken,
+}
+
+impl Ear<'_> {
+    /// Listens until the program has nothing more to say, or stays after its last event for too
+    /// long; then it is ended.
+    pub(super) async fn listen(
+        mut self,
+        mut received: mpsc::Receiver<Vec<u8>>,
+    ) -> Result<(), AgentError> {
+        let mut lines = Lines::default();
+        let mut due = None;
+        loop {
+            let asking = self.desk.asked.is_some();
+            let chunk = tokio::select! {
+                // First, so that a program that goes on talking is ended too.
+                biased;
+                () = reached(due) => {
+                    self.stop.cancel();
+                    return Ok(());
+                }
+                verdict = self.desk.verdict(), if asking => {
+                    self.desk.settle(verdict, self.floor).await;
+                    continue;
+                }
+                chunk = received.recv() => chunk,
+            };
+            let Some(chunk) = chunk else {
+                return self.hand_on(&[lines.finish()]).await;
+            };
+            let done = match lines.push(&chunk) {
+                Ok(lines) => self.hand_on(&lines).await,
+                Err(TooLong) => Err(AgentError::new(
+                    FailureKind::Protocol,
+                    format!("it printed a line of more than {LONGEST} bytes"),
+                )),
+            };
+            if done.is_err() {
+                self.stop.cancel();
+                return done;
+            }
+            if let Some(linger) = self.reader.over() {
+                self.desk.close();
+                due = due.or_else(|| Some(Instant::now() + linger));
+            } else {
+                due = None;
+            }
+        }
+    }
+
+    async fn hand_on(&mut self, lines: &[String]) -> Result<(), AgentError> {
+        for line in lines {
+            for event in self.reader.line(line) {
+                let event = self.refusals.mark(event);
+                self.floor.say(event).await?;
+            }
+            for control in self.reader.controls() {
+                self.desk.take(control, self.floor).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn reached(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => pending().await,
+    }
+}
+
+/// Where requests for leave are taken and answered, one after the other.
+pub(super) struct Desk {
+    /// The program's standard input, as long as it is answered.
+    answers: Option<mpsc::Sender<Vec<u8>>>,
+    /// A person may take their time: that is not the program's.
+    hold: Hold,
+    /// The one that the person is asked about, and those that came after it.
+    asked: Option<(Leave, Answer)>,
+    waiting: VecDeque<Leave>,
+}
+
+impl Desk {
+    /// Answers go to `answers`, if the program can be answered; `hold` holds its clock meanwhile.
+    pub(super) fn new(answers: Option<mpsc::Sender<Vec<u8>>>, hold: Hold) -> Desk {
+        Desk {
+            answers,
+            hold,
+            asked: None,
+            waiting: VecDeque::new(),
+        }
+    }
+
+    async fn take(&mut self, control: Control, floor: &Floor) {
+        match control {
+            Control::Leave(leave) => self.waiting.push_back(leave),
+            Control::Withdrawn(id) => {
+                self.waiting.retain(|leave| leave.id != id);
+                if self.asked.as_ref().is_some_and(|(leave, _)| leave.id == id) {
+                    self.asked = None;
+                }
+            }
+            Control::Other(id) => self.send(leave::not_done(&id)).await,
+        }
+        self.next(floor);
+    }
+
+    /// Puts the next one to the person, unless they are being asked.
+    fn next(&mut self, floor: &Floor) {
+        if self.asked.is_none()
+            && self.answers.is_some()
+            && let Some(leave) = self.waiting.pop_front()
+        {
+            let (floor, request) = (floor.clone(), leave.request.clone());
+            let answer: Answer = Box::pin(async move { floor.ask(request).await });
+            self.asked = Some((leave, answer));
+        }
+        self.hold.set(self.asked.is_some());
+    }
+
+    async fn verdict(&mut self) -> Verdict {
+        match &mut self.asked {
+            Some((_, answer)) => answer.as_mut().await,
+            None => pending().await,
+        }
+    }
+
+    async fn settle(&mut self, verdict: Verdict, floor: &Floor) {
+        if let Some((leave, _)) = self.asked.take() {
+            self.hold.set(false);
+            self.send(leave.answer(verdict)).await;
+        }
+        self.next(floor);
+    }
+
+    async fn send(&mut self, line: String) {
+        if let Some(answers) = &self.answers {
+            // Nobody reads it when the program has ended, which shows in its output.
+            let _ = answers.send(line.into_bytes()).await;
+        }
+    }
+
+    /// Nothing more is answered: the program hears the end of its input.
+    fn close(&mut self) {
+        (self.answers, self.asked) = (None, None);
+        self.waiting.clear();
+        self.hold.set(false);
+    }
+}

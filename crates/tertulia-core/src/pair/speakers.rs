@@ -1,0 +1,20 @@
+//! Who speaks in a pair, as the log names them.
+
+use super::Seat;
+use crate::entry::{Speaker, SpeakerKind};
+
+/// Who speaks from a seat.
+pub fn speaker(seat: Seat) -> Speaker {
+    Speaker {
+        display_name: match seat {
+            Seat::Instructor => "Instructor".to_owned(),
+            Seat::Worker => "Worker".to_owned(),
+        },
+        ..Speaker::plain(seat.name(), SpeakerKind::Ai)
+    }
+}
+
+/// Who says what has happened.
+pub fn narrator() -> Speaker {
+    Speaker::plain("tertulia", SpeakerKind::System)
+}

@@ -1,0 +1,52 @@
+//! The fold of where an imported session comes from.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Summary;
+use crate::entry::Imported;
+
+/// The session of another program that a session was imported from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    // First in the row: `row_fragment` relies on it.
+    /// Its id there, by which the session can be named here as well.
+    pub id: String,
+    /// The program, as `import --from` names it.
+    pub program: String,
+    /// When the program last saved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_at: Option<Timestamp>,
+}
+
+impl Source {
+    /// A text that is part of the serialised row of every session with this original id: stores narrow
+    /// their rows down by it without parsing them.
+    pub fn row_fragment(id: &str) -> String {
+        let id = serde_json::to_string(id).unwrap_or_default();
+        format!("\"source\":{{\"id\":{id},")
+    }
+}
+
+impl Summary {
+    pub(super) fn import(&mut self, imported: &Imported) {
+        self.source = Some(Source {
+            id: imported.original.clone(),
+            program: imported.program.clone(),
+            saved_at: imported.saved_at,
+        });
+        if let Some(spoken_at) = imported.spoken_at {
+            self.updated_at = self.updated_at.max(spoken_at);
+        }
+        self.tags.extend(imported.tags.iter().cloned());
+        self.tags.sort();
+        self.tags.dedup();
+        // A session keeps the project that it was begun in.
+        if self.project.is_none() {
+            self.project.clone_from(&imported.project);
+        }
+        if self.cwd.is_none() {
+            self.cwd.clone_from(&imported.cwd);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A session as a JSON object: what scripts read. Its names are a promise.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use tertulia_core::entry::{Body, Entry, Message};
+use tertulia_core::pair::{Budget, Pair};
+use tertulia_core::query::{Hit, Row};
+use tertulia_core::session::{Log, Spoke};
+use tertulia_core::words::highlighted;
+
+/// A session as lists show it.
+pub fn session(row: &Row) -> Map<String, Value> {
+    let summary = &row.summary;
+    let value = json!({
+        "id": summary.id,
+        "kind": summary.kind.name(),
+        "title": summary.title,
+        "team": summary.team,
+        "project": summary.project,
+        "cwd": summary.cwd,
+        "tags": summary.tags,
+        "created_at": summary.created_at,
+        "updated_at": summary.updated_at,
+        "messages": summary.messages,
+        "tokens": { "input": summary.tokens.input, "output": summary.tokens.output },
+        "agents": summary.agents,
+        "parent": summary.parent,
+        "status": summary.state(),
+        "open": row.open,
+    });
+    let mut object = match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    };
+    if let Some(source) = &summary.source {
+        object.insert("source".into(), json!(source));
+    }
+    object
+}
+
+/// A session with its speakers and its entries, and with what could not be read of it.
+pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
+    let mut object = with_speakers(row);
+    object.insert("entries".into(), entries(&log.entries).into());
+    if !log.damage.is_empty() {
+        object.insert("damage".into(), json!(log.damage));
+    }
+    object
+}
+
+/// A session with its speakers: what stands before its entries.
+pub fn with_speakers(row: &Row) -> Map<String, Value> {
+    let mut object = session(row);
+    let duration = row.summary.duration().as_millis();
+    object.insert(
+        "duration_ms".into(),
+        json!(i64::try_from(duration).unwrap_or(i64::MAX)),
+    );
+    object.insert(
+        "speakers".into(),
+        row.summary.speakers.iter().map(spoke).collect(),
+    );
+    if let Some(pair) = &row.summary.pair {
+        object.insert("pair".into(), self::pair(pair));
+    }
+    object
+}
+
+/// How far an instructor and a worker are.
+fn pair(pair: &Pair) -> Value {
+    json!({
+        "instructor": pair.instructor,
+        "worker": pair.worker,
+        "thinking": pair.thinking,
+        "work_dir": pair.work_dir,
+        "round": pair.round,
+        "worker_calls": pair.worker_calls,
+        "remaining": remaining(pair.remaining),
+        "next": pair.next,
+        "last_instruction": pair.last_instruction,
+        "last_reply": pair.last_reply,
+    })
+}
+
+/// How often a worker may still be called: a number, or the word for any number.
+pub fn remaining(budget: Budget) -> Value {
+    match budget {
+        Budget::Unlimited => json!("unlimited"),
+        Budget::Calls(calls) => json!(calls),
+    }
+}
+
+/// Somebody who spoke, and how much.
+fn spoke(spoke: &Spoke) -> Value {
+    json!({
+        "id": spoke.id,
+        "name": spoke.name,
+        "displayName": spoke.display_name,
+        "type": spoke.kind,
+        "messages": spoke.messages,
+        "tokens": { "input": spoke.tokens.input, "output": spoke.tokens.output },
+    })
+}
+
+/// Entries in their order. Each tool call among them says what came of it, once that is known.
+pub fn entries(entries: &[Entry]) -> Vec<Value> {
+    let results = entries.iter().filter_map(Entry::message);
+    let outcomes: HashMap<&str, &str> = results
+        .filter_map(|message| {
+            let outcome = message.tool_outcome()?;
+            Some((message.tool_call_id.as_deref()?, outcome.name()))
+        })
+        .collect();
+    let mut all: Vec<Value> = entries.iter().map(entry).collect();
+    let calls = all
+        .iter_mut()
+        .filter_map(|entry| entry.get_mut("tool_calls"));
+    for call in calls.filter_map(Value::as_array_mut).flatten() {
+        let outcome = call["id"].as_str().and_then(|id| outcomes.get(id));
+        if let (Some(outcome), Some(call)) = (outcome.copied(), call.as_object_mut()) {
+            call.insert("status".into(), json!(outcome));
+        }
+    }
+    all
+}
+
+/// An entry. A message has all its fields, also those that its line leaves out.
+pub fn entry(entry: &Entry) -> Value {
+    let mut object = Map::new();
+    object.insert("seq".into(), json!(entry.seq));
+    object.insert("id".into(), json!(entry.id));
+    object.insert("at".into(), json!(entry.at));
+    object.insert("type".into(), json!(entry.body.kind()));
+    object.insert("hash".into(), json!(entry.hash));
+    if let Ok(Value::Object(line)) = serde_json::from_str(entry.line()) {
+        for (key, value) in line {
+            if !["v", "then"].contains(&key.as_str()) && !object.contains_key(&key) {
+                object.insert(key, value);
+            }
+        }
+    }
+    if let Body::Message(message) = &entry.body {
+        with_defaults(&mut object);
+        with_outcome(&mut object, message);
+    }
+    Value::Object(object)
+}
+
+/// A message that is held in memory because it could not be saved: it has no place yet.
+pub fn held(message: &Message) -> Value {
+    let mut object = Map::new();
+    object.insert("type".into(), json!("message"));
+    object.insert("durable".into(), json!(false));
+    if let Ok(Value::Object(fields)) = serde_json::to_value(message) {
+        object.extend(fields);
+    }
+    with_defaults(&mut object);
+    with_outcome(&mut object, message);
+    Value::Object(object)
+}
+
+/// A tool's result says what came of the call, also where its line does not.
+fn with_outcome(object: &mut Map<String, Value>, message: &Message) {
+    if let Some(outcome) = message.tool_outcome() {
+        object.insert("outcome".into(), json!(outcome));
+    }
+}
+
+fn with_defaults(message: &mut Map<String, Value>) {
+    // Which agent was asked matters to the next resume only: it is in the log, not in what scripts read.
+    message.remove("asked");
+    for (key, default) in [
+        ("thread", Value::Null),
+        ("tool_calls", json!([])),
+        ("usage", Value::Null),
+        ("model", Value::Null),
+        ("interrupted", json!(false)),
+    ] {
+        message.entry(key).or_insert(default);
+    }
+}
+
+/// An entry that a search found.
+pub fn hit(hit: &Hit) -> Value {
+    json!({
+        "session": hit.session,
+        "title": hit.title,
+        "seq": hit.seq,
+        "speaker": hit.speaker,
+        "at": hit.at,
+        "snippet": highlighted(&hit.snippet, "", ""),
+        "score": (hit.score * 1000.0).round() / 1000.0,
+    })
+}

@@ -1,0 +1,37 @@
+//! Selecting the rows of a project that has had several identities.
+
+use rusqlite::types::Value;
+
+use tertulia_core::query::ProjectIds;
+
+/// Up to so many identities are selected one by one.
+const FEW: usize = 16;
+
+/// The select `every` with an open `WHERE`, narrowed to a project; its identities are added to `values`.
+///
+/// A few identities become one ordered select each, which SQLite merges by the index instead of sorting all of
+/// their rows.
+pub(super) fn of_project(
+    every: &str,
+    project: Option<&ProjectIds>,
+    values: &mut Vec<Value>,
+) -> String {
+    let Some(ids) = project else {
+        return every.to_owned();
+    };
+    let places: Vec<String> = ids
+        .iter()
+        .map(|id| {
+            values.push(id.to_owned().into());
+            format!("?{}", values.len())
+        })
+        .collect();
+    if places.is_empty() || places.len() > FEW {
+        return format!("{every} AND project IN ({})", places.join(", "));
+    }
+    places
+        .iter()
+        .map(|place| format!("{every} AND project = {place}"))
+        .collect::<Vec<_>>()
+        .join(" UNION ALL ")
+}

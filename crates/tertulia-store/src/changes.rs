@@ -1,0 +1,156 @@
+//! Tidying up: titles, tags, the trash, and taking the last of them back. Each is one entry.
+
+use super::{Sessions, StoreError, StoreResult};
+use tertulia_core::entry::{Body, Renamed, Tagged, Touched, Undone};
+use tertulia_core::id::{EntryId, SessionId};
+use tertulia_core::query::{Filter, Order, Page, Row, Trash};
+use tertulia_core::session::Summary;
+
+/// How often a change is tried again when others write to the same session.
+const TRIES: usize = 20;
+/// How many sessions are looked through at a time for the pieces of one operation.
+const OPERATION_SPAN: usize = 500;
+
+impl Sessions {
+    /// Gives a session a title.
+    pub async fn rename(
+        &self,
+        id: SessionId,
+        title: &str,
+        operation: EntryId,
+    ) -> StoreResult<Summary> {
+        self.change(id, |_| {
+            Some(Body::Renamed(Renamed {
+                title: title.to_owned(),
+                operation,
+            }))
+        })
+        .await
+    }
+
+    /// Changes a session's tags. Without effect, nothing is written.
+    pub async fn tag(
+        &self,
+        id: SessionId,
+        add: &[String],
+        remove: &[String],
+        operation: EntryId,
+    ) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            let add: Vec<String> = add
+                .iter()
+                .filter(|tag| !summary.tags.contains(tag))
+                .cloned()
+                .collect();
+            let remove: Vec<String> = remove
+                .iter()
+                .filter(|tag| summary.tags.contains(tag))
+                .cloned()
+                .collect();
+            (!add.is_empty() || !remove.is_empty()).then(|| {
+                Body::Tagged(Tagged {
+                    add,
+                    remove,
+                    operation,
+                })
+            })
+        })
+        .await
+    }
+
+    /// Puts a session into the trash.
+    pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            summary
+                .trashed_at
+                .is_none()
+                .then(|| Body::Trashed(Touched { operation }))
+        })
+        .await
+    }
+
+    /// Takes a session out of the trash.
+    pub async fn restore(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
+        self.change(id, |summary| {
+            summary
+                .trashed_at
+                .is_some()
+                .then(|| Body::Restored(Touched { operation }))
+        })
+        .await
+    }
+
+    /// Takes the last change back, on all the sessions that it touched: as they were changed, and as
+    /// they are now. Empty if there is nothing to take back.
+    pub async fn undo(&self) -> StoreResult<Vec<(Summary, Summary)>> {
+        let filter = Filter {
+            trash: Trash::With,
+            order: Order::Changed,
+            ..Filter::default()
+        };
+        let operation_of = |row: &Row| row.summary.changes.last().map(|change| change.operation);
+        let mut page = Page::first(OPERATION_SPAN);
+        let mut last = None;
+        let mut touched = Vec::new();
+        // The pieces of one operation stand together; a page without any is past them.
+        loop {
+            let listing = self.store().list(&filter, &page).await?;
+            last = last.or_else(|| listing.rows.first().and_then(operation_of));
+            let before = touched.len();
+            touched.extend(
+                listing
+                    .rows
+                    .into_iter()
+                    .filter(|row| last.is_some() && operation_of(row) == last),
+            );
+            match listing.next {
+                Some(next) if touched.len() > before => page.cursor = Some(next),
+                _ => break,
+            }
+        }
+        let Some(last) = last else {
+            return Ok(Vec::new());
+        };
+        let operation = self.stamp().entry_id();
+        let mut undone = Vec::new();
+        for row in &touched {
+            let now = self
+                .change(row.summary.id, |summary| {
+                    let change = summary
+                        .changes
+                        .last()
+                        .filter(|change| change.operation == last)?;
+                    Some(Body::Undone(Undone {
+                        change: change.seq,
+                        operation,
+                    }))
+                })
+                .await?;
+            undone.push((row.summary.clone(), now));
+        }
+        Ok(undone)
+    }
+
+    /// Appends what `decide` makes of the session as it is, again if somebody else was faster.
+    async fn change(
+        &self,
+        id: SessionId,
+        decide: impl Fn(&Summary) -> Option<Body>,
+    ) -> StoreResult<Summary> {
+        let mut tries = 0;
+        loop {
+            let mut summary = self.row(id).await?.summary;
+            let Some(body) = decide(&summary) else {
+                return Ok(summary);
+            };
+            match self.append(id, summary.head, vec![body]).await {
+                Err(StoreError::Conflict { .. }) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+                Ok(entries) => {
+                    entries.iter().for_each(|entry| summary.apply(entry));
+                    return Ok(summary);
+                }
+            }
+        }
+    }
+}

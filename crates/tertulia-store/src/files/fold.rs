@@ -1,0 +1,445 @@
+//! Bringing the catalogue up to the logs: only what has grown is read.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::base;
+use super::catalogue::{Catalogue, FileStamp, Record};
+use super::engine::{FilesEngine, open_log};
+use super::log::{self, Anchor, Tail};
+use super::names::{self, LogName, Walk};
+use crate::index::{self, Index};
+use crate::{Progress, StoreError, StoreResult, place};
+use tertulia_core::entry::{Body, Entry, Head, Origin};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::Summary;
+
+/// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
+const SNAPSHOT_EVERY: u64 = 256;
+
+/// What a log folds to.
+pub(super) struct Folded {
+    pub(super) record: Record,
+    snapshots: Vec<(Seq, String)>,
+    /// Whether it was folded from its beginning.
+    anew: bool,
+}
+
+impl FilesEngine {
+    /// The catalogue, opened when it is first needed. Where nothing can be written it is in memory.
+    pub(super) fn catalogue(&mut self) -> StoreResult<&Catalogue> {
+        if self.catalogue.as_ref().is_some_and(Catalogue::is_gone) {
+            self.catalogue = None;
+        }
+        if self.catalogue.is_none() {
+            let folder = self.dir.join(names::INDEX_FOLDER);
+            let opened = place::make_folder(&folder)
+                .and_then(|()| patiently(|| Catalogue::open(Some(&folder.join("catalogue.db")))));
+            match opened {
+                Ok(catalogue) => self.catalogue = Some(catalogue),
+                Err(_) => self.derive_in_memory()?,
+            }
+        }
+        self.catalogue
+            .as_ref()
+            .ok_or_else(|| StoreError::failed("cannot open the catalogue", "it was just closed"))
+    }
+
+    /// Derived data can always be derived where nothing needs to be written.
+    fn derive_in_memory(&mut self) -> StoreResult<()> {
+        self.catalogue = Some(Catalogue::open(None)?);
+        self.index = Some(Index::open(None)?);
+        Ok(())
+    }
+
+    /// Brings the catalogue up to date.
+    pub(super) fn refresh(&mut self) -> StoreResult<()> {
+        self.refresh_telling(&Progress::unseen())
+    }
+
+    /// The same, telling how many logs are read.
+    pub(super) fn refresh_telling(&mut self, progress: &Progress) -> StoreResult<()> {
+        let Err(error) = self.refresh_once(progress) else {
+            return Ok(());
+        };
+        if self.catalogue.as_ref().is_none_or(Catalogue::is_in_memory) {
+            return Err(error);
+        }
+        if matches!(
+            error,
+            StoreError::Damaged { .. } | StoreError::NotAStore { .. }
+        ) {
+            self.catalogue = None;
+            index::discard(&self.dir.join(names::INDEX_FOLDER).join("catalogue.db"));
+            if self.refresh_once(progress).is_ok() {
+                return Ok(());
+            }
+        }
+        // A full disk must not hide what is on it.
+        self.derive_in_memory()?;
+        self.refresh_once(progress)
+    }
+
+    fn refresh_once(&mut self, progress: &Progress) -> StoreResult<()> {
+        let walk = Walk::of(&self.dir)?;
+        self.names.take(&walk);
+        let mut known = self.catalogue()?.stamps()?;
+        let mut stale = Vec::new();
+        for log in walk.logs {
+            let seen = known.remove(&log.key());
+            match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
+                Ok(stamp) if seen.is_some_and(|(_, seen)| seen == stamp) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                _ => stale.push(log),
+            }
+        }
+        if known.is_empty() && stale.is_empty() {
+            return Ok(());
+        }
+        self.catalogue()?.begin()?;
+        // What lies in a folder that cannot be read is not gone.
+        let done = match walk.unreadable.first() {
+            Some((_, why)) => known
+                .keys()
+                .try_for_each(|(id, husk)| self.catalogue()?.put_unreadable(*id, *husk, why))
+                .and_then(|()| self.take_in(Vec::new(), &stale, progress)),
+            None => {
+                let gone = known.into_values().map(|(no, _)| no).collect();
+                self.take_in(gone, &stale, progress)
+            }
+        };
+        self.catalogue()?.end(done)
+    }
+
+    /// Derives every row anew, at once: nobody sees a list without its sessions.
+    pub(super) fn derive_anew(&mut self) -> StoreResult<()> {
+        let walk = Walk::of(&self.dir)?;
+        self.names.take(&walk);
+        self.catalogue()?.begin()?;
+        let done = self
+            .catalogue()
+            .and_then(Catalogue::clear)
+            .and_then(|()| self.take_in(Vec::new(), &walk.logs, &Progress::unseen()));
+        self.catalogue()?.end(done)
+    }
+
+    fn take_in(
+        &mut self,
+        gone: Vec<i64>,
+        stale: &[LogName],
+        progress: &Progress,
+    ) -> StoreResult<()> {
+        for no in gone {
+            self.catalogue()?.remove(no)?;
+        }
+        let total = stale.len() as u64;
+        for (done, log) in stale.iter().enumerate() {
+            progress.at("reading sessions", done as u64, total);
+            self.bring_up(log)?;
+        }
+        progress.at("reading sessions", total, total);
+        self.settle_owners()
+    }
+
+    /// Brings the row of one log up to date.
+    pub(super) fn bring_up(&mut self, log: &LogName) -> StoreResult<()> {
+        let folded = match self.fold_on(log) {
+            Ok(folded) => folded,
+            // Purged since we looked.
+            Err(_) if !log.path.exists() => return Ok(()),
+            // A log that cannot be read hides no other.
+            Err(error) => {
+                let why = error.to_string();
+                return self.catalogue()?.put_unreadable(log.id, log.husk, &why);
+            }
+        };
+        let Some(folded) = folded else {
+            if let Some(no) = self.catalogue()?.number(log.id, log.husk)? {
+                self.catalogue()?.remove(no)?;
+            }
+            return Ok(());
+        };
+        let no = self.catalogue()?.put(&folded.record)?;
+        if folded.anew {
+            self.catalogue()?.drop_snapshots(no)?;
+            self.catalogue()?.disown(no)?;
+        }
+        for (seq, row) in &folded.snapshots {
+            self.catalogue()?.put_snapshot(no, *seq, row)?;
+        }
+        Ok(())
+    }
+
+    /// Folds a log, going on from what the catalogue knows where that still holds.
+    fn fold_on(&mut self, log: &LogName) -> StoreResult<Option<Folded>> {
+        let stored = self.catalogue()?.record(log.id, log.husk)?;
+        self.fold(log, stored.map(|(_, record)| record))
+    }
+
+    /// Folds a log from `stored` on, or from its beginning. `None` if it has no entry.
+    pub(super) fn fold(
+        &mut self,
+        log: &LogName,
+        stored: Option<Record>,
+    ) -> StoreResult<Option<Folded>> {
+        let say = |error| place::trouble(&log.path, "cannot read", error);
+        let (file, _) = open_log(&log.path)?;
+        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
+        let tail = Tail::of_log(&file, log.is_husk()).map_err(say)?;
+        let known = last_known(log, stored.as_ref());
+        let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
+            let damage = without_entry(&file, tail.size, known).map_err(say)?;
+            return Ok(damage.map(|damage| Folded::nothing(log, stamp, known, stored, damage)));
+        };
+        let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
+        let continued = stored.filter(|stored| {
+            stored.stamp.size < stamp.size
+                && stored.folded <= tail.end
+                && ends_with(&file, stored).unwrap_or(false)
+        });
+        let anew = continued.is_none();
+        let mut damage = continued.as_ref().and_then(|stored| stored.damage.clone());
+        let (base, mut summary, from) = if let Some(stored) = continued {
+            let from = Anchor {
+                offset: stored.folded,
+                before: stored.last,
+            };
+            (stored.base, stored.summary, from)
+        } else {
+            let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
+            let (base, start) = self.start_of_fold(opening, base_before)?;
+            if base.is_some() && start.is_none() {
+                damage = Some("the beginning that it shares with another session is gone".into());
+            }
+            let from = Anchor {
+                offset: 0,
+                before: first.back(1),
+            };
+            (base, start.unwrap_or_else(|| Summary::blank(log.id)), from)
+        };
+        let mut snapshots = Vec::new();
+        let mut parent = Some(summary.head).filter(|head| head.seq == from.before);
+        if summary.head.seq < from.before {
+            damage.get_or_insert_with(|| missing(summary.head.seq, from.before));
+        }
+        let mut opened = None;
+        let last = log::each_line(&file, from, tail.end, &mut |line| {
+            let entry = apply(&mut summary, line.seq, &line.bytes);
+            if let Some(wrong) = damage_of(entry.as_ref(), parent.as_ref(), line.seq) {
+                damage.get_or_insert(wrong);
+            }
+            parent = entry.as_ref().map(Entry::head);
+            opened = entry.as_ref().and_then(session_opened).or(opened);
+            if line.seq.0 % SNAPSHOT_EVERY == 0
+                && summary.head.seq == line.seq
+                && let Ok(row) = serde_json::to_string(&summary)
+            {
+                snapshots.push((line.seq, row));
+            }
+            true
+        })
+        .map_err(say)?;
+        summary.id = log.id;
+        let is_another = opened.is_some_and(|opened| opened != log.id) && !log.is_husk();
+        if is_another {
+            damage.get_or_insert_with(|| "it is the log of another session by what it says".into());
+        } else if last < known {
+            damage = Some(missing(last, known));
+        }
+        let record = Record {
+            id: log.id,
+            husk: log.husk,
+            stamp,
+            folded: tail.end,
+            last,
+            known: if is_another { last } else { last.max(known) },
+            damage,
+            base,
+            summary,
+        };
+        Ok(Some(Folded {
+            record,
+            snapshots,
+            anew,
+        }))
+    }
+
+    /// What a log continues by its opening, and the summary there.
+    fn start_of_fold(
+        &mut self,
+        opening: log::Opening,
+        base_before: Option<Origin>,
+    ) -> StoreResult<(Option<Origin>, Option<Summary>)> {
+        let base = match opening.entry {
+            Some(_) => opening.origin,
+            // What a damaged line said may still be known from before.
+            None => opening.origin.or(base_before),
+        };
+        let start = match &base {
+            Some(origin) => self.summary_at(origin)?,
+            None => None,
+        };
+        Ok((base, start))
+    }
+
+    /// The summary of a session as it was at the entry that a fork continues.
+    pub(super) fn summary_at(&mut self, origin: &Origin) -> StoreResult<Option<Summary>> {
+        let Some(path) = self.base_path(origin)? else {
+            return Ok(None);
+        };
+        let mut summary = self
+            .nearest_summary(&path, origin.seq)?
+            .unwrap_or_else(|| Summary::blank(origin.id));
+        let lines = self.read_between(&path, summary.head.seq, origin.seq, usize::MAX)?;
+        for line in lines {
+            apply(&mut summary, line.seq, &line.bytes);
+        }
+        Ok(Some(summary))
+    }
+
+    /// The newest summary that the catalogue has of a log at or before a place, in it or in its bases.
+    fn nearest_summary(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Summary>> {
+        let mut passed = Vec::new();
+        let (mut path, mut seq) = (path.to_owned(), seq);
+        while !passed.contains(&path)
+            && let Some(name) = LogName::parse(&path)
+        {
+            let (file, size) = open_log(&path)?;
+            let say = |error| place::trouble(&name.path, "cannot read", error);
+            let stored = self.catalogue()?.record(name.id, name.husk)?;
+            let mut known = Vec::new();
+            if let Some((no, record)) = stored {
+                known.push(record.summary);
+                known.extend(self.catalogue()?.snapshot(no, seq)?);
+            }
+            for summary in known {
+                let head = summary.head;
+                if head.seq <= seq
+                    && let Some(entry) = log::own_entry(&file, size, head.seq).map_err(say)?
+                    && entry.hash == head.hash
+                {
+                    return Ok(Some(summary));
+                }
+            }
+            let Some(origin) = base::opening(&path, &file, size).map_err(say)?.origin else {
+                break;
+            };
+            let Some(base) = self.base_path(&origin)? else {
+                break;
+            };
+            seq = seq.min(origin.seq);
+            passed.push(std::mem::replace(&mut path, base));
+        }
+        Ok(None)
+    }
+}
+
+/// Opens derived data that somebody else may be making at this moment: SQLite does not wait for that.
+pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
+    for _ in 0..100 {
+        match open() {
+            Err(StoreError::Locked { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened,
+        }
+    }
+    open()
+}
+
+/// Whether the log still has the entry up to which it was folded.
+fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
+    if stored.folded == 0 {
+        return Ok(false);
+    }
+    let (_, line) = log::line_before(file, stored.folded)?;
+    Ok(Entry::decode(&line).is_ok_and(|entry| entry.head() == stored.summary.head))
+}
+
+/// Carries a summary on by one line, if it is the entry that belongs there.
+fn apply(summary: &mut Summary, seq: Seq, line: &[u8]) -> Option<Entry> {
+    let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
+    summary.apply(&entry);
+    Some(entry)
+}
+
+/// The last place that a log was ever seen to have. A husk is cut down to what is shared.
+pub(super) fn last_known(log: &LogName, stored: Option<&Record>) -> Seq {
+    match stored {
+        Some(stored) if !log.is_husk() => stored.known,
+        _ => Seq::START,
+    }
+}
+
+/// What is wrong with an entry that should continue `parent`, if that is known.
+fn damage_of(entry: Option<&Entry>, parent: Option<&Head>, seq: Seq) -> Option<String> {
+    match (entry, parent) {
+        (None, _) => Some(format!("entry {seq} cannot be read")),
+        (Some(_), Some(parent)) if parent.seq.next() != seq => {
+            Some(missing(parent.seq, seq.back(1)))
+        }
+        (Some(entry), Some(parent)) if !entry.follows(parent) => {
+            Some(format!("entry {seq} does not match its hash"))
+        }
+        _ => None,
+    }
+}
+
+/// That the entries after one place up to another are not there.
+pub(super) fn missing(after: Seq, upto: Seq) -> String {
+    match upto.0.saturating_sub(after.0) {
+        1 => format!("entry {upto} is missing"),
+        _ => format!("entries {} to {upto} are missing", after.next()),
+    }
+}
+
+/// What is wrong with a log in which there is no entry. Nothing, if it was never seen to have one and
+/// is the beginning of one: its creation was cut off.
+pub(super) fn without_entry(
+    file: &fs::File,
+    size: u64,
+    known: Seq,
+) -> std::io::Result<Option<String>> {
+    if known > Seq::START {
+        return Ok(Some(missing(Seq::START, known)));
+    }
+    let start = log::read_range(file, 0, size.min(7))?;
+    let is_cut_off = b"{\"v\":1,".starts_with(&start[..]);
+    Ok((!is_cut_off).then(|| "it holds no entry, only other bytes".to_owned()))
+}
+
+/// The session that an entry opens.
+pub(super) fn session_opened(entry: &Entry) -> Option<SessionId> {
+    match &entry.body {
+        Body::Created(created) => Some(created.session),
+        Body::Forked(forked) => Some(forked.session),
+        _ => None,
+    }
+}
+
+impl Folded {
+    /// A log in which nothing is left; what was known of it stays.
+    fn nothing(
+        log: &LogName,
+        stamp: FileStamp,
+        known: Seq,
+        stored: Option<Record>,
+        damage: String,
+    ) -> Folded {
+        let record = Record {
+            id: log.id,
+            husk: log.husk,
+            stamp,
+            folded: 0,
+            last: Seq::START,
+            known,
+            damage: Some(damage),
+            base: stored.as_ref().and_then(|stored| stored.base.clone()),
+            summary: stored.map_or_else(|| Summary::blank(log.id), |stored| stored.summary),
+        };
+        Folded {
+            record,
+            snapshots: Vec::new(),
+            anew: true,
+        }
+    }
+}

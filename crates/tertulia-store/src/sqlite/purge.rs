@@ -1,0 +1,100 @@
+//! Removing for good: what no fork shares goes, and with the last fork goes the rest.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::engine::Engine;
+use super::rows::{Found, PURGED, find, reversed, row_of, tally};
+use crate::{StoreError, StoreResult};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Summary;
+
+impl Engine {
+    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        let removed = self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            remove(transaction, &found).map_err(say.of("cannot purge"))
+        })?;
+        // The database's own log still holds the old pages until they are written back.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(self.say().of("cannot purge"))?;
+        self.index()?.remove(&removed)
+    }
+}
+
+/// The numbers of the entries that are gone.
+fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>> {
+    transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
+    make_husk(transaction, found)?;
+    let mut removed = Vec::new();
+    let mut husk = Some(found.no);
+    while let Some(no) = husk {
+        husk = trim(transaction, no, &mut removed)?;
+    }
+    // The index follows the numbers of arrival: the highest must not be given out a second time.
+    if let Some(last) = removed.iter().max() {
+        transaction.execute(
+            "INSERT INTO entry SELECT ?1, 0, ?1, '' WHERE NOT EXISTS (SELECT 1 FROM entry WHERE n >= ?1)",
+            [last.cast_signed()],
+        )?;
+    }
+    Ok(removed)
+}
+
+/// Leaves nothing of a session but what its forks share. It gives its name away: the same may come
+/// back, from an import say, as a session of its own.
+pub(super) fn make_husk(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
+    tally(transaction, &found.summary, -1)?;
+    let name = format!("{} {}", found.summary.id, found.no);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    let id = SessionId::new(uuid::Uuid::from_bytes(bytes));
+    transaction.execute(
+        "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
+           row = ?5 WHERE no = ?1",
+        params![found.no, id.uuid().as_bytes(), reversed(id), PURGED, row_of(&Summary::blank(id))?],
+    )?;
+    Ok(())
+}
+
+/// Cuts a purged session down to what is shared. If nothing is, it goes, and its base is the next to
+/// be looked at: it may have been kept for this one alone.
+fn trim(
+    transaction: &Connection,
+    no: i64,
+    removed: &mut Vec<u64>,
+) -> rusqlite::Result<Option<i64>> {
+    let row: Option<(i64, Option<i64>)> = transaction
+        .query_row(
+            "SELECT state, base FROM session WHERE no = ?1",
+            [no],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    let Some((PURGED, base)) = row else {
+        return Ok(None);
+    };
+    let shared: Option<i64> = transaction.query_row(
+        "SELECT max(base_seq) FROM session WHERE base = ?1",
+        [no],
+        |row| row.get(0),
+    )?;
+    let kept = shared.unwrap_or(0);
+    let mut select = transaction.prepare("SELECT n FROM entry WHERE session = ?1 AND seq > ?2")?;
+    for n in select.query_map(params![no, kept], |row| row.get::<_, i64>(0))? {
+        removed.push(n?.cast_unsigned());
+    }
+    transaction.execute(
+        "DELETE FROM entry WHERE session = ?1 AND seq > ?2",
+        params![no, kept],
+    )?;
+    transaction.execute(
+        "DELETE FROM snapshot WHERE session = ?1 AND seq > ?2",
+        params![no, kept],
+    )?;
+    if shared.is_none() {
+        transaction.execute("DELETE FROM session WHERE no = ?1", [no])?;
+        return Ok(base);
+    }
+    Ok(None)
+}

@@ -1,0 +1,10 @@
+//! Random histories on every backend and on plain vectors: one line per backend.
+
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_testkit::model_suite;
+use tertulia_testkit::place::Folder;
+
+model_suite!(sqlite, place: || Folder::new(|folder| SqliteStore::open(&folder.join("tertulia.db"))));
+model_suite!(sqlite_in_memory, memory: SqliteStore::in_memory);
+model_suite!(files, place: || Folder::new(|folder| FilesStore::open(&folder.join("sessions"))));

@@ -1,0 +1,419 @@
+//! The list of sessions: choosing one to go on with, and tidying up.
+//!
+//! It does nothing itself. [`Picker::key`] says what a person decided; [`Picker::wants`] says what is
+//! to be read, each with a ticket under which the answer is given back.
+
+pub mod card;
+mod reading;
+mod shelf;
+pub mod sieve;
+#[cfg(test)]
+mod tests;
+pub mod told;
+
+use crossterm::event::{KeyCode, KeyEvent};
+use jiff::Timestamp;
+use ratatui::layout::Size;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Cursor, Filter, Hidden, Page, ProjectIds, SearchQuery};
+
+use self::card::Card;
+use self::shelf::Shelf;
+use self::told::{Told, Tolds};
+use super::choice::Choice;
+use super::item::Item;
+use super::one_line::{OneLine, Typed};
+use super::press;
+
+/// What an answer is given back with.
+pub type Ticket = u64;
+
+/// A list of sessions.
+#[derive(Debug)]
+pub struct Picker {
+    filter: Filter,
+    project: Option<ProjectIds>,
+    scope: Scope,
+    shelf: Shelf,
+    tolds: Tolds,
+    hidden: Hidden,
+    damaged: usize,
+    unread: Unread,
+    tickets: Ticket,
+    page_ticket: Option<Ticket>,
+    search_ticket: Option<Ticket>,
+    preview_ticket: Option<(Ticket, SessionId)>,
+    query: OneLine,
+    /// When somebody last typed, until what they typed is searched for.
+    typed_at: Option<Timestamp>,
+    choice: Choice,
+    /// Whether somebody chose a row, so that it stays chosen when others come.
+    moved: bool,
+    /// What was chosen before everything is read anew.
+    kept: Option<SessionId>,
+    mode: Mode,
+    preview: Option<Preview>,
+    note: Option<String>,
+    size: Size,
+}
+
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of this project.
+    Here,
+    /// All.
+    All,
+}
+
+/// What is not read yet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unread {
+    All,
+    After(Cursor),
+    Nothing,
+    /// It could not be read; it is tried again when somebody presses a key.
+    Refused(Option<Cursor>),
+}
+
+/// What keys are for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mode {
+    /// Searching and choosing.
+    Browse,
+    /// Typing a title.
+    Rename(SessionId, OneLine),
+    /// Typing tags.
+    Tag(SessionId, OneLine),
+    /// Saying whether a session goes to the trash.
+    Trash(SessionId, String),
+}
+
+/// A look into a session.
+#[derive(Clone, Debug, Default)]
+pub struct Preview {
+    /// Which session it is of, once it is there.
+    pub of: Option<SessionId>,
+    /// Its last messages.
+    pub items: Vec<Item>,
+}
+
+/// A chosen row.
+#[derive(Clone, Copy, Debug)]
+pub enum Chosen<'a> {
+    /// A session of the list.
+    Card(&'a Card),
+    /// A session in which what was typed was said.
+    Told(&'a Told),
+}
+
+impl Chosen<'_> {
+    /// Which session.
+    pub fn id(self) -> SessionId {
+        match self {
+            Chosen::Card(card) => card.id,
+            Chosen::Told(told) => told.session,
+        }
+    }
+
+    fn title(self) -> Option<String> {
+        match self {
+            Chosen::Card(card) => card.title.clone(),
+            Chosen::Told(told) => told.title.clone(),
+        }
+    }
+}
+
+/// What a person decided.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Nothing.
+    Nothing,
+    /// Nothing yet, but the list looks different.
+    Changed,
+    /// To leave without choosing.
+    Leave,
+    /// To go on with a session.
+    Resume {
+        /// Which one.
+        id: SessionId,
+        /// What they were looking for in it.
+        at: Option<Seq>,
+    },
+    /// To give a session another title.
+    Rename(SessionId, String),
+    /// To change the tags of a session.
+    Tag {
+        /// Which one.
+        id: SessionId,
+        /// These are put on.
+        add: Vec<String>,
+        /// These are taken off.
+        remove: Vec<String>,
+    },
+    /// To go on in a fork of a session.
+    Fork(SessionId),
+    /// To move a session to the trash.
+    Trash(SessionId),
+}
+
+/// What is to be read.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// The next sessions, for [`Picker::page`].
+    Page {
+        /// Which sessions.
+        filter: Filter,
+        /// Which of them.
+        page: Page,
+    },
+    /// Everything that was said, for [`Picker::found`].
+    Search(SearchQuery),
+    /// The last messages of a session, for [`Picker::preview`].
+    Preview {
+        /// Which session.
+        id: SessionId,
+        /// So many messages.
+        messages: usize,
+    },
+}
+
+impl Picker {
+    /// A list of the sessions that a filter admits: those of the project at first, if there is one.
+    pub fn new(filter: Filter, project: Option<ProjectIds>) -> Picker {
+        let scope = match project {
+            Some(_) => Scope::Here,
+            None => Scope::All,
+        };
+        let mut shelf = Shelf::default();
+        shelf.empty_out(scope == Scope::All);
+        Picker {
+            filter,
+            scope,
+            project,
+            shelf,
+            tolds: Tolds::default(),
+            hidden: Hidden::default(),
+            damaged: 0,
+            unread: Unread::All,
+            tickets: 0,
+            page_ticket: None,
+            search_ticket: None,
+            preview_ticket: None,
+            query: OneLine::default(),
+            typed_at: None,
+            choice: Choice::default(),
+            moved: false,
+            kept: None,
+            mode: Mode::Browse,
+            preview: None,
+            note: None,
+            size: Size::new(80, 24),
+        }
+    }
+
+    /// Tells how large the screen is.
+    pub fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.rechoose(self.choice.chosen());
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+        if !press::is_down(key) {
+            return Outcome::Nothing;
+        }
+        self.note = None;
+        if let Unread::Refused(cursor) = self.unread {
+            self.unread = cursor.map_or(Unread::All, Unread::After);
+        }
+        match std::mem::replace(&mut self.mode, Mode::Browse) {
+            Mode::Browse => self.browse(key, now),
+            Mode::Rename(id, line) => self.rename(id, line, key),
+            Mode::Tag(id, line) => self.tag(id, line, key),
+            Mode::Trash(id, _) if press::answer(key) == Some('y') => Outcome::Trash(id),
+            Mode::Trash(..) => Outcome::Changed,
+        }
+    }
+
+    /// Takes pasted text.
+    pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
+        match &mut self.mode {
+            Mode::Browse => {
+                let typed = self.query.insert(text);
+                self.retyped(typed, now)
+            }
+            Mode::Rename(_, line) | Mode::Tag(_, line) => {
+                line.insert(text);
+                Outcome::Changed
+            }
+            Mode::Trash(..) => Outcome::Nothing,
+        }
+    }
+
+    fn browse(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+        if press::leaves(key) {
+            return self.leave(key, now);
+        }
+        match press::with_control(key) {
+            Some('r') => return self.begin(|id, title| Mode::Rename(id, OneLine::new(&title))),
+            Some('t') => return self.begin(|id, _| Mode::Tag(id, OneLine::default())),
+            Some('x') => return self.begin(Mode::Trash),
+            Some('f') => {
+                return self
+                    .chosen()
+                    .map_or(Outcome::Nothing, |chosen| Outcome::Fork(chosen.id()));
+            }
+            Some('e') => {
+                self.shelf.toggle_empty();
+                self.settle();
+                return Outcome::Changed;
+            }
+            _ => {}
+        }
+        match key.code {
+            KeyCode::Enter => return self.resume(),
+            KeyCode::Tab | KeyCode::BackTab => return self.change_scope(now),
+            // Whoever types a search needs the space in it; whoever chooses a row does not type.
+            KeyCode::Char(' ') if self.query.is_empty() || self.moved => {
+                self.preview = match self.preview {
+                    None => Some(Preview::default()),
+                    Some(_) => None,
+                };
+                self.rechoose(self.choice.chosen());
+                return Outcome::Changed;
+            }
+            _ => {}
+        }
+        let (count, seen) = (self.len(), self.seen_rows());
+        if self.choice.moves(key, count, seen) {
+            self.moved = true;
+            return Outcome::Changed;
+        }
+        let typed = self.query.key(key);
+        self.retyped(typed, now)
+    }
+
+    /// Esc takes back one thing at a time.
+    fn leave(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+        if key.code != KeyCode::Esc {
+            return Outcome::Leave;
+        }
+        if self.preview.take().is_some() {
+            return Outcome::Changed;
+        }
+        if self.query.is_empty() {
+            return Outcome::Leave;
+        }
+        self.query = OneLine::default();
+        self.retyped(Typed::Changed, now)
+    }
+
+    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Outcome {
+        match typed {
+            Typed::Nothing => Outcome::Nothing,
+            Typed::Moved => Outcome::Changed,
+            Typed::Changed => {
+                self.shelf.type_in(self.query.text());
+                self.tolds = Tolds::default();
+                self.search_ticket = None;
+                self.typed_at = (!self.query.text().trim().is_empty()).then_some(now);
+                self.moved = false;
+                self.rechoose(0);
+                Outcome::Changed
+            }
+        }
+    }
+
+    fn begin(&mut self, mode: impl FnOnce(SessionId, String) -> Mode) -> Outcome {
+        let Some(chosen) = self.chosen() else {
+            return Outcome::Nothing;
+        };
+        let (id, title) = (chosen.id(), chosen.title().unwrap_or_default());
+        self.mode = mode(id, title);
+        // What is being named must stay where it is.
+        self.moved = true;
+        Outcome::Changed
+    }
+
+    fn rename(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Outcome {
+        if press::leaves(key) {
+            return Outcome::Changed;
+        }
+        if key.code == KeyCode::Enter {
+            let title = line.text().trim();
+            return match title.is_empty() {
+                true => Outcome::Changed,
+                false => Outcome::Rename(id, title.to_owned()),
+            };
+        }
+        line.key(key);
+        self.mode = Mode::Rename(id, line);
+        Outcome::Changed
+    }
+
+    fn tag(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Outcome {
+        if press::leaves(key) {
+            return Outcome::Changed;
+        }
+        if key.code == KeyCode::Enter {
+            let (add, remove) = tags(line.text());
+            return match add.is_empty() && remove.is_empty() {
+                true => Outcome::Changed,
+                false => Outcome::Tag { id, add, remove },
+            };
+        }
+        line.key(key);
+        self.mode = Mode::Tag(id, line);
+        Outcome::Changed
+    }
+
+    fn resume(&self) -> Outcome {
+        match self.chosen() {
+            None => Outcome::Nothing,
+            Some(Chosen::Card(card)) => Outcome::Resume {
+                id: card.id,
+                at: None,
+            },
+            Some(Chosen::Told(told)) => Outcome::Resume {
+                id: told.session,
+                at: Some(told.seq),
+            },
+        }
+    }
+
+    fn change_scope(&mut self, now: Timestamp) -> Outcome {
+        if self.project.is_none() {
+            return Outcome::Nothing;
+        }
+        self.scope = match self.scope {
+            Scope::Here => Scope::All,
+            Scope::All => Scope::Here,
+        };
+        self.kept = self.chosen().filter(|_| self.moved).map(Chosen::id);
+        self.shelf.empty_out(self.scope == Scope::All);
+        self.hidden = Hidden::default();
+        self.unread = Unread::All;
+        self.page_ticket = None;
+        let moved = self.moved;
+        self.retyped(Typed::Changed, now);
+        self.moved = moved;
+        Outcome::Changed
+    }
+}
+
+/// The tags of a line such as `+release -draft`: those to put on, those to take off.
+fn tags(line: &str) -> (Vec<String>, Vec<String>) {
+    let (mut add, mut remove) = (Vec::new(), Vec::new());
+    for word in line.split(|c: char| c.is_whitespace() || c == ',') {
+        let (list, tag) = match word.strip_prefix('-') {
+            Some(tag) => (&mut remove, tag),
+            None => (&mut add, word.strip_prefix('+').unwrap_or(word)),
+        };
+        let tag = tag.trim_start_matches('#');
+        if !tag.is_empty() {
+            list.push(tag.to_owned());
+        }
+    }
+    (add, remove)
+}

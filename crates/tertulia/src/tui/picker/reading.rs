@@ -1,0 +1,314 @@
+//! What a list of sessions wants to be read, and what becomes of the answers.
+
+use jiff::{SignedDuration, Timestamp};
+use tertulia_core::id::SessionId;
+use tertulia_core::query::{Cursor, Filter, Hidden, Hits, Listing, Page, Row, SearchQuery};
+
+use super::card::Card;
+use super::told::{Tolds, words_of};
+use super::{Chosen, Mode, Picker, Preview, Scope, Ticket, Unread, Wanted};
+use crate::tui::item::Item;
+use crate::tui::one_line::OneLine;
+use crate::tui::view::picker::{ROW_LINES, parts};
+
+/// How many sessions are read at first: enough for any screen.
+const FIRST_PAGE: usize = 100;
+/// How many are read when somebody scrolls on.
+const NEXT_PAGE: usize = 200;
+/// How many are read at once when somebody searches, which goes through all of them.
+const SEARCHED_PAGE: usize = 1000;
+/// How many messages a preview has.
+const PREVIEWED: usize = 20;
+/// How many hits of a search are looked at.
+const HITS: usize = 60;
+/// After so long without a key everything that was ever said is searched.
+const PAUSE: SignedDuration = SignedDuration::from_millis(300);
+
+impl Picker {
+    /// What is to be read next. It is asked for once: ask after each key and each answer, and when
+    /// [`Picker::due`] says, until there is nothing.
+    pub fn wants(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
+        self.wants_page()
+            .or_else(|| self.wants_search(now))
+            .or_else(|| self.wants_preview())
+    }
+
+    /// When it will want something without any key, if it will.
+    pub fn due(&self) -> Option<Timestamp> {
+        self.typed_at?.checked_add(PAUSE).ok()
+    }
+
+    fn ticket(&mut self) -> Ticket {
+        self.tickets += 1;
+        self.tickets
+    }
+
+    fn wants_page(&mut self) -> Option<(Ticket, Wanted)> {
+        let cursor = match self.unread {
+            Unread::All => None,
+            Unread::After(cursor) => Some(cursor),
+            Unread::Nothing | Unread::Refused(_) => return None,
+        };
+        let seen = self.seen_rows();
+        let nears_the_end = self.choice.chosen() + 2 * seen >= self.shelf.len();
+        // A search is of all sessions: the best may be the oldest.
+        let is_needed = nears_the_end || !self.query.is_empty();
+        if self.page_ticket.is_some() || !is_needed {
+            return None;
+        }
+        let limit = match (cursor, self.query.is_empty()) {
+            (None, _) => FIRST_PAGE,
+            (Some(_), true) => NEXT_PAGE,
+            (Some(_), false) => SEARCHED_PAGE,
+        };
+        let ticket = self.ticket();
+        self.page_ticket = Some(ticket);
+        let page = Page { limit, cursor };
+        let filter = self.filter();
+        Some((ticket, Wanted::Page { filter, page }))
+    }
+
+    fn wants_search(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
+        let waited = now.duration_since(self.typed_at?);
+        // A clock that was set back is no reason to wait longer.
+        if !waited.is_negative() && waited < PAUSE {
+            return None;
+        }
+        self.typed_at = None;
+        let query = SearchQuery {
+            words: words_of(self.query.text())?,
+            filter: self.filter(),
+            speaker: None,
+            role: None,
+            limit: HITS,
+        };
+        let ticket = self.ticket();
+        self.search_ticket = Some(ticket);
+        Some((ticket, Wanted::Search(query)))
+    }
+
+    fn wants_preview(&mut self) -> Option<(Ticket, Wanted)> {
+        let of = self.preview.as_ref()?.of;
+        let id = self.chosen()?.id();
+        // One at a time: whoever runs down the list wants to see the row where they stop.
+        if of == Some(id) || self.preview_ticket.is_some() {
+            return None;
+        }
+        let ticket = self.ticket();
+        self.preview_ticket = Some((ticket, id));
+        let messages = PREVIEWED;
+        Some((ticket, Wanted::Preview { id, messages }))
+    }
+
+    fn filter(&self) -> Filter {
+        Filter {
+            project: match self.scope {
+                Scope::Here => self.project.clone(),
+                Scope::All => None,
+            },
+            ..self.filter.clone()
+        }
+    }
+
+    /// Takes in sessions that were asked for.
+    pub fn page(&mut self, ticket: Ticket, listing: &Listing) {
+        if self.page_ticket != Some(ticket) {
+            return;
+        }
+        self.page_ticket = None;
+        if self.unread == Unread::All {
+            self.hidden = listing.hidden;
+            self.damaged = 0;
+        }
+        self.damaged = self.damaged.max(listing.damaged.len());
+        self.unread = listing.next.map_or(Unread::Nothing, Unread::After);
+        let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
+        let chosen = chosen.or_else(|| self.kept.take());
+        self.shelf.put(&listing.rows);
+        self.settle_on(chosen);
+    }
+
+    /// How many entries the search did not reach because they are not indexed yet.
+    pub fn pending(&self) -> u64 {
+        self.tolds.pending()
+    }
+
+    /// Takes in what a search found.
+    pub fn found(&mut self, ticket: Ticket, hits: Hits) {
+        if self.search_ticket != Some(ticket) {
+            return;
+        }
+        self.search_ticket = None;
+        let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
+        self.tolds = Tolds::of(hits);
+        self.settle_on(chosen);
+    }
+
+    /// Takes in the last messages of a session.
+    pub fn preview(&mut self, ticket: Ticket, items: Vec<Item>) {
+        let Some((_, id)) = self.preview_ticket.take_if(|(asked, _)| *asked == ticket) else {
+            return;
+        };
+        if let Some(preview) = &mut self.preview {
+            let of = Some(id);
+            *preview = Preview { of, items };
+        }
+    }
+
+    /// Takes in that something could not be read, and why.
+    pub fn refused(&mut self, ticket: Ticket, why: String) {
+        if self.page_ticket.take_if(|asked| *asked == ticket).is_some() {
+            // Asked again at once it would most likely fail again at once.
+            self.unread = Unread::Refused(self.cursor());
+        } else {
+            self.search_ticket.take_if(|asked| *asked == ticket);
+            // In place of the preview, so that it is not asked for again and again.
+            self.preview(ticket, vec![Item::trouble(why.clone())]);
+        }
+        self.note = Some(why);
+    }
+
+    fn cursor(&self) -> Option<Cursor> {
+        match self.unread {
+            Unread::After(cursor) => Some(cursor),
+            Unread::Refused(cursor) => cursor,
+            Unread::All | Unread::Nothing => None,
+        }
+    }
+
+    /// Takes in what became of a session that was renamed or tagged.
+    pub fn replace(&mut self, row: &Row) {
+        let chosen = self.chosen().map(Chosen::id);
+        self.shelf.replace(row);
+        self.settle_on(chosen);
+    }
+
+    /// Takes in that a session is in the trash now.
+    pub fn trashed(&mut self, id: SessionId) {
+        let place = self.choice.chosen();
+        let chosen = self.chosen().map(Chosen::id).filter(|chosen| *chosen != id);
+        self.shelf.remove(id);
+        self.tolds.remove(id);
+        self.hidden.trashed += 1;
+        self.settle_on(chosen);
+        if chosen.is_none() {
+            self.rechoose(place);
+        }
+    }
+
+    /// Says something below the list, until the next key.
+    pub fn say(&mut self, words: String) {
+        self.note = Some(words);
+    }
+
+    /// Keeps the choice where it is, by place.
+    pub(super) fn settle(&mut self) {
+        self.tolds.pass_over(&self.shelf);
+        self.rechoose(self.choice.chosen());
+    }
+
+    /// Keeps the choice where it is, by session.
+    fn settle_on(&mut self, chosen: Option<SessionId>) {
+        self.tolds.pass_over(&self.shelf);
+        let place = chosen.and_then(|id| {
+            let told = || Some(self.shelf.len() + self.tolds.place_of(id)?);
+            self.shelf.place_of(id).or_else(told)
+        });
+        self.rechoose(place.unwrap_or_else(|| self.choice.chosen()));
+    }
+
+    pub(super) fn rechoose(&mut self, place: usize) {
+        let (count, seen) = (self.len(), self.seen_rows());
+        self.choice.choose(place, count, seen);
+    }
+
+    /// How many rows fit on the screen.
+    pub(super) fn seen_rows(&self) -> usize {
+        let area = ratatui::layout::Rect::from((ratatui::layout::Position::ORIGIN, self.size));
+        usize::from(parts(area, self.preview.is_some()).list.height) / ROW_LINES
+    }
+
+    /// How many rows there are, as far as they were read.
+    pub fn len(&self) -> usize {
+        self.shelf.len() + self.tolds.len()
+    }
+
+    /// One row.
+    pub fn row(&self, place: usize) -> Option<Chosen<'_>> {
+        match self.shelf.get(place) {
+            Some(card) => Some(Chosen::Card(card)),
+            None => self
+                .tolds
+                .get(place.checked_sub(self.shelf.len())?)
+                .map(Chosen::Told),
+        }
+    }
+
+    /// The chosen row.
+    pub fn chosen(&self) -> Option<Chosen<'_>> {
+        self.row(self.choice.chosen())
+    }
+
+    /// The place of the chosen row, and of the first that is seen where so many fit.
+    pub fn places(&self, seen: usize) -> (usize, usize) {
+        (self.choice.chosen(), self.choice.top(self.len(), seen))
+    }
+
+    /// What was typed.
+    pub fn query(&self) -> &OneLine {
+        &self.query
+    }
+
+    /// What keys are for.
+    pub fn mode(&self) -> &Mode {
+        &self.mode
+    }
+
+    /// Which sessions are listed.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The look into a session, if it is open.
+    pub fn shown_preview(&self) -> Option<&Preview> {
+        self.preview.as_ref()
+    }
+
+    /// What is to be said below the list.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    /// Whether Space opens the look into a session, or is typed.
+    pub fn space_previews(&self) -> bool {
+        self.query.is_empty() || self.moved
+    }
+
+    /// How many sessions were read, and whether those are all.
+    pub fn read(&self) -> (usize, bool) {
+        (self.shelf.read(), self.unread == Unread::Nothing)
+    }
+
+    /// Whether something is being read.
+    pub fn is_reading(&self) -> bool {
+        self.page_ticket.is_some() || self.search_ticket.is_some() || self.typed_at.is_some()
+    }
+
+    /// What is not shown, and why: elsewhere or in the trash, and empty.
+    pub fn hidden(&self) -> (Hidden, usize) {
+        (self.hidden, self.shelf.hidden_empty())
+    }
+
+    /// How many sessions are known to be damaged.
+    pub fn damaged(&self) -> usize {
+        self.damaged
+    }
+
+    /// The tags of the chosen session.
+    pub fn chosen_tags(&self) -> &[String] {
+        match self.chosen() {
+            Some(Chosen::Card(Card { tags, .. })) => tags,
+            _ => &[],
+        }
+    }
+}
