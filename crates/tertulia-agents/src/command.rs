@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 
 use super::process::{self, Limits, Program, Utf8Stream};
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    ToolSide, Whence, failure, prompt,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Patience,
+    Readiness, ToolSide, Whence, failure, prompt,
 };
 
 /// How a program is run as an agent.
@@ -81,7 +81,11 @@ impl Agent for Command {
         Ok(self.model.iter().cloned().collect())
     }
 
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError> {
         let program = Program {
             command: self.command.clone(),
             args: self.args.clone(),
@@ -97,11 +101,11 @@ impl Agent for Command {
             output: usize::MAX,
             ..Limits::default()
         };
-        floor.show_stderr(&limits.stderr);
+        sink.show_stderr(&limits.stderr);
         let prompt = prompt::talk(self.system.as_deref(), &question.messages);
         let (chunks, received) = mpsc::channel(64);
-        let run = process::run(&program, prompt.as_bytes(), &limits, floor.cancel(), chunks);
-        let (finished, ()) = tokio::join!(run, hand_on(received, floor));
+        let run = process::run(&program, prompt.as_bytes(), &limits, sink.cancel(), chunks);
+        let (finished, ()) = tokio::join!(run, hand_on(received, sink));
         match finished {
             Ok(finished) if finished.status.success() => Ok(Outcome::Done),
             Ok(finished) => Err(AgentError::new(
@@ -120,16 +124,16 @@ impl Agent for Command {
     }
 }
 
-async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, floor: &Floor) {
+async fn hand_on(mut received: mpsc::Receiver<Vec<u8>>, sink: &AgentSink) {
     let mut decoder = Utf8Stream::default();
     while let Some(chunk) = received.recv().await {
         let text = decoder.push(&chunk);
-        if !text.is_empty() && floor.say(AgentEvent::Text(text)).await.is_err() {
+        if !text.is_empty() && sink.say(AgentEvent::Text(text)).await.is_err() {
             return;
         }
     }
     let rest = decoder.finish();
     if !rest.is_empty() {
-        let _ = floor.say(AgentEvent::Text(rest)).await;
+        let _ = sink.say(AgentEvent::Text(rest)).await;
     }
 }

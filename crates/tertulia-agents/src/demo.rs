@@ -6,10 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Agent, AgentError, AgentEvent, Chair, FailureKind, Floor, Outcome, Part, Question, Readiness,
-    ToolSide, Utterance,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Part,
+    PromptMessage, Readiness, ToolSide,
 };
 use tertulia_core::entry::{Role, ToolCall, Usage};
+use tertulia_core::pair::PairRole;
 
 /// The model name that the demo reports.
 const MODEL: &str = "demo-1";
@@ -56,14 +57,17 @@ impl Agent for Demo {
         Ok(vec![MODEL.to_owned()])
     }
 
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError> {
         if let Some(call) = wanted_tool(question) {
-            floor
-                .say(AgentEvent::Text(format!("I use {}. ", call.name)))
+            sink.say(AgentEvent::Text(format!("I use {}. ", call.name)))
                 .await?;
             let spoken = words(&call.arguments.to_string()) + 3;
             let usage = Usage::told(input(question), spoken);
-            floor.say(AgentEvent::Usage(usage)).await?;
+            sink.say(AgentEvent::Usage(usage)).await?;
             let calls = vec![call];
             return Ok(Outcome::Calls { calls, memo: None });
         }
@@ -72,17 +76,17 @@ impl Agent for Demo {
             None => reply(question)?,
         };
         for word in answer.split_inclusive([' ', '\n']) {
-            floor.check()?;
-            floor.say(AgentEvent::Text(word.to_owned())).await?;
+            sink.check()?;
+            sink.say(AgentEvent::Text(word.to_owned())).await?;
             if !self.pace.is_zero() {
                 tokio::select! {
                     () = tokio::time::sleep(self.pace) => {}
-                    () = floor.cancel().cancelled() => return Err(AgentError::cancelled()),
+                    () = sink.cancel().cancelled() => return Err(AgentError::cancelled()),
                 }
             }
         }
         let usage = Usage::told(input(question), words(&answer));
-        floor.say(AgentEvent::Usage(usage)).await?;
+        sink.say(AgentEvent::Usage(usage)).await?;
         Ok(Outcome::Done)
     }
 }
@@ -92,7 +96,7 @@ fn words(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-fn input(question: &Question) -> u64 {
+fn input(question: &AgentRequest) -> u64 {
     question
         .messages
         .iter()
@@ -101,7 +105,7 @@ fn input(question: &Question) -> u64 {
 }
 
 /// `use shell {"command": "ls"}` asks for a tool, so that tools can be tried without a model.
-fn wanted_tool(question: &Question) -> Option<ToolCall> {
+fn wanted_tool(question: &AgentRequest) -> Option<ToolCall> {
     let last = question.messages.last()?;
     let words = said(question).strip_prefix("use ")?;
     let (name, arguments) = words.split_once(' ').unwrap_or((words, "{}"));
@@ -117,7 +121,7 @@ fn wanted_tool(question: &Question) -> Option<ToolCall> {
 }
 
 /// What is to be answered.
-fn said(question: &Question) -> &str {
+fn said(question: &AgentRequest) -> &str {
     match (&question.part, question.messages.last()) {
         (Some(part), _) => part.words.trim(),
         (None, Some(last)) => last.content.trim(),
@@ -157,9 +161,9 @@ fn in_role(part: &Part) -> String {
 }
 
 /// What the demo says as an instructor: two instructions, then that it is done.
-fn instructed(question: &Question) -> String {
-    let said = |message: &&Utterance| message.role == Role::User;
-    let heard: Vec<&Utterance> = question.messages.iter().filter(said).collect();
+fn instructed(question: &AgentRequest) -> String {
+    let said = |message: &&PromptMessage| message.role == Role::User;
+    let heard: Vec<&PromptMessage> = question.messages.iter().filter(said).collect();
     let reports = heard
         .iter()
         .rev()
@@ -192,7 +196,7 @@ fn worked(part: &Part) -> String {
 }
 
 /// What the demo says: a pure function of the talk.
-fn reply(question: &Question) -> Result<String, AgentError> {
+fn reply(question: &AgentRequest) -> Result<String, AgentError> {
     let last = question.messages.last();
     if let Some(result) = last.filter(|message| message.role == Role::Tool) {
         return Ok(format!("The tool said:\n\n{}", result.content));
@@ -223,8 +227,8 @@ fn reply(question: &Question) -> Result<String, AgentError> {
         return Ok(memories(question));
     }
     match &question.part {
-        Some(part) if part.seat == Chair::Instructor => return Ok(instructed(question)),
-        Some(part) if part.seat == Chair::Worker => return Ok(worked(part)),
+        Some(part) if part.role == Some(PairRole::Instructor) => return Ok(instructed(question)),
+        Some(part) if part.role == Some(PairRole::Worker) => return Ok(worked(part)),
         Some(part) => return Ok(in_role(part)),
         None => {}
     }
@@ -249,14 +253,14 @@ fn reply(question: &Question) -> Result<String, AgentError> {
     ))
 }
 
-fn progress(question: &Question) -> String {
+fn progress(question: &AgentRequest) -> String {
     match question.total.max(question.messages.len() as u64) {
         0 | 1 => "This is the first message of our session.".to_owned(),
         total => format!("Our session has {total} messages so far."),
     }
 }
 
-fn memories(question: &Question) -> String {
+fn memories(question: &AgentRequest) -> String {
     let said: Vec<&str> = question
         .messages
         .iter()
@@ -286,7 +290,7 @@ fn first_words(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn question(said: &[&str]) -> Question {
+    fn question(said: &[&str]) -> AgentRequest {
         let messages = said
             .iter()
             .enumerate()
@@ -296,13 +300,13 @@ mod tests {
                 } else {
                     Role::Assistant
                 };
-                Utterance::plain(role, "x", *content)
+                PromptMessage::plain(role, "x", *content)
             })
             .collect();
-        Question {
+        AgentRequest {
             messages,
             total: said.len() as u64,
-            ..Question::default()
+            ..AgentRequest::default()
         }
     }
 
@@ -323,7 +327,7 @@ mod tests {
         );
         asked
             .messages
-            .push(Utterance::plain(Role::Tool, "shell", "a.txt"));
+            .push(PromptMessage::plain(Role::Tool, "shell", "a.txt"));
         assert_eq!(wanted_tool(&asked), None);
         assert_eq!(reply(&asked).unwrap(), "The tool said:\n\na.txt");
     }
@@ -339,7 +343,7 @@ mod tests {
             ..Part::default()
         });
         let said =
-            |asked: &Question| handed_over(reply(asked).unwrap(), asked.part.as_ref().unwrap());
+            |asked: &AgentRequest| handed_over(reply(asked).unwrap(), asked.part.as_ref().unwrap());
         assert_eq!(said(&asked), "  fn main() {}\n\n[NEXT: cleo]");
         let part = asked.part.as_mut().unwrap();
         part.words = "one two".into();
@@ -352,7 +356,7 @@ mod tests {
         let said = |said: &[&str]| {
             let mut asked = question(said);
             asked.part = Some(Part {
-                seat: Chair::Instructor,
+                role: Some(PairRole::Instructor),
                 words: said.last().unwrap().to_string(),
                 ..Part::default()
             });

@@ -7,13 +7,13 @@ pub mod approval;
 pub mod command;
 pub mod demo;
 mod failure;
-mod floor;
 mod folder;
 mod mention;
 pub mod opencode;
 pub mod process;
 mod prompt;
 pub mod scratch;
+mod sink;
 pub mod tool;
 pub mod vendor;
 
@@ -25,8 +25,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::approval::Approval;
-pub use floor::{Floor, Listener, Permission};
+pub use sink::{AgentSink, AgentStream, Permission};
 use tertulia_core::entry::{Role, ToolCall, Usage};
+use tertulia_core::pair::PairRole;
 
 /// Something that answers.
 #[async_trait]
@@ -53,7 +54,11 @@ pub trait Agent: std::fmt::Debug + Send + Sync {
 
     /// Answers, streaming what it says. Returns when it is done, wants tools to be run, has failed,
     /// or was cancelled and nothing of it is running any more.
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError>;
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError>;
 
     /// What a user should know at the start of a session: what it cannot ask for under this policy, and what it
     /// keeps although nothing is to be kept.
@@ -78,10 +83,10 @@ pub enum ToolSide {
 
 /// What an agent is asked: the talk so far, the last words last.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Question {
+pub struct AgentRequest {
     /// The talk, oldest first. The last one is what is to be answered. Every tool call in it is
     /// followed by its result.
-    pub messages: Vec<Utterance>,
+    pub messages: Vec<PromptMessage>,
     /// How many messages the whole talk has, where not all of them are given.
     pub total: u64,
     /// A name that no other question has: it marks the processes that belong to the answer.
@@ -98,7 +103,7 @@ pub struct Question {
     pub part: Option<Part>,
 }
 
-/// The part that an agent plays among others. [`Question::messages`] tells all of it in words; this is for
+/// The part that an agent plays among others. [`AgentRequest::messages`] tells all of it in words; this is for
 /// agents that have a place for a piece of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
@@ -110,20 +115,8 @@ pub struct Part {
     pub words: String,
     /// Whom its instructions tell it to hand over to.
     pub next: Vec<String>,
-    /// Where it sits.
-    pub seat: Chair,
-}
-
-/// Where an agent sits among others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Chair {
-    /// In a team.
-    #[default]
-    Member,
-    /// It tells a worker what to do.
-    Instructor,
-    /// It does what an instructor tells it.
-    Worker,
+    /// Its role in a pair; none in a team.
+    pub role: Option<PairRole>,
 }
 
 /// An agent's own session, in its own store.
@@ -133,7 +126,7 @@ pub struct NativeSession {
     pub id: String,
     /// The folder in which the agent works there, where it is known.
     pub cwd: Option<PathBuf>,
-    /// How many of [`Question::messages`] it has seen, counted from the oldest.
+    /// How many of [`AgentRequest::messages`] it has seen, counted from the oldest.
     pub known: usize,
     /// What its answers in this talk have cost so far, for those that only tell sums.
     pub spent: Usage,
@@ -141,7 +134,7 @@ pub struct NativeSession {
 
 /// One message as an agent reads it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Utterance {
+pub struct PromptMessage {
     /// In which role.
     pub role: Role,
     /// Who said it.
@@ -160,10 +153,10 @@ pub struct Utterance {
     pub withdrawn: Option<String>,
 }
 
-impl Utterance {
+impl PromptMessage {
     /// A message that is nothing but words.
-    pub fn plain(role: Role, speaker: &str, content: impl Into<String>) -> Utterance {
-        Utterance {
+    pub fn plain(role: Role, speaker: &str, content: impl Into<String>) -> PromptMessage {
+        PromptMessage {
             role,
             speaker: speaker.to_owned(),
             content: content.into(),
@@ -196,7 +189,7 @@ pub enum Outcome {
     Calls {
         /// The calls, in order.
         calls: Vec<ToolCall>,
-        /// What it wants back with them, see [`Utterance::memo`].
+        /// What it wants back with them, see [`PromptMessage::memo`].
         memo: Option<Value>,
     },
 }

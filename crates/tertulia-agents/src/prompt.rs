@@ -1,7 +1,7 @@
 //! A conversation as one text, for programs that are given nothing else, and the part of it that an agent's
 //! own session lacks.
 
-use super::Utterance;
+use super::PromptMessage;
 use tertulia_core::entry::Role;
 
 /// Longer than this, what a tool was given or answered is cut: the talk is what matters.
@@ -25,13 +25,13 @@ pub(super) enum Recall {
 /// messages, lacks. The last one is what is to be answered.
 pub(super) fn unheard(
     name: &str,
-    messages: &[Utterance],
+    messages: &[PromptMessage],
     known: usize,
     recall: Recall,
-) -> Vec<Utterance> {
+) -> Vec<PromptMessage> {
     let known = known.min(messages.len().saturating_sub(1));
     let (before, after) = messages.split_at(known);
-    let mut told: Vec<Utterance> = match recall {
+    let mut told: Vec<PromptMessage> = match recall {
         Recall::All => Vec::new(),
         Recall::Asked => cut_off_turn(before)
             .iter()
@@ -44,7 +44,7 @@ pub(super) fn unheard(
         let has_it = recall != Recall::Nothing && words.withdrawn.as_deref() == Some(name);
         match has_it {
             true if told.last().is_some_and(|last| last.content == WITHDRAWN) => {}
-            true => told.push(Utterance {
+            true => told.push(PromptMessage {
                 content: WITHDRAWN.to_owned(),
                 ..words.clone()
             }),
@@ -55,7 +55,7 @@ pub(super) fn unheard(
 }
 
 /// The last turn, if it was cut off.
-fn cut_off_turn(messages: &[Utterance]) -> &[Utterance] {
+fn cut_off_turn(messages: &[PromptMessage]) -> &[PromptMessage] {
     let asked = messages.iter().rposition(|words| words.role == Role::User);
     let turn = &messages[asked.unwrap_or(0)..];
     match turn.iter().any(|words| words.cut_off) {
@@ -66,7 +66,7 @@ fn cut_off_turn(messages: &[Utterance]) -> &[Utterance] {
 
 /// The first words alone; later ones with the talk before them, so that a program that remembers
 /// nothing can follow. `system` precedes everything.
-pub(super) fn talk(system: Option<&str>, messages: &[Utterance]) -> String {
+pub(super) fn talk(system: Option<&str>, messages: &[PromptMessage]) -> String {
     let mut parts = Vec::new();
     parts.extend(system.map(str::to_owned));
     if let Some((last, earlier)) = messages.split_last() {
@@ -77,7 +77,7 @@ pub(super) fn talk(system: Option<&str>, messages: &[Utterance]) -> String {
 }
 
 /// One earlier message, with the tools that it used in brief.
-fn told(message: &Utterance) -> String {
+fn told(message: &PromptMessage) -> String {
     if message.role == Role::Tool {
         return format!("[result: {}]", brief(&message.content));
     }
@@ -110,17 +110,17 @@ mod tests {
     use super::*;
     use tertulia_core::entry::ToolCall;
 
-    fn check(system: Option<&str>, messages: &[Utterance], expected: &str) {
+    fn check(system: Option<&str>, messages: &[PromptMessage], expected: &str) {
         assert_eq!(talk(system, messages), expected);
     }
 
     #[test]
     fn the_last_words_stand_alone() {
         let (ana, bot) = (
-            Utterance::plain(Role::User, "ana", "one"),
-            Utterance::plain(Role::Assistant, "bot", "two"),
+            PromptMessage::plain(Role::User, "ana", "one"),
+            PromptMessage::plain(Role::Assistant, "bot", "two"),
         );
-        let last = Utterance::plain(Role::User, "ana", "three");
+        let last = PromptMessage::plain(Role::User, "ana", "three");
         check(None, &[], "");
         check(None, std::slice::from_ref(&ana), "one");
         check(
@@ -133,17 +133,17 @@ mod tests {
 
     #[test]
     fn only_what_its_own_session_lacks_is_told() {
-        let said = |role, words: &str| Utterance::plain(role, "bot", words);
-        let withdrawn = |agent: &str| Utterance {
+        let said = |role, words: &str| PromptMessage::plain(role, "bot", words);
+        let withdrawn = |agent: &str| PromptMessage {
             withdrawn: Some(agent.to_owned()),
             ..said(Role::User, "[marked] no")
         };
-        let partial = Utterance {
+        let partial = PromptMessage {
             cut_off: true,
             ..said(Role::Assistant, "two is")
         };
         let (one, three) = (said(Role::User, "one"), said(Role::User, "three"));
-        let check = |messages: &[Utterance], known, recall, expected: &str| {
+        let check = |messages: &[PromptMessage], known, recall, expected: &str| {
             let told = talk(None, &unheard("bot", messages, known, recall));
             assert_eq!(told, expected, "{recall:?}");
         };
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn tools_are_told_in_brief() {
-        let mut called = Utterance::plain(Role::Assistant, "bot", "");
+        let mut called = PromptMessage::plain(Role::Assistant, "bot", "");
         called.calls.push(ToolCall {
             id: "1".into(),
             name: "shell".into(),
             arguments: serde_json::json!({"command": "ls"}),
         });
-        let result = Utterance::plain(Role::Tool, "shell", format!("é{}", "x".repeat(1000)));
-        let last = Utterance::plain(Role::User, "ana", "and?");
+        let result = PromptMessage::plain(Role::Tool, "shell", format!("é{}", "x".repeat(1000)));
+        let last = PromptMessage::plain(Role::User, "ana", "and?");
         let expected = format!(
             "[bot used shell {{\"command\":\"ls\"}}]\n\n[result: é{}…]\n\nand?",
             "x".repeat(399)

@@ -17,7 +17,7 @@ use crate::entry::{
 };
 use crate::id::{EntryId, SessionId, derived};
 use crate::redact::redact;
-use crate::session::{Log, Summary};
+use crate::session::{Log, SessionMeta};
 
 /// A talk that another program kept.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ impl Foreign {
 
     /// Whether a session that goes by its id still has to learn where it comes from, or that the other
     /// program has saved it since. `grows` says whether messages are added.
-    pub fn is_news_to(&self, session: &Summary, grows: bool) -> bool {
+    pub fn is_news_to(&self, session: &SessionMeta, grows: bool) -> bool {
         let later = self.source.saved_at.is_some_and(|saved_at| {
             let known = session.source.as_ref().and_then(|source| source.saved_at);
             saved_at > session.updated_at.max(known.unwrap_or(session.updated_at))

@@ -1,7 +1,7 @@
 //! Sessions of people and AI agents as data: one hashed, append-only log per session, and what is derived from it.
 //!
 //! Everything here is pure: no IO, no async, no clock, no environment. Embedders pass time and ids in as a
-//! [`stamp::Stamp`].
+//! [`clock::Clock`].
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,15 +9,16 @@
 //! | [`entry`] | one line of the log: its fields, its hash, its JSON |
 //! | [`session`] | metadata folded from a log, and reading a whole log |
 //! | [`query`] | filters, pages, cursors, search queries and their results |
-//! | [`words`] | text cut into searchable words |
+//! | [`search_text`] | text cut into searchable words |
 //! | [`redact`] | secrets found and replaced |
 //! | [`team`] | team files, their schemas, and the markers in a team's messages |
 //! | [`pair`] | state of an instructor and a worker, folded from their log |
 //! | [`jsonl`] | a whole log as text, written and read |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
-//! | [`stamp`] | source of time and ids |
+//! | [`clock`] | source of time and ids |
 
+pub mod clock;
 pub mod entry;
 pub mod foreign;
 pub mod id;
@@ -26,7 +27,6 @@ pub mod pair;
 pub mod preview;
 pub mod query;
 pub mod redact;
+pub mod search_text;
 pub mod session;
-pub mod stamp;
 pub mod team;
-pub mod words;

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 
 use crate::entry::{Entry, Kind, Role, Speaker};
 use crate::id::{Seq, SessionId};
-use crate::session::Summary;
-use crate::words::{Snippet, Words};
+use crate::search_text::{SearchTerms, Snippet};
+use crate::session::SessionMeta;
 
 /// How wide a snippet is, in characters.
 const SNIPPET_WIDTH: usize = 120;
@@ -90,46 +90,40 @@ pub enum Order {
 
 impl Filter {
     /// Whether a session is meant.
-    pub fn matches(&self, summary: &Summary) -> bool {
+    pub fn matches(&self, meta: &SessionMeta) -> bool {
         fn is<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
             wanted.is_none() || wanted == found
         }
-        self.has_project(summary)
-            && is(self.kind.as_ref(), Some(&summary.kind))
-            && is(self.team.as_ref(), summary.team.as_ref())
+        self.has_project(meta)
+            && is(self.kind.as_ref(), Some(&meta.kind))
+            && is(self.team.as_ref(), meta.team.as_ref())
+            && self.tag.as_ref().is_none_or(|tag| meta.tags.contains(tag))
             && self
-                .tag
-                .as_ref()
-                .is_none_or(|tag| summary.tags.contains(tag))
-            && self.parent.is_none_or(|id| {
-                summary
-                    .parent
-                    .as_ref()
-                    .is_some_and(|parent| parent.id == id)
-            })
-            && self.since.is_none_or(|since| summary.updated_at >= since)
-            && self.until.is_none_or(|until| summary.updated_at < until)
+                .parent
+                .is_none_or(|id| meta.parent.as_ref().is_some_and(|parent| parent.id == id))
+            && self.since.is_none_or(|since| meta.updated_at >= since)
+            && self.until.is_none_or(|until| meta.updated_at < until)
             && match self.trash {
-                Trash::Without => summary.trashed_at.is_none(),
-                Trash::Only => summary.trashed_at.is_some(),
+                Trash::Without => meta.trashed_at.is_none(),
+                Trash::Only => meta.trashed_at.is_some(),
                 Trash::With => true,
             }
-            && (self.order == Order::Updated || summary.changed_at().is_some())
+            && (self.order == Order::Updated || meta.changed_at().is_some())
     }
 
     /// Whether a session belongs to the filter's project.
-    pub fn has_project(&self, summary: &Summary) -> bool {
+    pub fn has_project(&self, meta: &SessionMeta) -> bool {
         self.project.as_ref().is_none_or(|ids| {
-            let project = summary.project.as_deref();
+            let project = meta.project.as_deref();
             project.is_some_and(|project| ids.contains(project))
         })
     }
 
     /// The moment by which a session is sorted.
-    pub fn sort_key(&self, summary: &Summary) -> Timestamp {
+    pub fn sort_key(&self, meta: &SessionMeta) -> Timestamp {
         match self.order {
-            Order::Updated => summary.updated_at,
-            Order::Changed => summary.changed_at().unwrap_or(summary.updated_at),
+            Order::Updated => meta.updated_at,
+            Order::Changed => meta.changed_at().unwrap_or(meta.updated_at),
         }
     }
 }
@@ -210,7 +204,7 @@ pub struct DamagedSession {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The session.
-    pub summary: Summary,
+    pub meta: SessionMeta,
     /// Whether a running program has it open.
     pub open: bool,
 }
@@ -246,15 +240,12 @@ pub enum Lookup {
 
 impl Lookup {
     /// Whether a session is meant.
-    pub fn matches(&self, summary: &Summary) -> bool {
+    pub fn matches(&self, meta: &SessionMeta) -> bool {
         match self {
-            Lookup::Id(id) => summary.id == *id,
-            Lookup::Part(part) => summary.id.is_named_by(part),
-            Lookup::Title(title) => summary.title.as_deref() == Some(title),
-            Lookup::Original(id) => summary
-                .source
-                .as_ref()
-                .is_some_and(|source| source.id == *id),
+            Lookup::Id(id) => meta.id == *id,
+            Lookup::Part(part) => meta.id.is_named_by(part),
+            Lookup::Title(title) => meta.title.as_deref() == Some(title),
+            Lookup::Original(id) => meta.source.as_ref().is_some_and(|source| source.id == *id),
         }
     }
 }
@@ -263,7 +254,7 @@ impl Lookup {
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
     /// The words.
-    pub words: Words,
+    pub words: SearchTerms,
     /// In which sessions.
     pub filter: Filter,
     /// Only said by this speaker (id, name or display name).
@@ -316,7 +307,7 @@ impl Hits {
         &mut self,
         query: &SearchQuery,
         entry: &Entry,
-        summary: &Summary,
+        meta: &SessionMeta,
         counted_only: bool,
     ) {
         self.total += 1;
@@ -325,8 +316,8 @@ impl Hits {
         }
         let text = entry.body.searchable();
         self.hits.push(Hit {
-            session: summary.id,
-            title: summary.title.clone(),
+            session: meta.id,
+            title: meta.title.clone(),
             seq: entry.seq,
             speaker: entry.message().map(|message| message.speaker.clone()),
             at: entry.at,

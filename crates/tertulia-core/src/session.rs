@@ -30,7 +30,7 @@ const UNDO_DEPTH: usize = 20;
 /// What a list shows of a session: a fold that stays small however long the log is, so that each
 /// append can carry it on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct SessionMeta {
     /// Which session.
     pub id: SessionId,
     /// What kind of conversation.
@@ -185,10 +185,10 @@ pub enum Before {
     Trash(Option<Timestamp>),
 }
 
-impl Summary {
+impl SessionMeta {
     /// A session of which nothing is known but its id.
-    pub fn blank(id: SessionId) -> Summary {
-        Summary {
+    pub fn blank(id: SessionId) -> SessionMeta {
+        SessionMeta {
             id,
             kind: Kind::Chat,
             title: None,
@@ -223,12 +223,12 @@ impl Summary {
     }
 
     /// Folds a log.
-    pub fn of<'a>(id: SessionId, entries: impl IntoIterator<Item = &'a Entry>) -> Summary {
-        let mut summary = Summary::blank(id);
+    pub fn of<'a>(id: SessionId, entries: impl IntoIterator<Item = &'a Entry>) -> SessionMeta {
+        let mut meta = SessionMeta::blank(id);
         for entry in entries {
-            summary.apply(entry);
+            meta.apply(entry);
         }
-        summary
+        meta
     }
 
     /// The same session with one more entry.

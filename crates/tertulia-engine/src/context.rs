@@ -2,7 +2,7 @@
 //! room for, and this turn whole, with every tool call followed by its result.
 
 use super::chat::INTERRUPTED;
-use tertulia_agents::Utterance;
+use tertulia_agents::PromptMessage;
 use tertulia_core::entry::{Message, Role};
 use tertulia_core::id::Seq;
 
@@ -21,16 +21,16 @@ pub struct Said {
     /// Its place in the log, once it has one.
     pub seq: Option<Seq>,
     /// What an agent reads of it.
-    pub words: Utterance,
+    pub words: PromptMessage,
 }
 
 /// What an agent reads of a message.
-pub fn utterance(message: &Message) -> Utterance {
-    Utterance {
+pub fn prompt_message(message: &Message) -> PromptMessage {
+    PromptMessage {
         calls: message.tool_calls.clone(),
         answers: message.tool_call_id.clone(),
         cut_off: message.interrupted,
-        ..Utterance::plain(
+        ..PromptMessage::plain(
             message.role,
             &message.speaker.display_name,
             message.content.clone(),
@@ -39,17 +39,17 @@ pub fn utterance(message: &Message) -> Utterance {
 }
 
 /// The summary as an agent reads it.
-pub fn summary(words: &str) -> Utterance {
-    Utterance::plain(Role::System, "summary", format!("{SUMMARY}\n\n{words}"))
+pub fn summary(words: &str) -> PromptMessage {
+    PromptMessage::plain(Role::System, "summary", format!("{SUMMARY}\n\n{words}"))
 }
 
 /// The messages that an agent is given, oldest first, in `room` bytes. This turn is given whole.
 pub fn context(
-    summary: Option<&Utterance>,
+    summary: Option<&PromptMessage>,
     past: &[Said],
-    turn: &[Utterance],
+    turn: &[PromptMessage],
     room: usize,
-) -> Vec<Utterance> {
+) -> Vec<PromptMessage> {
     let fixed: usize = summary.into_iter().chain(turn).map(weight).sum();
     let mut room = room.saturating_sub(fixed);
     let fits = past
@@ -63,17 +63,17 @@ pub fn context(
         })
         .count();
     let recent = past[past.len() - fits..].iter().map(|said| &said.words);
-    let messages: Vec<&Utterance> = summary.into_iter().chain(recent).chain(turn).collect();
+    let messages: Vec<&PromptMessage> = summary.into_iter().chain(recent).chain(turn).collect();
     paired(&messages)
 }
 
 /// What messages weigh together, in bytes.
-pub fn total_weight(messages: &[Utterance]) -> usize {
+pub fn total_weight(messages: &[PromptMessage]) -> usize {
     messages.iter().map(weight).sum()
 }
 
 /// What a message weighs, in bytes.
-pub fn weight(words: &Utterance) -> usize {
+pub fn weight(words: &PromptMessage) -> usize {
     let calls: usize = words
         .calls
         .iter()
@@ -87,7 +87,7 @@ const LEAST: usize = 200;
 
 /// The messages with the middles of the longest left out, so that all together weigh at most `room`. What is to
 /// be answered stays whole, and the log keeps everything. Nothing, if there is nothing to leave out.
-pub fn shortened(mut messages: Vec<Utterance>, room: usize) -> Option<Vec<Utterance>> {
+pub fn shortened(mut messages: Vec<PromptMessage>, room: usize) -> Option<Vec<PromptMessage>> {
     let asked = messages.iter().rposition(|words| words.role == Role::User);
     let total = total_weight(&messages);
     let fixed = asked.map_or(0, |at| weight(&messages[at]));
@@ -132,7 +132,7 @@ fn without_middle(text: &str, room: usize) -> Option<String> {
 
 /// Puts each result right behind its call, one that never came with a mark in its place, and leaves
 /// out results without a call: no provider takes anything else.
-fn paired(messages: &[&Utterance]) -> Vec<Utterance> {
+fn paired(messages: &[&PromptMessage]) -> Vec<PromptMessage> {
     let mut taken = vec![false; messages.len()];
     let mut paired = Vec::new();
     for (at, words) in messages.iter().enumerate() {
@@ -149,9 +149,9 @@ fn paired(messages: &[&Utterance]) -> Vec<Utterance> {
                     taken[later] = true;
                     messages[later].clone()
                 }
-                None => Utterance {
+                None => PromptMessage {
                     answers: Some(call.id.clone()),
-                    ..Utterance::plain(Role::Tool, &call.name, INTERRUPTED)
+                    ..PromptMessage::plain(Role::Tool, &call.name, INTERRUPTED)
                 },
             });
         }
@@ -175,7 +175,7 @@ pub fn dangling(past: &[Said]) -> Vec<tertulia_core::entry::ToolCall> {
 
 /// How many of the oldest messages are to be summed up so that what stays weighs at most `keep`. What
 /// stays begins with a human's words, or is nothing.
-pub fn older(past: &[Said], keep: u64, count: impl Fn(&Utterance) -> u64) -> usize {
+pub fn older(past: &[Said], keep: u64, count: impl Fn(&PromptMessage) -> u64) -> usize {
     let mut kept = 0;
     let mut cut = past.len();
     for (at, said) in past.iter().enumerate().rev() {
@@ -207,15 +207,15 @@ mod tests {
             .collect();
         Said {
             seq: None,
-            words: Utterance {
+            words: PromptMessage {
                 calls,
                 answers: answers.map(str::to_owned),
-                ..Utterance::plain(role, "x", content)
+                ..PromptMessage::plain(role, "x", content)
             },
         }
     }
 
-    fn short(messages: &[Utterance]) -> String {
+    fn short(messages: &[PromptMessage]) -> String {
         messages
             .iter()
             .map(|words| words.content.as_str())
@@ -230,9 +230,9 @@ mod tests {
             said(Role::Assistant, "bbbb", &[], None),
             said(Role::User, "cc", &[], None),
         ];
-        let turn = [Utterance::plain(Role::User, "x", "now")];
+        let turn = [PromptMessage::plain(Role::User, "x", "now")];
         let check = |summed: Option<&str>, room, expected: &str| {
-            let summed = summed.map(|words| Utterance::plain(Role::System, "s", words));
+            let summed = summed.map(|words| PromptMessage::plain(Role::System, "s", words));
             assert_eq!(
                 short(&context(summed.as_ref(), &past, &turn, room)),
                 expected
@@ -298,7 +298,7 @@ mod tests {
             said(Role::User, "q2", &[], None),
             said(Role::Assistant, "a2", &[], None),
         ];
-        let count = |words: &Utterance| words.content.len() as u64;
+        let count = |words: &PromptMessage| words.content.len() as u64;
         let check = |keep, expected| assert_eq!(older(&past, keep, count), expected, "{keep}");
         check(0, 4);
         check(3, 4);

@@ -11,17 +11,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::door::{Door, TalkEvent};
+use super::frontend::{Frontend, TalkEvent};
+use super::log_writer::LogWriter;
 use super::pair::budget::{self, Budget};
 use super::pair::reply;
 use super::pair::words;
-use super::pair::{Next, Pair, PairEvent, Progress, Seat, Todo, Wait};
-use super::record::Recorder;
-use super::run::{Equipment, Talk, Terms};
+use super::pair::{Next, Pair, PairEvent, PairRole, Progress, Todo, Wait};
+use super::run::{RunOptions, Talk, ToolAccess};
 use tertulia_agents::{Agent, AgentError};
 use tertulia_core::entry::{Body, Budgeted, Message, Paired, Role, Speaker};
 use tertulia_core::entry::{human, plain};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_store::StoreResult;
 use threads::{Ear, Threads};
 
@@ -39,7 +39,7 @@ pub struct Place {
     /// The same with another model.
     pub with_model: Maker,
     /// What it may use.
-    pub equipment: Equipment,
+    pub equipment: ToolAccess,
     /// How many tokens it may be given before the older part is summed up.
     pub compact_at: Option<u64>,
 }
@@ -71,7 +71,7 @@ pub enum Pause {
     /// The machine waits.
     Waits(Wait),
     /// Somebody stopped whoever was asked.
-    Stopped(Seat),
+    Stopped(PairRole),
     /// The instructor failed.
     Failed(AgentError),
     /// The worker failed so often that it is for the human to look.
@@ -107,19 +107,19 @@ pub struct Duet {
 
 impl Duet {
     /// A talk that begins.
-    pub fn begin(recorder: Recorder, seating: Seating, terms: Terms) -> Duet {
+    pub fn begin(writer: LogWriter, seating: Seating, terms: RunOptions) -> Duet {
         let budget = seating.budget.unwrap_or_default();
         let opening = vec![
             Body::Paired(seating.paired.clone()),
             Body::Budgeted(Budgeted { budget }),
         ];
         let agent = seating.instructor.agent.clone();
-        let talk = Talk::begin(recorder, agent, terms).by_brief();
+        let talk = Talk::begin(writer, agent, terms).by_brief();
         Duet::around(talk, seating, opening)
     }
 
     fn around(talk: Talk, seating: Seating, opening: Vec<Body>) -> Duet {
-        let begun = talk.recorder().sessions().stamp().now();
+        let begun = talk.writer().sessions().clock().now();
         Duet {
             talk,
             instructor: seating.instructor,
@@ -146,7 +146,7 @@ impl Duet {
 
     /// How far the pair is, once something has been said.
     pub fn pair(&self) -> Option<&Pair> {
-        self.talk.recorder().summary()?.pair.as_deref()
+        self.talk.writer().meta()?.pair.as_deref()
     }
 
     /// What was left undone and can be gone on with.
@@ -157,14 +157,14 @@ impl Duet {
 
     /// How far it is, what it cost and how long it took.
     pub fn progress(&self) -> Progress {
-        let now = self.talk.recorder().sessions().stamp().now();
-        let summary = self.talk.recorder().summary();
+        let now = self.talk.writer().sessions().clock().now();
+        let meta = self.talk.writer().meta();
         let pair = self.pair();
         Progress {
             round: pair.map_or(0, |pair| pair.round),
             worker_calls: pair.map_or(0, |pair| pair.worker_calls),
             remaining: self.budget(),
-            tokens: summary.map_or_else(Default::default, |summary| summary.tokens),
+            tokens: meta.map_or_else(Default::default, |meta| meta.tokens),
             elapsed: now.duration_since(self.begun),
         }
     }
@@ -189,48 +189,48 @@ impl Duet {
     pub async fn turn(
         &mut self,
         input: &str,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Pause {
-        self.begun = self.talk.recorder().sessions().stamp().now();
+        self.begun = self.talk.writer().sessions().clock().now();
         self.failures = 0;
         self.heard = None;
         self.threads.forget_typed();
-        if self.talk.recorder().has_unsaved() {
+        if self.talk.writer().has_unsaved() {
             // What was held comes first, so that it is known what there is to say.
-            self.put_down(Vec::new(), door).await;
+            self.put_down(Vec::new(), frontend).await;
         }
         let (changes, said) = budget::read(input);
         if !changes.is_empty() {
             let changed = changes.into_iter().fold(self.budget(), Budget::changed);
             self.opening
                 .push(Body::Budgeted(Budgeted { budget: changed }));
-            door.show(TalkEvent::Pair(&PairEvent::Budgeted(changed)));
+            frontend.show(TalkEvent::Pair(&PairEvent::Budgeted(changed)));
         }
         if said.trim().is_empty() {
             if self.pair().is_some() && !self.opening.is_empty() {
                 let opening = std::mem::take(&mut self.opening);
-                if !self.put_down(opening, door).await {
+                if !self.put_down(opening, frontend).await {
                     return Pause::Refused;
                 }
             }
-        } else if let Some(pause) = self.take_words(said, door).await {
+        } else if let Some(pause) = self.take_words(said, frontend).await {
             return pause;
         }
-        self.follow(door, cancel).await
+        self.follow(frontend, cancel).await
     }
 
     /// The human's words, behind what the instructor does not know yet. Why they were not taken.
-    async fn take_words(&mut self, said: &str, door: &mut dyn Door) -> Option<Pause> {
-        let news = match self.news(door).await {
+    async fn take_words(&mut self, said: &str, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let news = match self.news(frontend).await {
             Ok(news) => news,
             Err(error) => return Some(Pause::Unreadable(error.to_string())),
         };
         let mut before = std::mem::take(&mut self.opening);
         let opening = before.clone();
-        before.extend(news.map(|(by, text)| said_to(Seat::Instructor, &by, text)));
-        let words = message_to(Seat::Instructor, &human(), said.to_owned());
-        if self.hear(before, words, door).await {
+        before.extend(news.map(|(by, text)| said_to(PairRole::Instructor, &by, text)));
+        let words = message_to(PairRole::Instructor, &human(), said.to_owned());
+        if self.hear(before, words, frontend).await {
             return None;
         }
         // Who sits where is still to be put down.
@@ -239,7 +239,10 @@ impl Duet {
     }
 
     /// What the instructor does not know yet, and who tells it.
-    async fn news(&mut self, door: &mut dyn Door) -> StoreResult<Option<(Speaker, String)>> {
+    async fn news(
+        &mut self,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Option<(Speaker, String)>> {
         Ok(match self.pair().map(|pair| pair.next) {
             Some(Next::Worker) => {
                 let said = self.last_words_of_worker().await?;
@@ -247,17 +250,17 @@ impl Duet {
             }
             Some(Next::Handover) => Some((words::narrator(), words::NOT_GIVEN.to_owned())),
             Some(Next::Report) => {
-                let report = self.report(door).await?;
-                Some((words::speaker(Seat::Worker), report.0))
+                let report = self.report(frontend).await?;
+                Some((words::speaker(PairRole::Worker), report.0))
             }
             _ => None,
         })
     }
 
     /// Does what is next until the human is.
-    async fn follow(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Pause {
+    async fn follow(&mut self, frontend: &mut dyn Frontend, cancel: &CancellationToken) -> Pause {
         loop {
-            if self.talk.recorder().has_unsaved() {
+            if self.talk.writer().has_unsaved() {
                 return Pause::Unsaved;
             }
             let Some(pair) = self.pair() else {
@@ -270,16 +273,16 @@ impl Duet {
             if cancel.is_cancelled() {
                 let seat = match todo {
                     Todo::Ask(seat) => seat,
-                    _ => Seat::Instructor,
+                    _ => PairRole::Instructor,
                 };
                 return Pause::Stopped(seat);
             }
             let pause = match todo {
                 Todo::Wait(wait) => Some(Pause::Waits(wait)),
-                Todo::Correct(attempt) => self.correct(attempt, door).await,
-                Todo::HandOver => self.hand_over(door).await,
-                Todo::Report => self.hand_back(door).await,
-                Todo::Ask(seat) => self.ask(seat, door, cancel).await,
+                Todo::Correct(attempt) => self.correct(attempt, frontend).await,
+                Todo::HandOver => self.hand_over(frontend).await,
+                Todo::Report => self.hand_back(frontend).await,
+                Todo::Ask(seat) => self.ask(seat, frontend, cancel).await,
             };
             if let Some(pause) = pause {
                 return pause;
@@ -287,15 +290,15 @@ impl Duet {
         }
     }
 
-    async fn correct(&mut self, attempt: u32, door: &mut dyn Door) -> Option<Pause> {
-        door.show(TalkEvent::Pair(&PairEvent::Correcting { attempt }));
+    async fn correct(&mut self, attempt: u32, frontend: &mut dyn Frontend) -> Option<Pause> {
+        frontend.show(TalkEvent::Pair(&PairEvent::Correcting { attempt }));
         let text = words::correction(attempt);
-        let message = message_to(Seat::Instructor, &words::narrator(), text);
-        self.tell(message, door).await
+        let message = message_to(PairRole::Instructor, &words::narrator(), text);
+        self.tell(message, frontend).await
     }
 
     /// Gives the worker its instruction: from here on it counts as called.
-    async fn hand_over(&mut self, door: &mut dyn Door) -> Option<Pause> {
+    async fn hand_over(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
         let whole = match self.heard.take() {
             Some(heard) => Some(heard),
             None => match self.words_at(|pair| pair.reply_at).await {
@@ -309,21 +312,25 @@ impl Duet {
             // There is no place in the log for it, as in what was taken in from elsewhere.
             None => self.pair()?.last_instruction.clone(),
         };
-        let by = words::speaker(Seat::Instructor);
-        let message = message_to(Seat::Worker, &by, words::cut(&instruction));
-        let pause = self.tell(message, door).await;
+        let by = words::speaker(PairRole::Instructor);
+        let message = message_to(PairRole::Worker, &by, words::cut(&instruction));
+        let pause = self.tell(message, frontend).await;
         self.fresh = pause.is_none();
         pause
     }
 
     /// Tells the instructor what the worker said, or why it said nothing.
-    async fn hand_back(&mut self, door: &mut dyn Door) -> Option<Pause> {
-        let (text, error) = match self.report(door).await {
+    async fn hand_back(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let (text, error) = match self.report(frontend).await {
             Ok(report) => report,
             Err(error) => return Some(Pause::Unreadable(error.to_string())),
         };
-        let message = message_to(Seat::Instructor, &words::speaker(Seat::Worker), text);
-        if let Some(pause) = self.tell(message, door).await {
+        let message = message_to(
+            PairRole::Instructor,
+            &words::speaker(PairRole::Worker),
+            text,
+        );
+        if let Some(pause) = self.tell(message, frontend).await {
             return Some(pause);
         }
         match error {
@@ -339,7 +346,10 @@ impl Duet {
     }
 
     /// What the instructor is told about the worker's end.
-    async fn report(&mut self, door: &mut dyn Door) -> StoreResult<(String, Option<AgentError>)> {
+    async fn report(
+        &mut self,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<(String, Option<AgentError>)> {
         let failure = self.failure_of_worker().await?;
         let heard = self.heard.take();
         Ok(match failure {
@@ -348,7 +358,7 @@ impl Duet {
                     Some(heard) => heard,
                     None => self.last_words_of_worker().await?,
                 };
-                door.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
+                frontend.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
                 (words::worker_failed(&error, &said), Some(error))
             }
             None => {
@@ -361,33 +371,38 @@ impl Duet {
         })
     }
 
-    fn place(&self, seat: Seat) -> &Place {
+    fn place(&self, seat: PairRole) -> &Place {
         match seat {
-            Seat::Instructor => &self.instructor,
-            Seat::Worker => &self.worker,
+            PairRole::Instructor => &self.instructor,
+            PairRole::Worker => &self.worker,
         }
     }
 
-    fn place_mut(&mut self, seat: Seat) -> &mut Place {
+    fn place_mut(&mut self, seat: PairRole) -> &mut Place {
         match seat {
-            Seat::Instructor => &mut self.instructor,
-            Seat::Worker => &mut self.worker,
+            PairRole::Instructor => &mut self.instructor,
+            PairRole::Worker => &mut self.worker,
         }
     }
 
-    fn summary(&self) -> Option<&Summary> {
-        self.talk.recorder().summary()
+    fn meta(&self) -> Option<&SessionMeta> {
+        self.talk.writer().meta()
     }
 
     /// Says something to one of the two; what waits to be put down goes with it.
-    async fn tell(&mut self, message: Message, door: &mut dyn Door) -> Option<Pause> {
+    async fn tell(&mut self, message: Message, frontend: &mut dyn Frontend) -> Option<Pause> {
         let before = std::mem::take(&mut self.opening);
-        let taken = self.hear(before, message, door).await;
+        let taken = self.hear(before, message, frontend).await;
         (!taken).then_some(Pause::Refused)
     }
 
-    async fn hear(&mut self, before: Vec<Body>, message: Message, door: &mut dyn Door) -> bool {
-        let mut ear = Ear::new(door);
+    async fn hear(
+        &mut self,
+        before: Vec<Body>,
+        message: Message,
+        frontend: &mut dyn Frontend,
+    ) -> bool {
+        let mut ear = Ear::new(frontend);
         let kept = self.talk.hear(before, message, &mut ear).await;
         let heard = ear.heard();
         let at = heard.last_message();
@@ -401,18 +416,18 @@ impl Duet {
         true
     }
 
-    async fn put_down(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> bool {
-        self.talk.put_down(bodies, door).await
+    async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
+        self.talk.put_down(bodies, frontend).await
     }
 }
 
-fn message_to(seat: Seat, by: &Speaker, words: String) -> Message {
+fn message_to(seat: PairRole, by: &Speaker, words: String) -> Message {
     Message {
         thread: Some(seat.name().to_owned()),
         ..plain(by, Role::User, words)
     }
 }
 
-fn said_to(seat: Seat, by: &Speaker, words: String) -> Body {
+fn said_to(seat: PairRole, by: &Speaker, words: String) -> Body {
     Body::Message(message_to(seat, by, words))
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`chat`] | one human, one agent: what follows from what, as data |
 //! | [`context`] | what an agent is given of a talk: summary, as much as there is room for, calls with results |
-//! | [`door`] | what a talk shows, and whom it asks |
+//! | [`frontend`] | what a talk shows, and whom it asks |
 //! | [`duet`] | an instructor and a worker at work: carries out what their machine decides, one answer at a time |
 //! | [`pair`] | an instructor and a worker: what a reply says, the budget, who is next |
 //! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
@@ -16,10 +16,10 @@
 
 pub mod chat;
 pub mod context;
-pub mod door;
 pub mod duet;
+pub mod frontend;
+pub mod log_writer;
 pub mod pair;
-pub mod record;
 pub mod run;
 pub mod table;
 pub mod team;

@@ -12,21 +12,21 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, Effect, Event, TurnEnd};
-use super::context::{Said, utterance};
-use super::record::{Recorded, Recorder};
+use super::context::{Said, prompt_message};
+use super::log_writer::{LogWriter, Recorded};
 use super::team::names;
 use super::withdrawn;
 use tertulia_agents::approval::Permissions;
 use tertulia_agents::process::guard::Guard;
 use tertulia_agents::tool::Toolbox;
-use tertulia_agents::{Agent, AgentError, Part, Utterance};
+use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
 use tertulia_core::entry::human;
 use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 use tertulia_store::StoreResult;
 
-pub use super::door::{Door, Notice, TalkEvent};
+pub use super::frontend::{Frontend, Notice, TalkEvent};
 pub(super) use ask::tokens_of;
 pub use compact::Compaction;
 
@@ -35,7 +35,7 @@ pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
 
 /// What a talk is led by.
 #[derive(Clone, Debug, Default)]
-pub struct Terms {
+pub struct RunOptions {
     /// Which tools may be used unasked.
     pub rules: Permissions,
     /// The tools for agents that bring none; without it they have none.
@@ -50,7 +50,7 @@ pub struct Terms {
 
 /// Who answers, and as whom.
 #[derive(Clone, Debug)]
-pub struct Seat {
+pub struct Participant {
     /// The agent.
     pub agent: Arc<dyn Agent>,
     /// As whom it speaks.
@@ -61,7 +61,7 @@ pub struct Seat {
 #[derive(Clone, Debug, Default)]
 pub struct Brief {
     /// The words.
-    pub messages: Vec<Utterance>,
+    pub messages: Vec<PromptMessage>,
     /// The part that it plays.
     pub part: Part,
     /// The thread in which it speaks, where there are several.
@@ -72,7 +72,7 @@ pub struct Brief {
 
 /// What whoever is asked may use.
 #[derive(Clone, Debug, Default)]
-pub struct Equipment {
+pub struct ToolAccess {
     /// The tools, for agents that bring none.
     pub tools: Option<Toolbox>,
     /// Which of them may be used unasked.
@@ -103,11 +103,11 @@ pub struct Kept {
 #[derive(Debug)]
 pub struct Talk {
     chat: Chat,
-    recorder: Recorder,
+    writer: LogWriter,
     agent: Arc<dyn Agent>,
-    terms: Terms,
+    terms: RunOptions,
     /// What stands for the part of the talk that `past` no longer has.
-    summary: Option<Utterance>,
+    summary: Option<PromptMessage>,
     /// The talk as the log has it.
     past: Vec<Said>,
     /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
@@ -117,7 +117,7 @@ pub struct Talk {
     /// Where this turn begins in it.
     turn_start: usize,
     /// This turn as it was said: the log has it without secrets, its agent gets it whole.
-    turn: Vec<Utterance>,
+    turn: Vec<PromptMessage>,
     unsaved: bool,
     /// Whether no other program is in the session that this talk continues.
     alone: bool,
@@ -137,7 +137,7 @@ pub struct Talk {
 
 impl Talk {
     /// A talk that begins.
-    pub fn begin(recorder: Recorder, agent: Arc<dyn Agent>, terms: Terms) -> Talk {
+    pub fn begin(writer: LogWriter, agent: Arc<dyn Agent>, terms: RunOptions) -> Talk {
         let speaker = Speaker::plain(agent.name(), SpeakerKind::Ai);
         let model = agent.model().map(str::to_owned);
         let mut chat = Chat::new(human(), speaker, model);
@@ -145,7 +145,7 @@ impl Talk {
         chat.works_in(folder.map(str::to_owned));
         Talk {
             chat,
-            recorder,
+            writer,
             agent,
             terms,
             summary: None,
@@ -173,13 +173,13 @@ impl Talk {
     }
 
     /// Puts down something that nobody said. Whether it may be in the log.
-    pub async fn put_down(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> bool {
-        self.write(bodies, door).await.is_some()
+    pub async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
+        self.write(bodies, frontend).await.is_some()
     }
 
     /// The pen.
-    pub fn recorder(&self) -> &Recorder {
-        &self.recorder
+    pub fn writer(&self) -> &LogWriter {
+        &self.writer
     }
 
     /// Lets the agent end what it has running, in its own way.
@@ -196,22 +196,22 @@ impl Talk {
     pub async fn turn(
         &mut self,
         words: String,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> TurnEnd {
         self.turn_start = self.past.len();
         self.turn.clear();
         self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Said(words));
-        self.carry_out(effects, door, cancel).await
+        self.carry_out(effects, frontend, cancel).await
     }
 
     /// One answer of whoever has this seat, to what they are given.
     pub async fn answer(
         &mut self,
-        seat: &Seat,
+        seat: &Participant,
         brief: Brief,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Answered {
         self.agent = seat.agent.clone();
@@ -222,7 +222,7 @@ impl Talk {
         self.turn.clear();
         self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Asked);
-        let end = self.carry_out(effects, door, cancel).await;
+        let end = self.carry_out(effects, frontend, cancel).await;
         self.brief = None;
         let said = std::mem::take(&mut self.said);
         Answered { end, said }
@@ -233,19 +233,24 @@ impl Talk {
         &mut self,
         before: Vec<Body>,
         message: Message,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
     ) -> Option<Kept> {
         let mut bodies = before;
         bodies.push(Body::Message(message));
-        self.write(bodies, door).await?.into_iter().last()
+        self.write(bodies, frontend).await?.into_iter().last()
     }
 
     /// Makes it part of the log that somebody could not be asked at all.
-    pub async fn fail(&mut self, speaker: &Speaker, error: &AgentError, door: &mut dyn Door) {
+    pub async fn fail(
+        &mut self,
+        speaker: &Speaker,
+        error: &AgentError,
+        frontend: &mut dyn Frontend,
+    ) {
         self.chat.seat(speaker.clone(), None);
-        let now = self.recorder.sessions().stamp().now();
+        let now = self.writer.sessions().clock().now();
         let failure = Body::Failed(self.chat.failure(error, now));
-        self.write(vec![failure], door).await;
+        self.write(vec![failure], frontend).await;
     }
 
     /// Takes in who can be addressed.
@@ -259,15 +264,15 @@ impl Talk {
     async fn carry_out(
         &mut self,
         effects: Vec<Effect>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> TurnEnd {
         let mut effects = VecDeque::from(effects);
         while let Some(effect) = effects.pop_front() {
             match effect {
-                Effect::Save(bodies) => effects.extend(self.save(bodies, door).await),
-                Effect::Ask => effects.extend(self.ask(door, cancel).await),
-                Effect::Use(call) => effects.extend(self.act(call, door, cancel).await),
+                Effect::Save(bodies) => effects.extend(self.save(bodies, frontend).await),
+                Effect::Ask => effects.extend(self.ask(frontend, cancel).await),
+                Effect::Use(call) => effects.extend(self.act(call, frontend, cancel).await),
                 Effect::KeepDraft(content) => self.keep_draft(content).await,
                 Effect::TurnOver(end) => {
                     if end == TurnEnd::Cancelled {
@@ -295,8 +300,8 @@ impl Talk {
     }
 
     /// Makes entries durable and tells the machine. What follows from that.
-    async fn save(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Vec<Effect> {
-        match self.write(bodies, door).await {
+    async fn save(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Vec<Effect> {
+        match self.write(bodies, frontend).await {
             None => self.chat.step(Event::Refused),
             Some(kept) => {
                 self.said.extend(kept.into_iter().filter(|kept| {
@@ -309,31 +314,31 @@ impl Talk {
 
     /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
     /// nothing if they may not be in the log.
-    async fn write(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> Option<Vec<Kept>> {
+    async fn write(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Option<Vec<Kept>> {
         let bodies = self.threaded(self.addressed(bodies));
         let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
-        let said: Vec<Utterance> = messages.iter().map(utterance).collect();
-        let recorded = match self.record(bodies, door).await {
+        let said: Vec<PromptMessage> = messages.iter().map(prompt_message).collect();
+        let recorded = match self.record(bodies, frontend).await {
             Ok(recorded) => recorded,
             Err(error) => {
-                door.show(TalkEvent::Notice(Notice::Refused(error)));
+                frontend.show(TalkEvent::Notice(Notice::Refused(error)));
                 return None;
             }
         };
         self.turn.extend(said.iter().cloned());
-        self.show_recorded(&recorded, door);
+        self.show_recorded(&recorded, frontend);
         let places = self.places_of(&recorded, &messages);
         match recorded.trouble {
             Some(error) => {
                 self.unsaved = true;
                 for message in &messages {
-                    door.show(TalkEvent::Held(message));
+                    frontend.show(TalkEvent::Held(message));
                 }
                 if self.remembers() {
                     let held = said.into_iter().map(|words| Said { seq: None, words });
                     self.past.extend(held);
                 }
-                door.show(TalkEvent::Notice(Notice::Unsaved(error)));
+                frontend.show(TalkEvent::Notice(Notice::Unsaved(error)));
             }
             None => self.remember(&recorded.entries, said.len()),
         }
@@ -349,13 +354,17 @@ impl Talk {
     }
 
     /// Records entries. A wait for another program is announced, and given up when the turn is stopped.
-    async fn record(&mut self, bodies: Vec<Body>, door: &mut dyn Door) -> StoreResult<Recorded> {
-        let patience = self.recorder.sessions().store().patience().clone();
-        let (id, cancel) = (self.recorder.id(), self.cancel.clone());
+    async fn record(
+        &mut self,
+        bodies: Vec<Body>,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Recorded> {
+        let patience = self.writer.sessions().store().patience().clone();
+        let (id, cancel) = (self.writer.id(), self.cancel.clone());
         let mut waits = patience.waits();
         let mut told = false;
         let mut given_up = None;
-        let recorded = self.recorder.record(bodies);
+        let recorded = self.writer.record(bodies);
         tokio::pin!(recorded);
         loop {
             tokio::select! {
@@ -366,26 +375,26 @@ impl Talk {
                 }
                 held = waits.next(), if !told => {
                     told = true;
-                    door.show(TalkEvent::Notice(Notice::Waiting(held)));
+                    frontend.show(TalkEvent::Notice(Notice::Waiting(held)));
                 }
             }
         }
     }
 
     /// Tries to save what is held. Whether nothing is left that is not saved.
-    pub async fn save_held(&mut self, door: &mut dyn Door) -> bool {
-        if self.recorder.has_unsaved() {
+    pub async fn save_held(&mut self, frontend: &mut dyn Frontend) -> bool {
+        if self.writer.has_unsaved() {
             self.cancel = CancellationToken::new();
-            self.write(Vec::new(), door).await;
+            self.write(Vec::new(), frontend).await;
         }
-        !self.recorder.has_unsaved()
+        !self.writer.has_unsaved()
     }
 
     /// Tries to save what is held, silently, at the end of a conversation.
     pub async fn save_at_last(&mut self) -> bool {
         // What cannot be saved is offered as a file.
-        !self.recorder.has_unsaved()
-            || self.recorder.record(Vec::new()).await.is_ok() && !self.recorder.has_unsaved()
+        !self.writer.has_unsaved()
+            || self.writer.record(Vec::new()).await.is_ok() && !self.writer.has_unsaved()
     }
 
     /// The ids of messages that were just written, and their words in the log where those differ; new ids
@@ -396,7 +405,7 @@ impl Talk {
         messages: &[Message],
     ) -> Vec<(EntryId, Option<String>)> {
         if recorded.trouble.is_some() {
-            let new = || self.recorder.sessions().stamp().entry_id();
+            let new = || self.writer.sessions().clock().entry_id();
             return messages.iter().map(|_| (new(), None)).collect();
         }
         let entries = recorded.entries.iter();
@@ -451,27 +460,27 @@ impl Talk {
         bodies
     }
 
-    fn show_recorded(&mut self, recorded: &Recorded, door: &mut dyn Door) {
+    fn show_recorded(&mut self, recorded: &Recorded, frontend: &mut dyn Frontend) {
         if let Some(from) = recorded.left {
-            let to = self.recorder.id();
-            door.show(TalkEvent::Notice(Notice::SteppedAside { from, to }));
+            let to = self.writer.id();
+            frontend.show(TalkEvent::Notice(Notice::SteppedAside { from, to }));
         }
         if recorded.trouble.is_none() && self.unsaved {
             self.unsaved = false;
-            door.show(TalkEvent::Notice(Notice::SavedAgain));
+            frontend.show(TalkEvent::Notice(Notice::SavedAgain));
         }
         let mut redacted = BTreeMap::new();
         for entry in &recorded.entries {
-            door.show(TalkEvent::Durable(entry));
+            frontend.show(TalkEvent::Durable(entry));
             for (kind, count) in &entry.redacted {
                 *redacted.entry(kind.clone()).or_insert(0) += count;
             }
         }
         if !redacted.is_empty() {
-            door.show(TalkEvent::Notice(Notice::Redacted(redacted)));
+            frontend.show(TalkEvent::Notice(Notice::Redacted(redacted)));
         }
         if let Some(bytes) = recorded.near_limit {
-            door.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
+            frontend.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
         }
     }
 
@@ -501,6 +510,6 @@ fn message_of(body: &Body) -> Option<&Message> {
 fn said_in(entry: &Entry) -> Option<Said> {
     Some(Said {
         seq: Some(entry.seq),
-        words: utterance(entry.message()?),
+        words: prompt_message(entry.message()?),
     })
 }

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::TurnEnd;
-use super::door::{Door, TalkEvent};
-use super::record::Recorder;
-use super::run::{Answered, Brief, Kept, Seat, Talk, Terms};
+use super::frontend::{Frontend, TalkEvent};
+use super::log_writer::LogWriter;
+use super::run::{Answered, Brief, Kept, Participant, RunOptions, Talk};
 use super::team::events::{Ending, Event, Next, Output, SenderError, TeamError, Turn, Voice, Why};
 use super::team::memory::{Memory, Spoken};
 use super::team::names::Member;
@@ -18,13 +18,13 @@ use super::team::prompt::{Layout, Material, prompt};
 use super::team::queue::Item;
 use super::team::routing::Router;
 use tertulia_agents::demo::Demo;
-use tertulia_agents::{Agent, AgentError, Part, ToolSide, Utterance};
+use tertulia_agents::{Agent, AgentError, Part, PromptMessage, ToolSide};
 use tertulia_core::entry::plain;
 use tertulia_core::entry::{Body, Role, Seated};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 
-pub use restore::{Fit, Heirs, Misfit, fit};
+pub use restore::{Fit, MemberMap, ResumeError, fit};
 
 /// A team that sits down.
 #[derive(Debug)]
@@ -113,12 +113,16 @@ pub struct Table {
 
 impl Table {
     /// A talk that begins.
-    pub fn begin(recorder: Recorder, seating: Seating, terms: Terms) -> Result<Table, TeamError> {
+    pub fn begin(
+        writer: LogWriter,
+        seating: Seating,
+        terms: RunOptions,
+    ) -> Result<Table, TeamError> {
         let seated = Seated {
             file: seating.file.clone(),
             ..Seated::default()
         };
-        let talk = Talk::begin(recorder, nobody(), terms);
+        let talk = Talk::begin(writer, nobody(), terms);
         Table::around(talk, seating, Some(seated))
     }
 
@@ -177,7 +181,7 @@ impl Table {
         &mut self,
         seat: Option<&str>,
         words: String,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<Round, SenderError> {
         let sender = self.router.sender(seat, &words)?.clone();
@@ -191,7 +195,7 @@ impl Table {
         let mut message = plain(&sender.speaker(), Role::User, words);
         message.addressees = self.router.addressees(&sender.id, &message.content);
         let before = self.seated.clone().map(Body::Seated).into_iter().collect();
-        let Some(kept) = self.talk.hear(before, message, door).await else {
+        let Some(kept) = self.talk.hear(before, message, frontend).await else {
             return Ok(Round {
                 floor: None,
                 failed: None,
@@ -206,26 +210,26 @@ impl Table {
             id: kept.id,
             text: kept.message.content,
         });
-        Ok(self.follow(said, door, cancel).await)
+        Ok(self.follow(said, frontend, cancel).await)
     }
 
     /// Asks whoever is next, until a person is.
     async fn follow(
         &mut self,
         mut outputs: Vec<Output>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Round {
         let (mut failed, mut asked) = (None, 0);
         loop {
-            let next = self.show(outputs, door);
+            let next = self.show(outputs, frontend);
             outputs = match next {
                 Some(Next::Ask { .. }) if cancel.is_cancelled() => {
                     self.withdrawn = self.unanswered.take();
                     self.router.step(Event::CancelledAll)
                 }
                 Some(Next::Ask { turn, item }) => {
-                    let (outputs, error) = self.ask(turn, &item, door, cancel).await;
+                    let (outputs, error) = self.ask(turn, &item, frontend, cancel).await;
                     failed = error;
                     asked += 1;
                     outputs
@@ -243,10 +247,10 @@ impl Table {
     }
 
     /// Shows what followed. Who has the floor now.
-    fn show(&mut self, outputs: Vec<Output>, door: &mut dyn Door) -> Option<Next> {
+    fn show(&mut self, outputs: Vec<Output>, frontend: &mut dyn Frontend) -> Option<Next> {
         let mut next = None;
         for output in outputs {
-            door.show(TalkEvent::Routed(&output));
+            frontend.show(TalkEvent::Routed(&output));
             match output {
                 Output::TeamTask(task) => self.task = Some(task.text),
                 Output::Next(floor) => next = Some(floor),
@@ -263,10 +267,10 @@ impl Table {
         &mut self,
         turn: Turn,
         item: &Item,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> (Vec<Output>, Option<AgentError>) {
-        let answered = self.answer(item, door, cancel).await;
+        let answered = self.answer(item, frontend, cancel).await;
         for kept in &answered.said {
             self.remember(kept, Some(item.request.parent));
         }
@@ -313,16 +317,16 @@ impl Table {
 
     /// Later turns are given the task as the log has it, without secrets.
     fn task_as_logged(&mut self) {
-        let recorder = self.talk.recorder();
-        if let Some(summary) = recorder.summary().filter(|_| !recorder.has_unsaved()) {
-            self.task.clone_from(&summary.task);
+        let writer = self.talk.writer();
+        if let Some(meta) = writer.meta().filter(|_| !writer.has_unsaved()) {
+            self.task.clone_from(&meta.task);
         }
     }
 
     async fn answer(
         &mut self,
         item: &Item,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Answered {
         let members = self.router.members();
@@ -338,16 +342,16 @@ impl Table {
             };
         };
         let speaker = asked.speaker();
-        door.show(TalkEvent::Asked(&speaker));
+        frontend.show(TalkEvent::Asked(&speaker));
         let answered = match place.agent.clone() {
             Ok(agent) => {
                 let brief = self.brief(place, agent.tools(), item);
-                let seat = Seat { agent, speaker };
-                let answered = self.talk.answer(&seat, brief, door, cancel).await;
+                let seat = Participant { agent, speaker };
+                let answered = self.talk.answer(&seat, brief, frontend, cancel).await;
                 (answered, seat.speaker)
             }
             Err(error) => {
-                self.talk.fail(&speaker, &error, door).await;
+                self.talk.fail(&speaker, &error, frontend).await;
                 let answered = Answered {
                     end: TurnEnd::Failed(error),
                     said: Vec::new(),
@@ -363,7 +367,7 @@ impl Table {
             speaker,
         ) = &answered
         {
-            door.show(TalkEvent::Failed(speaker, error));
+            frontend.show(TalkEvent::Failed(speaker, error));
         }
         answered.0
     }
@@ -383,7 +387,7 @@ impl Table {
         let words = prompt(place.layout, &material, self.max_bytes);
         let newest = recalled.message;
         Brief {
-            messages: vec![Utterance::plain(Role::User, &newest.from, words)],
+            messages: vec![PromptMessage::plain(Role::User, &newest.from, words)],
             part: Part {
                 system: place.system.clone(),
                 from: newest.from.clone(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use tertulia_agents::{FailureKind, Utterance};
+use tertulia_agents::{FailureKind, PromptMessage};
 use tertulia_core::entry::{Body, Entry, Role, SpeakerKind};
 use tertulia_core::id::Seq;
 
@@ -26,7 +26,7 @@ pub fn marked(words: &str) -> String {
 }
 
 /// Marks words as withdrawn when they were asked of `agent`. Once is enough.
-pub fn withdraw(words: &mut Utterance, agent: &str) {
+pub fn withdraw(words: &mut PromptMessage, agent: &str) {
     if words.withdrawn.is_none() {
         words.content = marked(&words.content);
         words.withdrawn = Some(agent.to_owned());

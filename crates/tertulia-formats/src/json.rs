@@ -7,34 +7,34 @@ use serde_json::{Map, Value, json};
 use tertulia_core::entry::{Body, Entry, Message};
 use tertulia_core::pair::{Budget, Pair};
 use tertulia_core::query::{Hit, Row};
+use tertulia_core::search_text::highlighted;
 use tertulia_core::session::{Log, Spoke};
-use tertulia_core::words::highlighted;
 
 /// A session as lists show it.
 pub fn session(row: &Row) -> Map<String, Value> {
-    let summary = &row.summary;
+    let meta = &row.meta;
     let value = json!({
-        "id": summary.id,
-        "kind": summary.kind.name(),
-        "title": summary.title,
-        "team": summary.team,
-        "project": summary.project,
-        "cwd": summary.cwd,
-        "tags": summary.tags,
-        "created_at": summary.created_at,
-        "updated_at": summary.updated_at,
-        "messages": summary.messages,
-        "tokens": { "input": summary.tokens.input, "output": summary.tokens.output },
-        "agents": summary.agents,
-        "parent": summary.parent,
-        "status": summary.state(),
+        "id": meta.id,
+        "kind": meta.kind.name(),
+        "title": meta.title,
+        "team": meta.team,
+        "project": meta.project,
+        "cwd": meta.cwd,
+        "tags": meta.tags,
+        "created_at": meta.created_at,
+        "updated_at": meta.updated_at,
+        "messages": meta.messages,
+        "tokens": { "input": meta.tokens.input, "output": meta.tokens.output },
+        "agents": meta.agents,
+        "parent": meta.parent,
+        "status": meta.state(),
         "open": row.open,
     });
     let mut object = match value {
         Value::Object(object) => object,
         _ => Map::new(),
     };
-    if let Some(source) = &summary.source {
+    if let Some(source) = &meta.source {
         object.insert("source".into(), json!(source));
     }
     object
@@ -53,16 +53,16 @@ pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
 /// A session with its speakers: what stands before its entries.
 pub fn with_speakers(row: &Row) -> Map<String, Value> {
     let mut object = session(row);
-    let duration = row.summary.duration().as_millis();
+    let duration = row.meta.duration().as_millis();
     object.insert(
         "duration_ms".into(),
         json!(i64::try_from(duration).unwrap_or(i64::MAX)),
     );
     object.insert(
         "speakers".into(),
-        row.summary.speakers.iter().map(spoke).collect(),
+        row.meta.speakers.iter().map(spoke).collect(),
     );
-    if let Some(pair) = &row.summary.pair {
+    if let Some(pair) = &row.meta.pair {
         object.insert("pair".into(), self::pair(pair));
     }
     object

@@ -5,30 +5,30 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Parser, Tag};
 
 use tertulia_core::entry::{Body, Entry, Failed, Message, Role, ToolOutcome};
-use tertulia_core::session::{Log, Summary};
+use tertulia_core::session::{Log, SessionMeta};
 
 /// The whole transcript.
-pub fn transcript(summary: &Summary, log: &Log) -> String {
-    let mut text = format!("# {}\n\n", one_line(summary.title_or_untitled()));
-    text.push_str(&format!("- session: `{}`\n", summary.id));
-    text.push_str(&format!("- kind: {}\n", summary.kind.name()));
-    text.push_str(&format!("- created: {}\n", summary.created_at));
-    text.push_str(&format!("- updated: {}\n", summary.updated_at));
-    text.push_str(&format!("- messages: {}\n", summary.messages));
-    let tokens = summary.tokens;
+pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
+    let mut text = format!("# {}\n\n", one_line(meta.title_or_untitled()));
+    text.push_str(&format!("- session: `{}`\n", meta.id));
+    text.push_str(&format!("- kind: {}\n", meta.kind.name()));
+    text.push_str(&format!("- created: {}\n", meta.created_at));
+    text.push_str(&format!("- updated: {}\n", meta.updated_at));
+    text.push_str(&format!("- messages: {}\n", meta.messages));
+    let tokens = meta.tokens;
     text.push_str(&format!(
         "- tokens: {} ({} in, {} out)\n",
         tokens.input + tokens.output,
         tokens.input,
         tokens.output
     ));
-    if !summary.agents.is_empty() {
-        text.push_str(&format!("- agents: {}\n", summary.agents.join(", ")));
+    if !meta.agents.is_empty() {
+        text.push_str(&format!("- agents: {}\n", meta.agents.join(", ")));
     }
-    if !summary.tags.is_empty() {
-        text.push_str(&format!("- tags: {}\n", summary.tags.join(", ")));
+    if !meta.tags.is_empty() {
+        text.push_str(&format!("- tags: {}\n", meta.tags.join(", ")));
     }
-    if let Some(parent) = &summary.parent {
+    if let Some(parent) = &meta.parent {
         text.push_str(&format!(
             "- {} of `{}` at entry {}\n",
             parent.relation.name(),

@@ -15,7 +15,7 @@ pub use account::Account;
 
 use tertulia_core::entry::{self, Entry, Intent, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::foreign::has_words;
-use tertulia_core::session::{Log, Summary};
+use tertulia_core::session::{Log, SessionMeta};
 use tertulia_core::team::markers::parse;
 use tertulia_core::team::{Form, Problem, TeamError, has_halves, unreadable_time};
 
@@ -213,7 +213,7 @@ impl Snapshot {
     }
 
     /// The snapshot of a session.
-    pub fn of(summary: &Summary, log: &Log) -> Snapshot {
+    pub fn of(summary: &SessionMeta, log: &Log) -> Snapshot {
         let names: HashMap<&str, &str> = log
             .messages()
             .map(|(_, message)| (message.speaker.id.as_str(), message.speaker.name.as_str()))

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tertulia_engine::door::Door;
+use tertulia_engine::frontend::Frontend;
 use tertulia_store::check_message;
 use tokio::sync::mpsc;
 
@@ -40,8 +40,8 @@ pub async fn lead(
             break;
         }
         // Something was asked for while it was being closed: it is opened again.
-        which = match room.floor().summary {
-            Some(summary) => Which::Known(summary.id),
+        which = match room.floor().meta {
+            Some(meta) => Which::Known(meta.id),
             None => which,
         };
         room.enter(TalkState::Opening, hub.host().now());
@@ -220,9 +220,9 @@ async fn open(
     hub: &Arc<Hub>,
     which: Which,
     choice: &Choice,
-    door: &mut dyn Door,
+    frontend: &mut dyn Frontend,
 ) -> HostResult<Seated> {
-    hub.host().open(which, choice, door).await
+    hub.host().open(which, choice, frontend).await
 }
 
 fn done(status: Status) -> Ended {

@@ -212,7 +212,7 @@ impl Client {
             return Ok(Which::New(id));
         }
         match self.host().find(name).await {
-            Ok(row) => Ok(Which::Known(row.summary.id)),
+            Ok(row) => Ok(Which::Known(row.meta.id)),
             Err(trouble) if trouble.kind == ErrorKind::NotFound => {
                 let running = self.hub.running_as(name);
                 running.map(Which::New).ok_or(trouble)
@@ -427,10 +427,10 @@ impl Client {
             .flatten()
             .map(|message| message.to_string().len());
         fits(size.sum())?;
-        self.guest.set_current(Some(Which::Known(row.summary.id)));
+        self.guest.set_current(Some(Which::Known(row.meta.id)));
         Ok(Answer::SessionLoaded {
-            session_id: row.summary.id.to_string(),
-            message_count: row.summary.messages,
+            session_id: row.meta.id.to_string(),
+            message_count: row.meta.messages,
             messages,
         })
     }
@@ -444,7 +444,7 @@ impl Client {
             }
             Err(trouble) => return Err(trouble),
         };
-        let id = row.summary.id;
+        let id = row.meta.id;
         if let Some(room) = self.hub.room(id) {
             if room.is_answering() {
                 let words = format!("an agent is answering in session {}", id.short());

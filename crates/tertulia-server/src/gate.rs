@@ -7,7 +7,7 @@ use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{ToolRequest, Verdict};
 use tertulia_core::entry::{Kind, Role};
 use tertulia_core::team::markers::Unmarked;
-use tertulia_engine::door::{Door, Notice, TalkEvent};
+use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
 
 use crate::happening::Happening;
 use crate::hub::Hub;
@@ -78,7 +78,7 @@ impl Gate {
 }
 
 #[async_trait]
-impl Door for Gate {
+impl Frontend for Gate {
     fn show(&mut self, event: TalkEvent<'_>) {
         let happening = match event {
             TalkEvent::Heard(event) => self.heard(event),

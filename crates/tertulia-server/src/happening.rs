@@ -7,7 +7,7 @@ use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
 use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Intent, Message, Speaker};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::pair::PairEvent;
 use tertulia_engine::team::events::Output;
 
@@ -175,7 +175,8 @@ pub struct Floor {
     /// The session, once something was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Value")]
-    pub summary: Option<Summary>,
+    #[serde(rename = "summary")]
+    pub meta: Option<SessionMeta>,
     /// Who answers and why, for people.
     pub introduction: String,
     /// Who writes, as people know them.
@@ -196,7 +197,7 @@ impl Floor {
     pub fn blank(id: SessionId) -> Floor {
         Floor {
             id,
-            summary: None,
+            meta: None,
             introduction: String::new(),
             writer: "you".to_owned(),
             unsaved: false,
@@ -207,9 +208,9 @@ impl Floor {
     }
 
     fn weight(&self) -> usize {
-        // A pair keeps its last reply in its summary.
-        let pair = self.summary.as_ref().and_then(|summary| {
-            let pair = summary.pair.as_ref()?;
+        // A pair keeps its last reply in its metadata.
+        let pair = self.meta.as_ref().and_then(|meta| {
+            let pair = meta.pair.as_ref()?;
             Some(pair.last_instruction.len() * 2)
         });
         2048 + pair.unwrap_or(0)
@@ -336,7 +337,7 @@ mod tests {
 
     fn floor() -> Floor {
         let mut floor = Floor::blank(id());
-        floor.summary = Some(Summary::of(id(), &[entry()]));
+        floor.meta = Some(SessionMeta::of(id(), &[entry()]));
         floor.waiting.push(Waiting {
             name: "Ben".into(),
             intent: Intent::P1,

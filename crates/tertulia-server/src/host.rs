@@ -8,7 +8,7 @@ use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
-use tertulia_engine::door::{Door, Notice};
+use tertulia_engine::frontend::{Frontend, Notice};
 use tokio_util::sync::CancellationToken;
 
 use crate::happening::{Farewell, Floor, Told, Tone};
@@ -89,7 +89,12 @@ pub trait Host: Send + Sync + 'static {
     async fn agent(&self, choice: &Choice) -> HostResult<String>;
 
     /// Opens a talk. What is told while it opens is shown at the door.
-    async fn open(&self, which: Which, choice: &Choice, door: &mut dyn Door) -> HostResult<Seated>;
+    async fn open(
+        &self,
+        which: Which,
+        choice: &Choice,
+        frontend: &mut dyn Frontend,
+    ) -> HostResult<Seated>;
 
     /// The session of this name: an id, a part of one, a title, `@`.
     async fn find(&self, name: &str) -> HostResult<Row>;
@@ -135,7 +140,7 @@ pub trait HostedTalk: Send {
     async fn say(
         &mut self,
         words: String,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Ended;
 
@@ -143,10 +148,14 @@ pub trait HostedTalk: Send {
     fn take_seat(&mut self, name: Option<String>) -> Result<(), String>;
 
     /// Sums up the older part. Why not, in words.
-    async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Option<String>;
+    async fn compact(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Option<String>;
 
     /// Tries to save what is held. Whether nothing is left that is not saved.
-    async fn save(&mut self, door: &mut dyn Door) -> bool;
+    async fn save(&mut self, frontend: &mut dyn Frontend) -> bool;
 
     /// Ends what the agents have running, gently if there is time.
     async fn leave(&mut self, gently: bool) -> Farewell;

@@ -3,7 +3,7 @@
 use tertulia_agents::AgentEvent;
 use tertulia_core::entry::{Entry, Role, ToolCall};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::team::events::Output;
 
 use crate::happening::{Floor, Happening};
@@ -135,8 +135,11 @@ impl Moment {
 
     fn durable(&mut self, entry: &Entry) {
         let id = self.floor.id;
-        let summary = self.floor.summary.get_or_insert_with(|| Summary::blank(id));
-        summary.apply(entry);
+        let meta = self
+            .floor
+            .meta
+            .get_or_insert_with(|| SessionMeta::blank(id));
+        meta.apply(entry);
         if entry
             .message()
             .is_some_and(|message| message.role == Role::Assistant)

@@ -491,14 +491,12 @@ impl Room {
     pub fn info(&self) -> Option<TalkInfo> {
         let state = self.state();
         let talk = state.talk.as_ref()?;
-        let summary = state.moment.floor().summary.as_ref();
+        let meta = state.moment.floor().meta.as_ref();
         Some(TalkInfo {
             session_id: state.id.to_string(),
-            title: summary.and_then(|summary| summary.title.clone()),
-            kind: summary.map(|summary| summary.kind.name().to_owned()),
-            agents: summary
-                .map(|summary| summary.agents.clone())
-                .unwrap_or_default(),
+            title: meta.and_then(|meta| meta.title.clone()),
+            kind: meta.map(|meta| meta.kind.name().to_owned()),
+            agents: meta.map(|meta| meta.agents.clone()).unwrap_or_default(),
             state: match (&state.question, &state.running) {
                 (Some(_), _) => TalkState::Asking,
                 (None, Some(_)) => TalkState::Answering,

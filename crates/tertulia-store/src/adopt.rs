@@ -74,7 +74,7 @@ impl Sessions {
         let Some(row) = store.find(&Lookup::Id(log.id), 1).await?.pop() else {
             return create(store, log, doing).await;
         };
-        let head = row.summary.head;
+        let head = row.meta.head;
         let last = log.entries.last().map_or(Head::START, Entry::head);
         if last.seq <= head.seq && head_at(store, log.id, last.seq).await? == Some(last) {
             return Ok(Adopted::Known { id: log.id });
@@ -136,7 +136,7 @@ impl Sessions {
         let rest = &log.entries[at..];
         let first = rest.first().or(log.entries.last());
         let (entry_id, when) = first
-            .map_or((self.stamp().entry_id(), self.stamp().now()), |entry| {
+            .map_or((self.clock().entry_id(), self.clock().now()), |entry| {
                 (entry.id, entry.at)
             });
         let mut new = vec![unsealed(entry_id, when, Body::Forked(opening))];

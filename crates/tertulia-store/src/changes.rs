@@ -4,7 +4,7 @@ use super::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Renamed, Tagged, Touched, Undone};
 use tertulia_core::id::{EntryId, SessionId};
 use tertulia_core::query::{Filter, Order, Page, Row, Trash};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 /// How often a change is tried again when others write to the same session.
 const TRIES: usize = 20;
@@ -18,7 +18,7 @@ impl Sessions {
         id: SessionId,
         title: &str,
         operation: EntryId,
-    ) -> StoreResult<Summary> {
+    ) -> StoreResult<SessionMeta> {
         self.change(id, |_| {
             Some(Body::Renamed(Renamed {
                 title: title.to_owned(),
@@ -35,16 +35,16 @@ impl Sessions {
         add: &[String],
         remove: &[String],
         operation: EntryId,
-    ) -> StoreResult<Summary> {
-        self.change(id, |summary| {
+    ) -> StoreResult<SessionMeta> {
+        self.change(id, |meta| {
             let add: Vec<String> = add
                 .iter()
-                .filter(|tag| !summary.tags.contains(tag))
+                .filter(|tag| !meta.tags.contains(tag))
                 .cloned()
                 .collect();
             let remove: Vec<String> = remove
                 .iter()
-                .filter(|tag| summary.tags.contains(tag))
+                .filter(|tag| meta.tags.contains(tag))
                 .cloned()
                 .collect();
             (!add.is_empty() || !remove.is_empty()).then(|| {
@@ -59,10 +59,9 @@ impl Sessions {
     }
 
     /// Puts a session into the trash.
-    pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
-        self.change(id, |summary| {
-            summary
-                .trashed_at
+    pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<SessionMeta> {
+        self.change(id, |meta| {
+            meta.trashed_at
                 .is_none()
                 .then(|| Body::Trashed(Touched { operation }))
         })
@@ -70,10 +69,9 @@ impl Sessions {
     }
 
     /// Takes a session out of the trash.
-    pub async fn restore(&self, id: SessionId, operation: EntryId) -> StoreResult<Summary> {
-        self.change(id, |summary| {
-            summary
-                .trashed_at
+    pub async fn restore(&self, id: SessionId, operation: EntryId) -> StoreResult<SessionMeta> {
+        self.change(id, |meta| {
+            meta.trashed_at
                 .is_some()
                 .then(|| Body::Restored(Touched { operation }))
         })
@@ -82,13 +80,13 @@ impl Sessions {
 
     /// Takes the last change back, on all the sessions that it touched: as they were changed, and as
     /// they are now. Empty if there is nothing to take back.
-    pub async fn undo(&self) -> StoreResult<Vec<(Summary, Summary)>> {
+    pub async fn undo(&self) -> StoreResult<Vec<(SessionMeta, SessionMeta)>> {
         let filter = Filter {
             trash: Trash::With,
             order: Order::Changed,
             ..Filter::default()
         };
-        let operation_of = |row: &Row| row.summary.changes.last().map(|change| change.operation);
+        let operation_of = |row: &Row| row.meta.changes.last().map(|change| change.operation);
         let mut page = Page::first(OPERATION_SPAN);
         let mut last = None;
         let mut touched = Vec::new();
@@ -111,12 +109,12 @@ impl Sessions {
         let Some(last) = last else {
             return Ok(Vec::new());
         };
-        let operation = self.stamp().entry_id();
+        let operation = self.clock().entry_id();
         let mut undone = Vec::new();
         for row in &touched {
             let now = self
-                .change(row.summary.id, |summary| {
-                    let change = summary
+                .change(row.meta.id, |meta| {
+                    let change = meta
                         .changes
                         .last()
                         .filter(|change| change.operation == last)?;
@@ -126,7 +124,7 @@ impl Sessions {
                     }))
                 })
                 .await?;
-            undone.push((row.summary.clone(), now));
+            undone.push((row.meta.clone(), now));
         }
         Ok(undone)
     }
@@ -135,20 +133,20 @@ impl Sessions {
     async fn change(
         &self,
         id: SessionId,
-        decide: impl Fn(&Summary) -> Option<Body>,
-    ) -> StoreResult<Summary> {
+        decide: impl Fn(&SessionMeta) -> Option<Body>,
+    ) -> StoreResult<SessionMeta> {
         let mut tries = 0;
         loop {
-            let mut summary = self.row(id).await?.summary;
-            let Some(body) = decide(&summary) else {
-                return Ok(summary);
+            let mut meta = self.row(id).await?.meta;
+            let Some(body) = decide(&meta) else {
+                return Ok(meta);
             };
-            match self.append(id, summary.head, vec![body]).await {
+            match self.append(id, meta.head, vec![body]).await {
                 Err(StoreError::Conflict { .. }) if tries < TRIES => tries += 1,
                 Err(error) => return Err(error),
                 Ok(entries) => {
-                    entries.iter().for_each(|entry| summary.apply(entry));
-                    return Ok(summary);
+                    entries.iter().for_each(|entry| meta.apply(entry));
+                    return Ok(meta);
                 }
             }
         }

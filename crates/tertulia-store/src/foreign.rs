@@ -12,7 +12,7 @@ use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed
 use tertulia_core::foreign::{Foreign, Meeting};
 use tertulia_core::id::{EntryId, SessionId, derived};
 use tertulia_core::query::Lookup;
-use tertulia_core::session::{Log, Summary};
+use tertulia_core::session::{Log, SessionMeta};
 
 /// Whether something is done, or only said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -277,7 +277,7 @@ impl Intake<'_> {
 }
 
 fn is_news(talk: &Foreign, id: SessionId, log: &Log, grows: bool) -> bool {
-    talk.is_news_to(&Summary::of(id, &log.entries), grows)
+    talk.is_news_to(&SessionMeta::of(id, &log.entries), grows)
 }
 
 fn origin(id: SessionId, head: Head) -> Origin {

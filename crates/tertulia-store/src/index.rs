@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::sqlite::trouble;
 use super::{Deadline, StoreError, StoreResult, place};
 use tertulia_core::entry::Hash;
-use tertulia_core::words;
+use tertulia_core::search_text;
 
 /// Changes whenever text is cut into words in another way: an index of another version is made anew.
 const VERSION: u32 = 2;
@@ -368,7 +368,7 @@ fn write_batch(
     for document in &batch.documents {
         insert.execute(params![
             document.number.cast_signed(),
-            words::indexable(&document.text)
+            search_text::indexable(&document.text)
         ])?;
         if deadline.has_passed() {
             paused = Some(document.reached);

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 use super::{
-    Care, Claim, Draft, Info, NewSession, Patience, Progress, Rebuilt, Report, Store, StoreError,
-    StoreResult,
+    CheckMode, Draft, Info, NewSession, Patience, Progress, Rebuilt, Report, SessionLock, Store,
+    StoreError, StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -112,7 +112,7 @@ impl Store for LateStore {
         }
     }
 
-    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         self.store()?.claim(id).await
     }
 
@@ -120,7 +120,7 @@ impl Store for LateStore {
         self.store()?.purge(id).await
     }
 
-    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
+    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
         self.store()?.check(care, progress).await
     }
 

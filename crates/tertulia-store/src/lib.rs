@@ -8,13 +8,12 @@
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
 //! | `index` | the full-text index that both keep beside their logs; it may be deleted |
-//! | `claims`, `queue`, `worker`, `place` | locks that say who has a session open; waiting for other writers; a thread that owns a connection; private files |
+//! | `session_lock`, `queue`, `worker`, `place` | locks that say who has a session open; waiting for other writers; a thread that owns a connection; private files |
 //! | [`LateStore`] | a store that could not be opened yet |
 
 mod adopt;
 mod by_project;
 mod changes;
-mod claims;
 pub mod files;
 mod foreign;
 mod index;
@@ -22,6 +21,7 @@ mod late;
 mod place;
 mod queue;
 mod salvage;
+mod session_lock;
 mod sessions;
 pub mod sqlite;
 mod worker;
@@ -35,10 +35,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use adopt::Adopted;
-pub use claims::Claim;
 pub use foreign::{Doing, Intake, Taken};
 pub use late::LateStore;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
+pub use session_lock::SessionLock;
 pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
 
 use tertulia_core::entry::{Entry, Head, Origin, Speaker};
@@ -85,14 +85,14 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Marks a session as open until the claim is dropped or the process ends, however it ends.
     /// `None` if somebody else has it open.
-    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>>;
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>>;
 
     /// Removes a session physically. What its forks share with it stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
 
-    /// Looks at every byte: hashes, order, derived rows, index. With [`Care::Repair`] it salvages what
+    /// Looks at every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] it salvages what
     /// is readable, keeps the damaged original beside it, and says what is lost.
-    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report>;
+    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report>;
 
     /// Derives list rows and search index anew from the logs.
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt>;
@@ -174,7 +174,7 @@ pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
 
 /// Whether a check may change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Care {
+pub enum CheckMode {
     /// Only look.
     Look,
     /// Salvage what is readable. The moment names the copy that is kept of the damaged original.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::{Draft, NewSession, Store, StoreError, StoreResult};
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
     Body, Created, Entry, Forked, Head, Kind, MESSAGE_LIMIT, Message, Origin, Relation, Role,
     SpeakerKind, Unsealed,
@@ -14,8 +15,7 @@ use tertulia_core::entry::{
 use tertulia_core::id::{EntryId, Reference, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, Row};
 use tertulia_core::redact::{redact, redact_unfinished};
-use tertulia_core::session::{Log, Status, Summary};
-use tertulia_core::stamp::Stamp;
+use tertulia_core::session::{Log, SessionMeta, Status};
 
 /// How many lines are read at a time when reading backwards.
 const STRIDE: u64 = 200;
@@ -24,7 +24,7 @@ const STRIDE: u64 = 200;
 #[derive(Clone, Debug)]
 pub struct Sessions {
     store: Arc<dyn Store>,
-    stamp: Stamp,
+    clock: Clock,
     redaction: Redaction,
 }
 
@@ -97,10 +97,10 @@ pub enum Resolved {
 
 impl Sessions {
     /// A handle around a store.
-    pub fn new(store: Arc<dyn Store>, stamp: Stamp, redaction: Redaction) -> Sessions {
+    pub fn new(store: Arc<dyn Store>, clock: Clock, redaction: Redaction) -> Sessions {
         Sessions {
             store,
-            stamp,
+            clock,
             redaction,
         }
     }
@@ -111,8 +111,8 @@ impl Sessions {
     }
 
     /// Where new ids and the time come from.
-    pub fn stamp(&self) -> &Stamp {
-        &self.stamp
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Makes entries of bodies: stamps them, refuses what cannot be kept, replaces secrets.
@@ -125,7 +125,7 @@ impl Sessions {
     }
 
     fn unsealed(&self, body: Body) -> StoreResult<Unsealed> {
-        self.kept(self.stamp.entry_id(), self.stamp.now(), body)
+        self.kept(self.clock.entry_id(), self.clock.now(), body)
     }
 
     /// What is about to be written: measured, and without secrets.
@@ -159,24 +159,28 @@ impl Sessions {
         &self,
         start: &Start,
         bodies: Vec<Body>,
-    ) -> StoreResult<(Summary, Vec<Entry>)> {
+    ) -> StoreResult<(SessionMeta, Vec<Entry>)> {
         let entries = self.seal(
             &Head::START,
             std::iter::once(start.opening()).chain(bodies).collect(),
         )?;
-        let summary = self.create_sealed(start.id, &entries).await?;
-        Ok((summary, entries))
+        let meta = self.create_sealed(start.id, &entries).await?;
+        Ok((meta, entries))
     }
 
     /// Begins a session with entries that are sealed already. They are durable when this returns.
-    pub async fn create_sealed(&self, id: SessionId, entries: &[Entry]) -> StoreResult<Summary> {
+    pub async fn create_sealed(
+        &self,
+        id: SessionId,
+        entries: &[Entry],
+    ) -> StoreResult<SessionMeta> {
         let new = NewSession {
             id,
             base: None,
             entries: entries.to_vec(),
         };
         self.store.create(&new).await?;
-        Ok(Summary::of(id, entries))
+        Ok(SessionMeta::of(id, entries))
     }
 
     /// Appends to a session that ends at `head`. Durable when this returns.
@@ -201,8 +205,8 @@ impl Sessions {
 
     /// The answer that nobody finished, as the interrupted message that it becomes when the session is
     /// resumed: the same entry whoever asks, before and after.
-    pub async fn unfinished(&self, summary: &Summary) -> StoreResult<Option<Entry>> {
-        let Some(draft) = self.store.draft(summary.id).await? else {
+    pub async fn unfinished(&self, meta: &SessionMeta) -> StoreResult<Option<Entry>> {
+        let Some(draft) = self.store.draft(meta.id).await? else {
             return Ok(None);
         };
         let message = Message {
@@ -225,20 +229,20 @@ impl Sessions {
             body: Body::Message(message),
             redacted: BTreeMap::new(),
         };
-        let sealed = Entry::seal(&summary.head, vec![new])
+        let sealed = Entry::seal(&meta.head, vec![new])
             .map_err(|error| StoreError::failed("cannot read a draft", error))?;
         Ok(sealed.into_iter().next())
     }
 
     /// Makes an answer that nobody finished an interrupted message. `None` if there is none, or if somebody
     /// else has written since.
-    pub async fn recover(&self, summary: &Summary) -> StoreResult<Option<Entry>> {
-        let Some(entry) = self.unfinished(summary).await? else {
+    pub async fn recover(&self, meta: &SessionMeta) -> StoreResult<Option<Entry>> {
+        let Some(entry) = self.unfinished(meta).await? else {
             return Ok(None);
         };
         match self
             .store
-            .append(summary.id, summary.head, std::slice::from_ref(&entry))
+            .append(meta.id, meta.head, std::slice::from_ref(&entry))
             .await
         {
             Ok(_) => Ok(Some(entry)),
@@ -250,10 +254,10 @@ impl Sessions {
     /// Makes a fork, with its first own words if there are any.
     pub async fn fork(
         &self,
-        base: &Summary,
+        base: &SessionMeta,
         fork: &Fork,
         bodies: Vec<Body>,
-    ) -> StoreResult<(Summary, Vec<Entry>)> {
+    ) -> StoreResult<(SessionMeta, Vec<Entry>)> {
         let head = match fork.at {
             Some(seq) if seq != base.head.seq => self.head_at(base, seq).await?,
             _ => base.head,
@@ -279,23 +283,23 @@ impl Sessions {
         };
         self.store.create(&new).await?;
         let row = self.row(fork.id).await?;
-        Ok((row.summary, new.entries))
+        Ok((row.meta, new.entries))
     }
 
     /// The last entry before the turn that another program has under way in a session: a fork that shared half
     /// of it would begin with words that nobody answers.
-    pub async fn turn_border(&self, summary: &Summary) -> StoreResult<Option<Seq>> {
-        if summary.status != Status::Active {
+    pub async fn turn_border(&self, meta: &SessionMeta) -> StoreResult<Option<Seq>> {
+        if meta.status != Status::Active {
             return Ok(None);
         }
         let log = self
-            .load_back(summary, |log| turn_start(log).is_some())
+            .load_back(meta, |log| turn_start(log).is_some())
             .await?;
         let first = log.messages().next().map(|(entry, _)| entry.seq);
         Ok(turn_start(&log).or(first).map(|seq| seq.back(1)))
     }
 
-    async fn head_at(&self, base: &Summary, seq: Seq) -> StoreResult<Head> {
+    async fn head_at(&self, base: &SessionMeta, seq: Seq) -> StoreResult<Head> {
         let outside = || {
             StoreError::Refused(format!(
                 "session {} has entries 1 to {}, so there is no entry {seq} to fork at",
@@ -348,7 +352,7 @@ impl Sessions {
                 let mut rows = self.store.find(&Lookup::Title(words.clone()), 10).await?;
                 if let Some(part) = reference.id_part() {
                     for row in self.store.find(&Lookup::Part(part), 10).await? {
-                        if !rows.iter().any(|known| known.summary.id == row.summary.id) {
+                        if !rows.iter().any(|known| known.meta.id == row.meta.id) {
                             rows.push(row);
                         }
                     }
@@ -411,35 +415,35 @@ impl Sessions {
     }
 
     /// One entry of a log.
-    pub async fn load_one(&self, summary: &Summary, seq: Seq) -> StoreResult<Log> {
+    pub async fn load_one(&self, meta: &SessionMeta, seq: Seq) -> StoreResult<Log> {
         // With the one before it, which proves its hash.
         let after = seq.back(2);
         let lines = self
             .store
             .read(
-                summary.id,
+                meta.id,
                 after,
                 usize::try_from(seq.0 - after.0).unwrap_or(2),
             )
             .await?;
         let before = (after == Seq::START).then_some(Head::START);
-        Ok(Log::read(summary.id, before, after, &lines))
+        Ok(Log::read(meta.id, before, after, &lines))
     }
 
     /// The end of a log, back to where `enough` says that it is, without reading the rest.
     pub async fn load_back(
         &self,
-        summary: &Summary,
+        meta: &SessionMeta,
         mut enough: impl FnMut(&Log) -> bool,
     ) -> StoreResult<Log> {
         let mut log = Log::default();
-        let mut upto = summary.head.seq;
+        let mut upto = meta.head.seq;
         while upto > Seq::START {
             let after = upto.back(STRIDE);
             let count = usize::try_from(upto.0 - after.0).unwrap_or(usize::MAX);
-            let lines = self.store.read(summary.id, after, count).await?;
+            let lines = self.store.read(meta.id, after, count).await?;
             let before = (after == Seq::START).then_some(Head::START);
-            let mut earlier = Log::read(summary.id, before, after, &lines);
+            let mut earlier = Log::read(meta.id, before, after, &lines);
             earlier.entries.append(&mut log.entries);
             earlier.damage.append(&mut log.damage);
             log = earlier;
@@ -452,9 +456,9 @@ impl Sessions {
     }
 
     /// The last `count` messages with what happened between them.
-    pub async fn last_messages(&self, summary: &Summary, count: usize) -> StoreResult<Log> {
+    pub async fn last_messages(&self, meta: &SessionMeta, count: usize) -> StoreResult<Log> {
         let mut log = self
-            .load_back(summary, |log| log.messages().count() >= count)
+            .load_back(meta, |log| log.messages().count() >= count)
             .await?;
         log.keep_last_messages(count);
         Ok(log)
@@ -481,9 +485,9 @@ fn turn_start(log: &Log) -> Option<Seq> {
 
 /// What is in the trash is meant only if nothing else is.
 fn prefer_live(rows: Vec<Row>) -> Vec<Row> {
-    if rows.iter().any(|row| row.summary.trashed_at.is_none()) {
+    if rows.iter().any(|row| row.meta.trashed_at.is_none()) {
         rows.into_iter()
-            .filter(|row| row.summary.trashed_at.is_none())
+            .filter(|row| row.meta.trashed_at.is_none())
             .collect()
     } else {
         rows

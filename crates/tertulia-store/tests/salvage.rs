@@ -18,9 +18,9 @@ use std::path::Path;
 use tertulia_core::entry::{Body, Entry};
 use tertulia_core::id::EntryId;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::{Care, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Progress, Report, Store, StoreError};
 use tertulia_testkit::ask::{everything, lines, list, look, now};
-use tertulia_testkit::clock::{moment, still_stamp};
+use tertulia_testkit::clock::{moment, still_clock};
 use tertulia_testkit::logs::{Writer, ai, human, renamed};
 
 const PAGE: usize = 1024;
@@ -45,8 +45,8 @@ impl Original {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("t.db");
         let store = SqliteStore::open(&path).unwrap();
-        let stamp = still_stamp(7);
-        let mut writers: Vec<Writer> = (0..17).map(|_| Writer::begin(&store, &stamp)).collect();
+        let clock = still_clock(7);
+        let mut writers: Vec<Writer> = (0..17).map(|_| Writer::begin(&store, &clock)).collect();
         for round in 0..4 {
             for (n, writer) in writers.iter_mut().enumerate() {
                 let question = format!("question {round} of session {n}");
@@ -124,7 +124,7 @@ impl Original {
         assert!(after.is_clean(), "{what}: {after:?}");
         let mut back: BTreeMap<EntryId, Body> = BTreeMap::new();
         for row in list(&store, &everything()).rows {
-            for line in lines(&store, row.summary.id) {
+            for line in lines(&store, row.meta.id) {
                 let entry = Entry::decode(&line.bytes).unwrap();
                 back.insert(entry.id, entry.body);
             }
@@ -174,7 +174,7 @@ fn repair(path: &Path) -> Result<Report, StoreError> {
     let unseen = Progress::unseen();
     let mut report = SqliteStore::salvage_unopenable(path, moment(5), &unseen)?.unwrap_or_default();
     let store = SqliteStore::open(path)?;
-    let more = now(store.check(Care::Repair(moment(6)), &unseen))?;
+    let more = now(store.check(CheckMode::Repair(moment(6)), &unseen))?;
     report.repaired.extend(more.repaired);
     report.lost.extend(more.lost);
     Ok(report)
@@ -331,7 +331,7 @@ fn what_is_in_the_log_comes_back() {
         let rows = list(&store, &everything()).rows;
         let back: BTreeSet<EntryId> = rows
             .iter()
-            .flat_map(|row| lines(&store, row.summary.id))
+            .flat_map(|row| lines(&store, row.meta.id))
             .map(|line| Entry::decode(&line.bytes).unwrap().id)
             .collect();
         let missing: Vec<&EntryId> = whole.difference(&back).collect();
@@ -381,7 +381,7 @@ fn a_search_leaves_the_database_locked() {
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("t.db");
     let store = SqliteStore::open(&path).unwrap();
-    let mut writer = Writer::begin(&store, &still_stamp(3));
+    let mut writer = Writer::begin(&store, &still_clock(3));
     writer.say(&store, "words");
     let inode = format!(":{} ", fs::metadata(&path).unwrap().ino());
     let Ok(locks) = fs::read_to_string("/proc/locks") else {

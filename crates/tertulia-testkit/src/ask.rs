@@ -4,9 +4,9 @@ use std::future::Future;
 
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
-use tertulia_core::session::{Line, Log, Summary};
-use tertulia_core::words::Words;
-use tertulia_store::{Care, Draft, Progress, Report, Store};
+use tertulia_core::search_text::SearchTerms;
+use tertulia_core::session::{Line, Log, SessionMeta};
+use tertulia_store::{CheckMode, Draft, Progress, Report, Store};
 
 use crate::logs::Writer;
 
@@ -35,7 +35,7 @@ pub fn everything() -> Filter {
 
 /// The sessions of rows, in their order.
 pub fn ids(rows: &[Row]) -> Vec<SessionId> {
-    rows.iter().map(|row| row.summary.id).collect()
+    rows.iter().map(|row| row.meta.id).collect()
 }
 
 /// The sessions of that name, in the order of the answer.
@@ -53,7 +53,7 @@ pub fn row(store: &dyn Store, id: SessionId) -> Row {
 /// What somebody types into the search, everywhere.
 pub fn query(words: &str) -> SearchQuery {
     SearchQuery {
-        words: Words::parse(words).unwrap(),
+        words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
         speaker: None,
         role: None,
@@ -89,7 +89,7 @@ pub fn draft(store: &dyn Store, id: SessionId) -> Option<Draft> {
 
 /// What a check says that changes nothing.
 pub fn look(store: &dyn Store) -> Report {
-    now(store.check(Care::Look, &Progress::unseen())).unwrap()
+    now(store.check(CheckMode::Look, &Progress::unseen())).unwrap()
 }
 
 /// The store gives out exactly what the writer wrote, the hashes hold, and the row says what the log
@@ -108,8 +108,8 @@ pub fn assert_log(store: &dyn Store, writer: &Writer) {
     assert_eq!(log.damage, []);
     assert_eq!(log.entries, writer.log);
     assert_eq!(
-        row(store, writer.id).summary,
-        Summary::of(writer.id, &writer.log)
+        row(store, writer.id).meta,
+        SessionMeta::of(writer.id, &writer.log)
     );
 }
 
@@ -123,13 +123,13 @@ fn shown(lines: &[Line]) -> Vec<(u64, String)> {
 }
 
 /// All that can be seen of a store: rows, lines and drafts.
-pub fn view(store: &dyn Store) -> Vec<(Summary, Vec<Line>, Option<Draft>)> {
+pub fn view(store: &dyn Store) -> Vec<(SessionMeta, Vec<Line>, Option<Draft>)> {
     list(store, &everything())
         .rows
         .into_iter()
         .map(|row| {
-            let id = row.summary.id;
-            (row.summary, lines(store, id), draft(store, id))
+            let id = row.meta.id;
+            (row.meta, lines(store, id), draft(store, id))
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use tertulia_core::stamp::Stamp;
+use tertulia_core::clock::Clock;
 use uuid::Uuid;
 
 /// The second at which every test begins: 2026-09-21T14:13:20Z.
@@ -11,17 +11,17 @@ const BEGINNING: i64 = 1_790_000_000;
 
 /// A stamp whose clock advances one second per look, and whose ids increase: the same for the same
 /// seed, different ones for different seeds.
-pub fn still_stamp(seed: u64) -> Stamp {
+pub fn still_clock(seed: u64) -> Clock {
     let seconds = AtomicI64::new(0);
-    Stamp::new(
+    Clock::new(
         move || moment(seconds.fetch_add(1, Ordering::Relaxed)),
         ids(seed),
     )
 }
 
 /// A stamp whose clock stands at [`moment`]`(at)`, for entries that happen at one time.
-pub fn frozen_stamp(seed: u64, at: i64) -> Stamp {
-    Stamp::new(move || moment(at), ids(seed))
+pub fn frozen_clock(seed: u64, at: i64) -> Clock {
+    Clock::new(move || moment(at), ids(seed))
 }
 
 /// So many seconds after the beginning of every test.
@@ -55,8 +55,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_repeat_themselves_and_advance() {
-        let (one, same, other) = (still_stamp(1), still_stamp(1), still_stamp(2));
+    fn clocks_repeat_themselves_and_advance() {
+        let (one, same, other) = (still_clock(1), still_clock(1), still_clock(2));
         let mut last = one.session_id();
         assert_eq!(last, same.session_id());
         assert_ne!(last, other.session_id());
@@ -70,6 +70,6 @@ mod tests {
         }
         assert_eq!(one.now(), moment(0));
         assert_eq!(one.now(), moment(1));
-        assert_eq!(frozen_stamp(1, 7).now(), moment(7));
+        assert_eq!(frozen_clock(1, 7).now(), moment(7));
     }
 }

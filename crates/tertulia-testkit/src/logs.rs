@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::{
     Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, Origin, Relation, Renamed,
     Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
-use tertulia_core::session::Summary;
-use tertulia_core::stamp::Stamp;
+use tertulia_core::session::SessionMeta;
 use tertulia_store::{Draft, NewSession, Store, StoreResult};
 use uuid::Uuid;
 
@@ -146,12 +146,12 @@ pub fn failed(agent: &str, message: &str) -> Body {
 }
 
 /// An entry of a type that nobody knows yet, with fields of its own, as a later version may write it.
-pub fn unknown(parent: &Head, stamp: &Stamp, kind: &str, fields: &str) -> Entry {
+pub fn unknown(parent: &Head, clock: &Clock, kind: &str, fields: &str) -> Entry {
     let content = format!(
         r#"{{"v":1,"seq":{},"id":"{}","at":"{}","type":"{kind}",{fields}"#,
         parent.seq.next(),
-        stamp.entry_id(),
-        stamp.now(),
+        clock.entry_id(),
+        clock.now(),
     );
     let mut hasher = blake3::Hasher::new();
     hasher.update(parent.hash.bytes());
@@ -169,33 +169,33 @@ pub struct Writer {
     pub id: SessionId,
     /// Its log, shared beginning included.
     pub log: Vec<Entry>,
-    stamp: Stamp,
+    clock: Clock,
 }
 
 impl Writer {
     /// Begins a chat.
-    pub fn begin(store: &dyn Store, stamp: &Stamp) -> Writer {
-        Writer::begin_with(store, stamp, |_| {}, vec![])
+    pub fn begin(store: &dyn Store, clock: &Clock) -> Writer {
+        Writer::begin_with(store, clock, |_| {}, vec![])
     }
 
     /// Begins a session whose opening is edited, with more entries in the same append.
     pub fn begin_with(
         store: &dyn Store,
-        stamp: &Stamp,
+        clock: &Clock,
         edit: impl FnOnce(&mut Created),
         more: Vec<Body>,
     ) -> Writer {
-        let mut writer = Writer::named(stamp.session_id(), stamp);
+        let mut writer = Writer::named(clock.session_id(), clock);
         writer.open(store, edit, more).unwrap();
         writer
     }
 
     /// A writer of a session that does not exist yet.
-    pub fn named(id: SessionId, stamp: &Stamp) -> Writer {
+    pub fn named(id: SessionId, clock: &Clock) -> Writer {
         Writer {
             id,
             log: Vec::new(),
-            stamp: stamp.clone(),
+            clock: clock.clone(),
         }
     }
 
@@ -229,8 +229,8 @@ impl Writer {
     /// What would be appended next.
     pub fn seal(&self, bodies: Vec<Body>) -> Vec<Entry> {
         let unsealed = bodies.into_iter().map(|body| Unsealed {
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
             body,
             redacted: BTreeMap::new(),
         });
@@ -298,9 +298,9 @@ impl Writer {
     ) -> StoreResult<Writer> {
         let shared = usize::try_from(from.seq.0).unwrap().min(self.log.len());
         let mut fork = Writer {
-            id: self.stamp.session_id(),
+            id: self.clock.session_id(),
             log: self.log[..shared].to_vec(),
-            stamp: self.stamp.clone(),
+            clock: self.clock.clone(),
         };
         let mut opening = Forked {
             session: fork.id,
@@ -328,8 +328,8 @@ impl Writer {
     pub fn draft(&self, content: &str) -> Draft {
         Draft {
             after: self.head(),
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
             speaker: Speaker::plain("claude", SpeakerKind::Ai),
             model: Some("claude-1".into()),
             thread: None,
@@ -338,7 +338,7 @@ impl Writer {
     }
 
     /// What a list should show.
-    pub fn summary(&self) -> Summary {
-        Summary::of(self.id, &self.log)
+    pub fn meta(&self) -> SessionMeta {
+        SessionMeta::of(self.id, &self.log)
     }
 }

@@ -11,8 +11,8 @@ use tertulia_core::entry::EntryError;
 use tertulia_core::id::IdError;
 use tertulia_core::jsonl::JsonlError;
 use tertulia_core::query::QueryError;
+use tertulia_core::search_text::SearchTermsError;
 use tertulia_core::team::TeamError;
-use tertulia_core::words::WordsError;
 use tertulia_engine::team::events::SenderError;
 use tertulia_store::StoreError;
 
@@ -267,8 +267,8 @@ impl From<StoreError> for CommandError {
     }
 }
 
-impl From<WordsError> for CommandError {
-    fn from(error: WordsError) -> CommandError {
+impl From<SearchTermsError> for CommandError {
+    fn from(error: SearchTermsError) -> CommandError {
         CommandError::new(ErrorKind::Usage, error.to_string())
             .hint("words, \"a phrase\", -without, begin*: `tertulia search --help` has examples")
     }

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{Place, Reference, SHORTEST_PART, Seq};
 use tertulia_core::query::{Filter, Page, Row, Trash};
 use tertulia_core::redact;
 use tertulia_core::session::{Log, Status};
-use tertulia_core::stamp::Stamp;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
@@ -28,7 +28,7 @@ use crate::ui::{self, Ui, fit};
 
 /// The settings and the sessions: what almost every command begins with.
 #[derive(Clone)]
-pub struct House {
+pub struct Workspace {
     pub settings: Settings,
     pub sessions: Sessions,
     /// Says that a command waits for another program, where nobody else does.
@@ -36,8 +36,8 @@ pub struct House {
 }
 
 /// The system's clock and ids.
-pub fn stamp() -> Stamp {
-    Stamp::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
+pub fn clock() -> Clock {
+    Clock::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
 }
 
 /// A fresh UUID. A clock that stands before 1970 cannot be written in one: then it is 1970.
@@ -122,33 +122,33 @@ fn extend_redaction(file: &Path) -> CommandResult<()> {
 }
 
 /// Opens everything.
-pub fn house(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+pub fn workspace(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = settings(global, ui)?;
     opened(settings, ui)
 }
 
 /// Opens everything for a command that only reads.
-pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = reading_settings(global, ui)?;
     opened(settings, ui)
 }
 
-fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<House> {
+fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
     ui.detail(&format!("store: {}", settings.store));
     let sessions = sessions(&settings, &settings.store)?;
     let aside = ui.aside();
-    let mut house = House {
+    let mut workspace = Workspace {
         settings,
         sessions,
         aside,
     };
-    house.meet_project();
-    Ok(house)
+    workspace.meet_project();
+    Ok(workspace)
 }
 
 /// Opens everything for a new session. If the store cannot be made or written now, each write tries again, and
 /// until one succeeds nothing counts as saved.
-pub fn house_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = settings(global, ui)?;
     ui.detail(&format!("store: {}", settings.store));
     let patience = patience(&settings);
@@ -168,21 +168,21 @@ pub fn house_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
         }
         opened => opened?,
     };
-    let sessions = Sessions::new(store, stamp(), redaction(&settings));
+    let sessions = Sessions::new(store, clock(), redaction(&settings));
     let aside = ui.aside();
-    let mut house = House {
+    let mut workspace = Workspace {
         settings,
         sessions,
         aside,
     };
-    house.meet_project();
-    Ok(house)
+    workspace.meet_project();
+    Ok(workspace)
 }
 
 /// The sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
     let store = store(url, &patience(settings))?;
-    Ok(Sessions::new(store, stamp(), redaction(settings)))
+    Ok(Sessions::new(store, clock(), redaction(settings)))
 }
 
 fn redaction(settings: &Settings) -> Redaction {
@@ -200,7 +200,7 @@ pub fn waiting_words(held: &HeldLock) -> String {
     )
 }
 
-impl House {
+impl Workspace {
     /// Waits for a store. The stores on disk have threads of their own and need no runtime.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         let mut waits = self.sessions.store().patience().waits();
@@ -229,7 +229,7 @@ impl House {
 
     /// The filter that the flags ask for.
     pub fn filter(&self, args: &FilterArgs) -> CommandResult<Filter> {
-        let now = self.sessions.stamp().now();
+        let now = self.sessions.clock().now();
         Ok(Filter {
             project: (!args.all).then(|| self.settings.project.ids.clone()),
             kind: args.kind.map(Kind::from),
@@ -258,7 +258,7 @@ impl House {
     pub fn with_unfinished(&self, row: &Row, log: &mut Log) -> CommandResult<()> {
         if !row.open {
             log.entries
-                .extend(self.wait(self.sessions.unfinished(&row.summary))?);
+                .extend(self.wait(self.sessions.unfinished(&row.meta))?);
         }
         Ok(())
     }
@@ -268,16 +268,16 @@ impl House {
         if at.is_some() || !row.open {
             return Ok(at);
         }
-        Ok(self.wait(self.sessions.turn_border(&row.summary))?)
+        Ok(self.wait(self.sessions.turn_border(&row.meta))?)
     }
 
     /// The row as it reads: with the answer that nobody finished, unless somebody is giving it now.
     pub fn as_read(&self, mut row: Row) -> CommandResult<Row> {
         if !row.open
-            && row.summary.status == Status::Active
-            && self.wait(self.sessions.unfinished(&row.summary))?.is_some()
+            && row.meta.status == Status::Active
+            && self.wait(self.sessions.unfinished(&row.meta))?.is_some()
         {
-            row.summary.messages += 1;
+            row.meta.messages += 1;
         }
         Ok(row)
     }
@@ -380,18 +380,18 @@ impl House {
         Some(CommandError::new(ErrorKind::Usage, words).hint(format!(
             "name the session: {}; `tertulia fork {1}:{seq}` makes one that ends at entry {seq}",
             reference,
-            row.summary.id.short()
+            row.meta.id.short()
         )))
     }
 
     fn candidate(&self, row: &Row) -> String {
-        let now = self.sessions.stamp().now();
-        let summary = &row.summary;
+        let now = self.sessions.clock().now();
+        let meta = &row.meta;
         format!(
             "{}  {}  ({})",
-            summary.id.short(),
-            fit(summary.title_or_untitled(), 50),
-            ago(summary.updated_at, now)
+            meta.id.short(),
+            fit(meta.title_or_untitled(), 50),
+            ago(meta.updated_at, now)
         )
     }
 
@@ -407,8 +407,8 @@ impl House {
         let mut near: Vec<(f64, Row)> = rows
             .into_iter()
             .map(|row| {
-                let title = row.summary.title.as_deref().unwrap_or_default();
-                let like = likeness(&wanted, &title.to_lowercase(), &row.summary.id.short());
+                let title = row.meta.title.as_deref().unwrap_or_default();
+                let like = likeness(&wanted, &title.to_lowercase(), &row.meta.id.short());
                 (like, row)
             })
             .filter(|(like, _)| *like >= NEAR)
@@ -420,11 +420,11 @@ impl House {
 
 /// Refuses an entry that a session does not have.
 pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
-    let last = row.summary.head.seq;
+    let last = row.meta.head.seq;
     if seq > Seq::START && seq <= last {
         return Ok(());
     }
-    let words = format!("session {} has no entry {seq}", row.summary.id.short());
+    let words = format!("session {} has no entry {seq}", row.meta.id.short());
     Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
 }
 

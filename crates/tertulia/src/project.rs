@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use tertulia_core::query::ProjectIds;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 pub use folders::{FolderRecord, Folders};
 use git::Repository;
@@ -158,7 +158,7 @@ pub fn name(id: &str, folder: Option<&str>) -> String {
 }
 
 /// What people call the project of a session.
-pub fn name_of(session: &Summary) -> String {
+pub fn name_of(session: &SessionMeta) -> String {
     let project = session.project.as_deref();
     project.map_or_else(String::new, |id| name(id, session.cwd.as_deref()))
 }

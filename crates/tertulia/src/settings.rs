@@ -19,7 +19,7 @@ use crate::project::{Folders, Project};
 use crate::ui::Ui;
 use crate::{env, registry};
 pub use agent::AgentSettings;
-pub use project_file::{Claim, ProjectFile};
+pub use project_file::{ProjectFile, UntrustedSetting};
 use values::Reader;
 
 /// The settings file's name, in the user's folder and in a project's `.tertulia`.
@@ -120,7 +120,7 @@ pub struct Untrusted {
     /// The file.
     pub file: ProjectFile,
     /// What is not heard.
-    pub claims: Vec<Claim>,
+    pub claims: Vec<UntrustedSetting>,
     /// Whether the user was asked and said no.
     pub denied: bool,
 }

@@ -7,7 +7,7 @@ use tertulia_agents::{AgentEvent, TodoState};
 use tertulia_core::entry::{
     Body, Entry, Kind, Message, PairedAgent, Role, SpeakerKind, ToolCall, ToolOutcome,
 };
-use tertulia_core::session::{Damage, Summary};
+use tertulia_core::session::{Damage, SessionMeta};
 use tertulia_core::team::markers;
 
 use crate::moment::{clock, lasting};
@@ -92,13 +92,13 @@ pub fn messages(number: u64) -> String {
 }
 
 /// Who spoke how often, and how long it went on.
-pub fn statistics(summary: &Summary) -> String {
-    let mut parts: Vec<String> = summary
+pub fn statistics(meta: &SessionMeta) -> String {
+    let mut parts: Vec<String> = meta
         .speakers
         .iter()
         .map(|spoke| format!("{} {}", harmless(&spoke.display_name), spoke.messages))
         .collect();
-    parts.push(format!("over {}", lasting(summary.duration())));
+    parts.push(format!("over {}", lasting(meta.duration())));
     parts.join(" · ")
 }
 

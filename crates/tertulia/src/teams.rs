@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_core::team::{TeamFile, migrate};
 
 use crate::agents;
@@ -69,16 +69,16 @@ fn text(file: &Path) -> CommandResult<String> {
 /// The team of a session: in the file that its log has, else the one of that name that can be found from
 /// where it began or from here. A log may be somebody else's, taken in from a file: beyond what is named
 /// here anyway it leads only to files that the person has named before.
-pub fn of_session(settings: &Settings, summary: &Summary) -> CommandResult<(PathBuf, TeamFile)> {
+pub fn of_session(settings: &Settings, meta: &SessionMeta) -> CommandResult<(PathBuf, TeamFile)> {
     let cwd = &settings.cwd;
     let named = Named::of(settings);
-    let recorded = summary.team_file.as_deref().map(Path::new);
+    let recorded = meta.team_file.as_deref().map(Path::new);
     let recorded = recorded.filter(|file| file.is_file());
     if let Some(file) = recorded.filter(|file| named.has(file)) {
         return read(cwd, &file.display().to_string());
     }
-    let team = summary.team.as_deref().unwrap_or_default();
-    let began = summary.cwd.as_deref().map(Path::new);
+    let team = meta.team.as_deref().unwrap_or_default();
+    let began = meta.cwd.as_deref().map(Path::new);
     let there = began.map(|began| all(began).unwrap_or_default());
     let there = there.into_iter().flatten().filter(|file| named.has(file));
     for file in there.chain(all(cwd).unwrap_or_default()) {
@@ -88,8 +88,8 @@ pub fn of_session(settings: &Settings, summary: &Summary) -> CommandResult<(Path
             return Ok((file, read));
         }
     }
-    let session = summary.id.short();
-    let (kind, words) = match (recorded, &summary.team_file) {
+    let session = meta.id.short();
+    let (kind, words) = match (recorded, &meta.team_file) {
         (Some(_), Some(file)) => (
             ErrorKind::Usage,
             format!(

@@ -128,7 +128,7 @@ pub fn ask(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<()> {
             folder: untrusted.file.folder.to_string_lossy().into_owned(),
             hash: untrusted.file.hash.clone(),
             trusted,
-            at: open::stamp().now(),
+            at: open::clock().now(),
         },
     )
 }

@@ -26,8 +26,8 @@ use super::folder::Folder;
 use super::process::{ProcessError, Program};
 use super::scratch::{Homes, Scratch};
 use super::{
-    Agent, AgentError, FailureKind, Floor, Outcome, Patience, Question, Readiness, ToolSide,
-    Whence, mention,
+    Agent, AgentError, AgentRequest, AgentSink, FailureKind, Outcome, Patience, Readiness,
+    ToolSide, Whence, mention,
 };
 use crate::approval::Approval;
 
@@ -115,10 +115,14 @@ impl Agent for Acp {
         Ok(Vec::new())
     }
 
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError> {
         let mut slot = tokio::select! {
             biased;
-            () = floor.cancel().cancelled() => return Err(AgentError::cancelled()),
+            () = sink.cancel().cancelled() => return Err(AgentError::cancelled()),
             slot = self.connection.0.lock() => slot,
         };
         // Taken out while it answers: if this answer is dropped, the process ends with it.
@@ -136,18 +140,18 @@ impl Agent for Acp {
                 self.start(question, manner).await?
             }
         };
-        floor.show_stderr(live.stderr());
-        let watch = Watch::begin(floor, self.patience);
+        sink.show_stderr(live.stderr());
+        let watch = Watch::begin(sink, self.patience);
         let stopped = std::mem::take(&mut live.stopped);
         if stopped {
             live.settle().await;
         }
         let mut prompted = self.converse(&mut live, question, &watch).await;
-        if stopped && !prompted.heard && !floor.cancel().is_cancelled() {
+        if stopped && !prompted.heard && !sink.cancel().is_cancelled() {
             // The end of the answer that was stopped, sent for this one: it would be one behind from here on.
             live.end(true).await;
             live = self.start(question, manner).await?;
-            floor.show_stderr(live.stderr());
+            sink.show_stderr(live.stderr());
             prompted = self.converse(&mut live, question, &watch).await;
         }
         match prompted.end {
@@ -193,7 +197,7 @@ impl Agent for Acp {
 }
 
 impl Acp {
-    async fn start(&self, question: &Question, manner: Manner) -> Result<Live, AgentError> {
+    async fn start(&self, question: &AgentRequest, manner: Manner) -> Result<Live, AgentError> {
         let native = question.native.as_ref();
         let folder = native.map(|native| Folder::of(native, Some(&self.work_dir)));
         let work_dir = match folder {
@@ -231,7 +235,12 @@ impl Acp {
         })
     }
 
-    async fn converse(&self, live: &mut Live, question: &Question, watch: &Watch<'_>) -> Prompted {
+    async fn converse(
+        &self,
+        live: &mut Live,
+        question: &AgentRequest,
+        watch: &Watch<'_>,
+    ) -> Prompted {
         let place = match session::open(self, live, question, watch).await {
             Ok(place) => place,
             Err(end) => {

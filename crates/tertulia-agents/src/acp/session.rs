@@ -10,7 +10,7 @@ use super::live::{Live, Unanswered};
 use super::watch::{End, Lost, Watch};
 use crate::approval::Approval;
 use crate::folder::Folder;
-use crate::{AgentEvent, FailureKind, NativeSession, Question, Utterance, prompt};
+use crate::{AgentEvent, AgentRequest, FailureKind, NativeSession, PromptMessage, prompt};
 
 /// The version of the protocol that is spoken.
 const VERSION: u64 = 1;
@@ -37,7 +37,7 @@ pub(super) struct Place {
 pub(super) async fn open(
     acp: &Acp,
     live: &mut Live,
-    question: &Question,
+    question: &AgentRequest,
     watch: &Watch<'_>,
 ) -> Result<Place, End> {
     if live.abilities.is_none() {
@@ -295,7 +295,7 @@ pub(super) async fn delete(live: &mut Live) {
 pub(super) fn words(
     acp: &Acp,
     live: &Live,
-    messages: &[Utterance],
+    messages: &[PromptMessage],
     known: Option<usize>,
 ) -> String {
     match known {

@@ -89,7 +89,7 @@ pub(super) async fn prompt(
         tokio::select! {
             // Limits first: an agent that never stops talking must not outrun them.
             biased;
-            () = watch.floor.cancel().cancelled(), if !stopping => turn.stop(),
+            () = watch.sink.cancel().cancelled(), if !stopping => turn.stop(),
             () = until(stop_by) => return lost(Lost::Cancelled),
             () = watch.total(), if !stopping => {
                 return lost(Lost::Total(watch.patience.total));
@@ -152,8 +152,8 @@ impl Turn<'_> {
             match permission::settled(self.rules.ruling(&leave.request)) {
                 Some(verdict) => self.answer(leave, verdict),
                 None => {
-                    let (floor, request) = (self.watch.floor.clone(), leave.request.clone());
-                    let asking: Answer = Box::pin(async move { floor.ask(request).await });
+                    let (sink, request) = (self.watch.sink.clone(), leave.request.clone());
+                    let asking: Answer = Box::pin(async move { sink.ask(request).await });
                     self.asked = Some((leave, asking));
                 }
             }
@@ -202,7 +202,7 @@ impl Turn<'_> {
         for event in events {
             let said = match self.stop_by {
                 // What it still says is heard, but nothing waits for a listener who does not.
-                Some(at) => timeout_at(at, self.watch.floor.say(event)).await.is_ok(),
+                Some(at) => timeout_at(at, self.watch.sink.say(event)).await.is_ok(),
                 None => self.watch.say(event).await.is_ok(),
             };
             if !said && self.stop_by.is_none() {

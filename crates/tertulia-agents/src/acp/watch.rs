@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
 use super::live::{Live, Unanswered};
-use crate::{AgentError, AgentEvent, Floor, Patience};
+use crate::{AgentError, AgentEvent, AgentSink, Patience};
 
 /// Why an answer ended early.
 #[derive(Debug)]
@@ -33,15 +33,15 @@ pub(super) enum Lost {
 
 /// Holds one answer to its limits.
 pub(super) struct Watch<'a> {
-    pub(super) floor: &'a Floor,
+    pub(super) sink: &'a AgentSink,
     pub(super) patience: Patience,
     began: Instant,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn begin(floor: &'a Floor, patience: Patience) -> Watch<'a> {
+    pub(super) fn begin(sink: &'a AgentSink, patience: Patience) -> Watch<'a> {
         Watch {
-            floor,
+            sink,
             patience,
             began: Instant::now(),
         }
@@ -55,7 +55,7 @@ impl<'a> Watch<'a> {
     ) -> Result<T, End> {
         let lost = tokio::select! {
             biased;
-            () = self.floor.cancel().cancelled() => Lost::Cancelled,
+            () = self.sink.cancel().cancelled() => Lost::Cancelled,
             done = work => return done.map_err(End::from),
             () = self.total() => Lost::Total(self.patience.total),
             () = live.silent(Instant::now(), self.patience.idle) => Lost::Idle(self.patience.idle),
@@ -83,8 +83,8 @@ impl<'a> Watch<'a> {
     pub(super) async fn say(&self, event: AgentEvent) -> Result<(), End> {
         tokio::select! {
             biased;
-            said = self.floor.say(event) => said.map_err(|_| End::Lost(Lost::Cancelled)),
-            () = self.floor.cancel().cancelled() => Err(End::Lost(Lost::Cancelled)),
+            said = self.sink.say(event) => said.map_err(|_| End::Lost(Lost::Cancelled)),
+            () = self.sink.cancel().cancelled() => Err(End::Lost(Lost::Cancelled)),
         }
     }
 }

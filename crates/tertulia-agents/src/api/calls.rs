@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::provider::Provider;
 use super::watch::LostCall;
-use crate::Question;
+use crate::AgentRequest;
 use tertulia_core::entry::ToolCall;
 
 /// What the ids begin with that are made here.
@@ -26,7 +26,7 @@ pub(super) struct Calls {
 /// not whole is left out.
 pub(super) fn collect(
     provider: Provider,
-    question: &Question,
+    question: &AgentRequest,
     heard: Vec<GenaiCall>,
     lost: &[LostCall],
     end: &StreamEnd,
@@ -78,7 +78,7 @@ struct Ids {
 }
 
 impl Ids {
-    fn of(question: &Question) -> Ids {
+    fn of(question: &AgentRequest) -> Ids {
         let calls = question.messages.iter().flat_map(|said| &said.calls);
         let taken: HashSet<String> = calls.map(|call| call.id.clone()).collect();
         Ids {
@@ -169,7 +169,7 @@ pub(super) fn remembered(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Utterance;
+    use crate::PromptMessage;
     use tertulia_core::entry::Role;
 
     fn call(id: &str, arguments: Value) -> GenaiCall {
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    fn collected(question: &Question, heard: Vec<GenaiCall>, cut: bool) -> Calls {
+    fn collected(question: &AgentRequest, heard: Vec<GenaiCall>, cut: bool) -> Calls {
         collect(
             Provider::Gemini,
             question,
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn ids_are_unique_over_the_whole_talk() {
-        let mut question = Question {
+        let mut question = AgentRequest {
             marker: "m".to_owned(),
-            ..Question::default()
+            ..AgentRequest::default()
         };
         let mut seen = HashSet::new();
         for _ in 0..3 {
@@ -229,7 +229,7 @@ mod tests {
                         .all(|b| b.is_ascii_alphanumeric() || b == b'-')
                 );
             }
-            let mut said = Utterance::plain(Role::Assistant, "a", "");
+            let mut said = PromptMessage::plain(Role::Assistant, "a", "");
             said.calls = round;
             question.messages.push(said);
         }
@@ -240,23 +240,28 @@ mod tests {
     #[test]
     fn a_call_that_was_cut_off_is_not_run() {
         let heard = vec![call("a", json!({})), call("b", json!("{\"path\": \"/et"))];
-        let whole = collected(&Question::default(), heard.clone(), true).calls;
+        let whole = collected(&AgentRequest::default(), heard.clone(), true).calls;
         assert_eq!(whole.len(), 1);
-        assert_eq!(collected(&Question::default(), heard, false).calls.len(), 2);
+        assert_eq!(
+            collected(&AgentRequest::default(), heard, false)
+                .calls
+                .len(),
+            2
+        );
     }
 
     #[test]
     fn a_memo_comes_back_only_to_its_own_calls() {
         let mut signed = call("call#glob#0", json!({}));
         signed.thought_signatures = Some(vec!["sig".to_owned()]);
-        let calls = collected(&Question::default(), vec![signed], false);
+        let calls = collected(&AgentRequest::default(), vec![signed], false);
         let memo = calls.memo.as_ref();
         let content = remembered(Provider::Gemini, memo, &calls.calls).unwrap();
         assert_eq!(content.tool_calls()[0].call_id, calls.calls[0].id);
         assert!(content.tool_calls()[0].thought_signatures.is_some());
         assert!(remembered(Provider::Anthropic, memo, &calls.calls).is_none());
         assert!(remembered(Provider::Gemini, memo, &[]).is_none());
-        let plain = collected(&Question::default(), vec![call("x", json!({}))], false);
+        let plain = collected(&AgentRequest::default(), vec![call("x", json!({}))], false);
         assert!(plain.memo.is_none());
     }
 }

@@ -12,15 +12,15 @@ use super::provider::Provider;
 use super::trouble::Trouble;
 use super::watch::Watch;
 use super::wire::trouble;
-use crate::{AgentEvent, Floor, Outcome, Question};
+use crate::{AgentEvent, AgentRequest, AgentSink, Outcome};
 use tertulia_core::entry::Usage;
 
 /// What has been heard of one answer.
 pub(super) struct Ear<'a> {
     pub provider: Provider,
     pub agent: &'a str,
-    pub question: &'a Question,
-    pub floor: &'a Floor,
+    pub question: &'a AgentRequest,
+    pub sink: &'a AgentSink,
     pub watch: Arc<Mutex<Watch>>,
     pub idle: Duration,
     pub max_tokens: Option<u32>,
@@ -112,7 +112,7 @@ impl Ear<'_> {
             AgentEvent::Text(_) | AgentEvent::Reasoning(_) => self.spoke = true,
             _ => {}
         }
-        self.floor.say(event).await.map_err(|_| Trouble::Stopped)
+        self.sink.say(event).await.map_err(|_| Trouble::Stopped)
     }
 
     /// Sorts out what the answer ended with.

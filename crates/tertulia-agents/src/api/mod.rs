@@ -23,8 +23,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Outcome, Patience, Question, Readiness,
-    Retry, ToolSide, Whence,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome, Patience,
+    Readiness, Retry, ToolSide, Whence,
 };
 use key::Keyring;
 pub use key::{Key, Secret};
@@ -170,15 +170,15 @@ impl Api {
     /// Tries until it is answered or there is no point in trying again.
     async fn talk(
         &self,
-        question: &Question,
-        floor: &Floor,
+        question: &AgentRequest,
+        sink: &AgentSink,
         secret: Option<&Secret>,
         until: Option<Instant>,
     ) -> Result<Outcome, AgentError> {
         let request = request::build(self.provider, self.system.as_deref(), question);
         let mut failed = 0;
         loop {
-            let mut ear = self.ear(question, floor);
+            let mut ear = self.ear(question, sink);
             let trouble = match self.attempt(&mut ear, request.clone(), secret).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => trouble,
@@ -197,24 +197,23 @@ impl Api {
             let Some(wait) = retry::wait(ended, self.retries, self.first_wait) else {
                 return Err(error);
             };
-            floor
-                .say(AgentEvent::Retrying(Retry {
-                    attempt: failed,
-                    of: self.retries,
-                    wait,
-                    reason: error.message,
-                }))
-                .await?;
+            sink.say(AgentEvent::Retrying(Retry {
+                attempt: failed,
+                of: self.retries,
+                wait,
+                reason: error.message,
+            }))
+            .await?;
             sleep(wait).await;
         }
     }
 
-    fn ear<'a>(&'a self, question: &'a Question, floor: &'a Floor) -> Ear<'a> {
+    fn ear<'a>(&'a self, question: &'a AgentRequest, sink: &'a AgentSink) -> Ear<'a> {
         Ear {
             provider: self.provider,
             agent: &self.whence.section,
             question,
-            floor,
+            sink,
             watch: Arc::new(Mutex::new(Watch::new(self.provider))),
             idle: self.patience.idle,
             max_tokens: self.max_tokens,
@@ -290,8 +289,12 @@ impl Agent for Api {
         list.map_err(|trouble| self.explain(&trouble, secret.as_ref()))
     }
 
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
-        let cancel = floor.cancel();
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError> {
+        let cancel = sink.cancel();
         let limit = self.patience.total;
         let until = Instant::now().checked_add(limit);
         // This ends by itself when it is cancelled, and takes the program with it.
@@ -300,7 +303,7 @@ impl Agent for Api {
         let answer = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(AgentError::cancelled()),
-            answer = self.talk(question, floor, secret, until) => answer,
+            answer = self.talk(question, sink, secret, until) => answer,
             () = expired(until) => Err(self.explain(&Trouble::Overdue(limit), secret)),
         };
         if answer

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::calls::{is_ours, remembered};
 use super::provider::Provider;
-use crate::{Question, ToolSpec, Utterance};
+use crate::{AgentRequest, PromptMessage, ToolSpec};
 use tertulia_core::entry::{Role, ToolCall};
 
 /// Stands for what came before, where a talk may not begin with the assistant.
@@ -20,7 +20,11 @@ const BEFORE: &str = "(What was said before is not shown.)";
 const GO_ON: &str = "Go on.";
 
 /// The request for a question.
-pub(super) fn build(provider: Provider, system: Option<&str>, question: &Question) -> ChatRequest {
+pub(super) fn build(
+    provider: Provider,
+    system: Option<&str>,
+    question: &AgentRequest,
+) -> ChatRequest {
     let mut draft = Draft {
         provider,
         messages: Vec::new(),
@@ -89,7 +93,7 @@ impl Draft {
         }
     }
 
-    fn assistant(&mut self, said: &Utterance) {
+    fn assistant(&mut self, said: &PromptMessage) {
         if let Some(content) = remembered(self.provider, said.memo.as_ref(), &said.calls) {
             let content = self.with_wire_ids(content);
             self.messages.push(ChatMessage::assistant(content));
@@ -172,7 +176,7 @@ impl Draft {
         wire
     }
 
-    fn result(&mut self, said: &Utterance) {
+    fn result(&mut self, said: &PromptMessage) {
         let known = said.answers.as_ref().and_then(|id| self.open.get(id));
         // A result whose call is not shown is refused by all.
         let Some(known) = known else { return };
@@ -232,34 +236,34 @@ fn object(arguments: &Value) -> Value {
 mod tests {
     use super::*;
 
-    fn said(role: Role, words: &str) -> Utterance {
-        Utterance::plain(role, "somebody", words)
+    fn said(role: Role, words: &str) -> PromptMessage {
+        PromptMessage::plain(role, "somebody", words)
     }
 
-    fn calling(words: &str, ids: &[&str]) -> Utterance {
+    fn calling(words: &str, ids: &[&str]) -> PromptMessage {
         let calls = ids.iter().map(|id| ToolCall {
             id: (*id).to_owned(),
             name: "glob".to_owned(),
             arguments: json!({"pattern": "*"}),
         });
-        Utterance {
+        PromptMessage {
             calls: calls.collect(),
             ..said(Role::Assistant, words)
         }
     }
 
-    fn result(id: &str, words: &str) -> Utterance {
-        Utterance {
+    fn result(id: &str, words: &str) -> PromptMessage {
+        PromptMessage {
             answers: Some(id.to_owned()),
             ..said(Role::Tool, words)
         }
     }
 
     /// Each message in one line: its role and its parts.
-    fn lines(provider: Provider, messages: Vec<Utterance>) -> Vec<String> {
-        let question = Question {
+    fn lines(provider: Provider, messages: Vec<PromptMessage>) -> Vec<String> {
+        let question = AgentRequest {
             messages,
-            ..Question::default()
+            ..AgentRequest::default()
         };
         let request = build(provider, None, &question);
         request.messages.iter().map(line).collect()
@@ -400,9 +404,9 @@ mod tests {
 
     #[test]
     fn what_instructs_goes_into_the_system_prompt() {
-        let question = Question {
+        let question = AgentRequest {
             messages: vec![said(Role::System, "be kind"), said(Role::User, "hi")],
-            ..Question::default()
+            ..AgentRequest::default()
         };
         let request = build(Provider::OpenAi, Some("be brief"), &question);
         assert_eq!(request.system.as_deref(), Some("be brief\n\nbe kind"));

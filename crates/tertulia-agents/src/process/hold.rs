@@ -37,10 +37,10 @@ impl Hold {
     }
 
     /// The clock of a run that begins now.
-    pub(super) fn clock(&self) -> Clock {
+    pub(super) fn clock(&self) -> RunClock {
         let held = self.0.subscribe();
         let earlier = held.borrow().before;
-        Clock {
+        RunClock {
             began: Instant::now(),
             earlier,
             held,
@@ -49,14 +49,14 @@ impl Hold {
 }
 
 /// Tells how long a run has left.
-pub(super) struct Clock {
+pub(super) struct RunClock {
     began: Instant,
     /// How long it was held before this run.
     earlier: Duration,
     held: watch::Receiver<Held>,
 }
 
-impl Clock {
+impl RunClock {
     /// When a run that may take `limit` has taken it; never while the clock is held.
     pub(super) fn total(&self, limit: Option<Duration>) -> Option<(Duration, Instant)> {
         let (limit, held) = (limit?, *self.held.borrow());

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use super::{Vendor, VendorProgram, leave};
 use crate::approval::Approval;
 use crate::opencode::{self, Access};
-use crate::{NativeSession, Question, mention, prompt};
+use crate::{AgentRequest, NativeSession, mention, prompt};
 
 /// Settings under which claude runs no commands of its hooks.
 const CLAUDE_NO_HOOKS: &str = r#"{"disableAllHooks":true}"#;
@@ -55,7 +55,7 @@ pub(super) struct Launch {
 /// The command line for `question`, going on with `native` if that is given.
 pub(super) fn launch(
     program: &VendorProgram,
-    question: &Question,
+    question: &AgentRequest,
     native: Option<&NativeSession>,
     around: &Surroundings,
 ) -> Launch {
@@ -87,7 +87,11 @@ pub(super) fn launch(
 }
 
 /// What it has not heard yet: with a session of its own the last words, else the whole talk.
-fn stdin(program: &VendorProgram, question: &Question, native: Option<&NativeSession>) -> String {
+fn stdin(
+    program: &VendorProgram,
+    question: &AgentRequest,
+    native: Option<&NativeSession>,
+) -> String {
     match native {
         Some(native) => {
             let (known, recall) = (native.known, program.vendor.recall());
@@ -105,7 +109,7 @@ fn stdin(program: &VendorProgram, question: &Question, native: Option<&NativeSes
 
 type Line = (Vec<String>, Vec<(String, String)>);
 
-fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -> Line {
+fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str>) -> Line {
     let mut args = strings(&[
         "-p",
         "--output-format",
@@ -143,7 +147,7 @@ fn claude(program: &VendorProgram, question: &Question, session: Option<&str>) -
 
 /// What claude is told apart from the talk. What is too long for that is on standard input: the part that
 /// it plays stands in the prompt anyway, and what the settings say comes before it.
-fn claude_system(program: &VendorProgram, question: &Question) -> Option<String> {
+fn claude_system(program: &VendorProgram, question: &AgentRequest) -> Option<String> {
     let own = program.system.as_deref().filter(|text| is_argument(text));
     let part = question.part.as_ref().map(|part| part.system.as_str());
     let both: Vec<&str> = [own, part].into_iter().flatten().collect();
@@ -156,7 +160,7 @@ fn is_argument(text: &str) -> bool {
     text.len() <= LONGEST_ARGUMENT
 }
 
-fn codex(program: &VendorProgram, question: &Question, session: Option<&str>) -> Line {
+fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>) -> Line {
     let mut args = strings(&["exec", "--json", "--skip-git-repo-check"]);
     // Plugins keep it for seconds after its last word; without a network it would wait for ever.
     // How often it tries a provider is set per provider, whose name is not known here. Versions that lack a
@@ -206,7 +210,7 @@ fn gemini(
 
 fn opencode(
     program: &VendorProgram,
-    question: &Question,
+    question: &AgentRequest,
     session: Option<&str>,
     instructions: Option<&Path>,
 ) -> Line {

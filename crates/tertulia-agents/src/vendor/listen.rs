@@ -15,7 +15,7 @@ use super::reading::Reader;
 use super::refusal::Refusals;
 use crate::approval::Verdict;
 use crate::process::Hold;
-use crate::{AgentError, FailureKind, Floor};
+use crate::{AgentError, AgentSink, FailureKind};
 
 /// What a person will answer.
 type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
@@ -23,7 +23,7 @@ type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 /// Who listens to a program for one turn.
 pub(super) struct Ear<'a> {
     pub(super) reader: &'a mut Reader,
-    pub(super) floor: &'a Floor,
+    pub(super) sink: &'a AgentSink,
     pub(super) refusals: Refusals,
     pub(super) desk: Desk,
     /// Ends the program.
@@ -49,7 +49,7 @@ impl Ear<'_> {
                     return Ok(());
                 }
                 verdict = self.desk.verdict(), if asking => {
-                    self.desk.settle(verdict, self.floor).await;
+                    self.desk.settle(verdict, self.sink).await;
                     continue;
                 }
                 chunk = received.recv() => chunk,
@@ -81,10 +81,10 @@ impl Ear<'_> {
         for line in lines {
             for event in self.reader.line(line) {
                 let event = self.refusals.mark(event);
-                self.floor.say(event).await?;
+                self.sink.say(event).await?;
             }
             for control in self.reader.controls() {
-                self.desk.take(control, self.floor).await;
+                self.desk.take(control, self.sink).await;
             }
         }
         Ok(())
@@ -120,7 +120,7 @@ impl Desk {
         }
     }
 
-    async fn take(&mut self, control: Control, floor: &Floor) {
+    async fn take(&mut self, control: Control, sink: &AgentSink) {
         match control {
             Control::Leave(leave) => self.waiting.push_back(leave),
             Control::Withdrawn(id) => {
@@ -131,17 +131,17 @@ impl Desk {
             }
             Control::Other(id) => self.send(leave::not_done(&id)).await,
         }
-        self.next(floor);
+        self.next(sink);
     }
 
     /// Puts the next one to the person, unless they are being asked.
-    fn next(&mut self, floor: &Floor) {
+    fn next(&mut self, sink: &AgentSink) {
         if self.asked.is_none()
             && self.answers.is_some()
             && let Some(leave) = self.waiting.pop_front()
         {
-            let (floor, request) = (floor.clone(), leave.request.clone());
-            let answer: Answer = Box::pin(async move { floor.ask(request).await });
+            let (sink, request) = (sink.clone(), leave.request.clone());
+            let answer: Answer = Box::pin(async move { sink.ask(request).await });
             self.asked = Some((leave, answer));
         }
         self.hold.set(self.asked.is_some());
@@ -154,12 +154,12 @@ impl Desk {
         }
     }
 
-    async fn settle(&mut self, verdict: Verdict, floor: &Floor) {
+    async fn settle(&mut self, verdict: Verdict, sink: &AgentSink) {
         if let Some((leave, _)) = self.asked.take() {
             self.hold.set(false);
             self.send(leave.answer(verdict)).await;
         }
-        self.next(floor);
+        self.next(sink);
     }
 
     async fn send(&mut self, line: String) {

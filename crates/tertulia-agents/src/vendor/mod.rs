@@ -23,8 +23,8 @@ use super::folder::Folder;
 use super::prompt::Recall;
 use super::scratch::Homes;
 use super::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, NativeSession, Outcome, Patience, Question,
-    Readiness, ToolSide, Whence,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, NativeSession, Outcome,
+    Patience, Readiness, ToolSide, Whence,
 };
 use crate::approval::Approval;
 pub use reading::{Ending, Exit, Reader};
@@ -202,25 +202,29 @@ impl Agent for VendorProgram {
         Ok(self.model.iter().cloned().collect())
     }
 
-    async fn answer(&self, question: &Question, floor: &Floor) -> Result<Outcome, AgentError> {
+    async fn answer(
+        &self,
+        question: &AgentRequest,
+        sink: &AgentSink,
+    ) -> Result<Outcome, AgentError> {
         let native = question.native.as_ref();
         let native = native.filter(|native| launch::is_session_id(&native.id));
         let folder = native.map(|native| Folder::of(native, self.work_dir()));
         if let Some(remark) = folder.as_ref().and_then(|folder| folder.remark(&self.name)) {
-            floor.say(AgentEvent::Remark(remark)).await?;
+            sink.say(AgentEvent::Remark(remark)).await?;
         }
         let gone = matches!(folder, Some(Folder::Gone(_)));
         let native = native.filter(|_| !gone);
-        match self.attempt(question, native, floor).await? {
+        match self.attempt(question, native, sink).await? {
             // With more than looking allowed, something may have been done that is not to be done twice.
             Turn::Silent if question.approval != Approval::All => {
                 let remark = format!("{} ended without an answer: asked again", self.name);
-                floor.say(AgentEvent::Remark(remark)).await?;
+                sink.say(AgentEvent::Remark(remark)).await?;
             }
             Turn::Silent => return Err(self.silent()),
             _ => return Ok(Outcome::Done),
         }
-        match self.attempt(question, native, floor).await? {
+        match self.attempt(question, native, sink).await? {
             Turn::Silent => Err(self.silent()),
             _ => Ok(Outcome::Done),
         }
@@ -231,23 +235,23 @@ impl VendorProgram {
     /// One turn, in a new session of its own if it has lost the one to go on with.
     async fn attempt(
         &self,
-        question: &Question,
+        question: &AgentRequest,
         native: Option<&NativeSession>,
-        floor: &Floor,
+        sink: &AgentSink,
     ) -> Result<Turn, AgentError> {
         if let Some(native) = native {
-            match self.turn(question, Some(native), floor).await? {
+            match self.turn(question, Some(native), sink).await? {
                 Turn::Lost => {
                     let remark = format!(
                         "{} no longer has its session {}: it is given the whole talk again",
                         self.name, native.id
                     );
-                    floor.say(AgentEvent::Remark(remark)).await?;
+                    sink.say(AgentEvent::Remark(remark)).await?;
                 }
                 turn => return Ok(turn),
             }
         }
-        match self.turn(question, None, floor).await? {
+        match self.turn(question, None, sink).await? {
             Turn::Lost => Err(AgentError::new(
                 FailureKind::Failed,
                 format!("{} misses a session that it was not asked for", self.name),

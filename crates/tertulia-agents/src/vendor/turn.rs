@@ -16,7 +16,7 @@ use crate::folder::Folder;
 use crate::opencode;
 use crate::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::scratch::{Place, Scratch};
-use crate::{AgentError, FailureKind, Floor, NativeSession, Question, failure};
+use crate::{AgentError, AgentRequest, AgentSink, FailureKind, NativeSession, failure};
 
 /// How long it may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -47,9 +47,9 @@ impl VendorProgram {
     /// Runs it once, going on with `native` if that is given.
     pub(super) async fn turn(
         &self,
-        question: &Question,
+        question: &AgentRequest,
         native: Option<&NativeSession>,
-        floor: &Floor,
+        sink: &AgentSink,
     ) -> Result<Turn, AgentError> {
         let scratch = self.scratch(question)?;
         let around = Surroundings {
@@ -80,15 +80,15 @@ impl VendorProgram {
             stderr: StderrLine::without(NOISE),
             ..Limits::default()
         };
-        floor.show_stderr(&limits.stderr);
+        sink.show_stderr(&limits.stderr);
         // Ours to cancel when the last event has come; cancelled with the floor's.
-        let stop = floor.cancel().child_token();
+        let stop = sink.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
         let mut reader = Reader::new(self.vendor, spent);
         let (input, answers) = input(&stdin, asks);
         let ear = Ear {
             reader: &mut reader,
-            floor,
+            sink,
             refusals: Refusals::new(self.vendor),
             desk: Desk::new(answers, limits.hold.clone()),
             stop: &stop,
@@ -114,7 +114,7 @@ impl VendorProgram {
     }
 
     /// A home for a program that cannot be told to keep nothing.
-    fn scratch(&self, question: &Question) -> Result<Option<Scratch>, AgentError> {
+    fn scratch(&self, question: &AgentRequest) -> Result<Option<Scratch>, AgentError> {
         let homes = self.homes.as_ref();
         let Some(homes) = homes.filter(|_| question.ephemeral && self.vendor == Vendor::GeminiCli)
         else {

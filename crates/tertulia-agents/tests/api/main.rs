@@ -19,7 +19,8 @@ use std::time::Duration;
 use serde_json::json;
 use tertulia_agents::api::{Api, Key, Provider, Secret};
 use tertulia_agents::{
-    Agent, AgentError, AgentEvent, Floor, Outcome, Patience, Question, ToolSpec, Utterance,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, Outcome, Patience, PromptMessage,
+    ToolSpec,
 };
 use tertulia_core::entry::Role;
 use tokio_util::sync::CancellationToken;
@@ -54,9 +55,9 @@ fn agent(provider: Provider, server: &Server) -> Api {
     }
 }
 
-fn question(words: &str) -> Question {
-    Question {
-        messages: vec![Utterance::plain(Role::User, "me", words)],
+fn question(words: &str) -> AgentRequest {
+    AgentRequest {
+        messages: vec![PromptMessage::plain(Role::User, "me", words)],
         total: 1,
         marker: "test-marker".to_owned(),
         tools: vec![ToolSpec {
@@ -64,7 +65,7 @@ fn question(words: &str) -> Question {
             description: "finds files".to_owned(),
             parameters: json!({"type": "object", "properties": {"pattern": {"type": "string"}}}),
         }],
-        ..Question::default()
+        ..AgentRequest::default()
     }
 }
 
@@ -89,17 +90,17 @@ impl Answer {
 }
 
 /// Asks, and cancels when an event is heard for which `until` is true.
-fn ask_until(api: &Api, question: &Question, until: fn(&AgentEvent) -> bool) -> Answer {
+fn ask_until(api: &Api, question: &AgentRequest, until: fn(&AgentEvent) -> bool) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
         let cancel = CancellationToken::new();
-        let (floor, mut listener) = Floor::open(&cancel);
+        let (sink, mut listener) = AgentSink::open(&cancel);
         let answer = async {
-            let result = api.answer(question, &floor).await;
-            drop(floor);
+            let result = api.answer(question, &sink).await;
+            drop(sink);
             result
         };
         let hear = async {
@@ -117,7 +118,7 @@ fn ask_until(api: &Api, question: &Question, until: fn(&AgentEvent) -> bool) -> 
     })
 }
 
-fn ask(api: &Api, question: &Question) -> Answer {
+fn ask(api: &Api, question: &AgentRequest) -> Answer {
     ask_until(api, question, |_| false)
 }
 

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use tertulia_agents::api::{Api, Key, Provider, Thinking};
-use tertulia_agents::{Agent, AgentEvent, FailureKind, Outcome, Question, Readiness, Utterance};
+use tertulia_agents::{
+    Agent, AgentEvent, AgentRequest, FailureKind, Outcome, PromptMessage, Readiness,
+};
 use tertulia_core::entry::{Role, ToolCall, Usage};
 
 use super::scripts::{call, end, signed_thought, stop, words};
@@ -131,20 +133,20 @@ fn thinking_is_asked_for_in_each_providers_words() {
 }
 
 /// The talk after these calls were run.
-fn go_on(mut talk: Question, said: &str, outcome: Outcome, result: &str) -> Question {
+fn go_on(mut talk: AgentRequest, said: &str, outcome: Outcome, result: &str) -> AgentRequest {
     let Outcome::Calls { calls, memo } = outcome else {
         panic!("no calls: {outcome:?}");
     };
     let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-    talk.messages.push(Utterance {
+    talk.messages.push(PromptMessage {
         calls,
         memo,
-        ..Utterance::plain(Role::Assistant, "mine", said)
+        ..PromptMessage::plain(Role::Assistant, "mine", said)
     });
     for id in ids {
-        talk.messages.push(Utterance {
+        talk.messages.push(PromptMessage {
             answers: Some(id),
-            ..Utterance::plain(Role::Tool, "glob", result)
+            ..PromptMessage::plain(Role::Tool, "glob", result)
         });
     }
     talk

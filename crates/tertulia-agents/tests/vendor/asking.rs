@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tertulia_agents::approval::{Approval, Risk, ToolRequest, Verdict};
 use tertulia_agents::vendor::{Vendor, VendorProgram};
-use tertulia_agents::{Agent, AgentEvent, FailureKind, Floor, Outcome, Question};
+use tertulia_agents::{Agent, AgentEvent, AgentRequest, AgentSink, FailureKind, Outcome};
 use tokio_util::sync::CancellationToken;
 
 use super::stage::{Played, Stage, left, play, question};
@@ -30,8 +30,8 @@ fn claude(stage: &Stage, play: &str) -> VendorProgram {
     stage.program(Vendor::Claude, &script(play))
 }
 
-fn asking(native: Option<&str>) -> Question {
-    Question {
+fn asking(native: Option<&str>) -> AgentRequest {
+    AgentRequest {
         approval: Approval::Ask,
         ..question(native)
     }
@@ -40,14 +40,14 @@ fn asking(native: Option<&str>) -> Question {
 /// Has it answer a person who is asked and says what `person` says; `None` is to stop it instead.
 async fn play_with(
     program: &VendorProgram,
-    question: &Question,
+    question: &AgentRequest,
     mut person: impl AsyncFnMut(&ToolRequest) -> Option<Verdict>,
 ) -> (Played, Vec<ToolRequest>) {
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
+    let (sink, mut listener) = AgentSink::open(&cancel);
     let answer = async {
-        let outcome = program.answer(question, &floor).await;
-        drop(floor);
+        let outcome = program.answer(question, &sink).await;
+        drop(sink);
         outcome
     };
     let listen = async {
@@ -213,12 +213,12 @@ async fn nobody_there_is_a_no() {
     let program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
     // The listener of this one drops what it is asked.
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
+    let (sink, mut listener) = AgentSink::open(&cancel);
     drop(listener.permissions);
     let question = asking(None);
     let answer = async {
-        let outcome = program.answer(&question, &floor).await;
-        drop(floor);
+        let outcome = program.answer(&question, &sink).await;
+        drop(sink);
         outcome
     };
     let listen = async {
@@ -304,7 +304,7 @@ async fn everything_allowed_is_asked_and_answered() {
     let stage = Stage::new();
     let script = format!("{PROTOCOL} hear; say hello; end");
     let program = stage.program(Vendor::Claude, &script);
-    let question = Question {
+    let question = AgentRequest {
         approval: Approval::All,
         ..question(None)
     };

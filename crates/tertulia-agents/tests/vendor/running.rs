@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tertulia_agents::vendor::{Vendor, VendorProgram};
-use tertulia_agents::{Agent, AgentEvent, FailureKind, Floor, Outcome, Readiness, ToolSide};
+use tertulia_agents::{Agent, AgentEvent, AgentSink, FailureKind, Outcome, Readiness, ToolSide};
 use tertulia_core::entry::Usage;
 use tokio_util::sync::CancellationToken;
 
@@ -264,10 +264,10 @@ async fn cancelled_it_is_ended_even_if_it_ignores_it() {
 async fn without_a_listener_it_is_ended() {
     let stage = Stage::new();
     let program = stage.program(Vendor::Claude, "show partial; sleep 300");
-    let (floor, listener) = Floor::open(&CancellationToken::new());
+    let (sink, listener) = AgentSink::open(&CancellationToken::new());
     drop(listener);
     let question = question(None);
-    let outcome = program.answer(&question, &floor).await;
+    let outcome = program.answer(&question, &sink).await;
     assert_eq!(outcome.unwrap_err().kind, FailureKind::Cancelled);
     assert_eq!(left(&question.marker), Vec::<i32>::new());
 }

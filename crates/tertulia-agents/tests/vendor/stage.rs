@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use tertulia_agents::process::MARKER_VAR;
 use tertulia_agents::vendor::{Vendor, VendorProgram};
 use tertulia_agents::{
-    Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
-    Whence,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, NativeSession, Outcome, Patience,
+    PromptMessage, Whence,
 };
 use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
@@ -99,12 +99,12 @@ impl Played {
 }
 
 /// A talk of three messages, the first two of which `native` has seen, if there is one.
-pub fn question(native: Option<&str>) -> Question {
-    Question {
+pub fn question(native: Option<&str>) -> AgentRequest {
+    AgentRequest {
         messages: vec![
-            Utterance::plain(Role::User, "ana", "one"),
-            Utterance::plain(Role::Assistant, "bot", "two"),
-            Utterance::plain(Role::User, "ana", "three"),
+            PromptMessage::plain(Role::User, "ana", "one"),
+            PromptMessage::plain(Role::Assistant, "bot", "two"),
+            PromptMessage::plain(Role::User, "ana", "three"),
         ],
         marker: format!("test-{}", uuid::Uuid::new_v4()),
         native: native.map(|id| NativeSession {
@@ -117,7 +117,7 @@ pub fn question(native: Option<&str>) -> Question {
                 output: 5,
             },
         }),
-        ..Question::default()
+        ..AgentRequest::default()
     }
 }
 
@@ -139,14 +139,14 @@ pub fn left(marker: &str) -> Vec<i32> {
 /// each event whether it shall be cancelled.
 pub async fn play_until(
     program: &VendorProgram,
-    question: &Question,
+    question: &AgentRequest,
     stop: impl Fn(&AgentEvent) -> bool,
 ) -> Played {
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
+    let (sink, mut listener) = AgentSink::open(&cancel);
     let answer = async {
-        let outcome = program.answer(question, &floor).await;
-        drop(floor);
+        let outcome = program.answer(question, &sink).await;
+        drop(sink);
         outcome
     };
     let hear = async {
@@ -164,6 +164,6 @@ pub async fn play_until(
     Played { outcome, events }
 }
 
-pub async fn play(program: &VendorProgram, question: &Question) -> Played {
+pub async fn play(program: &VendorProgram, question: &AgentRequest) -> Played {
     play_until(program, question, |_| false).await
 }

@@ -21,25 +21,25 @@ pub use state::{Next, Pair, Todo, Wait};
 
 /// One of the two seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seat {
+pub enum PairRole {
     /// Plans and reviews.
     Instructor,
     /// Does the work.
     Worker,
 }
 
-impl Seat {
+impl PairRole {
     /// Its name: the speaker's, and that of its thread.
     pub const fn name(self) -> &'static str {
         match self {
-            Seat::Instructor => "instructor",
-            Seat::Worker => "worker",
+            PairRole::Instructor => "instructor",
+            PairRole::Worker => "worker",
         }
     }
 
     /// The seat whose thread has this name.
-    pub fn of_thread(thread: Option<&str>) -> Option<Seat> {
-        [Seat::Instructor, Seat::Worker]
+    pub fn of_thread(thread: Option<&str>) -> Option<PairRole> {
+        [PairRole::Instructor, PairRole::Worker]
             .into_iter()
             .find(|seat| thread == Some(seat.name()))
     }

@@ -1,14 +1,14 @@
 //! Who speaks in a pair, as the log names them.
 
-use super::Seat;
+use super::PairRole;
 use crate::entry::{Speaker, SpeakerKind};
 
 /// Who speaks from a seat.
-pub fn speaker(seat: Seat) -> Speaker {
+pub fn speaker(seat: PairRole) -> Speaker {
     Speaker {
         display_name: match seat {
-            Seat::Instructor => "Instructor".to_owned(),
-            Seat::Worker => "Worker".to_owned(),
+            PairRole::Instructor => "Instructor".to_owned(),
+            PairRole::Worker => "Worker".to_owned(),
         },
         ..Speaker::plain(seat.name(), SpeakerKind::Ai)
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Seat;
+use super::PairRole;
 use super::budget::Budget;
 use super::reply::{self, Reply};
 use crate::entry::{Body, Entry, Failed, Message, PairedAgent, Role, SpeakerKind};
@@ -102,7 +102,7 @@ impl Next {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
     /// Have somebody answer.
-    Ask(Seat),
+    Ask(PairRole),
     /// Ask the instructor to correct itself, for the how many-eth time.
     Correct(u32),
     /// Give the worker its instruction.
@@ -135,11 +135,11 @@ impl Pair {
                 Some(reply) if reply.needs_correction => Wait::Corrections,
                 Some(_) => Wait::Done,
             }),
-            Next::Instructor => Todo::Ask(Seat::Instructor),
+            Next::Instructor => Todo::Ask(PairRole::Instructor),
             Next::Correction => Todo::Correct(self.corrections + 1),
             Next::Handover if self.remaining.is_spent() => Todo::Wait(Wait::Budget),
             Next::Handover => Todo::HandOver,
-            Next::Worker => Todo::Ask(Seat::Worker),
+            Next::Worker => Todo::Ask(PairRole::Worker),
             Next::Report => Todo::Report,
         }
     }
@@ -150,7 +150,7 @@ impl Pair {
     }
 
     /// The newest summary of a thread.
-    pub fn summary_of(&self, seat: Seat) -> Option<&SummedUp> {
+    pub fn summary_of(&self, seat: PairRole) -> Option<&SummedUp> {
         self.summed_up
             .iter()
             .find(|summed| summed.thread == seat.name())
@@ -170,7 +170,7 @@ impl Pair {
             Body::Budgeted(budgeted) => self.remaining = budgeted.budget,
             Body::Thought(thought) => {
                 if let Some(reply) = &mut self.last_reply
-                    && thought.thread == Seat::Instructor.name()
+                    && thought.thread == PairRole::Instructor.name()
                 {
                     reply.thinking = beginning(&thought.text);
                 }
@@ -186,9 +186,9 @@ impl Pair {
                 }
             }
             Body::Failed(failed) => self.fail(entry.seq, failed),
-            Body::Message(message) => match Seat::of_thread(message.thread.as_deref()) {
-                Some(Seat::Instructor) => self.hear_instructor(entry.seq, message),
-                Some(Seat::Worker) => self.hear_worker(entry.seq, message),
+            Body::Message(message) => match PairRole::of_thread(message.thread.as_deref()) {
+                Some(PairRole::Instructor) => self.hear_instructor(entry.seq, message),
+                Some(PairRole::Worker) => self.hear_worker(entry.seq, message),
                 None => {}
             },
             _ => {}

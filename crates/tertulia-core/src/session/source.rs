@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Summary;
+use super::SessionMeta;
 use crate::entry::Imported;
 
 /// The session of another program that a session was imported from.
@@ -28,7 +28,7 @@ impl Source {
     }
 }
 
-impl Summary {
+impl SessionMeta {
     pub(super) fn import(&mut self, imported: &Imported) {
         self.source = Some(Source {
             id: imported.original.clone(),

@@ -72,8 +72,8 @@ fn said(kind: SpeakerKind, content: &str) -> Body {
     })
 }
 
-fn fold(bodies: Vec<Body>) -> Summary {
-    Summary::of(id(1), &sealed(bodies))
+fn fold(bodies: Vec<Body>) -> SessionMeta {
+    SessionMeta::of(id(1), &sealed(bodies))
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn said_by(id: &str, shown: &str, kind: SpeakerKind) -> Body {
 
 #[test]
 fn people_and_agents_are_counted_by_what_they_said() {
-    let summary = fold(vec![
+    let meta = fold(vec![
         created(),
         said_by("ana", "Ana", SpeakerKind::Human),
         said_by("ada", "Ada", SpeakerKind::Ai),
@@ -125,7 +125,7 @@ fn people_and_agents_are_counted_by_what_they_said() {
         // Whoever is called like somebody of the other kind is somebody else.
         said_by("ada", "Ada", SpeakerKind::Human),
     ]);
-    let counted: Vec<(&str, SpeakerKind, u64, Usage, Option<&str>)> = summary
+    let counted: Vec<(&str, SpeakerKind, u64, Usage, Option<&str>)> = meta
         .speakers
         .iter()
         .map(|spoke| {
@@ -143,13 +143,13 @@ fn people_and_agents_are_counted_by_what_they_said() {
             ("Ada", SpeakerKind::Human, 1, nothing, None),
         ]
     );
-    assert_eq!(summary.duration().as_secs(), 6);
+    assert_eq!(meta.duration().as_secs(), 6);
     // Rows of before speakers were counted are read, and the count goes through a row unchanged.
-    let row = serde_json::to_string(&summary).unwrap();
-    assert_eq!(serde_json::from_str::<Summary>(&row).unwrap(), summary);
-    let mut old = serde_json::to_value(&summary).unwrap();
+    let row = serde_json::to_string(&meta).unwrap();
+    assert_eq!(serde_json::from_str::<SessionMeta>(&row).unwrap(), meta);
+    let mut old = serde_json::to_value(&meta).unwrap();
     old.as_object_mut().unwrap().remove("speakers");
-    let old: Summary = serde_json::from_value(old).unwrap();
+    let old: SessionMeta = serde_json::from_value(old).unwrap();
     assert!(old.speakers.is_empty());
 }
 
@@ -194,13 +194,10 @@ fn changes_are_taken_back_in_order() {
         rename("A", 1),
         tag("x", 2),
     ];
-    let summary = fold(log.clone());
-    assert_eq!(
-        (summary.title.as_deref(), summary.tags.len()),
-        (Some("A"), 1)
-    );
+    let meta = fold(log.clone());
+    assert_eq!((meta.title.as_deref(), meta.tags.len()), (Some("A"), 1));
     // Tidying up does not make a session newer.
-    assert_eq!(summary.updated_at, Timestamp::from_second(2).unwrap());
+    assert_eq!(meta.updated_at, Timestamp::from_second(2).unwrap());
 
     log.push(Body::Trashed(Touched {
         operation: operation(3),
@@ -210,12 +207,12 @@ fn changes_are_taken_back_in_order() {
     assert_eq!(fold(log.clone()).state(), "active");
     log.push(undo(4));
     log.push(undo(3));
-    let summary = fold(log.clone());
+    let meta = fold(log.clone());
     assert_eq!(
-        (summary.title.as_deref(), summary.titled, summary.tags.len()),
+        (meta.title.as_deref(), meta.titled, meta.tags.len()),
         (Some("first"), false, 0)
     );
-    assert!(summary.changes.is_empty());
+    assert!(meta.changes.is_empty());
     // Taking back what is already taken back changes nothing.
     log.push(undo(3));
     assert_eq!(fold(log).title.as_deref(), Some("first"));
@@ -236,8 +233,8 @@ fn only_the_newest_changes_are_kept_for_undo() {
 #[test]
 fn a_fork_is_a_session_of_its_own() {
     let base = sealed(vec![created(), said(SpeakerKind::Human, "hello")]);
-    let mut summary = Summary::of(id(1), &base);
-    let head = summary.head;
+    let mut meta = SessionMeta::of(id(1), &base);
+    let head = meta.head;
     let forked = Body::Forked(Forked {
         session: id(2),
         from: Origin {
@@ -256,13 +253,13 @@ fn a_fork_is_a_session_of_its_own() {
         body: forked,
         redacted: BTreeMap::new(),
     };
-    summary.apply(&Entry::seal(&head, vec![new]).unwrap()[0]);
-    assert_eq!(summary.id, id(2));
-    assert_eq!(summary.title.as_deref(), Some("hello (fork)"));
-    assert_eq!((summary.messages, summary.created_at.as_second()), (1, 50));
-    assert_eq!(summary.speakers[0].messages, 1);
+    meta.apply(&Entry::seal(&head, vec![new]).unwrap()[0]);
+    assert_eq!(meta.id, id(2));
+    assert_eq!(meta.title.as_deref(), Some("hello (fork)"));
+    assert_eq!((meta.messages, meta.created_at.as_second()), (1, 50));
+    assert_eq!(meta.speakers[0].messages, 1);
     assert_eq!(
-        summary.parent.map(|parent| (parent.id, parent.seq)),
+        meta.parent.map(|parent| (parent.id, parent.seq)),
         Some((id(1), Seq(2)))
     );
 }

@@ -3,7 +3,6 @@
 //!
 //! A team's id is its name and a member's id is the member's name, so that a talk finds its team again.
 
-mod breach;
 pub mod code;
 mod duplicates;
 pub mod markers;
@@ -13,6 +12,7 @@ mod problem;
 mod registry;
 mod rules;
 mod schema;
+mod schema_error;
 mod surrogates;
 
 use std::collections::BTreeMap;

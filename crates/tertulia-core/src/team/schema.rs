@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::breach::problems;
 use super::problem::{Problem, TeamError, in_order};
+use super::schema_error::problems;
 use super::surrogates;
 
 /// A kind of document that has a schema.

@@ -7,49 +7,51 @@ use tokio_util::sync::CancellationToken;
 use super::threads::Ear;
 use super::{Duet, Pause, message_to};
 use crate::chat::TurnEnd;
-use crate::door::{Door, TalkEvent};
-use crate::pair::{PairEvent, Seat, Todo, words};
+use crate::frontend::{Frontend, TalkEvent};
+use crate::pair::{PairEvent, PairRole, Todo, words};
 use crate::run::{self, Answered, Brief};
-use tertulia_agents::{Agent, AgentError, Chair, FailureKind, Part, ToolSide};
+use tertulia_agents::{Agent, AgentError, FailureKind, Part, ToolSide};
 use tertulia_core::entry::{Body, Role, Thought};
 
 impl Duet {
     /// Has whoever sits there answer.
     pub(super) async fn ask(
         &mut self,
-        seat: Seat,
-        door: &mut dyn Door,
+        seat: PairRole,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Option<Pause> {
-        if let Err(error) = self.load(door).await {
+        if let Err(error) = self.load(frontend).await {
             return Some(Pause::Unreadable(error.to_string()));
         }
-        if let Some(pause) = self.take_up(seat, door).await {
+        if let Some(pause) = self.take_up(seat, frontend).await {
             return Some(pause);
         }
-        let agent = match self.agent(seat, door).await {
+        let agent = match self.agent(seat, frontend).await {
             Ok(agent) => agent,
             Err(error) => {
-                self.talk.fail(&words::speaker(seat), &error, door).await;
+                self.talk
+                    .fail(&words::speaker(seat), &error, frontend)
+                    .await;
                 return self.failed(seat, error);
             }
         };
-        self.compact_if_due(seat, &agent, door, cancel).await;
-        let mut answered = self.answer(seat, &agent, false, door, cancel).await;
+        self.compact_if_due(seat, &agent, frontend, cancel).await;
+        let mut answered = self.answer(seat, &agent, false, frontend, cancel).await;
         if let TurnEnd::Failed(error) = &answered.end
             && error.kind == FailureKind::TooLong
             && answered.said.is_empty()
         {
-            self.compact(seat, &agent, door, cancel).await;
-            answered = self.answer(seat, &agent, true, door, cancel).await;
+            self.compact(seat, &agent, frontend, cancel).await;
+            answered = self.answer(seat, &agent, true, frontend, cancel).await;
         }
         self.heard = answered.said.pop().map(|kept| kept.message.content);
         match answered.end {
             TurnEnd::Answered => {
-                if seat == Seat::Instructor {
+                if seat == PairRole::Instructor {
                     let progress = self.progress();
-                    door.show(TalkEvent::Pair(&PairEvent::Round(progress)));
-                    self.keep_thoughts(door).await;
+                    frontend.show(TalkEvent::Pair(&PairEvent::Round(progress)));
+                    self.keep_thoughts(frontend).await;
                 }
                 None
             }
@@ -60,49 +62,49 @@ impl Duet {
     }
 
     /// A worker's failure is for the instructor to deal with, the instructor's for the human.
-    fn failed(&self, seat: Seat, error: AgentError) -> Option<Pause> {
-        (seat == Seat::Instructor).then_some(Pause::Failed(error))
+    fn failed(&self, seat: PairRole, error: AgentError) -> Option<Pause> {
+        (seat == PairRole::Instructor).then_some(Pause::Failed(error))
     }
 
     /// Tells whoever was cut off before that they were.
-    async fn take_up(&mut self, seat: Seat, door: &mut dyn Door) -> Option<Pause> {
+    async fn take_up(&mut self, seat: PairRole, frontend: &mut dyn Frontend) -> Option<Pause> {
         let fresh = std::mem::take(&mut self.fresh);
         let text = match seat {
-            Seat::Worker if !fresh => words::TAKE_UP,
-            Seat::Instructor if self.has_used_tools() => words::REPLY_AFTER_TOOLS,
-            Seat::Instructor if self.was_cut_off() => words::REPLY_AGAIN,
+            PairRole::Worker if !fresh => words::TAKE_UP,
+            PairRole::Instructor if self.has_used_tools() => words::REPLY_AFTER_TOOLS,
+            PairRole::Instructor if self.was_cut_off() => words::REPLY_AGAIN,
             _ => return None,
         };
-        if seat == Seat::Worker {
-            door.show(TalkEvent::Pair(&PairEvent::TakenUp));
+        if seat == PairRole::Worker {
+            frontend.show(TalkEvent::Pair(&PairEvent::TakenUp));
         }
         let message = message_to(seat, &words::narrator(), text.to_owned());
-        self.tell(message, door).await
+        self.tell(message, frontend).await
     }
 
     /// Whether the instructor's thread ends in the middle of a reply for which tools were used.
     fn has_used_tools(&self) -> bool {
-        let said = self.threads.of(Seat::Instructor).said.iter().rev();
+        let said = self.threads.of(PairRole::Instructor).said.iter().rev();
         let reply = said.take_while(|said| said.words.role != Role::User);
         reply.into_iter().any(|said| said.words.role == Role::Tool)
     }
 
     /// Whether the instructor's thread ends in the middle of a reply.
     fn was_cut_off(&self) -> bool {
-        let last = self.threads.of(Seat::Instructor).last();
+        let last = self.threads.of(PairRole::Instructor).last();
         last.is_some_and(|words| words.role != Role::User)
     }
 
     async fn answer(
         &mut self,
-        seat: Seat,
+        seat: PairRole,
         agent: &Arc<dyn Agent>,
         shorten: bool,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Answered {
         let speaker = words::speaker(seat);
-        door.show(TalkEvent::Asked(&speaker));
+        frontend.show(TalkEvent::Asked(&speaker));
         let brief = Brief {
             shorten,
             ..self.brief(seat, agent)
@@ -110,30 +112,30 @@ impl Duet {
         let place = self.place_mut(seat);
         let equipment = std::mem::take(&mut place.equipment);
         let before = self.talk.equip(equipment);
-        let occupied = run::Seat {
+        let occupied = run::Participant {
             agent: agent.clone(),
             speaker: speaker.clone(),
         };
-        let mut ear = Ear::new(door);
+        let mut ear = Ear::new(frontend);
         let answered = self.talk.answer(&occupied, brief, &mut ear, cancel).await;
         let heard = ear.heard();
         let equipment = self.talk.equip(before);
         self.place_mut(seat).equipment = equipment;
         self.threads.take_in(heard);
         if let TurnEnd::Failed(error) = &answered.end
-            && seat == Seat::Instructor
+            && seat == PairRole::Instructor
         {
-            door.show(TalkEvent::Failed(&speaker, error));
+            frontend.show(TalkEvent::Failed(&speaker, error));
         }
         answered
     }
 
     /// Thoughts are worth keeping, and nothing waits for them: they go with what is written next.
-    async fn keep_thoughts(&mut self, door: &mut dyn Door) {
+    async fn keep_thoughts(&mut self, frontend: &mut dyn Frontend) {
         let Some(text) = self.threads.take_thoughts() else {
             return;
         };
-        let thread = Seat::Instructor.name().to_owned();
+        let thread = PairRole::Instructor.name().to_owned();
         let text = words::cut(&text);
         self.opening.push(Body::Thought(Thought { thread, text }));
         let waits = self
@@ -141,34 +143,34 @@ impl Duet {
             .is_none_or(|pair| matches!(pair.todo(), Todo::Wait(_)));
         if waits {
             let thought = std::mem::take(&mut self.opening);
-            self.put_down(thought, door).await;
+            self.put_down(thought, frontend).await;
         }
     }
 
     async fn agent(
         &mut self,
-        seat: Seat,
-        door: &mut dyn Door,
+        seat: PairRole,
+        frontend: &mut dyn Frontend,
     ) -> Result<Arc<dyn Agent>, AgentError> {
         let chosen = match seat {
-            Seat::Worker => self
+            PairRole::Worker => self
                 .pair()
                 .and_then(|pair| pair.last_reply.as_ref()?.worker_model.clone()),
-            Seat::Instructor => None,
+            PairRole::Instructor => None,
         };
         let place = self.place(seat);
         let Some(model) = chosen else {
             return Ok(place.agent.clone());
         };
         let model = meant(&place.agent, model).await;
-        door.show(TalkEvent::Pair(&PairEvent::Chose(model.clone())));
+        frontend.show(TalkEvent::Pair(&PairEvent::Chose(model.clone())));
         (place.with_model)(&model)
     }
 
-    fn brief(&self, seat: Seat, agent: &Arc<dyn Agent>) -> Brief {
+    fn brief(&self, seat: PairRole, agent: &Arc<dyn Agent>) -> Brief {
         let system = match seat {
-            Seat::Instructor => self.system.as_str(),
-            Seat::Worker => words::WORKER,
+            PairRole::Instructor => self.system.as_str(),
+            PairRole::Worker => words::WORKER,
         };
         let messages = self.threads.given(seat, system, agent.tools());
         let newest = messages.last();
@@ -178,10 +180,7 @@ impl Duet {
                 from: newest.map_or_else(String::new, |words| words.speaker.clone()),
                 words: newest.map_or_else(String::new, |words| words.content.clone()),
                 next: Vec::new(),
-                seat: match seat {
-                    Seat::Instructor => Chair::Instructor,
-                    Seat::Worker => Chair::Worker,
-                },
+                role: Some(seat),
             },
             messages,
             thread: Some(seat.name().to_owned()),

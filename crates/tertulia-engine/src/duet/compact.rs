@@ -6,19 +6,19 @@ use tokio_util::sync::CancellationToken;
 
 use super::Duet;
 use crate::context::{Said, older, summary};
-use crate::door::{Door, Notice, TalkEvent};
+use crate::frontend::{Frontend, Notice, TalkEvent};
 use crate::run::tokens_of;
-use tertulia_agents::{Agent, FailureKind, ToolSide, Utterance};
+use tertulia_agents::{Agent, FailureKind, PromptMessage, ToolSide};
 use tertulia_core::entry::{Body, Compacted};
-use tertulia_core::pair::Seat;
+use tertulia_core::pair::PairRole;
 
 impl Duet {
     /// Sums up the older part if somebody would be given more tokens than they should.
     pub(super) async fn compact_if_due(
         &mut self,
-        seat: Seat,
+        seat: PairRole,
         agent: &Arc<dyn Agent>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) {
         let Some(threshold) = self.place(seat).compact_at else {
@@ -30,10 +30,10 @@ impl Duet {
             return;
         }
         let said = thread.said.iter().map(|said| &said.words);
-        let given: Vec<Utterance> = thread.summary.iter().chain(said).cloned().collect();
+        let given: Vec<PromptMessage> = thread.summary.iter().chain(said).cloned().collect();
         let counted = tokio::task::spawn_blocking(move || given.iter().map(tokens_of).sum::<u64>());
         if counted.await.is_ok_and(|tokens| tokens > threshold) {
-            self.compact_beyond(seat, agent, threshold / 4, door, cancel)
+            self.compact_beyond(seat, agent, threshold / 4, frontend, cancel)
                 .await;
         }
     }
@@ -41,9 +41,9 @@ impl Duet {
     /// Sums up at least the older half, because somebody cannot read more. Whether it could be done.
     pub(super) async fn compact(
         &mut self,
-        seat: Seat,
+        seat: PairRole,
         agent: &Arc<dyn Agent>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> bool {
         let past = self.past(seat).to_vec();
@@ -51,10 +51,11 @@ impl Duet {
             past.iter().map(|said| tokens_of(&said.words)).sum::<u64>()
         });
         let half = counted.await.map_or(0, |tokens| tokens / 2);
-        self.compact_beyond(seat, agent, half, door, cancel).await
+        self.compact_beyond(seat, agent, half, frontend, cancel)
+            .await
     }
 
-    fn past(&self, seat: Seat) -> &[Said] {
+    fn past(&self, seat: PairRole) -> &[Said] {
         let thread = self.threads.of(seat);
         &thread.said[..thread.past()]
     }
@@ -62,10 +63,10 @@ impl Duet {
     /// Sums up all but the newest that weigh at most `keep`.
     async fn compact_beyond(
         &mut self,
-        seat: Seat,
+        seat: PairRole,
         agent: &Arc<dyn Agent>,
         keep: u64,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> bool {
         let past = self.past(seat).to_vec();
@@ -79,7 +80,7 @@ impl Duet {
                 return false;
             };
             let messages = past.len();
-            door.show(TalkEvent::Notice(Notice::Compacting { messages }));
+            frontend.show(TalkEvent::Notice(Notice::Compacting { messages }));
             let before = self.threads.of(seat).summary.as_ref();
             let summed = self.talk.summarise(agent, before, past, cancel).await;
             match summed {
@@ -87,7 +88,7 @@ impl Duet {
                 // Even that was too much at once: less of it, and the rest the next time.
                 Err(error) if error.kind == FailureKind::TooLong && cut > 1 => cut /= 2,
                 Err(error) => {
-                    door.show(TalkEvent::Notice(Notice::NotCompacted(error)));
+                    frontend.show(TalkEvent::Notice(Notice::NotCompacted(error)));
                     return false;
                 }
             }
@@ -100,11 +101,11 @@ impl Duet {
             usage,
             thread: Some(seat.name().to_owned()),
         });
-        self.put_down(vec![entry], door).await;
+        self.put_down(vec![entry], frontend).await;
         let thread = self.threads.of_mut(seat);
         thread.summary = Some(summary(&words));
         thread.said.drain(..cut);
-        door.show(TalkEvent::Notice(Notice::Compacted));
+        frontend.show(TalkEvent::Notice(Notice::Compacted));
         true
     }
 }

@@ -2,19 +2,19 @@
 
 use async_trait::async_trait;
 
-use crate::context::{Said, context, utterance, weight};
-use crate::door::{Door, TalkEvent};
+use crate::context::{Said, context, prompt_message, weight};
+use crate::frontend::{Frontend, TalkEvent};
 use crate::run::CONTEXT_BYTES;
 use crate::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::approval::{ToolRequest, Verdict};
-use tertulia_agents::{AgentEvent, ToolSide, Utterance};
+use tertulia_agents::{AgentEvent, PromptMessage, ToolSide};
 use tertulia_core::entry::{Entry, MESSAGE_LIMIT, Role};
 use tertulia_core::id::Seq;
-use tertulia_core::pair::Seat;
+use tertulia_core::pair::PairRole;
 
 /// A door that remembers what went through it.
 pub(super) struct Ear<'a> {
-    door: &'a mut dyn Door,
+    frontend: &'a mut dyn Frontend,
     heard: Heard,
 }
 
@@ -37,9 +37,9 @@ impl Heard {
 }
 
 impl<'a> Ear<'a> {
-    pub(super) fn new(door: &'a mut dyn Door) -> Ear<'a> {
+    pub(super) fn new(frontend: &'a mut dyn Frontend) -> Ear<'a> {
         Ear {
-            door,
+            frontend,
             heard: Heard::default(),
         }
     }
@@ -50,7 +50,7 @@ impl<'a> Ear<'a> {
 }
 
 #[async_trait]
-impl Door for Ear<'_> {
+impl Frontend for Ear<'_> {
     fn show(&mut self, event: TalkEvent<'_>) {
         match &event {
             TalkEvent::Durable(entry) => self.heard.entries.push((*entry).clone()),
@@ -61,11 +61,11 @@ impl Door for Ear<'_> {
             }
             _ => {}
         }
-        self.door.show(event);
+        self.frontend.show(event);
     }
 
     async fn approve(&mut self, request: &ToolRequest) -> Verdict {
-        self.door.approve(request).await
+        self.frontend.approve(request).await
     }
 }
 
@@ -73,14 +73,14 @@ impl Door for Ear<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// What stands for the part that `said` no longer has.
-    pub(super) summary: Option<Utterance>,
+    pub(super) summary: Option<PromptMessage>,
     /// What was said, oldest first.
     pub(super) said: Vec<Said>,
 }
 
 impl Thread {
     /// What was said last.
-    pub(super) fn last(&self) -> Option<&Utterance> {
+    pub(super) fn last(&self) -> Option<&PromptMessage> {
         self.said.last().map(|said| &said.words)
     }
 
@@ -125,17 +125,17 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn of(&self, seat: Seat) -> &Thread {
+    pub(super) fn of(&self, seat: PairRole) -> &Thread {
         match seat {
-            Seat::Instructor => &self.instructor,
-            Seat::Worker => &self.worker,
+            PairRole::Instructor => &self.instructor,
+            PairRole::Worker => &self.worker,
         }
     }
 
-    pub(super) fn of_mut(&mut self, seat: Seat) -> &mut Thread {
+    pub(super) fn of_mut(&mut self, seat: PairRole) -> &mut Thread {
         match seat {
-            Seat::Instructor => &mut self.instructor,
-            Seat::Worker => &mut self.worker,
+            PairRole::Instructor => &mut self.instructor,
+            PairRole::Worker => &mut self.worker,
         }
     }
 
@@ -156,11 +156,11 @@ impl Threads {
             let Some(message) = entry.message() else {
                 continue;
             };
-            if let Some(seat) = Seat::of_thread(message.thread.as_deref()) {
+            if let Some(seat) = PairRole::of_thread(message.thread.as_deref()) {
                 let thread = self.of_mut(seat);
                 thread.said.push(Said {
                     seq: Some(entry.seq),
-                    words: utterance(message),
+                    words: prompt_message(message),
                 });
             }
         }
@@ -194,14 +194,19 @@ impl Threads {
 
     /// What somebody is given who is asked. Who has no place of its own for what it is told about its part
     /// gets that as the first of the messages.
-    pub(super) fn given(&self, seat: Seat, system: &str, tools: ToolSide) -> Vec<Utterance> {
+    pub(super) fn given(
+        &self,
+        seat: PairRole,
+        system: &str,
+        tools: ToolSide,
+    ) -> Vec<PromptMessage> {
         let thread = self.of(seat);
         let said: Vec<Said> = thread.said.iter().map(|said| self.typed_of(said)).collect();
         let (past, turn) = said.split_at(thread.past());
-        let turn: Vec<Utterance> = turn.iter().map(|said| said.words.clone()).collect();
+        let turn: Vec<PromptMessage> = turn.iter().map(|said| said.words.clone()).collect();
         let mut given = context(thread.summary.as_ref(), past, &turn, CONTEXT_BYTES);
         if tools != ToolSide::Ours {
-            given.insert(0, Utterance::plain(Role::System, "your part", system));
+            given.insert(0, PromptMessage::plain(Role::System, "your part", system));
         }
         given
     }

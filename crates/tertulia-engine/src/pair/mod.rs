@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use tertulia_agents::AgentError;
 use tertulia_core::entry::Usage;
 pub use tertulia_core::pair::{
-    Budget, Next, Pair, Reply, Seat, Todo, Wait, budget, reply, speakers, state,
+    Budget, Next, Pair, PairRole, Reply, Todo, Wait, budget, reply, speakers, state,
 };
 
 /// What a pair shows beside what is said.

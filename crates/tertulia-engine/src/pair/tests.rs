@@ -38,31 +38,41 @@ impl Log {
         assert_eq!(serde_json::from_str::<Pair>(&row).unwrap(), self.pair);
     }
 
-    fn say(&mut self, seat: Seat, by: &Speaker, role: Role, words: &str) {
+    fn say(&mut self, seat: PairRole, by: &Speaker, role: Role, words: &str) {
         self.write(Body::Message(message(seat, by, role, words)));
     }
 
     fn human(&mut self, words: &str) {
-        self.say(Seat::Instructor, &human(), Role::User, words);
+        self.say(PairRole::Instructor, &human(), Role::User, words);
     }
 
     fn reply(&mut self, words: &str) {
-        let by = speaker(Seat::Instructor);
-        self.say(Seat::Instructor, &by, Role::Assistant, words);
+        let by = speaker(PairRole::Instructor);
+        self.say(PairRole::Instructor, &by, Role::Assistant, words);
     }
 
     fn hand_over(&mut self) {
         let words = self.pair.last_instruction.clone();
-        self.say(Seat::Worker, &speaker(Seat::Instructor), Role::User, &words);
+        self.say(
+            PairRole::Worker,
+            &speaker(PairRole::Instructor),
+            Role::User,
+            &words,
+        );
     }
 
     fn work(&mut self, words: &str) {
-        self.say(Seat::Worker, &speaker(Seat::Worker), Role::Assistant, words);
+        self.say(
+            PairRole::Worker,
+            &speaker(PairRole::Worker),
+            Role::Assistant,
+            words,
+        );
     }
 
     fn report(&mut self) {
-        let by = speaker(Seat::Worker);
-        self.say(Seat::Instructor, &by, Role::User, "Worker says: x");
+        let by = speaker(PairRole::Worker);
+        self.say(PairRole::Instructor, &by, Role::User, "Worker says: x");
     }
 
     fn fail(&mut self, kind: &str) {
@@ -79,14 +89,14 @@ impl Log {
         self.write(Body::Budgeted(Budgeted { budget }));
     }
 
-    fn cut_off(&mut self, seat: Seat) {
+    fn cut_off(&mut self, seat: PairRole) {
         let mut half = message(seat, &speaker(seat), Role::Assistant, "half");
         half.interrupted = true;
         self.write(Body::Message(half));
     }
 }
 
-fn message(seat: Seat, by: &Speaker, role: Role, words: &str) -> Message {
+fn message(seat: PairRole, by: &Speaker, role: Role, words: &str) -> Message {
     Message {
         thread: Some(seat.name().to_owned()),
         ..plain(by, role, words.to_owned())
@@ -99,7 +109,7 @@ fn rounds_count_replies_and_the_budget_counts_instructions() {
     assert_eq!(log.pair.todo(), Todo::Wait(Wait::Idle));
     log.budget(Budget::Calls(1));
     log.human("build it");
-    assert_eq!(log.pair.todo(), Todo::Ask(Seat::Instructor));
+    assert_eq!(log.pair.todo(), Todo::Ask(PairRole::Instructor));
     log.reply("<thinking>hm</thinking>Tell worker (use m): go");
     assert_eq!(log.pair.todo(), Todo::HandOver);
     assert_eq!((log.pair.round, log.pair.remaining), (1, Budget::Calls(1)));
@@ -109,7 +119,7 @@ fn rounds_count_replies_and_the_budget_counts_instructions() {
         ("hm", Some("m".into()))
     );
     log.hand_over();
-    assert_eq!(log.pair.todo(), Todo::Ask(Seat::Worker));
+    assert_eq!(log.pair.todo(), Todo::Ask(PairRole::Worker));
     assert_eq!(
         (log.pair.worker_calls, log.pair.remaining),
         (1, Budget::Calls(0))
@@ -139,8 +149,8 @@ fn corrections_end_and_begin_anew_with_the_human() {
     for attempt in 1..=CORRECTIONS {
         log.reply("hm");
         assert_eq!(log.pair.todo(), Todo::Correct(attempt));
-        log.say(Seat::Instructor, &narrator(), Role::User, "again");
-        assert_eq!(log.pair.todo(), Todo::Ask(Seat::Instructor));
+        log.say(PairRole::Instructor, &narrator(), Role::User, "again");
+        assert_eq!(log.pair.todo(), Todo::Ask(PairRole::Instructor));
     }
     log.reply("hm");
     assert_eq!(log.pair.todo(), Todo::Wait(Wait::Corrections));
@@ -148,7 +158,7 @@ fn corrections_end_and_begin_anew_with_the_human() {
     log.human("please");
     log.reply("hm");
     assert_eq!(log.pair.todo(), Todo::Correct(1));
-    log.say(Seat::Instructor, &narrator(), Role::User, "again");
+    log.say(PairRole::Instructor, &narrator(), Role::User, "again");
     log.reply("Tell worker: x");
     assert_eq!((log.pair.corrections, log.pair.todo()), (0, Todo::HandOver));
 }
@@ -158,17 +168,27 @@ fn what_was_cut_off_is_pending_and_the_human_has_the_floor() {
     let mut log = Log::default();
     log.budget(Budget::Calls(1));
     log.human("build it");
-    log.cut_off(Seat::Instructor);
+    log.cut_off(PairRole::Instructor);
     assert!(log.pair.is_waiting());
     assert_eq!((log.pair.next, log.pair.round), (Next::Instructor, 0));
-    log.say(Seat::Instructor, &narrator(), Role::User, "again, whole");
+    log.say(
+        PairRole::Instructor,
+        &narrator(),
+        Role::User,
+        "again, whole",
+    );
     assert!(!log.pair.is_waiting());
     log.fail("unavailable");
     assert!(log.pair.is_waiting());
     log.human("and now?");
     log.reply("Tell worker: x");
     log.hand_over();
-    let mut calling = message(Seat::Worker, &speaker(Seat::Worker), Role::Assistant, "");
+    let mut calling = message(
+        PairRole::Worker,
+        &speaker(PairRole::Worker),
+        Role::Assistant,
+        "",
+    );
     calling.tool_calls.push(ToolCall {
         id: "1".into(),
         name: "shell".into(),
@@ -179,14 +199,14 @@ fn what_was_cut_off_is_pending_and_the_human_has_the_floor() {
         (log.pair.next, log.pair.is_waiting()),
         (Next::Worker, false)
     );
-    log.cut_off(Seat::Worker);
+    log.cut_off(PairRole::Worker);
     log.fail("cancelled");
     assert_eq!((log.pair.next, log.pair.is_waiting()), (Next::Worker, true));
     // The same instruction again costs nothing.
-    log.say(Seat::Worker, &narrator(), Role::User, "look and finish");
+    log.say(PairRole::Worker, &narrator(), Role::User, "look and finish");
     assert_eq!(
         (log.pair.todo(), log.pair.worker_calls),
-        (Todo::Ask(Seat::Worker), 1)
+        (Todo::Ask(PairRole::Worker), 1)
     );
     log.fail("timeout");
     assert_eq!(log.pair.todo(), Todo::Report);
@@ -221,8 +241,8 @@ fn a_row_stays_small_and_summaries_are_known_by_thread() {
         }));
     }
     let upto = |seat| log.pair.summary_of(seat).map(|summed| summed.upto);
-    assert_eq!(upto(Seat::Worker), Some(Seq(3)));
-    assert_eq!(upto(Seat::Instructor), Some(Seq(1)));
+    assert_eq!(upto(PairRole::Worker), Some(Seq(3)));
+    assert_eq!(upto(PairRole::Instructor), Some(Seq(1)));
 }
 
 /// What happens when somebody is asked.
@@ -252,12 +272,12 @@ fn play(log: &mut Log, chance: Chance) {
     match log.pair.todo() {
         Todo::Wait(Wait::Budget) => log.budget(Budget::Calls(2)),
         Todo::Wait(_) => log.human("go on"),
-        Todo::Correct(_) => log.say(Seat::Instructor, &narrator(), Role::User, "again"),
+        Todo::Correct(_) => log.say(PairRole::Instructor, &narrator(), Role::User, "again"),
         Todo::HandOver => log.hand_over(),
         Todo::Report => log.report(),
         Todo::Ask(seat) => match chance {
-            Chance::Good if seat == Seat::Worker => log.work("did it"),
-            Chance::Useless | Chance::Done if seat == Seat::Worker => log.work("DONE"),
+            Chance::Good if seat == PairRole::Worker => log.work("did it"),
+            Chance::Useless | Chance::Done if seat == PairRole::Worker => log.work("DONE"),
             Chance::Good => log.reply("Tell worker: go"),
             Chance::Useless => log.reply("hm"),
             Chance::Done => log.reply("DONE"),

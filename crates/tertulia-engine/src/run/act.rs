@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Door, Equipment, Talk, TalkEvent};
+use super::{Frontend, Talk, TalkEvent, ToolAccess};
 use crate::chat::{Effect, Event};
 use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{Approval, Permissions, Risk, Ruling, ToolRequest, Verdict};
@@ -16,8 +16,8 @@ impl Talk {
     }
 
     /// Changes what whoever is asked may use. What it was before.
-    pub fn equip(&mut self, equipment: Equipment) -> Equipment {
-        Equipment {
+    pub fn equip(&mut self, equipment: ToolAccess) -> ToolAccess {
+        ToolAccess {
             tools: std::mem::replace(&mut self.terms.tools, equipment.tools),
             rules: std::mem::replace(&mut self.terms.rules, equipment.rules),
         }
@@ -27,19 +27,19 @@ impl Talk {
     pub(super) async fn act(
         &mut self,
         call: ToolCall,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Vec<Effect> {
-        door.show(TalkEvent::Heard(&AgentEvent::ToolStarted(call.clone())));
-        let output = match self.use_tool(&call, door, cancel).await {
+        frontend.show(TalkEvent::Heard(&AgentEvent::ToolStarted(call.clone())));
+        let output = match self.use_tool(&call, frontend, cancel).await {
             // What is done is done, also when somebody said stop just then.
             Some(output) if output.ok || !cancel.is_cancelled() => output,
             _ => {
-                let now = self.recorder.sessions().stamp().now();
+                let now = self.writer.sessions().clock().now();
                 return self.chat.step(Event::Stopped(call, now));
             }
         };
-        door.show(TalkEvent::Heard(&AgentEvent::ToolCompleted {
+        frontend.show(TalkEvent::Heard(&AgentEvent::ToolCompleted {
             id: call.id.clone(),
             output: output.text.clone(),
             ok: output.ok,
@@ -52,7 +52,7 @@ impl Talk {
     async fn use_tool(
         &mut self,
         call: &ToolCall,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Option<ToolOutput> {
         let Some(tools) = self.terms.tools.clone() else {
@@ -71,7 +71,7 @@ impl Talk {
                 "the call could not be saved, and nothing is done that is not in the log first",
             ));
         }
-        match self.settle(&request, door, cancel).await {
+        match self.settle(&request, frontend, cancel).await {
             _ if cancel.is_cancelled() => None,
             Verdict::No if self.terms.rules.mode() == Approval::Ask => Some(refusal(
                 "the user does not want this tool to be used now; do not try again, ask what to do instead",
@@ -91,7 +91,7 @@ impl Talk {
     pub(super) async fn settle(
         &mut self,
         request: &ToolRequest,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Verdict {
         // Nothing is done that is not in the log first.
@@ -105,11 +105,11 @@ impl Talk {
                 let verdict = tokio::select! {
                     biased;
                     () = cancel.cancelled() => Verdict::No,
-                    verdict = door.approve(request) => verdict,
+                    verdict = frontend.approve(request) => verdict,
                 };
                 self.terms.rules.settle(request, verdict);
                 if verdict == Verdict::Always {
-                    door.show(TalkEvent::Permissions(&self.terms.rules.state()));
+                    frontend.show(TalkEvent::Permissions(&self.terms.rules.state()));
                 }
                 verdict
             }

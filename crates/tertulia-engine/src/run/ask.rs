@@ -7,18 +7,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::silence::{self, Silence};
-use super::{CONTEXT_BYTES, Compaction, Door, Notice, Talk, TalkEvent};
+use super::{CONTEXT_BYTES, Compaction, Frontend, Notice, Talk, TalkEvent};
 use crate::chat::{Effect, Event};
 use crate::context::{context, shortened, total_weight};
 use crate::tokens;
 use tertulia_agents::approval::Approval;
 use tertulia_agents::process::guard;
 use tertulia_agents::{
-    AgentError, AgentEvent, Chair, FailureKind, Floor, NativeSession, Outcome, Question, ToolSide,
-    ToolSpec, Utterance,
+    AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, NativeSession, Outcome,
+    PromptMessage, ToolSide, ToolSpec,
 };
 use tertulia_core::entry::{MESSAGE_LIMIT, Role, Usage};
 use tertulia_core::id::SessionId;
+use tertulia_core::pair::PairRole;
 use tertulia_core::redact::redact;
 use tertulia_store::Draft;
 
@@ -40,22 +41,22 @@ impl Talk {
     /// Asks the agent. If it says that the talk is too long, once more with the older part summed up.
     pub(super) async fn ask(
         &mut self,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Vec<Effect> {
-        self.compact_if_due(door, cancel).await;
-        self.tell_notices(door);
+        self.compact_if_due(frontend, cancel).await;
+        self.tell_notices(frontend);
         let question = self.question();
         let mut room = total_weight(&question.messages);
-        let (mut result, mut heard) = self.hear_out(question, door, cancel).await;
+        let (mut result, mut heard) = self.hear_out(question, frontend, cancel).await;
         for _ in 0..SHORTER {
             let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
             if !too_long || heard.anything || cancel.is_cancelled() {
                 break;
             }
-            let compacted = self.compact(door, cancel).await == Compaction::Done;
+            let compacted = self.compact(frontend, cancel).await == Compaction::Done;
             // Its own session is as long as before, so that it begins another.
-            let mut question = Question {
+            let mut question = AgentRequest {
                 native: None,
                 ..self.question()
             };
@@ -63,15 +64,15 @@ impl Talk {
                 let Some(shorter) = self.shorter(&question, &mut room) else {
                     break;
                 };
-                tell(door, Notice::Shortened);
+                tell(frontend, Notice::Shortened);
                 question.messages = shorter;
             }
-            (result, heard) = self.hear_out(question, door, cancel).await;
+            (result, heard) = self.hear_out(question, frontend, cancel).await;
         }
         match heard.usage {
             Some(usage) => self.told = Some((usage.input + usage.output, self.weight())),
             None if result.is_ok() && self.agent.tools() == ToolSide::Ours => {
-                self.estimate(&heard, door).await;
+                self.estimate(&heard, frontend).await;
             }
             None => {}
         }
@@ -86,14 +87,14 @@ impl Talk {
             // Programs print their keys, and an error is shown before it is cleaned for the log.
             error.message = redact(&error.message).text.into_owned();
         }
-        let now = self.recorder.sessions().stamp().now();
+        let now = self.writer.sessions().clock().now();
         let mut effects = self.chat.step(Event::Ended(result, now));
         if memo.is_some()
             && let Some(Effect::Save(bodies)) = effects.first()
         {
             // Saved here and not by the caller, so that what goes back with the calls finds them.
             let bodies = bodies.clone();
-            let followed = self.save(bodies, door).await;
+            let followed = self.save(bodies, frontend).await;
             effects.splice(..1, followed);
             if let Some(calls) = self.turn.iter_mut().rfind(|words| !words.calls.is_empty()) {
                 calls.memo = memo;
@@ -104,7 +105,7 @@ impl Talk {
 
     /// What is asked in half the room, where nothing is left to be summed up: a single message may be longer
     /// than a model can read. Among several, whoever gives the brief sums up first.
-    fn shorter(&self, question: &Question, room: &mut usize) -> Option<Vec<Utterance>> {
+    fn shorter(&self, question: &AgentRequest, room: &mut usize) -> Option<Vec<PromptMessage>> {
         if self.brief.as_ref().is_some_and(|brief| !brief.shorten) {
             return None;
         }
@@ -113,32 +114,32 @@ impl Talk {
     }
 
     /// Shows once what a user should know about the agent under the present policy.
-    fn tell_notices(&mut self, door: &mut dyn Door) {
-        let seat = self.brief.as_ref().map(|brief| brief.part.seat);
-        let approval = match seat {
+    fn tell_notices(&mut self, frontend: &mut dyn Frontend) {
+        let role = self.brief.as_ref().and_then(|brief| brief.part.role);
+        let approval = match role {
             // That it only looks is what an instructor is for.
-            Some(Chair::Instructor) => Approval::All,
+            Some(PairRole::Instructor) => Approval::All,
             _ => self.terms.rules.mode(),
         };
         for notice in self.agent.notices(approval, self.terms.ephemeral) {
             if self.noticed.insert(notice.clone()) {
-                door.show(TalkEvent::Heard(&AgentEvent::Remark(notice)));
+                frontend.show(TalkEvent::Heard(&AgentEvent::Remark(notice)));
             }
         }
     }
 
     async fn hear_out(
         &mut self,
-        question: Question,
-        door: &mut dyn Door,
+        question: AgentRequest,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> (Result<Outcome, AgentError>, Heard) {
         let agent = self.agent.clone();
-        let (floor, mut listener) = Floor::open(cancel);
+        let (sink, mut listener) = AgentSink::open(cancel);
         // The floor goes with the answer: when both are gone, everything has been heard.
         let answer = async move {
-            let answer = agent.answer(&question, &floor).await;
-            drop(floor);
+            let answer = agent.answer(&question, &sink).await;
+            drop(sink);
             answer
         };
         tokio::pin!(answer);
@@ -154,12 +155,12 @@ impl Talk {
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
                         silence.hear(&event, Instant::now());
-                        door.show(TalkEvent::Heard(&event));
+                        frontend.show(TalkEvent::Heard(&event));
                         heard.note(&event);
                         if let AgentEvent::Model(now) = &event {
-                            self.compare_model(now, door);
+                            self.compare_model(now, frontend);
                         }
-                        Event::Heard(event, self.recorder.sessions().stamp().now())
+                        Event::Heard(event, self.writer.sessions().clock().now())
                     }
                     None => {
                         let result = match ended.take() {
@@ -170,7 +171,7 @@ impl Talk {
                     }
                 },
                 Some(permission) = listener.permissions.recv() => {
-                    let verdict = self.settle(&permission.request, door, cancel).await;
+                    let verdict = self.settle(&permission.request, frontend, cancel).await;
                     permission.settle(verdict);
                     silence.end(Instant::now());
                     continue;
@@ -184,16 +185,16 @@ impl Talk {
                         let words = silence::words(self.agent.name(), listener.stderr());
                         // Programs print their keys.
                         let words = redact(&words).text.into_owned();
-                        door.show(TalkEvent::Heard(&AgentEvent::Remark(words)));
+                        frontend.show(TalkEvent::Heard(&AgentEvent::Remark(words)));
                     }
-                    Event::Tick(self.recorder.sessions().stamp().now())
+                    Event::Tick(self.writer.sessions().clock().now())
                 }
             };
             for effect in self.chat.step(event) {
                 match effect {
                     Effect::KeepDraft(content) => self.keep_draft(content).await,
                     // Nothing follows from it but that it is saved: the agent is still speaking.
-                    Effect::Save(bodies) => drop(self.save(bodies, door).await),
+                    Effect::Save(bodies) => drop(self.save(bodies, frontend).await),
                     Effect::Ask | Effect::Use(_) | Effect::TurnOver(_) => {}
                 }
             }
@@ -201,23 +202,23 @@ impl Talk {
     }
 
     /// Says that another model answers than before, where that is known only now.
-    fn compare_model(&self, now: &str, door: &mut dyn Door) {
+    fn compare_model(&self, now: &str, frontend: &mut dyn Frontend) {
         if self.brief.is_some() {
             return;
         }
-        let summary = self.recorder.summary();
-        if let Some(recorded) = summary.and_then(|summary| summary.model.clone())
+        let meta = self.writer.meta();
+        if let Some(recorded) = meta.and_then(|meta| meta.model.clone())
             && recorded != now
         {
             let now = now.to_owned();
-            tell(door, Notice::OtherModel { recorded, now });
+            tell(frontend, Notice::OtherModel { recorded, now });
         }
     }
 
-    fn question(&self) -> Question {
+    fn question(&self) -> AgentRequest {
         let messages = match &self.brief {
             Some(brief) => {
-                let given: Vec<Utterance> =
+                let given: Vec<PromptMessage> =
                     brief.messages.iter().chain(&self.turn).cloned().collect();
                 context(None, &[], &given, CONTEXT_BYTES)
             }
@@ -226,11 +227,8 @@ impl Talk {
                 context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES)
             }
         };
-        let total = self
-            .recorder
-            .summary()
-            .map_or(0, |summary| summary.messages);
-        Question {
+        let total = self.writer.meta().map_or(0, |meta| meta.messages);
+        AgentRequest {
             total: total.max(messages.len() as u64),
             native: match self.brief {
                 Some(_) => None,
@@ -270,8 +268,8 @@ impl Talk {
     pub(super) fn agent_marker(&self) -> String {
         match self.agent.tools() {
             ToolSide::Ours => {
-                let unique = self.recorder.sessions().stamp().entry_id();
-                format!("{}{unique}", marker_prefix(self.recorder.id()))
+                let unique = self.writer.sessions().clock().entry_id();
+                format!("{}{unique}", marker_prefix(self.writer.id()))
             }
             ToolSide::Its | ToolSide::Nobody => self.marker(),
         }
@@ -279,8 +277,8 @@ impl Talk {
 
     /// A name that nothing else has, and that tells which session and which run of this program started a process.
     pub(super) fn marker(&self) -> String {
-        let unique = self.recorder.sessions().stamp().entry_id().to_string();
-        let prefix = marker_prefix(self.recorder.id());
+        let unique = self.writer.sessions().clock().entry_id().to_string();
+        let prefix = marker_prefix(self.writer.id());
         // Without a helper, resuming the session still ends what was left running.
         match self.terms.guard.as_ref().and_then(|guard| guard.run().ok()) {
             Some(run) => guard::marker(&prefix, run, &unique),
@@ -289,10 +287,10 @@ impl Talk {
     }
 
     /// The agent's own session, and how much of what it is given it knows from there.
-    fn native(&self, messages: &[Utterance]) -> Option<NativeSession> {
+    fn native(&self, messages: &[PromptMessage]) -> Option<NativeSession> {
         let name = self.agent.name();
-        let summary = self.recorder.summary()?;
-        let native = summary.natives.iter().find(|native| native.agent == name)?;
+        let meta = self.writer.meta()?;
+        let native = meta.natives.iter().find(|native| native.agent == name)?;
         // What it said before this session of its own began, it said in another.
         let spoke_there = self.past.iter().any(|said| {
             said.words.role == Role::Assistant
@@ -309,7 +307,7 @@ impl Talk {
             last + 1 + results.count()
         });
         // Logs of earlier versions have only the folder in which the session itself began.
-        let cwd = native.cwd.as_ref().or(summary.cwd.as_ref());
+        let cwd = native.cwd.as_ref().or(meta.cwd.as_ref());
         Some(NativeSession {
             id: native.id.clone(),
             cwd: cwd.map(PathBuf::from),
@@ -320,13 +318,13 @@ impl Talk {
 
     /// Keeps what was said so far of an answer that is not finished.
     pub(super) async fn keep_draft(&mut self, content: String) {
-        let Some(summary) = self.recorder.summary() else {
+        let Some(meta) = self.writer.meta() else {
             return;
         };
         let draft = Draft {
-            after: summary.head,
-            id: self.recorder.sessions().stamp().entry_id(),
-            at: self.recorder.sessions().stamp().now(),
+            after: meta.head,
+            id: self.writer.sessions().clock().entry_id(),
+            at: self.writer.sessions().clock().now(),
             speaker: self.chat.agent().clone(),
             model: self.agent.model().map(str::to_owned),
             thread: self.brief.as_ref().and_then(|brief| brief.thread.clone()),
@@ -334,11 +332,11 @@ impl Talk {
         };
         // The answer itself is saved when it is finished; a draft that cannot be kept costs only what
         // a crash would take, and the save that follows reports the trouble.
-        let _ = self.recorder.keep_draft(draft).await;
+        let _ = self.writer.keep_draft(draft).await;
     }
 
     /// Counts the tokens of an answer whose provider did not.
-    async fn estimate(&mut self, heard: &Heard, door: &mut dyn Door) {
+    async fn estimate(&mut self, heard: &Heard, frontend: &mut dyn Frontend) {
         let asked = self.question().messages;
         let said = heard.text.clone();
         let counted = tokio::task::spawn_blocking(move || Usage {
@@ -348,8 +346,8 @@ impl Talk {
         });
         let Ok(usage) = counted.await else { return };
         let event = AgentEvent::Usage(usage);
-        door.show(TalkEvent::Heard(&event));
-        let now = self.recorder.sessions().stamp().now();
+        frontend.show(TalkEvent::Heard(&event));
+        let now = self.writer.sessions().clock().now();
         self.chat.step(Event::Heard(event, now));
     }
 }
@@ -360,7 +358,7 @@ pub(super) fn marker_prefix(session: SessionId) -> String {
 }
 
 /// The tokens of a message.
-pub(crate) fn tokens_of(words: &Utterance) -> u64 {
+pub(crate) fn tokens_of(words: &PromptMessage) -> u64 {
     let calls: u64 = words
         .calls
         .iter()
@@ -387,6 +385,6 @@ impl Heard {
 }
 
 /// A notice, shown.
-pub(super) fn tell(door: &mut dyn Door, notice: Notice) {
-    door.show(TalkEvent::Notice(notice));
+pub(super) fn tell(frontend: &mut dyn Frontend, notice: Notice) {
+    frontend.show(TalkEvent::Notice(notice));
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::ask::{tell, tokens_of};
-use super::{CONTEXT_BYTES, Door, Notice, Talk};
+use super::{CONTEXT_BYTES, Frontend, Notice, Talk};
 use crate::context::{SUMMARISE, Said, context, older, shortened, summary, total_weight, weight};
 use crate::tokens;
 use tertulia_agents::approval::Approval;
 use tertulia_agents::{
-    Agent, AgentError, AgentEvent, FailureKind, Floor, Question, ToolSide, Utterance,
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, PromptMessage, ToolSide,
 };
 use tertulia_core::entry::human;
 use tertulia_core::entry::{Body, Compacted, MESSAGE_LIMIT, Role, Usage};
@@ -31,7 +31,11 @@ pub enum Compaction {
 
 impl Talk {
     /// Sums up the older part if the agent would be given more tokens than it should.
-    pub(super) async fn compact_if_due(&mut self, door: &mut dyn Door, cancel: &CancellationToken) {
+    pub(super) async fn compact_if_due(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) {
         let Some(threshold) = self.terms.compact_at else {
             return;
         };
@@ -44,7 +48,7 @@ impl Talk {
         {
             return;
         }
-        let given: Vec<Utterance> = self.given().cloned().collect();
+        let given: Vec<PromptMessage> = self.given().cloned().collect();
         let tools = self.tools_as_text();
         let counted = tokio::task::spawn_blocking(move || {
             let said: u64 = given.iter().map(tokens_of).sum();
@@ -58,7 +62,7 @@ impl Talk {
         // Where the tools are most of it, summing up what little is said again and again would help nobody.
         let counted = if tools <= threshold / 2 { whole } else { said };
         if counted > threshold && said > self.kept() {
-            self.compact_beyond(self.kept(), door, cancel).await;
+            self.compact_beyond(self.kept(), frontend, cancel).await;
         }
     }
 
@@ -83,7 +87,7 @@ impl Talk {
         &self.past[..self.turn_start.min(self.past.len())]
     }
 
-    fn given(&self) -> impl Iterator<Item = &Utterance> {
+    fn given(&self) -> impl Iterator<Item = &PromptMessage> {
         let past = self.past_of_turn().iter().map(|said| &said.words);
         self.summary.iter().chain(past).chain(&self.turn)
     }
@@ -105,7 +109,11 @@ impl Talk {
 
     /// Sums up the older part now, because somebody asks for it or the agent cannot read more: at least
     /// the older half, however short it is.
-    pub async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Compaction {
+    pub async fn compact(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Compaction {
         if self.brief.is_some() {
             return Compaction::Nothing;
         }
@@ -114,7 +122,7 @@ impl Talk {
             past.iter().map(|said| tokens_of(&said.words)).sum::<u64>()
         });
         let half = counted.await.map_or(0, |tokens| tokens / 2);
-        self.compact_beyond(self.kept().min(half), door, cancel)
+        self.compact_beyond(self.kept().min(half), frontend, cancel)
             .await
     }
 
@@ -122,7 +130,7 @@ impl Talk {
     async fn compact_beyond(
         &mut self,
         keep: u64,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Compaction {
         let past = self.past_of_turn().to_vec();
@@ -134,13 +142,13 @@ impl Talk {
             let Some(upto) = self.past[..cut].last().and_then(|said| said.seq) else {
                 return Compaction::Nothing;
             };
-            tell(door, Notice::Compacting { messages: cut });
+            tell(frontend, Notice::Compacting { messages: cut });
             match self.sum_up(cut, cancel).await {
                 Ok((words, usage)) => break (words, usage, upto),
                 // Even that was too much at once: less of it, and the rest the next time.
                 Err(error) if error.kind == FailureKind::TooLong && cut > 1 => cut /= 2,
                 Err(error) => {
-                    tell(door, Notice::NotCompacted(error));
+                    tell(frontend, Notice::NotCompacted(error));
                     return Compaction::Failed;
                 }
             }
@@ -153,13 +161,13 @@ impl Talk {
             usage,
             thread: None,
         });
-        match self.recorder.record(vec![entry]).await {
-            Err(error) => tell(door, Notice::Refused(error)),
+        match self.writer.record(vec![entry]).await {
+            Err(error) => tell(frontend, Notice::Refused(error)),
             Ok(recorded) => {
-                self.show_recorded(&recorded, door);
+                self.show_recorded(&recorded, frontend);
                 if let Some(error) = recorded.trouble {
                     self.unsaved = true;
-                    tell(door, Notice::Unsaved(error));
+                    tell(frontend, Notice::Unsaved(error));
                 }
             }
         }
@@ -167,7 +175,7 @@ impl Talk {
         (self.told, self.reported) = (None, None);
         self.past.drain(..cut);
         self.turn_start -= cut;
-        tell(door, Notice::Compacted);
+        tell(frontend, Notice::Compacted);
         Compaction::Done
     }
 
@@ -190,11 +198,11 @@ impl Talk {
     pub(crate) async fn summarise(
         &self,
         agent: &Arc<dyn Agent>,
-        before: Option<&Utterance>,
+        before: Option<&PromptMessage>,
         past: &[Said],
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
-        let asked = Utterance::plain(Role::User, &human().display_name, SUMMARISE);
+        let asked = PromptMessage::plain(Role::User, &human().display_name, SUMMARISE);
         let mut messages = context(before, past, &[asked], CONTEXT_BYTES);
         loop {
             let room = total_weight(&messages) / 2;
@@ -212,20 +220,20 @@ impl Talk {
     async fn summary_of(
         &self,
         agent: &Arc<dyn Agent>,
-        messages: Vec<Utterance>,
+        messages: Vec<PromptMessage>,
         cancel: &CancellationToken,
     ) -> Result<(String, Option<Usage>), AgentError> {
-        let question = Question {
+        let question = AgentRequest {
             total: messages.len() as u64,
             messages,
             marker: self.agent_marker(),
             approval: Approval::None,
             ephemeral: true,
-            ..Question::default()
+            ..AgentRequest::default()
         };
-        let (floor, mut listener) = Floor::open(cancel);
+        let (sink, mut listener) = AgentSink::open(cancel);
         let agent = agent.clone();
-        let answer = async move { agent.answer(&question, &floor).await };
+        let answer = async move { agent.answer(&question, &sink).await };
         let listen = async {
             let (mut words, mut usage) = (String::new(), None);
             while let Some(event) = listener.events.recv().await {

@@ -3,57 +3,57 @@
 use std::sync::Arc;
 
 use super::ask::{marker_prefix, tell};
-use super::{CONTEXT_BYTES, Door, Notice, Talk, TalkEvent, Terms, said_in};
+use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, Talk, TalkEvent, said_in};
 use crate::chat::{INTERRUPTED, result_of};
 use crate::context::{dangling, summary};
-use crate::record::Recorder;
+use crate::log_writer::LogWriter;
 use crate::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::Agent;
 use tertulia_agents::process::end_orphans;
 use tertulia_core::entry::{Body, Kind, ToolOutcome};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::{Log, Status, Summary};
+use tertulia_core::session::{Log, SessionMeta, Status};
 use tertulia_store::StoreResult;
 
 impl Talk {
     /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
     pub async fn resume(
-        recorder: Recorder,
+        writer: LogWriter,
         left: Option<SessionId>,
         agent: Arc<dyn Agent>,
-        terms: Terms,
-        door: &mut dyn Door,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
     ) -> StoreResult<Talk> {
-        let (mut talk, _) = Talk::reopen(recorder, left, agent, terms, door).await?;
-        talk.read_back(door).await?;
+        let (mut talk, _) = Talk::reopen(writer, left, agent, terms, frontend).await?;
+        talk.read_back(frontend).await?;
         Ok(talk)
     }
 
     /// Takes up the pen again and ends what a killed program left running. Whether somebody had been cut
     /// off in the middle of an answer.
     pub(crate) async fn reopen(
-        mut recorder: Recorder,
+        mut writer: LogWriter,
         left: Option<SessionId>,
         agent: Arc<dyn Agent>,
-        terms: Terms,
-        door: &mut dyn Door,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
     ) -> StoreResult<(Talk, bool)> {
         let mut recovered = false;
         if let Some(from) = left {
-            let to = recorder.id();
-            tell(door, Notice::SteppedAside { from, to });
-        } else if let Some(entry) = recorder.recover_draft().await? {
+            let to = writer.id();
+            tell(frontend, Notice::SteppedAside { from, to });
+        } else if let Some(entry) = writer.recover_draft().await? {
             recovered = true;
             let speaker = entry
                 .message()
                 .map(|message| message.speaker.display_name.clone());
             let speaker = speaker.unwrap_or_default();
-            tell(door, Notice::Recovered { speaker });
-            door.show(TalkEvent::Durable(&entry));
+            tell(frontend, Notice::Recovered { speaker });
+            frontend.show(TalkEvent::Durable(&entry));
         }
-        let mut talk = Talk::begin(recorder, agent, terms);
+        let mut talk = Talk::begin(writer, agent, terms);
         talk.alone = left.is_none();
-        talk.end_orphans(recovered, door).await;
+        talk.end_orphans(recovered, frontend).await;
         Ok((talk, recovered))
     }
 
@@ -61,55 +61,56 @@ impl Talk {
     pub(crate) async fn look_back(
         &mut self,
         enough: impl FnMut(&Log) -> bool,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
     ) -> StoreResult<Log> {
-        let Some(summary) = self.recorder.summary().cloned() else {
+        let Some(meta) = self.writer.meta().cloned() else {
             return Ok(Log::default());
         };
-        let sessions = self.recorder.sessions();
-        let mut log = sessions.load_back(&summary, enough).await?;
+        let sessions = self.writer.sessions();
+        let mut log = sessions.load_back(&meta, enough).await?;
         self.take_in(&log);
         let damage = std::mem::take(&mut log.damage);
         if !damage.is_empty() {
-            tell(door, Notice::Damaged(damage));
+            tell(frontend, Notice::Damaged(damage));
         }
-        self.close_calls(door).await?;
+        self.close_calls(frontend).await?;
         Ok(log)
     }
 
     /// Ends what a killed program has left running for this session. Nobody else has it open.
-    async fn end_orphans(&self, recovered: bool, door: &mut dyn Door) {
-        let summary = self.recorder.summary();
+    async fn end_orphans(&self, recovered: bool, frontend: &mut dyn Frontend) {
+        let meta = self.writer.meta();
         // Among several, somebody may have been asked after the last who spoke.
-        let cut_off = summary.is_some_and(|summary| {
-            summary.status == Status::Active || summary.kind != Kind::Chat || recovered
+        let cut_off = meta.is_some_and(|meta| {
+            meta.status == Status::Active || meta.kind != Kind::Chat || recovered
         });
         if !self.alone || !cut_off {
             return;
         }
-        let prefix = marker_prefix(self.recorder.id());
+        let prefix = marker_prefix(self.writer.id());
         let ended = tokio::task::spawn_blocking(move || end_orphans(&prefix)).await;
         if let Some(count) = ended.ok().filter(|count| *count > 0) {
-            tell(door, Notice::EndedOrphans(count));
+            tell(frontend, Notice::EndedOrphans(count));
         }
     }
 
-    async fn read_back(&mut self, door: &mut dyn Door) -> StoreResult<()> {
-        let Some(summary) = self.recorder.summary().cloned() else {
+    async fn read_back(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
+        let Some(meta) = self.writer.meta().cloned() else {
             return Ok(());
         };
         let name = self.agent.name();
-        let native = summary.natives.iter().find(|native| native.agent == name);
+        let native = meta.natives.iter().find(|native| native.agent == name);
         self.chat.link(native.map(|native| native.id.clone()));
-        if summary.status == Status::Active && self.alone {
-            tell(door, Notice::Unanswered);
+        if meta.status == Status::Active && self.alone {
+            tell(frontend, Notice::Unanswered);
         }
-        self.look_back(|log| is_enough(&summary, log), door).await?;
-        if let (Some(recorded), Some(now)) = (&summary.model, self.agent.model())
+        self.look_back(|log| is_enough(&meta, log), frontend)
+            .await?;
+        if let (Some(recorded), Some(now)) = (&meta.model, self.agent.model())
             && recorded != now
         {
             let (recorded, now) = (recorded.clone(), now.to_owned());
-            tell(door, Notice::OtherModel { recorded, now });
+            tell(frontend, Notice::OtherModel { recorded, now });
         }
         Ok(())
     }
@@ -144,7 +145,7 @@ impl Talk {
     }
 
     /// Closes calls whose results never came, in the log too.
-    async fn close_calls(&mut self, door: &mut dyn Door) -> StoreResult<()> {
+    async fn close_calls(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
         let open = dangling(&self.past);
         if open.is_empty() {
             return Ok(());
@@ -153,12 +154,12 @@ impl Talk {
         let results = open
             .iter()
             .map(|call| result_of(call, INTERRUPTED, stopped));
-        let recorded = self.recorder.record(results.collect()).await?;
-        tell(door, Notice::ClosedCalls(open.len()));
-        self.show_recorded(&recorded, door);
+        let recorded = self.writer.record(results.collect()).await?;
+        tell(frontend, Notice::ClosedCalls(open.len()));
+        self.show_recorded(&recorded, frontend);
         match recorded.trouble {
             // Nothing is lost: whoever resumes next closes them.
-            Some(error) => tell(door, Notice::Unsaved(error)),
+            Some(error) => tell(frontend, Notice::Unsaved(error)),
             None => self.remember(&recorded.entries, open.len()),
         }
         self.turn_start = self.past.len();
@@ -177,9 +178,9 @@ fn last_usage(log: &Log) -> Option<u64> {
 }
 
 /// Whether everything is read that an agent could be given.
-fn is_enough(summary: &Summary, log: &Log) -> bool {
+fn is_enough(meta: &SessionMeta, log: &Log) -> bool {
     let first = log.entries.first().map(|entry| entry.seq);
-    if summary
+    if meta
         .compacted
         .is_some_and(|upto| first.is_some_and(|first| first <= upto))
     {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::door::{Door, Notice, TalkEvent};
-use super::super::record::Recorder;
-use super::super::run::{Talk, Terms};
+use super::super::frontend::{Frontend, Notice, TalkEvent};
+use super::super::log_writer::LogWriter;
+use super::super::run::{RunOptions, Talk};
 use super::super::team::events::Event;
 use super::super::team::memory::Spoken;
 use super::super::team::names::{self, Member};
@@ -14,16 +14,16 @@ use super::{Seating, Table, nobody};
 use tertulia_agents::FailureKind;
 use tertulia_core::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::{Log, Spoke, Summary};
+use tertulia_core::session::{Log, SessionMeta, Spoke};
 use tertulia_core::team::markers::{self, Drop};
 use tertulia_store::{StoreError, StoreResult};
 
 /// Earlier speakers and the members who have their seats now, by id.
-pub type Heirs = BTreeMap<String, String>;
+pub type MemberMap = BTreeMap<String, String>;
 
 /// Why a session does not fit a team.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub enum ResumeError {
     /// It is another team's.
     #[error("session {session} is of the team '{theirs}', and this is the team '{ours}'")]
     OtherTeam {
@@ -70,43 +70,43 @@ pub enum Misfit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fit {
     /// Seats that are taken over, those of earlier times included.
-    pub heirs: Heirs,
+    pub heirs: MemberMap,
     /// The seats that are taken over now.
-    new_heirs: Heirs,
+    new_heirs: MemberMap,
     /// Those who spoke and are not in the team any more, as people know them.
     pub missing: Vec<String>,
 }
 
 /// Whether a team can go on with a session, found out without touching it. `wanted` are the seats that are
 /// to be taken over, by any name that means them.
-pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, Misfit> {
-    let session = summary.id.short().to_string();
-    match &summary.team {
+pub fn fit(meta: &SessionMeta, seating: &Seating, wanted: &MemberMap) -> Result<Fit, ResumeError> {
+    let session = meta.id.short().to_string();
+    match &meta.team {
         Some(theirs) if *theirs == seating.team => {}
         Some(theirs) => {
-            return Err(Misfit::OtherTeam {
+            return Err(ResumeError::OtherTeam {
                 session,
                 theirs: theirs.clone(),
                 ours: seating.team.clone(),
             });
         }
         None => {
-            return Err(Misfit::NoTeam {
+            return Err(ResumeError::NoTeam {
                 session,
-                kind: summary.kind.name(),
+                kind: meta.kind.name(),
             });
         }
     }
-    let mut new_heirs = Heirs::new();
+    let mut new_heirs = MemberMap::new();
     for (old, new) in wanted {
         let loose = names::normalise(old);
-        let spoke = summary.speakers.iter().find(|spoke| {
+        let spoke = meta.speakers.iter().find(|spoke| {
             [&spoke.id, &spoke.name, &spoke.display_name]
                 .into_iter()
                 .any(|name| names::normalise(name) == loose)
         });
-        let spoke = spoke.ok_or_else(|| Misfit::NoSuchSpeaker(old.clone()))?;
-        let heir = names::find(&seating.members, new).ok_or_else(|| Misfit::NoSuchMember {
+        let spoke = spoke.ok_or_else(|| ResumeError::NoSuchSpeaker(old.clone()))?;
+        let heir = names::find(&seating.members, new).ok_or_else(|| ResumeError::NoSuchMember {
             name: new.clone(),
             members: seating
                 .members
@@ -115,17 +115,17 @@ pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, 
                 .collect(),
         })?;
         if seating.members.iter().any(|member| member.id == spoke.id) {
-            return Err(Misfit::StillHere(spoke.display_name.clone()));
+            return Err(ResumeError::StillHere(spoke.display_name.clone()));
         }
         if heir.is_human() != (spoke.kind == SpeakerKind::Human) {
-            return Err(Misfit::OtherNature {
+            return Err(ResumeError::OtherNature {
                 old: spoke.display_name.clone(),
                 new: heir.display_name.clone(),
             });
         }
         new_heirs.insert(spoke.id.clone(), heir.id.clone());
     }
-    let mut recorded = summary.heirs.clone();
+    let mut recorded = meta.heirs.clone();
     recorded.extend(new_heirs.clone());
     let is_member = |id: &str| seating.members.iter().any(|member| member.id == id);
     let heirs = seated_heirs(&recorded, is_member);
@@ -135,7 +135,7 @@ pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, 
         taken.any(|(old, _)| is_member(old))
     };
     let is_here = |id: &str| is_member(id) || heirs.contains_key(id) || gave_back(id);
-    let missing = summary.speakers.iter().filter(|spoke| !is_here(&spoke.id));
+    let missing = meta.speakers.iter().filter(|spoke| !is_here(&spoke.id));
     Ok(Fit {
         missing: missing.map(|spoke| told_apart(spoke, seating)).collect(),
         heirs,
@@ -145,8 +145,8 @@ pub fn fit(summary: &Summary, seating: &Seating, wanted: &Heirs) -> Result<Fit, 
 
 /// Earlier speakers and the members who have their seats now: a seat may have been handed on several times, and
 /// who is a member again has their own.
-fn seated_heirs(recorded: &Heirs, is_member: impl Fn(&str) -> bool) -> Heirs {
-    let mut heirs = Heirs::new();
+fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> MemberMap {
+    let mut heirs = MemberMap::new();
     for old in recorded.keys().filter(|old| !is_member(old)) {
         let mut heir = recorded.get(old);
         for _ in 0..recorded.len() {
@@ -176,34 +176,34 @@ impl Table {
     /// A talk that goes on, after [`fit`] has been asked: reads back what was said, repairs what a crash
     /// left behind, and gives the first human the floor.
     pub async fn resume(
-        recorder: Recorder,
+        writer: LogWriter,
         left: Option<SessionId>,
         seating: Seating,
         fit: Fit,
-        terms: Terms,
-        door: &mut dyn Door,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
     ) -> StoreResult<Table> {
         let enough = Enough {
             messages: seating.window + 1,
             bytes: seating.max_bytes,
         };
-        let reopened = Talk::reopen(recorder, left, nobody(), terms, door).await?;
+        let reopened = Talk::reopen(writer, left, nobody(), terms, frontend).await?;
         let (mut talk, recovered) = reopened;
-        let log = talk.look_back(|log| enough.is(log), door).await?;
-        let summary = talk.recorder().summary().cloned();
-        let Some(summary) = summary else {
+        let log = talk.look_back(|log| enough.is(log), frontend).await?;
+        let meta = talk.writer().meta().cloned();
+        let Some(meta) = meta else {
             return Err(StoreError::Refused(
                 "nothing was said in this session".into(),
             ));
         };
         if !fit.missing.is_empty() {
-            door.show(TalkEvent::Notice(Notice::Missing(fit.missing.clone())));
+            frontend.show(TalkEvent::Notice(Notice::Missing(fit.missing.clone())));
         }
-        compare_models(&summary, &seating, &fit.heirs, door);
+        compare_models(&meta, &seating, &fit.heirs, frontend);
         let file = seating
             .file
             .clone()
-            .filter(|file| summary.team_file.as_ref() != Some(file));
+            .filter(|file| meta.team_file.as_ref() != Some(file));
         let seated = Seated {
             file,
             heirs: fit.new_heirs.clone(),
@@ -218,18 +218,18 @@ impl Table {
             .map_err(|error| StoreError::Refused(error.to_string()))?;
         table.take_in(&log, &fit.heirs);
         if !unheard.is_empty() {
-            door.show(TalkEvent::Notice(Notice::NotHeard(unheard)));
+            frontend.show(TalkEvent::Notice(Notice::NotHeard(unheard)));
         }
         let last = log.messages().last().map(|(entry, _)| entry.id);
         let restored = table.router.step(Event::Restored {
             last,
-            task: summary.task.clone(),
+            task: meta.task.clone(),
         });
-        table.show(restored, door);
+        table.show(restored, frontend);
         Ok(table)
     }
 
-    fn take_in(&mut self, log: &Log, heirs: &Heirs) {
+    fn take_in(&mut self, log: &Log, heirs: &MemberMap) {
         let withdrawn = Withdrawals::of(&log.entries);
         for (entry, message) in log.messages() {
             if let Some(mut spoken) = self.spoken(entry, message, heirs) {
@@ -243,7 +243,7 @@ impl Table {
     }
 
     /// A message as the team remembers it: words alone, under the name of who has the seat now.
-    fn spoken(&self, entry: &Entry, message: &Message, heirs: &Heirs) -> Option<Spoken> {
+    fn spoken(&self, entry: &Entry, message: &Message, heirs: &MemberMap) -> Option<Spoken> {
         if !is_spoken(message) {
             return None;
         }
@@ -298,8 +298,13 @@ pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<S
     addressees.iter().map(name).collect()
 }
 
-fn compare_models(summary: &Summary, seating: &Seating, heirs: &Heirs, door: &mut dyn Door) {
-    for spoke in &summary.speakers {
+fn compare_models(
+    meta: &SessionMeta,
+    seating: &Seating,
+    heirs: &MemberMap,
+    frontend: &mut dyn Frontend,
+) {
+    for spoke in &meta.speakers {
         let id = heirs.get(&spoke.id).unwrap_or(&spoke.id);
         let agent = seating
             .places
@@ -309,7 +314,7 @@ fn compare_models(summary: &Summary, seating: &Seating, heirs: &Heirs, door: &mu
         if let (Some(recorded), Some(now)) = (&spoke.model, now)
             && recorded != now
         {
-            door.show(TalkEvent::Notice(Notice::OtherModelOf {
+            frontend.show(TalkEvent::Notice(Notice::OtherModelOf {
                 member: spoke.display_name.clone(),
                 recorded: recorded.clone(),
                 now: now.to_owned(),

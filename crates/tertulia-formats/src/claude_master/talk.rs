@@ -13,7 +13,7 @@ use tertulia_core::foreign::{Changes, Foreign, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::pair::instructions::INSTRUCTOR;
 use tertulia_core::pair::speakers::speaker;
-use tertulia_core::pair::{Seat, reply};
+use tertulia_core::pair::{PairRole, reply};
 use tertulia_core::redact::redact;
 
 /// What the ids of this form's sessions and messages are derived from, beside their own.
@@ -124,7 +124,7 @@ impl Kept {
     fn woven(&self, changes: &mut Changes) -> Vec<(Option<Timestamp>, Turn)> {
         let mut instructor: Vec<(Option<Timestamp>, Vec<Turn>)> = Vec::new();
         for told in &self.instructor {
-            instructor.push((told.at, messages(told, Seat::Instructor, changes)));
+            instructor.push((told.at, messages(told, PairRole::Instructor, changes)));
         }
         self.with_last_thinking(&mut instructor);
         let mut exchanges = self.exchanges(changes);
@@ -151,7 +151,7 @@ impl Kept {
                     .iter_mut()
                     .filter(|turn| turn.message.role == Role::User)
                 {
-                    turn.message.speaker = speaker(Seat::Worker);
+                    turn.message.speaker = speaker(PairRole::Worker);
                 }
             }
             instructed = instruction(&messages).is_some();
@@ -183,7 +183,7 @@ impl Kept {
     fn exchanges(&self, changes: &mut Changes) -> Vec<Vec<(Option<Timestamp>, Turn)>> {
         let mut exchanges: Vec<Vec<_>> = Vec::new();
         for told in &self.worker {
-            let messages = messages(told, Seat::Worker, changes);
+            let messages = messages(told, PairRole::Worker, changes);
             let begins = messages.iter().any(|turn| turn.message.role == Role::User);
             let messages = messages.into_iter().map(|message| (told.at, message));
             match exchanges.last_mut().filter(|_| !begins) {
@@ -208,14 +208,14 @@ fn instruction(turns: &[Turn]) -> Option<String> {
 }
 
 /// A message with its blocks: words, calls, and what they gave.
-fn messages(told: &Remembered, seat: Seat, changes: &mut Changes) -> Vec<Turn> {
+fn messages(told: &Remembered, seat: PairRole, changes: &mut Changes) -> Vec<Turn> {
     let by = |speaker: &Speaker, role, words: String| Message {
         thread: Some(seat.name().to_owned()),
         ..plain(speaker, role, words)
     };
     let asks = match seat {
-        Seat::Instructor => human(),
-        Seat::Worker => speaker(Seat::Instructor),
+        PairRole::Instructor => human(),
+        PairRole::Worker => speaker(PairRole::Instructor),
     };
     let mut found = Vec::new();
     let (mut words, mut thoughts, mut calls) = (Vec::new(), Vec::new(), Vec::new());

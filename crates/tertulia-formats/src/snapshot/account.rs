@@ -3,7 +3,7 @@
 use super::{Reading, Remembered, Routing, Snapshot};
 use tertulia_core::entry::Entry;
 use tertulia_core::foreign::Changes;
-use tertulia_core::session::{Log, Summary};
+use tertulia_core::session::{Log, SessionMeta};
 
 /// What became of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Account {
             entries: entries.to_vec(),
             damage: Vec::new(),
         };
-        let kept = Snapshot::of(&Summary::of(told.session_id(), &log.entries), &log);
+        let kept = Snapshot::of(&SessionMeta::of(told.session_id(), &log.entries), &log);
         let pairs: Vec<(&Remembered, &Remembered)> =
             told.messages.iter().zip(&kept.messages).collect();
         let count = |differs: fn(&Remembered, &Remembered) -> bool| {

@@ -64,7 +64,7 @@ fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
         })
         .collect();
     let entries = Entry::seal(&Head::START, new).unwrap();
-    let summary = Summary::of(session(), &entries);
+    let summary = SessionMeta::of(session(), &entries);
     let log = Log {
         entries,
         damage: Vec::new(),

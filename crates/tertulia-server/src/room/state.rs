@@ -82,11 +82,11 @@ impl State {
     }
 
     pub(super) fn complete(&self, status: Status, telling: &Telling) -> Answer {
-        let summary = self.moment.floor().summary.as_ref();
+        let meta = self.moment.floor().meta.as_ref();
         Answer::Complete {
             status,
             session_id: self.id.to_string(),
-            message_count: summary.map_or(0, |summary| summary.messages),
+            message_count: meta.map_or(0, |meta| meta.messages),
             usage: telling.usage(),
         }
     }

@@ -110,8 +110,8 @@ impl FilesEngine {
         let mut id = origin.id;
         loop {
             let all = self.names.all(id);
-            let husk = all.iter().find(|path| names::is_husk(path));
-            let Some(path) = husk.or(all.first()).cloned() else {
+            let shared_prefix = all.iter().find(|path| names::is_shared_prefix(path));
+            let Some(path) = shared_prefix.or(all.first()).cloned() else {
                 return Ok(passed.pop());
             };
             if passed.contains(&path) {
@@ -141,7 +141,7 @@ impl FilesEngine {
                 continue;
             };
             let catalogue = self.catalogue()?;
-            if let Some(owner) = catalogue.number(owner.id, owner.husk)?
+            if let Some(owner) = catalogue.number(owner.id, owner.shared_prefix)?
                 && owner != no
             {
                 catalogue.put_owner(no, owner)?;

@@ -17,7 +17,7 @@ use crate::{StoreError, StoreResult, index, place};
 use tertulia_core::entry::{Hash, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::DamagedSession;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 /// Changes whenever rows are derived in another way: a catalogue of another version is made anew.
 const VERSION: u32 = 3;
@@ -89,8 +89,8 @@ impl FileStamp {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: SessionId,
-    pub(super) husk: u32,
-    pub(super) stamp: FileStamp,
+    pub(super) shared_prefix: u32,
+    pub(super) clock: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
     /// The last place that the log was ever seen to have: more than `last` if its end is gone.
@@ -98,16 +98,16 @@ pub(super) struct Record {
     /// What is wrong with the log.
     pub(super) damage: Option<String>,
     pub(super) base: Option<Origin>,
-    pub(super) summary: Summary,
+    pub(super) meta: SessionMeta,
 }
 
 impl Record {
     /// A log of which nothing is known yet.
-    fn blank(id: SessionId, husk: u32) -> Record {
+    fn blank(id: SessionId, shared_prefix: u32) -> Record {
         Record {
             id,
-            husk,
-            stamp: FileStamp {
+            shared_prefix,
+            clock: FileStamp {
                 inode: 0,
                 size: 0,
                 modified: 0,
@@ -117,12 +117,12 @@ impl Record {
             known: Seq::START,
             damage: None,
             base: None,
-            summary: Summary::blank(id),
+            meta: SessionMeta::blank(id),
         }
     }
 
     fn state(&self) -> i64 {
-        match (self.husk != LIVE, self.summary.trashed_at) {
+        match (self.shared_prefix != LIVE, self.meta.trashed_at) {
             (true, _) => 2,
             (false, Some(_)) => 1,
             (false, None) => 0,
@@ -135,7 +135,7 @@ impl Record {
 pub(super) struct Numbered {
     pub(super) no: u64,
     pub(super) id: SessionId,
-    pub(super) husk: u32,
+    pub(super) shared_prefix: u32,
     pub(super) head: Head,
     pub(super) base_seq: Seq,
 }
@@ -208,29 +208,33 @@ impl Catalogue {
             connection
                 .prepare_cached("SELECT id, husk, no, inode, size, modified FROM log")?
                 .query_map([], |row| {
-                    let stamp = FileStamp {
+                    let clock = FileStamp {
                         inode: row.get::<_, i64>(3)?.cast_unsigned(),
                         size: row.get::<_, i64>(4)?.cast_unsigned(),
                         modified: row.get(5)?,
                     };
-                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, stamp)))
+                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, clock)))
                 })?
                 .collect()
         })
     }
 
     /// What is known of a log, with its number. `None` also if its row is damaged.
-    pub(super) fn record(&self, id: SessionId, husk: u32) -> StoreResult<Option<(i64, Record)>> {
+    pub(super) fn record(
+        &self,
+        id: SessionId,
+        shared_prefix: u32,
+    ) -> StoreResult<Option<(i64, Record)>> {
         let read = |row: &rusqlite::Row<'_>| {
             let base: Option<[u8; 16]> = row.get(6)?;
             let base_seq: Option<i64> = row.get(7)?;
             let base_hash: Option<Vec<u8>> = row.get(8)?;
-            let summary: Option<Summary> = serde_json::from_str(&row.get::<_, String>(9)?).ok();
+            let meta: Option<SessionMeta> = serde_json::from_str(&row.get::<_, String>(9)?).ok();
             let no: i64 = row.get(0)?;
-            let record = summary.map(|summary| Record {
+            let record = meta.map(|meta| Record {
                 id,
-                husk,
-                stamp: FileStamp {
+                shared_prefix,
+                clock: FileStamp {
                     inode: 0,
                     size: 0,
                     modified: 0,
@@ -246,12 +250,12 @@ impl Catalogue {
                         .and_then(|hash| Hash::from_bytes(&hash))
                         .unwrap_or(Hash::NONE),
                 }),
-                summary,
+                meta,
             });
             let Some(mut record) = record else {
                 return Ok(None);
             };
-            record.stamp = FileStamp {
+            record.clock = FileStamp {
                 inode: row.get::<_, i64>(1)?.cast_unsigned(),
                 size: row.get::<_, i64>(2)?.cast_unsigned(),
                 modified: row.get(3)?,
@@ -268,27 +272,29 @@ impl Catalogue {
                     "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row, known, damage
                      FROM log WHERE id = ?1 AND husk = ?2",
                 )?
-                .query_row(params![id.uuid().as_bytes(), husk], read)
+                .query_row(params![id.uuid().as_bytes(), shared_prefix], read)
                 .optional()
                 .map(Option::flatten)
         })
     }
 
     /// The number of a log.
-    pub(super) fn number(&self, id: SessionId, husk: u32) -> StoreResult<Option<i64>> {
+    pub(super) fn number(&self, id: SessionId, shared_prefix: u32) -> StoreResult<Option<i64>> {
         self.run(|connection| {
             connection
                 .prepare_cached("SELECT no FROM log WHERE id = ?1 AND husk = ?2")?
-                .query_row(params![id.uuid().as_bytes(), husk], |row| row.get(0))
+                .query_row(params![id.uuid().as_bytes(), shared_prefix], |row| {
+                    row.get(0)
+                })
                 .optional()
         })
     }
 
     /// Writes what is derived from a log.
     pub(super) fn put(&self, record: &Record) -> StoreResult<i64> {
-        let row = serde_json::to_string(&record.summary)
+        let row = serde_json::to_string(&record.meta)
             .map_err(|error| StoreError::failed("cannot write a list row", error))?;
-        let summary = &record.summary;
+        let meta = &record.meta;
         let base = record.base.as_ref();
         self.run(|connection| {
             connection
@@ -306,43 +312,48 @@ impl Catalogue {
                 )?
                 .execute(params![
                     record.id.uuid().as_bytes(),
-                    record.husk,
-                    record.stamp.inode.cast_signed(),
-                    record.stamp.size.cast_signed(),
-                    record.stamp.modified,
+                    record.shared_prefix,
+                    record.clock.inode.cast_signed(),
+                    record.clock.size.cast_signed(),
+                    record.clock.modified,
                     record.folded.cast_signed(),
                     record.last.0.cast_signed(),
                     base.map(|base| *base.id.uuid().as_bytes()),
                     base.map(|base| base.seq.0.cast_signed()),
                     base.map(|base| *base.hash.bytes()),
                     record.state(),
-                    summary.project,
-                    summary.title,
-                    summary.updated_at.as_microsecond(),
-                    summary.changed_at().map(jiff::Timestamp::as_microsecond),
-                    summary.head.seq.0.cast_signed(),
-                    summary.head.hash.bytes(),
+                    meta.project,
+                    meta.title,
+                    meta.updated_at.as_microsecond(),
+                    meta.changed_at().map(jiff::Timestamp::as_microsecond),
+                    meta.head.seq.0.cast_signed(),
+                    meta.head.hash.bytes(),
                     row,
                     record.known.0.cast_signed(),
                     record.damage,
                 ])
         })?;
-        let no = self.number(record.id, record.husk)?;
+        let no = self.number(record.id, record.shared_prefix)?;
         no.ok_or_else(|| StoreError::failed("cannot write a list row", "it is not there"))
     }
 
     /// Notes that a log could not be read. What was known of it stays, and it is looked at again the
     /// next time.
-    pub(super) fn put_unreadable(&self, id: SessionId, husk: u32, why: &str) -> StoreResult<()> {
-        if self.number(id, husk)?.is_none() {
-            self.put(&Record::blank(id, husk))?;
+    pub(super) fn put_unreadable(
+        &self,
+        id: SessionId,
+        shared_prefix: u32,
+        why: &str,
+    ) -> StoreResult<()> {
+        if self.number(id, shared_prefix)?.is_none() {
+            self.put(&Record::blank(id, shared_prefix))?;
         }
         self.run(|connection| {
             connection
                 .prepare_cached(
                     "UPDATE log SET unreadable = ?3, inode = 0 WHERE id = ?1 AND husk = ?2",
                 )?
-                .execute(params![id.uuid().as_bytes(), husk, why])
+                .execute(params![id.uuid().as_bytes(), shared_prefix, why])
                 .map(drop)
         })
     }
@@ -401,7 +412,7 @@ impl Catalogue {
     }
 
     /// The summary that was kept at or before a place.
-    pub(super) fn snapshot(&self, no: i64, upto: Seq) -> StoreResult<Option<Summary>> {
+    pub(super) fn snapshot(&self, no: i64, upto: Seq) -> StoreResult<Option<SessionMeta>> {
         let row: Option<String> = self.run(|connection| {
             connection
                 .prepare_cached(
@@ -424,7 +435,7 @@ impl Catalogue {
                     Ok(Numbered {
                         no: row.get::<_, i64>(0)?.cast_unsigned(),
                         id: id_from(row.get(1)?),
-                        husk: row.get(2)?,
+                        shared_prefix: row.get(2)?,
                         head: Head {
                             seq: Seq(row.get::<_, i64>(3)?.cast_unsigned()),
                             hash: Hash::from_bytes(&row.get::<_, Vec<u8>>(4)?)

@@ -31,7 +31,7 @@ pub(super) struct Findings {
 
 /// The own lines of a log as they were when it was looked at.
 pub(super) struct Content {
-    pub(super) stamp: FileStamp,
+    pub(super) clock: FileStamp,
     pub(super) tail: Tail,
     pub(super) lines: Vec<Line>,
     pub(super) opening: Option<Entry>,
@@ -128,7 +128,7 @@ impl FilesEngine {
             }
             return Ok(());
         }
-        report.sessions += u64::from(!log.is_husk());
+        report.sessions += u64::from(!log.is_shared_prefix());
         report.entries += content.lines.len() as u64;
         let start = match &content.origin {
             None => Head::START,
@@ -166,7 +166,7 @@ impl FilesEngine {
             .find_map(session_opened);
         if let Some(named) = named
             && named != log.id
-            && !log.is_husk()
+            && !log.is_shared_prefix()
         {
             findings.report.faults.push(format!(
                 "{} is the log of session {named} by what it says",
@@ -214,15 +214,18 @@ impl FilesEngine {
 
     /// Whether the list row is what the log says. A row that lags behind is no fault.
     fn row_holds(&mut self, log: &LogName, content: &Content) -> StoreResult<bool> {
-        let Some((_, stored)) = self.catalogue()?.record(log.id, log.husk)? else {
-            return Ok(self.catalogue()?.number(log.id, log.husk)?.is_none());
+        let Some((_, stored)) = self.catalogue()?.record(log.id, log.shared_prefix)? else {
+            return Ok(self
+                .catalogue()?
+                .number(log.id, log.shared_prefix)?
+                .is_none());
         };
-        if stored.stamp != content.stamp {
+        if stored.clock != content.clock {
             return Ok(true);
         }
         let folded = self.fold(log, None)?;
         Ok(folded.is_some_and(|folded| {
-            folded.record.summary == stored.summary && folded.record.damage == stored.damage
+            folded.record.meta == stored.meta && folded.record.damage == stored.damage
         }))
     }
 
@@ -230,8 +233,8 @@ impl FilesEngine {
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let tail = tail_at_rest(&file, log.is_husk()).map_err(say)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
+        let tail = tail_at_rest(&file, log.is_shared_prefix()).map_err(say)?;
+        let clock = FileStamp::of(&file.metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
             let from = Anchor {
@@ -246,7 +249,7 @@ impl FilesEngine {
         }
         let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
         let mut origin = opening.origin;
-        let stored = self.catalogue()?.record(log.id, log.husk)?;
+        let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         let mut known = last_known(log, stored.as_ref().map(|(_, stored)| stored));
         let last = lines.last().map_or(Seq::START, |line| line.seq);
         if last < known {
@@ -269,7 +272,7 @@ impl FilesEngine {
         Ok(Content {
             known,
             without_entry,
-            stamp,
+            clock,
             tail,
             lines,
             opening: opening.entry,
@@ -279,9 +282,9 @@ impl FilesEngine {
 }
 
 /// The end of a log while nobody is in the middle of an append.
-fn tail_at_rest(file: &File, husk: bool) -> std::io::Result<Tail> {
+fn tail_at_rest(file: &File, shared_prefix: bool) -> std::io::Result<Tail> {
     let locked = file.lock_shared().is_ok();
-    let tail = Tail::of_log(file, husk);
+    let tail = Tail::of_log(file, shared_prefix);
     if locked {
         let _ = file.unlock();
     }

@@ -14,9 +14,9 @@ use super::base;
 use super::catalogue::Catalogue;
 use super::log::{self, Last, Tail};
 use super::names::{self, Names, with_suffix};
-use crate::claims::Claims;
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
+use crate::session_lock::Claims;
 use crate::{Draft, NewSession, StoreError, StoreResult, check_whole, place};
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
@@ -181,7 +181,7 @@ impl FilesEngine {
     /// Where a log ends, if its last line can be read.
     pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
         let tail = File::open(path)
-            .and_then(|file| Tail::of_log(&file, names::is_husk(path)))
+            .and_then(|file| Tail::of_log(&file, names::is_shared_prefix(path)))
             .map_err(|error| place::trouble(path, "cannot read", error))?;
         Ok(match tail.last {
             Last::Entry(head) => Some(head),
@@ -352,7 +352,7 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
 
 fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
     let (file, _) = open_log(path)?;
-    let tail = Tail::of_log(&file, names::is_husk(path))
+    let tail = Tail::of_log(&file, names::is_shared_prefix(path))
         .map_err(|error| place::trouble(path, "cannot read", error))?;
     Ok(Owner {
         path: path.to_owned(),

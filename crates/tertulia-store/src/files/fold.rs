@@ -13,7 +13,7 @@ use crate::index::{self, Index};
 use crate::{Progress, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 /// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
 const SNAPSHOT_EVERY: u64 = 256;
@@ -89,7 +89,7 @@ impl FilesEngine {
         for log in walk.logs {
             let seen = known.remove(&log.key());
             match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
-                Ok(stamp) if seen.is_some_and(|(_, seen)| seen == stamp) => {}
+                Ok(clock) if seen.is_some_and(|(_, seen)| seen == clock) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 _ => stale.push(log),
             }
@@ -102,7 +102,9 @@ impl FilesEngine {
         let done = match walk.unreadable.first() {
             Some((_, why)) => known
                 .keys()
-                .try_for_each(|(id, husk)| self.catalogue()?.put_unreadable(*id, *husk, why))
+                .try_for_each(|(id, shared_prefix)| {
+                    self.catalogue()?.put_unreadable(*id, *shared_prefix, why)
+                })
                 .and_then(|()| self.take_in(Vec::new(), &stale, progress)),
             None => {
                 let gone = known.into_values().map(|(no, _)| no).collect();
@@ -151,11 +153,13 @@ impl FilesEngine {
             // A log that cannot be read hides no other.
             Err(error) => {
                 let why = error.to_string();
-                return self.catalogue()?.put_unreadable(log.id, log.husk, &why);
+                return self
+                    .catalogue()?
+                    .put_unreadable(log.id, log.shared_prefix, &why);
             }
         };
         let Some(folded) = folded else {
-            if let Some(no) = self.catalogue()?.number(log.id, log.husk)? {
+            if let Some(no) = self.catalogue()?.number(log.id, log.shared_prefix)? {
                 self.catalogue()?.remove(no)?;
             }
             return Ok(());
@@ -173,7 +177,7 @@ impl FilesEngine {
 
     /// Folds a log, going on from what the catalogue knows where that still holds.
     fn fold_on(&mut self, log: &LogName) -> StoreResult<Option<Folded>> {
-        let stored = self.catalogue()?.record(log.id, log.husk)?;
+        let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         self.fold(log, stored.map(|(_, record)| record))
     }
 
@@ -185,27 +189,27 @@ impl FilesEngine {
     ) -> StoreResult<Option<Folded>> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
-        let tail = Tail::of_log(&file, log.is_husk()).map_err(say)?;
+        let clock = FileStamp::of(&file.metadata().map_err(say)?);
+        let tail = Tail::of_log(&file, log.is_shared_prefix()).map_err(say)?;
         let known = last_known(log, stored.as_ref());
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             let damage = without_entry(&file, tail.size, known).map_err(say)?;
-            return Ok(damage.map(|damage| Folded::nothing(log, stamp, known, stored, damage)));
+            return Ok(damage.map(|damage| Folded::nothing(log, clock, known, stored, damage)));
         };
         let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
         let continued = stored.filter(|stored| {
-            stored.stamp.size < stamp.size
+            stored.clock.size < clock.size
                 && stored.folded <= tail.end
                 && ends_with(&file, stored).unwrap_or(false)
         });
         let anew = continued.is_none();
         let mut damage = continued.as_ref().and_then(|stored| stored.damage.clone());
-        let (base, mut summary, from) = if let Some(stored) = continued {
+        let (base, mut meta, from) = if let Some(stored) = continued {
             let from = Anchor {
                 offset: stored.folded,
                 before: stored.last,
             };
-            (stored.base, stored.summary, from)
+            (stored.base, stored.meta, from)
         } else {
             let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
             let (base, start) = self.start_of_fold(opening, base_before)?;
@@ -216,32 +220,36 @@ impl FilesEngine {
                 offset: 0,
                 before: first.back(1),
             };
-            (base, start.unwrap_or_else(|| Summary::blank(log.id)), from)
+            (
+                base,
+                start.unwrap_or_else(|| SessionMeta::blank(log.id)),
+                from,
+            )
         };
         let mut snapshots = Vec::new();
-        let mut parent = Some(summary.head).filter(|head| head.seq == from.before);
-        if summary.head.seq < from.before {
-            damage.get_or_insert_with(|| missing(summary.head.seq, from.before));
+        let mut parent = Some(meta.head).filter(|head| head.seq == from.before);
+        if meta.head.seq < from.before {
+            damage.get_or_insert_with(|| missing(meta.head.seq, from.before));
         }
         let mut opened = None;
         let last = log::each_line(&file, from, tail.end, &mut |line| {
-            let entry = apply(&mut summary, line.seq, &line.bytes);
+            let entry = apply(&mut meta, line.seq, &line.bytes);
             if let Some(wrong) = damage_of(entry.as_ref(), parent.as_ref(), line.seq) {
                 damage.get_or_insert(wrong);
             }
             parent = entry.as_ref().map(Entry::head);
             opened = entry.as_ref().and_then(session_opened).or(opened);
             if line.seq.0 % SNAPSHOT_EVERY == 0
-                && summary.head.seq == line.seq
-                && let Ok(row) = serde_json::to_string(&summary)
+                && meta.head.seq == line.seq
+                && let Ok(row) = serde_json::to_string(&meta)
             {
                 snapshots.push((line.seq, row));
             }
             true
         })
         .map_err(say)?;
-        summary.id = log.id;
-        let is_another = opened.is_some_and(|opened| opened != log.id) && !log.is_husk();
+        meta.id = log.id;
+        let is_another = opened.is_some_and(|opened| opened != log.id) && !log.is_shared_prefix();
         if is_another {
             damage.get_or_insert_with(|| "it is the log of another session by what it says".into());
         } else if last < known {
@@ -249,14 +257,14 @@ impl FilesEngine {
         }
         let record = Record {
             id: log.id,
-            husk: log.husk,
-            stamp,
+            shared_prefix: log.shared_prefix,
+            clock,
             folded: tail.end,
             last,
             known: if is_another { last } else { last.max(known) },
             damage,
             base,
-            summary,
+            meta,
         };
         Ok(Some(Folded {
             record,
@@ -270,7 +278,7 @@ impl FilesEngine {
         &mut self,
         opening: log::Opening,
         base_before: Option<Origin>,
-    ) -> StoreResult<(Option<Origin>, Option<Summary>)> {
+    ) -> StoreResult<(Option<Origin>, Option<SessionMeta>)> {
         let base = match opening.entry {
             Some(_) => opening.origin,
             // What a damaged line said may still be known from before.
@@ -284,22 +292,22 @@ impl FilesEngine {
     }
 
     /// The summary of a session as it was at the entry that a fork continues.
-    pub(super) fn summary_at(&mut self, origin: &Origin) -> StoreResult<Option<Summary>> {
+    pub(super) fn summary_at(&mut self, origin: &Origin) -> StoreResult<Option<SessionMeta>> {
         let Some(path) = self.base_path(origin)? else {
             return Ok(None);
         };
-        let mut summary = self
+        let mut meta = self
             .nearest_summary(&path, origin.seq)?
-            .unwrap_or_else(|| Summary::blank(origin.id));
-        let lines = self.read_between(&path, summary.head.seq, origin.seq, usize::MAX)?;
+            .unwrap_or_else(|| SessionMeta::blank(origin.id));
+        let lines = self.read_between(&path, meta.head.seq, origin.seq, usize::MAX)?;
         for line in lines {
-            apply(&mut summary, line.seq, &line.bytes);
+            apply(&mut meta, line.seq, &line.bytes);
         }
-        Ok(Some(summary))
+        Ok(Some(meta))
     }
 
     /// The newest summary that the catalogue has of a log at or before a place, in it or in its bases.
-    fn nearest_summary(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Summary>> {
+    fn nearest_summary(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<SessionMeta>> {
         let mut passed = Vec::new();
         let (mut path, mut seq) = (path.to_owned(), seq);
         while !passed.contains(&path)
@@ -307,19 +315,19 @@ impl FilesEngine {
         {
             let (file, size) = open_log(&path)?;
             let say = |error| place::trouble(&name.path, "cannot read", error);
-            let stored = self.catalogue()?.record(name.id, name.husk)?;
+            let stored = self.catalogue()?.record(name.id, name.shared_prefix)?;
             let mut known = Vec::new();
             if let Some((no, record)) = stored {
-                known.push(record.summary);
+                known.push(record.meta);
                 known.extend(self.catalogue()?.snapshot(no, seq)?);
             }
-            for summary in known {
-                let head = summary.head;
+            for meta in known {
+                let head = meta.head;
                 if head.seq <= seq
                     && let Some(entry) = log::own_entry(&file, size, head.seq).map_err(say)?
                     && entry.hash == head.hash
                 {
-                    return Ok(Some(summary));
+                    return Ok(Some(meta));
                 }
             }
             let Some(origin) = base::opening(&path, &file, size).map_err(say)?.origin else {
@@ -352,20 +360,20 @@ fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
         return Ok(false);
     }
     let (_, line) = log::line_before(file, stored.folded)?;
-    Ok(Entry::decode(&line).is_ok_and(|entry| entry.head() == stored.summary.head))
+    Ok(Entry::decode(&line).is_ok_and(|entry| entry.head() == stored.meta.head))
 }
 
 /// Carries a summary on by one line, if it is the entry that belongs there.
-fn apply(summary: &mut Summary, seq: Seq, line: &[u8]) -> Option<Entry> {
+fn apply(meta: &mut SessionMeta, seq: Seq, line: &[u8]) -> Option<Entry> {
     let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
-    summary.apply(&entry);
+    meta.apply(&entry);
     Some(entry)
 }
 
 /// The last place that a log was ever seen to have. A husk is cut down to what is shared.
 pub(super) fn last_known(log: &LogName, stored: Option<&Record>) -> Seq {
     match stored {
-        Some(stored) if !log.is_husk() => stored.known,
+        Some(stored) if !log.is_shared_prefix() => stored.known,
         _ => Seq::START,
     }
 }
@@ -420,21 +428,21 @@ impl Folded {
     /// A log in which nothing is left; what was known of it stays.
     fn nothing(
         log: &LogName,
-        stamp: FileStamp,
+        clock: FileStamp,
         known: Seq,
         stored: Option<Record>,
         damage: String,
     ) -> Folded {
         let record = Record {
             id: log.id,
-            husk: log.husk,
-            stamp,
+            shared_prefix: log.shared_prefix,
+            clock,
             folded: 0,
             last: Seq::START,
             known,
             damage: Some(damage),
             base: stored.as_ref().and_then(|stored| stored.base.clone()),
-            summary: stored.map_or_else(|| Summary::blank(log.id), |stored| stored.summary),
+            meta: stored.map_or_else(|| SessionMeta::blank(log.id), |stored| stored.meta),
         };
         Folded {
             record,

@@ -13,7 +13,7 @@ use crate::index::Index;
 use crate::{Info, StoreResult};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
-use tertulia_core::session::{Source, Summary};
+use tertulia_core::session::{SessionMeta, Source};
 
 /// Of other logs nothing is known that a list could show: they are counted as damaged.
 const READABLE: &str = "last > 0 AND head_seq > 0";
@@ -29,18 +29,18 @@ impl FilesEngine {
     pub(super) fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
-        let (mut summaries, hidden) = page_of(&catalogue.connection, filter, page)
+        let (mut metas, hidden) = page_of(&catalogue.connection, filter, page)
             .and_then(|rows| Ok((rows, hidden(&catalogue.connection, filter)?)))
             .map_err(|error| catalogue.say(error))?;
-        let more = summaries.len() > page.limit;
-        summaries.truncate(page.limit);
-        let next = summaries.last().filter(|_| more).map(|last| Cursor {
+        let more = metas.len() > page.limit;
+        metas.truncate(page.limit);
+        let next = metas.last().filter(|_| more).map(|last| Cursor {
             at: filter.sort_key(last),
             id: last.id,
         });
         let damaged = catalogue.damaged()?;
         Ok(Listing {
-            rows: self.rows(summaries),
+            rows: self.rows(metas),
             hidden,
             next,
             damaged,
@@ -48,7 +48,7 @@ impl FilesEngine {
     }
 
     pub(super) fn find(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
-        let mut summaries = match lookup {
+        let mut metas = match lookup {
             Lookup::Id(id) => self.by_id(*id)?.into_iter().collect(),
             Lookup::Part(part) => self.by_part(part)?,
             Lookup::Title(title) => self.where_row("title = ?1", title)?,
@@ -56,12 +56,12 @@ impl FilesEngine {
                 self.where_row("instr(row, ?1) > 0", &Source::row_fragment(id))?
             }
         };
-        summaries.sort_by_key(|summary| Reverse((summary.updated_at, summary.id)));
-        summaries.truncate(limit);
-        Ok(self.rows(summaries))
+        metas.sort_by_key(|meta| Reverse((meta.updated_at, meta.id)));
+        metas.truncate(limit);
+        Ok(self.rows(metas))
     }
 
-    fn by_id(&mut self, id: SessionId) -> StoreResult<Option<Summary>> {
+    fn by_id(&mut self, id: SessionId) -> StoreResult<Option<SessionMeta>> {
         let Some(path) = self.names.live(&self.dir, id)? else {
             return Ok(None);
         };
@@ -71,11 +71,11 @@ impl FilesEngine {
         }
     }
 
-    fn by_part(&mut self, part: &str) -> StoreResult<Vec<Summary>> {
+    fn by_part(&mut self, part: &str) -> StoreResult<Vec<SessionMeta>> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         let mut found = Vec::new();
-        for log in walk.logs.iter().rev().filter(|log| !log.is_husk()) {
+        for log in walk.logs.iter().rev().filter(|log| !log.is_shared_prefix()) {
             if log.id.is_named_by(part) {
                 found.extend(self.summary_of(log)?);
             }
@@ -87,7 +87,7 @@ impl FilesEngine {
     }
 
     /// The live sessions whose list row meets a condition on one value.
-    fn where_row(&mut self, condition: &str, value: &str) -> StoreResult<Vec<Summary>> {
+    fn where_row(&mut self, condition: &str, value: &str) -> StoreResult<Vec<SessionMeta>> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
         let sql = format!(
@@ -108,34 +108,34 @@ impl FilesEngine {
     }
 
     /// The summary of one log as it is now, folding no other.
-    pub(super) fn summary_of(&mut self, log: &LogName) -> StoreResult<Option<Summary>> {
-        let stored = self.catalogue()?.record(log.id, log.husk)?;
+    pub(super) fn summary_of(&mut self, log: &LogName) -> StoreResult<Option<SessionMeta>> {
+        let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         let stored = stored.map(|(_, record)| record);
         if let Some(record) = &stored
             && std::fs::metadata(&log.path)
-                .is_ok_and(|found| super::catalogue::FileStamp::of(&found) == record.stamp)
+                .is_ok_and(|found| super::catalogue::FileStamp::of(&found) == record.clock)
         {
-            return Ok(Some(record.summary.clone()));
+            return Ok(Some(record.meta.clone()));
         }
         let known = stored
             .as_ref()
-            .map_or(Seq::START, |record| record.summary.head.seq);
+            .map_or(Seq::START, |record| record.meta.head.seq);
         let folded = match self.fold(log, stored) {
             // Purged since we looked.
             Err(_) if !log.path.exists() => None,
             folded => folded?,
         };
-        let summary = folded
+        let meta = folded
             .filter(|folded| folded.record.last > Seq::START)
-            .map(|folded| folded.record.summary);
-        if summary
+            .map(|folded| folded.record.meta);
+        if meta
             .as_ref()
-            .is_some_and(|summary| summary.head.seq.0 > known.0 + WORTH_KEEPING)
+            .is_some_and(|meta| meta.head.seq.0 > known.0 + WORTH_KEEPING)
         {
             // A place that cannot be written to is asked again the long way; the answer is the same.
             let _ = self.keep_up(log);
         }
-        Ok(summary)
+        Ok(meta)
     }
 
     fn keep_up(&mut self, log: &LogName) -> StoreResult<()> {
@@ -144,12 +144,12 @@ impl FilesEngine {
         self.catalogue()?.end(done)
     }
 
-    fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {
-        summaries
+    fn rows(&self, metas: Vec<SessionMeta>) -> Vec<Row> {
+        metas
             .into_iter()
-            .map(|summary| Row {
-                open: self.claims.is_open(summary.id),
-                summary,
+            .map(|meta| Row {
+                open: self.claims.is_open(meta.id),
+                meta,
             })
             .collect()
     }
@@ -187,7 +187,7 @@ fn page_of(
     connection: &Connection,
     filter: &Filter,
     page: &Page,
-) -> rusqlite::Result<Vec<Summary>> {
+) -> rusqlite::Result<Vec<SessionMeta>> {
     let column = match filter.order {
         Order::Updated => "updated",
         Order::Changed => "changed",
@@ -214,18 +214,18 @@ fn page_of(
     );
     let mut select = connection.prepare_cached(&sql)?;
     let mut rows = select.query(params_from_iter(values))?;
-    let mut summaries = Vec::new();
-    while summaries.len() <= page.limit
+    let mut metas = Vec::new();
+    while metas.len() <= page.limit
         && let Some(row) = rows.next()?
     {
         let json = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
-        if let Ok(summary) = serde_json::from_slice::<Summary>(json)
-            && filter.matches(&summary)
+        if let Ok(meta) = serde_json::from_slice::<SessionMeta>(json)
+            && filter.matches(&meta)
         {
-            summaries.push(summary);
+            metas.push(meta);
         }
     }
-    Ok(summaries)
+    Ok(metas)
 }
 
 fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> {

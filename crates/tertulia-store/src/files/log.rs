@@ -43,7 +43,7 @@ pub(super) enum Last {
 impl Tail {
     /// Looks at a log's end, reading little more than its last line. A husk may end in the middle of an
     /// append, where the last fork left it: it was written as a whole, all of it counts.
-    pub(super) fn of_log(file: &File, husk: bool) -> io::Result<Tail> {
+    pub(super) fn of_log(file: &File, shared_prefix: bool) -> io::Result<Tail> {
         let size = file.metadata()?.len();
         let mut end = end_of_lines(file, size)?;
         // A whole entry with one byte behind it was acknowledged, and its line feed is damaged: what was
@@ -67,7 +67,7 @@ impl Tail {
             }
             let (start, line) = line_before(file, end)?;
             let last = match Entry::decode(&line) {
-                Ok(entry) if entry.then > 0 && !husk => {
+                Ok(entry) if entry.then > 0 && !shared_prefix => {
                     end = start_of_append(file, start, entry.then)?;
                     continue;
                 }

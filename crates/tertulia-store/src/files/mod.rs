@@ -36,10 +36,10 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
-use super::claims::{Claim, Claims};
 use super::queue::{Asked, Patience};
+use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
-use super::{Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreResult};
+use super::{CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreResult};
 use engine::FilesEngine;
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -165,7 +165,7 @@ impl Store for FilesStore {
         self.reading(move |engine| engine.draft(id)).await
     }
 
-    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         let claims = self.claims.clone();
         self.reading(move |_| claims.claim(id)).await
     }
@@ -177,13 +177,13 @@ impl Store for FilesStore {
             .await
     }
 
-    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
+    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
         let (progress, asked) = (progress.clone(), Asked::now(None));
         self.patient()
             .await?
             .call(move |engine| match care {
-                Care::Look => engine.check(&progress),
-                Care::Repair(now) => engine.asked(asked).check_and_repair(now, &progress),
+                CheckMode::Look => engine.check(&progress),
+                CheckMode::Repair(now) => engine.asked(asked).check_and_repair(now, &progress),
             })
             .await
     }

@@ -44,7 +44,7 @@ pub(super) const LIVE: u32 = 0;
 pub(super) struct LogName {
     pub(super) id: SessionId,
     /// [`LIVE`], or the number of a husk: purged, but forks share its beginning.
-    pub(super) husk: u32,
+    pub(super) shared_prefix: u32,
     pub(super) created_ms: u64,
     pub(super) path: PathBuf,
 }
@@ -52,7 +52,7 @@ pub(super) struct LogName {
 impl LogName {
     pub(super) fn parse(path: &Path) -> Option<LogName> {
         let stem = path.file_stem().and_then(OsStr::to_str)?;
-        let (stem, husk) = match path.extension().and_then(OsStr::to_str)? {
+        let (stem, shared_prefix) = match path.extension().and_then(OsStr::to_str)? {
             LIVE_EXTENSION => (stem, LIVE),
             HUSK_EXTENSION => match stem.split_once('.') {
                 None => (stem, 1),
@@ -63,30 +63,30 @@ impl LogName {
         let (time, id) = stem.split_once('-')?;
         Some(LogName {
             id: id.parse().ok()?,
-            husk,
+            shared_prefix,
             created_ms: time.parse().ok()?,
             path: path.to_owned(),
         })
     }
 
     pub(super) fn key(&self) -> Key {
-        (self.id, self.husk)
+        (self.id, self.shared_prefix)
     }
 
-    pub(super) fn is_husk(&self) -> bool {
-        self.husk != LIVE
+    pub(super) fn is_shared_prefix(&self) -> bool {
+        self.shared_prefix != LIVE
     }
 
     /// The path that it would have as the log of another session.
     pub(super) fn named(&self, id: SessionId) -> PathBuf {
-        let extension = extension(self.husk);
+        let extension = extension(self.shared_prefix);
         self.path
             .with_file_name(format!("{}-{id}.{extension}", self.created_ms))
     }
 }
 
-fn extension(husk: u32) -> String {
-    match husk {
+fn extension(shared_prefix: u32) -> String {
+    match shared_prefix {
         LIVE => LIVE_EXTENSION.to_owned(),
         1 => HUSK_EXTENSION.to_owned(),
         number => format!("{number}.{HUSK_EXTENSION}"),
@@ -100,7 +100,7 @@ pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
 }
 
 /// Whether only forks need the log of this name.
-pub(super) fn is_husk(path: &Path) -> bool {
+pub(super) fn is_shared_prefix(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == HUSK_EXTENSION)
 }
@@ -218,11 +218,16 @@ impl Walk {
             }
         }
         logs.sort_by(|a, b| {
-            (a.created_ms, a.id, a.husk, &a.path).cmp(&(b.created_ms, b.id, b.husk, &b.path))
+            (a.created_ms, a.id, a.shared_prefix, &a.path).cmp(&(
+                b.created_ms,
+                b.id,
+                b.shared_prefix,
+                &b.path,
+            ))
         });
         let mut seen = std::collections::HashSet::new();
         for log in logs {
-            if seen.insert((log.id, log.husk)) {
+            if seen.insert((log.id, log.shared_prefix)) {
                 walk.logs.push(log);
             } else {
                 walk.doubles.push(log);
@@ -289,18 +294,18 @@ impl Names {
     }
 
     /// A log that was seen.
-    pub(super) fn get(&mut self, (id, husk): Key) -> Option<PathBuf> {
+    pub(super) fn get(&mut self, (id, shared_prefix): Key) -> Option<PathBuf> {
         let paths = self.known.get_mut(&id)?;
-        let path = paths.get(&husk)?;
+        let path = paths.get(&shared_prefix)?;
         if path.exists() {
             return Some(path.clone());
         }
-        paths.remove(&husk);
+        paths.remove(&shared_prefix);
         None
     }
 
     /// A path for the husk of a log, by a number that no other husk of the id has.
-    pub(super) fn free_husk(&self, id: SessionId, log: &Path) -> PathBuf {
+    pub(super) fn free_shared_prefix(&self, id: SessionId, log: &Path) -> PathBuf {
         let known = self.known.get(&id);
         let mut number = 1;
         loop {
@@ -364,9 +369,9 @@ impl Names {
         }
     }
 
-    fn insert(&mut self, (id, husk): Key, path: &Path) {
+    fn insert(&mut self, (id, shared_prefix): Key, path: &Path) {
         let paths = self.known.entry(id).or_default();
-        paths.insert(husk, path.to_owned());
+        paths.insert(shared_prefix, path.to_owned());
     }
 }
 

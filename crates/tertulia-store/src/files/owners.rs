@@ -76,7 +76,7 @@ impl Catalogue {
     }
 
     /// What is kept of purged sessions, with the place of the last line.
-    pub(super) fn husks(&self) -> StoreResult<Vec<(i64, Key, Seq)>> {
+    pub(super) fn shared_prefixes(&self) -> StoreResult<Vec<(i64, Key, Seq)>> {
         self.run(|connection| {
             connection
                 .prepare_cached("SELECT no, id, husk, last FROM log WHERE state = 2 ORDER BY no")?

@@ -31,7 +31,7 @@ impl FilesEngine {
             changed.push(no.cast_unsigned());
         }
         match self.shared_of((id, LIVE), &path)? {
-            Some(upto) => self.leave_husk(id, &path, upto)?,
+            Some(upto) => self.leave_shared_prefix(id, &path, upto)?,
             None => self.lead_around((id, LIVE))?,
         }
         self.open.remove(&id);
@@ -42,7 +42,7 @@ impl FilesEngine {
         drop(log);
         self.names.forget();
         self.refresh()?;
-        self.trim_husks(&mut changed)?;
+        self.trim_shared_prefixes(&mut changed)?;
         self.forget_derived(&changed)
     }
 
@@ -56,7 +56,11 @@ impl FilesEngine {
             )));
         }
         for log in walk.logs {
-            if self.catalogue()?.number(log.id, log.husk)?.is_none() {
+            if self
+                .catalogue()?
+                .number(log.id, log.shared_prefix)?
+                .is_none()
+            {
                 // It has no entry, or cannot be read.
                 self.fold(&log, None)?;
             }
@@ -83,21 +87,21 @@ impl FilesEngine {
     }
 
     /// Writes the shared beginning of a log beside it.
-    fn leave_husk(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
-        let husk = self.names.free_husk(id, path);
+    fn leave_shared_prefix(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
+        let shared_prefix = self.names.free_shared_prefix(id, path);
         if let Ok(base) = fs::read(names::base_beside(path)) {
-            write_over(&names::base_beside(&husk), &base)?;
+            write_over(&names::base_beside(&shared_prefix), &base)?;
         }
-        write_over(&husk, &beginning(path, upto)?)
+        write_over(&shared_prefix, &beginning(path, upto)?)
     }
 
     /// Cuts every husk down to what is shared. One of which nothing is goes, and what was kept for it
     /// alone goes too.
-    fn trim_husks(&mut self, changed: &mut Vec<u64>) -> StoreResult<()> {
+    fn trim_shared_prefixes(&mut self, changed: &mut Vec<u64>) -> StoreResult<()> {
         let mut cut = HashSet::new();
         loop {
             let mut again = false;
-            for (no, key, last) in self.catalogue()?.husks()? {
+            for (no, key, last) in self.catalogue()?.shared_prefixes()? {
                 let Some(path) = self.names.get(key) else {
                     continue;
                 };
@@ -154,7 +158,9 @@ impl FilesEngine {
 fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
     let say = |error| place::trouble(path, "cannot read", error);
     let (file, _) = open_log(path)?;
-    let end = Tail::of_log(&file, names::is_husk(path)).map_err(say)?.end;
+    let end = Tail::of_log(&file, names::is_shared_prefix(path))
+        .map_err(say)?
+        .end;
     let first = log::first_place(&file, end).map_err(say)?;
     let upto = first.map_or(upto, |first| upto.max(first));
     let lines = log::read_own(&file, end, Seq::START, upto, usize::MAX).map_err(say)?;

@@ -41,7 +41,7 @@ impl FilesEngine {
             .iter()
             .copied()
             .chain(findings.misnamed.iter().map(|(log, _)| log.key()))
-            .find(|(id, husk)| *husk == LIVE && self.claims.is_open(*id));
+            .find(|(id, shared_prefix)| *shared_prefix == LIVE && self.claims.is_open(*id));
         if let Some(key) = open {
             let log = family.logs.get(&key);
             return Err(StoreError::Locked {
@@ -225,7 +225,7 @@ impl FilesEngine {
         for (log, named, aside) in waiting {
             let path = log.named(named);
             self.names.take(&Walk::of(&self.dir)?);
-            if self.names.get((named, log.husk)).is_some() || path.exists() {
+            if self.names.get((named, log.shared_prefix)).is_some() || path.exists() {
                 let kept = free_name(&log.path, now);
                 fs::rename(&aside, &kept)
                     .map_err(|error| place::trouble(&aside, "cannot rename", error))?;

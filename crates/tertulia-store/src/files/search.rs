@@ -15,7 +15,7 @@ use crate::{Deadline, Progress, Rebuilt, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Hits, SearchQuery};
-use tertulia_core::session::{Line, Summary};
+use tertulia_core::session::{Line, SessionMeta};
 
 /// How many lines are read at once.
 const LINES: usize = 256;
@@ -199,7 +199,7 @@ impl FilesEngine {
         }
         reached.mark == Hash::NONE
             || self
-                .open_numbered((log.id, log.husk))
+                .open_numbered((log.id, log.shared_prefix))
                 .and_then(|(file, size)| {
                     log::own_entry(&file, size, Seq(reached.upto))
                         .ok()
@@ -229,7 +229,7 @@ impl FilesEngine {
         let mut pace = Pace::START;
         progress.at("indexing", done, total);
         for (log, reached) in stale {
-            let Some((file, size)) = self.open_numbered((log.id, log.husk)) else {
+            let Some((file, size)) = self.open_numbered((log.id, log.shared_prefix)) else {
                 continue;
             };
             let mut from = *reached;
@@ -308,8 +308,8 @@ impl FilesEngine {
             Owner::Nobody => {}
             Owner::Elsewhere => hits.elsewhere += 1,
             Owner::Shown(key) => {
-                if let Some(Some(summary)) = met.summaries.get(&key) {
-                    hits.add(query, &entry, summary, counted_only);
+                if let Some(Some(meta)) = met.metas.get(&key) {
+                    hits.add(query, &entry, meta, counted_only);
                 }
             }
         }
@@ -346,15 +346,15 @@ impl FilesEngine {
             if !passed.insert(no) {
                 continue;
             }
-            if let hash_map::Entry::Vacant(unknown) = met.summaries.entry(key) {
+            if let hash_map::Entry::Vacant(unknown) = met.metas.entry(key) {
                 let found = self.catalogue()?.record(key.0, key.1)?;
-                unknown.insert(found.map(|(_, record)| record.summary));
+                unknown.insert(found.map(|(_, record)| record.meta));
             }
-            if let Some(Some(summary)) = met.summaries.get(&key).filter(|_| key.1 == LIVE) {
-                if filter.matches(summary) {
+            if let Some(Some(meta)) = met.metas.get(&key).filter(|_| key.1 == LIVE) {
+                if filter.matches(meta) {
                     return Ok(Owner::Shown(key));
                 }
-                elsewhere |= everywhere.matches(summary);
+                elsewhere |= everywhere.matches(meta);
             }
             family.extend(self.catalogue()?.forks(no, seq)?);
         }
@@ -377,7 +377,7 @@ enum Owner {
 /// What a search has met so far, since hits come in runs.
 struct Met {
     keys: HashMap<u64, Key>,
-    summaries: HashMap<Key, Option<Summary>>,
+    metas: HashMap<Key, Option<SessionMeta>>,
     files: HashMap<Key, (File, u64)>,
 }
 
@@ -386,9 +386,9 @@ impl Met {
         Met {
             keys: logs
                 .into_iter()
-                .map(|log| (log.no, (log.id, log.husk)))
+                .map(|log| (log.no, (log.id, log.shared_prefix)))
                 .collect(),
-            summaries: HashMap::new(),
+            metas: HashMap::new(),
             files: HashMap::new(),
         }
     }

@@ -10,8 +10,8 @@ use super::super::adopt::CHUNK;
 use super::*;
 use crate::Redaction;
 use crate::sqlite::SqliteStore;
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Speaker, SpeakerKind};
-use tertulia_core::stamp::Stamp;
 use tertulia_formats::snapshot::{Remembered, Snapshot};
 
 const SECRET: &str = "the key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ";
@@ -19,8 +19,8 @@ const SECRET: &str = "the key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz01234567
 fn sessions() -> Sessions {
     let store = SqliteStore::in_memory().unwrap();
     // A clock and ids that would show if anything were stamped here.
-    let stamp = Stamp::new(|| Timestamp::MAX, Uuid::now_v7);
-    Sessions::new(Arc::new(store), stamp, Redaction::On)
+    let clock = Clock::new(|| Timestamp::MAX, Uuid::now_v7);
+    Sessions::new(Arc::new(store), clock, Redaction::On)
 }
 
 /// A save of a talk in which these words were said.
@@ -78,10 +78,10 @@ fn the_same_talk_makes_the_same_log_everywhere() {
     let log = lines(&one, made.id());
     assert_eq!(log, lines(&other, made.id()));
     assert!(!log.concat().contains("sk-ant"), "{log:?}");
-    let summary = block_on(one.row(made.id())).unwrap().summary;
-    assert_eq!(summary.task.as_deref(), Some("ship it"));
-    assert_eq!(summary.created_at, save.created_at);
-    assert_eq!(summary.updated_at.as_second(), 12);
+    let meta = block_on(one.row(made.id())).unwrap().meta;
+    assert_eq!(meta.task.as_deref(), Some("ship it"));
+    assert_eq!(meta.created_at, save.created_at);
+    assert_eq!(meta.updated_at.as_second(), 12);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_second_time_adds_nothing_and_a_later_save_only_what_is_new() {
     assert_eq!(take_in(&sessions, &later), extended);
     assert_eq!(lines(&sessions, id)[..first.len()], first);
     assert_eq!(said(&sessions, id).len(), 4);
-    let task = |sessions: &Sessions| block_on(sessions.row(id)).unwrap().summary.task;
+    let task = |sessions: &Sessions| block_on(sessions.row(id)).unwrap().meta.task;
     assert_eq!(task(&sessions).as_deref(), Some("u"));
     // The older save, with its older task, is nothing new.
     assert_eq!(take_in(&sessions, &again), Adopted::Known { id });
@@ -156,7 +156,7 @@ fn words_that_we_added_since_are_left_alone() {
     let id = take_in(&sessions, &told).id();
     let mut ours = told.messages[1].message();
     ours.content = "ours".into();
-    let head = block_on(sessions.row(id)).unwrap().summary.head;
+    let head = block_on(sessions.row(id)).unwrap().meta.head;
     block_on(sessions.append(id, head, vec![Body::Message(ours)])).unwrap();
     assert_eq!(take_in(&sessions, &told), Adopted::Known { id });
     told = save(&["a", "b", "theirs"], None);
@@ -212,7 +212,7 @@ fn a_fork_of_an_imported_session_is_not_told_again_where_it_comes_from() {
     let fork = take_in(&sessions, &other).id();
     assert_ne!(fork, id);
     assert_eq!(take_in(&sessions, &other), Adopted::Known { id: fork });
-    let source = |id| block_on(sessions.row(id)).unwrap().summary.source;
+    let source = |id| block_on(sessions.row(id)).unwrap().meta.source;
     assert_eq!(source(id).unwrap().id, "session-1");
     assert_eq!(source(fork), None);
 }

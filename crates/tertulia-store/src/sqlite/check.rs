@@ -10,7 +10,7 @@ use super::search::catch_up;
 use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, unfinished_append};
 use tertulia_core::entry::{Head, Kind};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::{Damage, Log, Summary};
+use tertulia_core::session::{Damage, Log, SessionMeta};
 
 impl Engine {
     pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
@@ -187,11 +187,11 @@ fn check_session(
     };
     report.sessions += u64::from(found.state != PURGED);
     let (start, mut folded) = match found.base {
-        None => (Head::START, Summary::blank(id)),
+        None => (Head::START, SessionMeta::blank(id)),
         Some((base, base_seq)) => match find_no(connection, say, base)? {
             Some(base) => {
-                let summary = summary_at(connection, say, &base, base_seq)?;
-                (summary.head, summary)
+                let meta = summary_at(connection, say, &base, base_seq)?;
+                (meta.head, meta)
             }
             None => {
                 report.faults.push(format!(
@@ -202,7 +202,7 @@ fn check_session(
                         seq: base_seq,
                         ..Head::START
                     },
-                    Summary::blank(id),
+                    SessionMeta::blank(id),
                 )
             }
         },
@@ -251,7 +251,7 @@ fn check_session(
     Ok(())
 }
 
-fn stored_row(connection: &Connection, no: i64) -> Option<Result<Summary, serde_json::Error>> {
+fn stored_row(connection: &Connection, no: i64) -> Option<Result<SessionMeta, serde_json::Error>> {
     let row: String = connection
         .query_row("SELECT row FROM session WHERE no = ?1", [no], |row| {
             row.get(0)
@@ -261,7 +261,7 @@ fn stored_row(connection: &Connection, no: i64) -> Option<Result<Summary, serde_
 }
 
 /// Entries that the list still counts but the log has lost at its end.
-fn missing_at_the_end(stored: &Summary, log: &mut Log, id: SessionId) {
+fn missing_at_the_end(stored: &SessionMeta, log: &mut Log, id: SessionId) {
     let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
     let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);
     let seq = last.max(noted).max(
@@ -275,7 +275,12 @@ fn missing_at_the_end(stored: &Summary, log: &mut Log, id: SessionId) {
     }
 }
 
-fn same_row(connection: &Connection, found: &Found, stored: &Summary, folded: &Summary) -> bool {
+fn same_row(
+    connection: &Connection,
+    found: &Found,
+    stored: &SessionMeta,
+    folded: &SessionMeta,
+) -> bool {
     let columns = connection.query_row(
         "SELECT kind, team, project, title, state, updated, changed FROM session WHERE no = ?1",
         [found.no],
@@ -331,7 +336,7 @@ fn rebuild_session(
     let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
         return Ok(0);
     };
-    let summary = refold(transaction, say, no, found.base, id)?;
+    let meta = refold(transaction, say, no, found.base, id)?;
     let write = || -> rusqlite::Result<()> {
         transaction
             .prepare_cached(
@@ -340,14 +345,14 @@ fn rebuild_session(
             )?
             .execute(params![
                 no,
-                Kind::name(summary.kind),
-                summary.team,
-                summary.project,
-                summary.title,
-                state_of(&summary),
-                summary.updated_at.as_microsecond(),
-                summary.changed_at().map(jiff::Timestamp::as_microsecond),
-                row_of(&summary)?,
+                Kind::name(meta.kind),
+                meta.team,
+                meta.project,
+                meta.title,
+                state_of(&meta),
+                meta.updated_at.as_microsecond(),
+                meta.changed_at().map(jiff::Timestamp::as_microsecond),
+                row_of(&meta)?,
             ])?;
         Ok(())
     };

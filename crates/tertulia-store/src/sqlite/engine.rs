@@ -9,9 +9,9 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use super::open::{Company, Opened};
 use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
 use super::{Location, open};
-use crate::claims::Claims;
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
+use crate::session_lock::Claims;
 use crate::{Draft, Info, NewSession, StoreError, StoreResult, check_whole, has_words, place};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
@@ -221,31 +221,31 @@ impl Engine {
         check_whole(entries)?;
         self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
-            if found.summary.head != after {
+            if found.meta.head != after {
                 return Err(StoreError::Conflict {
                     id,
-                    head: found.summary.head,
+                    head: found.meta.head,
                 });
             }
-            let before = found.summary;
-            let mut summary = before.clone();
+            let before = found.meta;
+            let mut meta = before.clone();
             let mut write = || -> rusqlite::Result<Head> {
                 for entry in entries {
-                    summary.apply(entry);
+                    meta.apply(entry);
                     if entry.seq.0 % SNAPSHOT_EVERY == 0 {
                         transaction
                             .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
-                            .execute(params![found.no, entry.seq.0, row_of(&summary)?])?;
+                            .execute(params![found.no, entry.seq.0, row_of(&meta)?])?;
                     }
                 }
                 insert_entries(transaction, found.no, entries)?;
-                update_session(transaction, found.no, &before, &summary)?;
+                update_session(transaction, found.no, &before, &meta)?;
                 if has_words(entries) {
                     transaction
                         .prepare_cached("DELETE FROM draft WHERE session = ?1")?
                         .execute([found.no])?;
                 }
-                Ok(summary.head)
+                Ok(meta.head)
             };
             write().map_err(say.of("cannot append"))
         })
@@ -298,7 +298,7 @@ impl Engine {
             Seq(u64::MAX),
             usize::MAX,
         )?;
-        let ends_here = !lines.is_empty() || draft.after == found.summary.head;
+        let ends_here = !lines.is_empty() || draft.after == found.meta.head;
         Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
     }
 

@@ -15,7 +15,7 @@ use tertulia_core::id::{SHORT, Seq, SessionId};
 use tertulia_core::query::{
     Cursor, DamagedSession, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash,
 };
-use tertulia_core::session::{Source, Summary};
+use tertulia_core::session::{SessionMeta, Source};
 
 /// A condition and the values that it names, in order.
 #[derive(Default)]
@@ -92,13 +92,13 @@ impl Engine {
             of_project(&every, filter.project.as_ref(), &mut conditions.values),
             limit.saturating_add(1)
         );
-        let (mut summaries, mut damaged) = match self.summaries(&sql, conditions.values) {
+        let (mut metas, mut damaged) = match self.metas(&sql, conditions.values) {
             Err(error) if error.is_damage() => return self.list_row_by_row(filter, page),
             read => read?,
         };
-        let more = summaries.len() > page.limit;
-        summaries.truncate(page.limit);
-        let next = summaries.last().filter(|_| more).map(|last| Cursor {
+        let more = metas.len() > page.limit;
+        metas.truncate(page.limit);
+        let next = metas.last().filter(|_| more).map(|last| Cursor {
             at: filter.sort_key(last),
             id: last.id,
         });
@@ -106,14 +106,14 @@ impl Engine {
             Err(error) if error.is_damage() => return self.list_row_by_row(filter, page),
             hidden => hidden?,
         };
-        for summary in &summaries {
-            if let Some(reason) = self.without_its_end(summary) {
-                let id = Some(summary.id);
+        for meta in &metas {
+            if let Some(reason) = self.without_its_end(meta) {
+                let id = Some(meta.id);
                 damaged.push(DamagedSession { id, reason });
             }
         }
         Ok(Listing {
-            rows: self.rows(summaries),
+            rows: self.rows(metas),
             hidden,
             next,
             damaged,
@@ -123,15 +123,15 @@ impl Engine {
     /// The list of a database whose indexes are damaged: each row is looked up on its own.
     fn list_row_by_row(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         let (all, damaged) = self.row_by_row()?;
-        let key = |summary: &Summary| (filter.sort_key(summary), summary.id);
-        let mut matching: Vec<Summary> = all
+        let key = |meta: &SessionMeta| (filter.sort_key(meta), meta.id);
+        let mut matching: Vec<SessionMeta> = all
             .iter()
-            .filter(|summary| filter.matches(summary))
+            .filter(|meta| filter.matches(meta))
             .cloned()
             .collect();
-        matching.sort_by_key(|summary| Reverse(key(summary)));
+        matching.sort_by_key(|meta| Reverse(key(meta)));
         if let Some(Cursor { at, id }) = &page.cursor {
-            matching.retain(|summary| key(summary) < (*at, *id));
+            matching.retain(|meta| key(meta) < (*at, *id));
         }
         let more = matching.len() > page.limit;
         matching.truncate(page.limit);
@@ -139,11 +139,10 @@ impl Engine {
             at: filter.sort_key(last),
             id: last.id,
         });
-        let here = |summary: &&Summary| filter.has_project(summary);
+        let here = |meta: &&SessionMeta| filter.has_project(meta);
         let count = |trashed: bool, is_here: bool| {
-            let counted = |summary: &&Summary| {
-                summary.trashed_at.is_some() == trashed && here(summary) == is_here
-            };
+            let counted =
+                |meta: &&SessionMeta| meta.trashed_at.is_some() == trashed && here(meta) == is_here;
             all.iter().filter(counted).count() as u64
         };
         let hidden = match filter.trash {
@@ -169,7 +168,7 @@ impl Engine {
     }
 
     /// Every session that can be read, and those that cannot.
-    fn row_by_row(&self) -> StoreResult<(Vec<Summary>, Vec<DamagedSession>)> {
+    fn row_by_row(&self) -> StoreResult<(Vec<SessionMeta>, Vec<DamagedSession>)> {
         let say = self.say();
         let mut report = Report::default();
         let numbers = session_numbers(&self.connection, &say, &mut report)?;
@@ -177,11 +176,11 @@ impl Engine {
         let mut damaged: Vec<DamagedSession> = of_rows
             .map(|reason| DamagedSession { id: None, reason })
             .collect();
-        let mut summaries = Vec::new();
+        let mut metas = Vec::new();
         for (no, id) in numbers {
             let reason = match find_no(&self.connection, &say, no) {
-                Ok(Some(found)) if found.state < PURGED && found.summary.head.seq > Seq::START => {
-                    summaries.push(found.summary);
+                Ok(Some(found)) if found.state < PURGED && found.meta.head.seq > Seq::START => {
+                    metas.push(found.meta);
                     continue;
                 }
                 Ok(Some(found)) if found.state < PURGED => "none of its entries can be read".into(),
@@ -194,20 +193,20 @@ impl Engine {
                 reason,
             });
         }
-        Ok((summaries, damaged))
+        Ok((metas, damaged))
     }
 
     /// What is wrong with the end of a session's log, if its row knows of more than is there. The rest
     /// of the log is for a check to look at.
-    fn without_its_end(&self, summary: &Summary) -> Option<String> {
-        let head = summary.head.seq;
-        let line = self.read(summary.id, head.back(1), 1);
+    fn without_its_end(&self, meta: &SessionMeta) -> Option<String> {
+        let head = meta.head.seq;
+        let line = self.read(meta.id, head.back(1), 1);
         match line {
             Ok(lines) => {
                 let entry = lines
                     .first()
                     .and_then(|line| Entry::decode(&line.bytes).ok());
-                let is_there = entry.is_some_and(|entry| entry.head() == summary.head);
+                let is_there = entry.is_some_and(|entry| entry.head() == meta.head);
                 (!is_there).then(|| format!("entry {head} is missing or altered"))
             }
             Err(error) => error.is_damage().then(|| error.to_string()),
@@ -244,67 +243,67 @@ impl Engine {
         let sql = format!(
             "SELECT row, no FROM session WHERE {condition} AND state < {PURGED} ORDER BY updated DESC, id DESC LIMIT 1000"
         );
-        let mut summaries = match self.summaries(&sql, values) {
+        let mut metas = match self.metas(&sql, values) {
             Err(error) if error.is_damage() => {
                 let mut all = self.row_by_row()?.0;
-                all.sort_by_key(|summary| Reverse((summary.updated_at, summary.id)));
+                all.sort_by_key(|meta| Reverse((meta.updated_at, meta.id)));
                 all
             }
             read => read?.0,
         };
         // Hyphens stand at fixed places: digits alone may match where the text does not.
-        summaries.retain(|summary| lookup.matches(summary));
-        summaries.truncate(limit);
-        Ok(self.rows(summaries))
+        metas.retain(|meta| lookup.matches(meta));
+        metas.truncate(limit);
+        Ok(self.rows(metas))
     }
 
     /// The summaries that a query selects, and which of their rows are damaged. One whose row is damaged
     /// is folded anew from its log: rows are derived and hide nothing.
-    fn summaries(
+    fn metas(
         &self,
         sql: &str,
         values: Vec<Value>,
-    ) -> StoreResult<(Vec<Summary>, Vec<DamagedSession>)> {
+    ) -> StoreResult<(Vec<SessionMeta>, Vec<DamagedSession>)> {
         let say = self.say();
         let read = |row: &SqlRow<'_>| {
             let json = row.get_ref(0)?.as_bytes_or_null()?.unwrap_or_default();
             Ok((
                 row.get::<_, i64>(1)?,
-                serde_json::from_slice::<Summary>(json).ok(),
+                serde_json::from_slice::<SessionMeta>(json).ok(),
             ))
         };
-        let rows: Vec<(i64, Option<Summary>)> = self
+        let rows: Vec<(i64, Option<SessionMeta>)> = self
             .connection
             .prepare_cached(sql)
             .and_then(|mut select| select.query_map(params_from_iter(values), read)?.collect())
             .map_err(say.of("cannot list sessions"))?;
-        let mut summaries = Vec::with_capacity(rows.len());
+        let mut metas = Vec::with_capacity(rows.len());
         let mut damaged = Vec::new();
-        for (no, summary) in rows {
-            if let Some(summary) = summary {
-                summaries.push(summary);
+        for (no, meta) in rows {
+            if let Some(meta) = meta {
+                metas.push(meta);
                 continue;
             }
             let Some(found) = find_no(&self.connection, &say, no)? else {
                 continue;
             };
             damaged.push(DamagedSession {
-                id: Some(found.summary.id),
+                id: Some(found.meta.id),
                 reason: "its row in the list is unreadable".into(),
             });
-            if found.summary.head.seq > Seq::START {
-                summaries.push(found.summary);
+            if found.meta.head.seq > Seq::START {
+                metas.push(found.meta);
             }
         }
-        Ok((summaries, damaged))
+        Ok((metas, damaged))
     }
 
-    fn rows(&self, summaries: Vec<Summary>) -> Vec<Row> {
-        summaries
+    fn rows(&self, metas: Vec<SessionMeta>) -> Vec<Row> {
+        metas
             .into_iter()
-            .map(|summary| Row {
-                open: self.claims.is_open(summary.id),
-                summary,
+            .map(|meta| Row {
+                open: self.claims.is_open(meta.id),
+                meta,
             })
             .collect()
     }

@@ -31,11 +31,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::OnceCell;
 
-use super::claims::{Claim, Claims};
 use super::queue::{Asked, Patience};
+use super::session_lock::{Claims, SessionLock};
 use super::worker::Worker;
 use super::{
-    Care, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
+    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, Store, StoreError, StoreResult,
 };
 use engine::Engine;
 use open::Company;
@@ -214,7 +214,7 @@ impl Store for SqliteStore {
         self.reading(move |engine| engine.draft(id)).await
     }
 
-    async fn claim(&self, id: SessionId) -> StoreResult<Option<Claim>> {
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         let claims = self.claims.clone();
         self.reading(move |_| claims.claim(id)).await
     }
@@ -226,16 +226,16 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn check(&self, care: Care, progress: &Progress) -> StoreResult<Report> {
+    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
         let (progress, asked) = (progress.clone(), Asked::now(None));
         match care {
-            Care::Look => {
+            CheckMode::Look => {
                 self.patient()
                     .await?
                     .call(move |engine| engine.check(&progress))
                     .await
             }
-            Care::Repair(now) => {
+            CheckMode::Repair(now) => {
                 // On the connection that writes: the repaired file takes the place of the old one.
                 self.writer
                     .call(move |engine| engine.asked(asked).check_and_repair(now, &progress))

@@ -6,7 +6,7 @@ use super::engine::Engine;
 use super::rows::{Found, PURGED, find, reversed, row_of, tally};
 use crate::{StoreError, StoreResult};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 impl Engine {
     pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
@@ -25,11 +25,11 @@ impl Engine {
 /// The numbers of the entries that are gone.
 fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>> {
     transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
-    make_husk(transaction, found)?;
+    make_shared_prefix(transaction, found)?;
     let mut removed = Vec::new();
-    let mut husk = Some(found.no);
-    while let Some(no) = husk {
-        husk = trim(transaction, no, &mut removed)?;
+    let mut shared_prefix = Some(found.no);
+    while let Some(no) = shared_prefix {
+        shared_prefix = trim(transaction, no, &mut removed)?;
     }
     // The index follows the numbers of arrival: the highest must not be given out a second time.
     if let Some(last) = removed.iter().max() {
@@ -43,16 +43,16 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
 
 /// Leaves nothing of a session but what its forks share. It gives its name away: the same may come
 /// back, from an import say, as a session of its own.
-pub(super) fn make_husk(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
-    tally(transaction, &found.summary, -1)?;
-    let name = format!("{} {}", found.summary.id, found.no);
+pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
+    tally(transaction, &found.meta, -1)?;
+    let name = format!("{} {}", found.meta.id, found.no);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
     let id = SessionId::new(uuid::Uuid::from_bytes(bytes));
     transaction.execute(
         "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
            row = ?5 WHERE no = ?1",
-        params![found.no, id.uuid().as_bytes(), reversed(id), PURGED, row_of(&Summary::blank(id))?],
+        params![found.no, id.uuid().as_bytes(), reversed(id), PURGED, row_of(&SessionMeta::blank(id))?],
     )?;
     Ok(())
 }

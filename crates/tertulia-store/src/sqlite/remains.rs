@@ -10,7 +10,7 @@ use super::wal;
 use crate::Draft;
 use tertulia_core::entry::{Body, Entry, Hash, Origin};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 /// An append has no more entries than this: a larger number is damaged.
 const LONGEST_APPEND: u64 = 1000;
@@ -404,7 +404,7 @@ fn looks_like_entry(values: &[Value<'_>]) -> bool {
 /// A row of the table of sessions; its id is for the caller to give.
 fn session_row(values: &[Value<'_>]) -> Option<SessionRow> {
     let state = values.get(9)?.int()?;
-    let summary: Option<Summary> = match values.get(12)? {
+    let meta: Option<SessionMeta> = match values.get(12)? {
         Value::Text(row) => serde_json::from_slice(row).ok(),
         _ => None,
     };
@@ -418,6 +418,6 @@ fn session_row(values: &[Value<'_>]) -> Option<SessionRow> {
         base: base.map(|(no, seq)| (no, Seq(seq.cast_unsigned()))),
         purged: state == PURGED,
         title,
-        last: summary.map_or(Seq::START, |summary| summary.head.seq),
+        last: meta.map_or(Seq::START, |meta| meta.head.seq),
     })
 }

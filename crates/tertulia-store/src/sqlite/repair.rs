@@ -16,8 +16,8 @@ use super::open::{self, PAGE_SIZE};
 use super::remains::{AllRemains, Image};
 use super::rescue::{Rescued, rescue};
 use super::{Location, SqliteStore};
-use crate::claims::Claims;
 use crate::queue::{Asked, Patience, QueueLock, Record};
+use crate::session_lock::Claims;
 use crate::{Progress, Report, StoreError, StoreResult, index, place};
 
 /// How long a repair waits for other programs to let go of the store.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 impl SqliteStore {
     /// Salvages a database that is too damaged to be opened. `None` if it can be opened, or if there is
-    /// none: then [`Care::Repair`](crate::Care) does what is left to do.
+    /// none: then [`CheckMode::Repair`](crate::Care) does what is left to do.
     pub fn salvage_unopenable(
         path: &Path,
         now: Timestamp,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use jiff::Timestamp;
 
 use super::engine::Engine;
-use super::purge::make_husk;
+use super::purge::make_shared_prefix;
 use super::remains::{AllRemains, Candidate, Image, Remains};
 use super::rows::{Found, find, find_no, insert_log, read_lines};
 use crate::salvage::{Known, Salvaged, in_words, salvage};
@@ -124,7 +124,7 @@ impl Rescue<'_> {
         let new_no = self.fresh.write(|transaction, say| {
             let (new_no, _) = insert_log(transaction, say, id, base, &salvaged.entries)?;
             if let Some(found) = find_no(transaction, say, new_no)?.filter(|_| purged) {
-                make_husk(transaction, &found).map_err(say.of("cannot salvage"))?;
+                make_shared_prefix(transaction, &found).map_err(say.of("cannot salvage"))?;
             }
             Ok(new_no)
         })?;
@@ -252,7 +252,7 @@ impl Rescue<'_> {
             return Ok(());
         };
         if let Some(found) = find(&self.fresh.connection, &self.fresh.say(), id)? {
-            draft.after = found.summary.head;
+            draft.after = found.meta.head;
             self.fresh.keep_draft(id, &draft)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::trouble;
 use crate::{StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::{Line, Summary};
+use tertulia_core::session::{Line, SessionMeta};
 
 /// The state of a session that only its forks still need. 0 is live, 1 in the trash.
 pub(super) const PURGED: i64 = 2;
@@ -18,7 +18,7 @@ pub(super) struct Found {
     pub(super) no: i64,
     pub(super) base: Option<(i64, Seq)>,
     pub(super) state: i64,
-    pub(super) summary: Summary,
+    pub(super) meta: SessionMeta,
 }
 
 /// Turns an SQLite error into ours, knowing the place.
@@ -39,29 +39,29 @@ pub(super) fn insert_log(
     base: Option<(Found, Head)>,
     entries: &[Entry],
 ) -> StoreResult<(i64, Head)> {
-    let (base, mut summary) = match base {
-        None => (None, Summary::blank(id)),
+    let (base, mut meta) = match base {
+        None => (None, SessionMeta::blank(id)),
         Some((found, head)) => {
-            let summary = summary_at(transaction, say, &found, head.seq)?;
-            if summary.head != head {
+            let meta = summary_at(transaction, say, &found, head.seq)?;
+            if meta.head != head {
                 return Err(StoreError::Conflict {
-                    id: found.summary.id,
-                    head: found.summary.head,
+                    id: found.meta.id,
+                    head: found.meta.head,
                 });
             }
             let owner = owner_of(transaction, say, &found, head.seq)?;
-            (Some((owner, head.seq)), summary)
+            (Some((owner, head.seq)), meta)
         }
     };
-    entries.iter().for_each(|entry| summary.apply(entry));
-    summary.id = id;
+    entries.iter().for_each(|entry| meta.apply(entry));
+    meta.id = id;
     let write = || -> rusqlite::Result<i64> {
-        let no = insert_session(transaction, base, &summary)?;
+        let no = insert_session(transaction, base, &meta)?;
         insert_entries(transaction, no, entries)?;
         Ok(no)
     };
     let no = write().map_err(say.of("cannot create a session"))?;
-    Ok((no, summary.head))
+    Ok((no, meta.head))
 }
 
 /// The session in whose own log an entry stands.
@@ -117,15 +117,15 @@ fn find_where(
     let base = base.map(|(no, seq): (i64, i64)| (no, Seq(seq.cast_unsigned())));
     let id = SessionId::new(uuid::Uuid::from_bytes(id));
     // The row is derived: where it is damaged the log still knows.
-    let summary = match serde_json::from_slice(&json) {
-        Ok(summary) => summary,
+    let meta = match serde_json::from_slice(&json) {
+        Ok(meta) => meta,
         Err(_) => refold(connection, say, no, base, id)?,
     };
     Ok(Some(Found {
         no,
         base,
         state,
-        summary,
+        meta,
     }))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn refold(
     no: i64,
     base: Option<(i64, Seq)>,
     id: SessionId,
-) -> StoreResult<Summary> {
+) -> StoreResult<SessionMeta> {
     let lines = read_lines(
         connection,
         say,
@@ -150,9 +150,9 @@ pub(super) fn refold(
         .iter()
         .filter_map(|line| Entry::decode(&line.bytes).ok())
         .collect();
-    let mut summary = Summary::of(id, &entries);
-    summary.id = id;
-    Ok(summary)
+    let mut meta = SessionMeta::of(id, &entries);
+    meta.id = id;
+    Ok(meta)
 }
 
 /// The summary as it was at an earlier entry.
@@ -161,9 +161,9 @@ pub(super) fn summary_at(
     say: &Say,
     found: &Found,
     seq: Seq,
-) -> StoreResult<Summary> {
-    if seq == found.summary.head.seq {
-        return Ok(found.summary.clone());
+) -> StoreResult<SessionMeta> {
+    if seq == found.meta.head.seq {
+        return Ok(found.meta.clone());
     }
     let owner = owner_of(connection, say, found, seq)?;
     let snapshot: Option<String> = connection
@@ -176,24 +176,24 @@ pub(super) fn summary_at(
                 .optional()
         })
         .map_err(say.of("cannot read a summary"))?;
-    let mut summary = snapshot
-        .and_then(|row| serde_json::from_str::<Summary>(&row).ok())
-        .unwrap_or_else(|| Summary::blank(found.summary.id));
+    let mut meta = snapshot
+        .and_then(|row| serde_json::from_str::<SessionMeta>(&row).ok())
+        .unwrap_or_else(|| SessionMeta::blank(found.meta.id));
     let lines = read_lines(
         connection,
         say,
         owner,
         base_of(connection, say, owner)?,
-        summary.head.seq,
+        meta.head.seq,
         seq,
         usize::MAX,
     )?;
     for line in lines {
         if let Ok(entry) = Entry::decode(&line.bytes) {
-            summary.apply(&entry);
+            meta.apply(&entry);
         }
     }
-    Ok(summary)
+    Ok(meta)
 }
 
 pub(super) fn base_of(
@@ -281,13 +281,13 @@ fn read_own(
     Ok(())
 }
 
-pub(super) fn row_of(summary: &Summary) -> rusqlite::Result<String> {
-    serde_json::to_string(summary)
+pub(super) fn row_of(meta: &SessionMeta) -> rusqlite::Result<String> {
+    serde_json::to_string(meta)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }
 
-pub(super) fn state_of(summary: &Summary) -> i64 {
-    i64::from(summary.trashed_at.is_some())
+pub(super) fn state_of(meta: &SessionMeta) -> i64 {
+    i64::from(meta.trashed_at.is_some())
 }
 
 /// The digits of an id from the end to the beginning, so that an ending can be looked up like a beginning.
@@ -300,7 +300,7 @@ pub(super) fn reversed(id: SessionId) -> [u8; 16] {
 pub(super) fn insert_session(
     transaction: &Connection,
     base: Option<(i64, Seq)>,
-    summary: &Summary,
+    meta: &SessionMeta,
 ) -> rusqlite::Result<i64> {
     transaction
         .prepare_cached(
@@ -308,21 +308,21 @@ pub(super) fn insert_session(
              VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
-            summary.id.uuid().as_bytes(),
-            reversed(summary.id),
+            meta.id.uuid().as_bytes(),
+            reversed(meta.id),
             base.map(|(no, _)| no),
             base.map(|(_, seq)| seq.0),
-            summary.kind.name(),
-            summary.team,
-            summary.project,
-            summary.title,
-            state_of(summary),
-            summary.updated_at.as_microsecond(),
-            summary.changed_at().map(jiff::Timestamp::as_microsecond),
-            row_of(summary)?,
+            meta.kind.name(),
+            meta.team,
+            meta.project,
+            meta.title,
+            state_of(meta),
+            meta.updated_at.as_microsecond(),
+            meta.changed_at().map(jiff::Timestamp::as_microsecond),
+            row_of(meta)?,
         ])?;
     let no = transaction.last_insert_rowid();
-    tally(transaction, summary, 1)?;
+    tally(transaction, meta, 1)?;
     Ok(no)
 }
 
@@ -343,8 +343,8 @@ pub(super) fn insert_entries(
 pub(super) fn update_session(
     transaction: &Connection,
     no: i64,
-    before: &Summary,
-    after: &Summary,
+    before: &SessionMeta,
+    after: &SessionMeta,
 ) -> rusqlite::Result<()> {
     transaction
         .prepare_cached("UPDATE session SET updated = ?2, row = ?3 WHERE no = ?1")?
@@ -374,15 +374,15 @@ pub(super) fn update_session(
 }
 
 /// Keeps count per project, so that a list can say how many it does not show without counting.
-pub(super) fn tally(transaction: &Connection, summary: &Summary, by: i64) -> rusqlite::Result<()> {
-    let trashed = state_of(summary);
+pub(super) fn tally(transaction: &Connection, meta: &SessionMeta, by: i64) -> rusqlite::Result<()> {
+    let trashed = state_of(meta);
     transaction
         .prepare_cached(
             "INSERT INTO tally VALUES(?1, ?2, ?3)
              ON CONFLICT(project) DO UPDATE SET live = live + excluded.live, trashed = trashed + excluded.trashed",
         )?
         .execute(params![
-            summary.project.as_deref().unwrap_or_default(),
+            meta.project.as_deref().unwrap_or_default(),
             (1 - trashed) * by,
             trashed * by
         ])?;

@@ -10,7 +10,7 @@ use crate::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
 use crate::{Deadline, Progress, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Hash};
 use tertulia_core::query::{Filter, Hits, SearchQuery};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 /// The whole database is one source to the index.
 const SOURCE: u64 = 0;
@@ -97,7 +97,7 @@ fn judge(
     match owner {
         _ if !query.admits(&entry) => {}
         Owner::Elsewhere => hits.elsewhere += 1,
-        Owner::Shown(summary) => hits.add(query, &entry, summary, counted_only),
+        Owner::Shown(meta) => hits.add(query, &entry, meta, counted_only),
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn line_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<Ve
 
 /// Whose an entry is, for a searcher with this filter.
 enum Owner<'a> {
-    Shown(&'a Summary),
+    Shown(&'a SessionMeta),
     /// Only the filter's project hides it.
     Elsewhere,
 }
@@ -152,17 +152,17 @@ impl Owners<'_> {
         while let Some(no) = family.pop() {
             let found = self.found(no)?;
             let shown = found.is_some_and(|found| {
-                found.state != super::rows::PURGED && filter.matches(&found.summary)
+                found.state != super::rows::PURGED && filter.matches(&found.meta)
             });
             if shown {
                 return Ok(self
                     .known
                     .get(&no)
                     .and_then(Option::as_ref)
-                    .map(|found| Owner::Shown(&found.summary)));
+                    .map(|found| Owner::Shown(&found.meta)));
             }
             elsewhere |= found.is_some_and(|found| {
-                found.state != super::rows::PURGED && everywhere.matches(&found.summary)
+                found.state != super::rows::PURGED && everywhere.matches(&found.meta)
             });
             family.extend(
                 forks_with(self.connection, no, seq).map_err(self.say.of("cannot search"))?,

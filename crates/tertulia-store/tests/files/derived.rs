@@ -15,10 +15,10 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
-use tertulia_core::words::Words;
 use tertulia_store::files::FilesStore;
-use tertulia_store::{Care, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
 use crate::home::*;
@@ -116,7 +116,7 @@ fn derived_data_may_be_deleted_and_logs_replaced() {
     // A log that was put back from a copy, and has grown differently since.
     fs::write(again.log(session), old).unwrap();
     let row = block_on(again.store.find(&Lookup::Id(session), 1)).unwrap();
-    assert_eq!(row[0].summary.head, head);
+    assert_eq!(row[0].meta.head, head);
     assert!(say(&again.store, session, longer, &["no"]).is_err());
     again.say(session, head, &["plums", "and", "cherries"]);
     assert_eq!(again.hits("cherries"), [session]);
@@ -149,9 +149,9 @@ fn a_fork_lists_what_a_full_fold_says() {
             .iter()
             .map(|line| Entry::decode(&line.bytes).unwrap())
             .collect();
-        let folded = tertulia_core::session::Summary::of(id(n), &entries);
+        let folded = tertulia_core::session::SessionMeta::of(id(n), &entries);
         let found = block_on(home.store.find(&Lookup::Id(id(n)), 1)).unwrap();
-        assert_eq!(found[0].summary, folded, "session {n}");
+        assert_eq!(found[0].meta, folded, "session {n}");
     }
     assert!(home.check().is_clean());
     let info = block_on(home.store.info()).unwrap();
@@ -177,7 +177,7 @@ fn where_nothing_can_be_derived_on_disk_it_is_derived_in_memory() {
 
 fn home_head(home: &Home, session: SessionId) -> Head {
     let found = block_on(home.store.find(&Lookup::Id(session), 1)).unwrap();
-    found[0].summary.head
+    found[0].meta.head
 }
 
 #[test]

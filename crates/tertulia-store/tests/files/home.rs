@@ -15,10 +15,10 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
-use tertulia_core::words::Words;
 use tertulia_store::files::FilesStore;
-use tertulia_store::{Care, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
 pub(crate) fn id(n: u128) -> SessionId {
@@ -142,25 +142,25 @@ impl Home {
     }
 
     pub(crate) fn check(&self) -> Report {
-        block_on(self.store.check(Care::Look, &Progress::unseen())).unwrap()
+        block_on(self.store.check(CheckMode::Look, &Progress::unseen())).unwrap()
     }
 
     pub(crate) fn repair(&self) -> Report {
         block_on(
             self.store
-                .check(Care::Repair(at(5000)), &Progress::unseen()),
+                .check(CheckMode::Repair(at(5000)), &Progress::unseen()),
         )
         .unwrap()
     }
 
     pub(crate) fn listed(&self) -> Vec<SessionId> {
         let listing = block_on(self.store.list(&Filter::default(), &Page::first(100))).unwrap();
-        listing.rows.iter().map(|row| row.summary.id).collect()
+        listing.rows.iter().map(|row| row.meta.id).collect()
     }
 
     pub(crate) fn hits(&self, words: &str) -> Vec<SessionId> {
         let query = SearchQuery {
-            words: Words::parse(words).unwrap(),
+            words: SearchTerms::parse(words).unwrap(),
             filter: Filter::default(),
             speaker: None,
             role: None,

@@ -15,10 +15,10 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
-use tertulia_core::words::Words;
 use tertulia_store::files::FilesStore;
-use tertulia_store::{Care, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
 use crate::home::*;
@@ -99,7 +99,7 @@ fn of_two_who_write_one_is_told() {
     assert!(is_sound(session, &home.read(session)));
     // One removes what the other has open.
     let head = block_on(home.store.find(&Lookup::Id(session), 1)).unwrap()[0]
-        .summary
+        .meta
         .head;
     block_on(other.purge(session)).unwrap();
     assert!(matches!(
@@ -120,7 +120,7 @@ fn many_writers_lose_nothing() {
                 let mut done = 0;
                 while done < 20 {
                     let head = block_on(store.find(&Lookup::Id(session), 1)).unwrap()[0]
-                        .summary
+                        .meta
                         .head;
                     match say(&store, session, head, &[&format!("{writer} {done}"), "and"]) {
                         Ok(_) => done += 1,
@@ -232,7 +232,7 @@ fn a_damaged_last_line_stops_appends_until_a_repair() {
     let open = block_on(home.store.claim(session)).unwrap();
     let refused = block_on(
         home.store
-            .check(Care::Repair(at(5000)), &Progress::unseen()),
+            .check(CheckMode::Repair(at(5000)), &Progress::unseen()),
     );
     assert!(matches!(refused, Err(StoreError::Locked { .. })));
     drop(open);

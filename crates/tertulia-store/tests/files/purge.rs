@@ -15,10 +15,10 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
-use tertulia_core::words::Words;
 use tertulia_store::files::FilesStore;
-use tertulia_store::{Care, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
 use crate::home::*;
@@ -128,8 +128,8 @@ fn a_purge_that_was_cut_off_can_be_done_again() {
     assert_eq!(home.again_reads(fork), shared);
     assert_eq!(logs_under(&home.dir()).len(), 2);
     // Only the log had still to be cut: the next purge of any session does it.
-    let husk = path.with_extension("shared");
-    fs::write(&husk, &log).unwrap();
+    let shared_prefix = path.with_extension("shared");
+    fs::write(&shared_prefix, &log).unwrap();
     assert_eq!(home.again_reads(fork), shared);
     home.create(id(9));
     block_on(home.store.purge(id(9))).unwrap();

@@ -15,10 +15,10 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
-use tertulia_core::words::Words;
 use tertulia_store::files::FilesStore;
-use tertulia_store::{Care, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
 use crate::home::*;
@@ -214,7 +214,7 @@ fn tell_the_same_story(story: u64) {
                 let mut found = Vec::new();
                 for words in ["apples", "pears", "title"] {
                     let query = SearchQuery {
-                        words: Words::parse(words).unwrap(),
+                        words: SearchTerms::parse(words).unwrap(),
                         filter: filter.clone(),
                         speaker: None,
                         role: None,

@@ -3,12 +3,12 @@
 use tertulia_store::Store;
 
 use crate::ask::{everything, list, now, row};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::Writer;
 
 /// One holder at a time; whoever lets go makes room.
 pub fn one_holder(store: &dyn Store) {
-    let writer = Writer::begin(store, &still_stamp(1));
+    let writer = Writer::begin(store, &still_clock(1));
     let claim = now(store.claim(writer.id)).unwrap().unwrap();
     assert_eq!(claim.session(), writer.id);
     assert!(now(store.claim(writer.id)).unwrap().is_none());
@@ -19,13 +19,13 @@ pub fn one_holder(store: &dyn Store) {
 
 /// Lists and look-ups show what is open.
 pub fn shown_in_rows(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let first = Writer::begin(store, &stamp);
-    let second = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let first = Writer::begin(store, &clock);
+    let second = Writer::begin(store, &clock);
     let open = || {
         let rows = list(store, &everything()).rows;
         let open = rows.into_iter().filter(|row| row.open);
-        open.map(|row| row.summary.id).collect::<Vec<_>>()
+        open.map(|row| row.meta.id).collect::<Vec<_>>()
     };
     assert_eq!(open(), []);
     let claim = now(store.claim(first.id)).unwrap();
@@ -38,9 +38,9 @@ pub fn shown_in_rows(store: &dyn Store) {
 
 /// Several sessions may be open at once, and appending needs no claim.
 pub fn one_per_session(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut first = Writer::begin(store, &stamp);
-    let second = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut first = Writer::begin(store, &clock);
+    let second = Writer::begin(store, &clock);
     let claims = (
         now(store.claim(first.id)).unwrap(),
         now(store.claim(second.id)).unwrap(),

@@ -5,15 +5,15 @@ use tertulia_core::query::{Filter, Order, Page, Trash};
 use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, human, renamed, restored, tagged, trashed, undone};
 
 /// Sessions that differ in one thing each; `edit` is told which one it opens.
 fn several(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     (0..count)
-        .map(|n| Writer::begin_with(store, &stamp, |created| edit(n, created), vec![]))
+        .map(|n| Writer::begin_with(store, &clock, |created| edit(n, created), vec![]))
         .collect()
 }
 

@@ -4,13 +4,13 @@ use tertulia_core::query::Lookup;
 use tertulia_store::Store;
 
 use crate::ask::{find, ids, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, human, imported, renamed, trashed, undone};
 
 fn several(store: &dyn Store, count: usize) -> Vec<Writer> {
-    let stamp = still_stamp(1);
-    (0..count).map(|_| Writer::begin(store, &stamp)).collect()
+    let clock = still_clock(1);
+    (0..count).map(|_| Writer::begin(store, &clock)).collect()
 }
 
 fn part(store: &dyn Store, part: &str) -> Vec<tertulia_core::id::SessionId> {
@@ -119,9 +119,9 @@ pub fn by_title(store: &dyn Store) {
 
 /// A title is text, whatever is in it.
 pub fn odd_titles(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     for text in ODD {
-        let mut writer = Writer::begin(store, &stamp);
+        let mut writer = Writer::begin(store, &clock);
         writer.append(store, vec![renamed(text)]);
         let found = find(store, &Lookup::Title((*text).to_owned()));
         assert_eq!(found, [writer.id], "{text:?}");
@@ -130,10 +130,10 @@ pub fn odd_titles(store: &dyn Store) {
 
 /// The id that a session had in the program it was imported from names it, and not its forks.
 pub fn by_original_id(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let original = |text: &str| find(store, &Lookup::Original(text.to_owned()));
-    let mut one = Writer::begin(store, &stamp);
-    let mut other = Writer::begin(store, &stamp);
+    let mut one = Writer::begin(store, &clock);
+    let mut other = Writer::begin(store, &clock);
     one.append(store, vec![imported("session-456")]);
     other.say(store, "\"source\":{\"id\":\"session-456\",");
     one.say(store, "hello");
@@ -144,7 +144,7 @@ pub fn by_original_id(store: &dyn Store) {
         assert_eq!(original(none), [], "{none}");
     }
     for text in ODD {
-        let mut writer = Writer::begin(store, &stamp);
+        let mut writer = Writer::begin(store, &clock);
         writer.append(store, vec![imported(text)]);
         assert!(original(text).contains(&writer.id), "{text:?}");
     }

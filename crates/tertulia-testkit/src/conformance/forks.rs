@@ -7,12 +7,12 @@ use tertulia_core::session::{Line, Log};
 use tertulia_store::{Store, StoreError};
 
 use crate::ask::{assert_log, ids, lines, list, now, row};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, tagged, trashed};
 
 /// A session with an opening and `turns` messages.
 fn talk(store: &dyn Store, seed: u64, turns: usize) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(seed));
+    let mut writer = Writer::begin(store, &still_clock(seed));
     for turn in 0..turns {
         writer.say(store, &format!("turn {turn}"));
     }
@@ -189,15 +189,15 @@ pub fn rows_say_where_they_come_from(store: &dyn Store) {
     );
     assert_log(store, &plain);
     assert_log(store, &edited);
-    let summary = row(store, plain.id).summary;
-    assert_eq!(summary.title.as_deref(), Some("Original (fork)"));
-    assert_eq!(summary.tags, ["kept"]);
-    let parent = summary.parent.unwrap();
+    let meta = row(store, plain.id).meta;
+    assert_eq!(meta.title.as_deref(), Some("Original (fork)"));
+    assert_eq!(meta.tags, ["kept"]);
+    let parent = meta.parent.unwrap();
     assert_eq!((parent.id, parent.seq), (base.id, Seq(4)));
-    let summary = row(store, edited.id).summary;
-    assert_eq!(summary.title.as_deref(), Some("Another"));
-    assert_eq!(summary.project.as_deref(), Some("/elsewhere"));
-    assert_eq!(summary.parent.unwrap().relation, Relation::Replay);
+    let meta = row(store, edited.id).meta;
+    assert_eq!(meta.title.as_deref(), Some("Another"));
+    assert_eq!(meta.project.as_deref(), Some("/elsewhere"));
+    assert_eq!(meta.parent.unwrap().relation, Relation::Replay);
     let elsewhere = Filter {
         project: Some("/elsewhere".into()),
         ..Filter::default()

@@ -12,14 +12,14 @@ use super::assert_not_found;
 use crate::ask::{
     assert_log, assert_sound, draft, everything, found, ids, lines, list, now, row, view,
 };
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
 use crate::place::Place;
 
 /// What one writes the other reads at once.
 pub fn sees_appends_at_once(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     for turn in 0..5 {
         assert_log(&*there, &writer);
         writer.say(&*here, &format!("here {turn}"));
@@ -32,7 +32,7 @@ pub fn sees_appends_at_once(place: &dyn Place) {
 /// Who comes second is told, through whichever handle.
 pub fn conflicts_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     let mut late = writer.clone();
     // The other handle has looked before: what it remembers must not count.
     assert_log(&*there, &late);
@@ -43,7 +43,7 @@ pub fn conflicts_over_two(place: &dyn Place) {
         "{answer:?}"
     );
     assert_log(&*there, &writer);
-    let mut taken = Writer::named(writer.id, &still_stamp(2));
+    let mut taken = Writer::named(writer.id, &still_clock(2));
     let answer = taken.open(&*there, |_| {}, vec![]);
     assert!(matches!(answer, Err(StoreError::Exists(_))), "{answer:?}");
 }
@@ -51,7 +51,7 @@ pub fn conflicts_over_two(place: &dyn Place) {
 /// What one writes the other's search finds, whoever's index is behind.
 pub fn searches_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     for turn in 1..=4 {
         writer.say(&*here, "needle");
         assert_eq!(found(&*there, "needle").len(), turn * 2 - 1);
@@ -65,7 +65,7 @@ pub fn searches_what_the_other_wrote(place: &dyn Place) {
 /// What one purges is gone for the other.
 pub fn sees_purges(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     writer.say(&*here, "needle");
     assert_eq!(found(&*there, "needle").len(), 1);
     assert_log(&*there, &writer);
@@ -73,7 +73,7 @@ pub fn sees_purges(place: &dyn Place) {
     assert_not_found(writer.try_append(&*there, vec![human("x")]), writer.id);
     assert_eq!(found(&*there, "needle"), []);
     assert_eq!(list(&*there, &everything()).rows, []);
-    let mut again = Writer::named(writer.id, &still_stamp(2));
+    let mut again = Writer::named(writer.id, &still_clock(2));
     again
         .open(&*there, |_| {}, vec![human("other needle")])
         .unwrap();
@@ -84,7 +84,7 @@ pub fn sees_purges(place: &dyn Place) {
 /// A fork may continue what another process has just said.
 pub fn forks_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     assert_log(&*there, &writer);
     writer.say(&*here, "one");
     let mut fork = writer.fork(&*there, 2);
@@ -99,7 +99,7 @@ pub fn forks_what_the_other_wrote(place: &dyn Place) {
 /// What was half-written when a process ended is there for the next.
 pub fn drafts_survive_reopening(place: &dyn Place) {
     let store = place.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     writer.say(&*store, "a question");
     let kept = writer.draft("half an ans");
     now(store.keep_draft(writer.id, &kept)).unwrap();
@@ -117,7 +117,7 @@ pub fn drafts_survive_reopening(place: &dyn Place) {
 /// A draft is seen by others, and goes when any of them writes.
 pub fn drafts_of_the_other(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     let kept = writer.draft("half");
     now(here.keep_draft(writer.id, &kept)).unwrap();
     assert_eq!(draft(&*there, writer.id), Some(kept));
@@ -128,7 +128,7 @@ pub fn drafts_of_the_other(place: &dyn Place) {
 /// One holder over all handles, and all see that it is open.
 pub fn claims_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let writer = Writer::begin(&*here, &still_stamp(1));
+    let writer = Writer::begin(&*here, &still_clock(1));
     let claim = now(here.claim(writer.id)).unwrap();
     assert!(claim.is_some());
     assert!(now(there.claim(writer.id)).unwrap().is_none());
@@ -151,7 +151,7 @@ pub fn claims_while_others_list(place: &dyn Place) {
     const CLAIMS: usize = 5000;
     let here = place.open();
     let others = [place.open(), place.open(), place.open()];
-    let writer = Writer::begin(&*here, &still_stamp(1));
+    let writer = Writer::begin(&*here, &still_clock(1));
     let done = AtomicBool::new(false);
     let refused = thread::scope(|scope| {
         for other in &others {
@@ -176,14 +176,14 @@ pub fn claims_while_others_list(place: &dyn Place) {
 /// A store that is opened again is the store that was closed.
 pub fn everything_survives_reopening(place: &dyn Place) {
     let store = place.open();
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(&*store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(&*store, &clock);
     writer.append(&*store, vec![human("needle"), ai("claude", "yes")]);
     let mut fork = writer.fork(&*store, 2);
     fork.append(&*store, vec![renamed("Fork"), human("needle")]);
-    let mut gone = Writer::begin(&*store, &stamp);
+    let mut gone = Writer::begin(&*store, &clock);
     gone.append(&*store, vec![trashed()]);
-    let purged = Writer::begin(&*store, &stamp);
+    let purged = Writer::begin(&*store, &clock);
     now(store.purge(purged.id)).unwrap();
     let before = (view(&*store), found(&*store, "needle"));
     let info = now(store.info()).unwrap();
@@ -220,7 +220,7 @@ pub fn several_make_the_store(place: &dyn Place) {
             scope.spawn(move || {
                 ready.wait();
                 let store = place.open();
-                let mut writer = Writer::begin(&*store, &still_stamp(seed));
+                let mut writer = Writer::begin(&*store, &still_clock(seed));
                 writer.say(&*store, "mine");
                 assert_log(&*store, &writer);
             });
@@ -232,10 +232,10 @@ pub fn several_make_the_store(place: &dyn Place) {
 /// Two that write to one session at once: each is told when the other was first, nothing is lost and
 /// nobody comes between two entries of one append.
 pub fn two_write_to_one_session(place: &dyn Place) {
-    let first = Writer::begin(&*place.open(), &still_stamp(9));
+    let first = Writer::begin(&*place.open(), &still_clock(9));
     both(place, |store, seed| {
-        let stamp = still_stamp(seed);
-        let mut writer = Writer::named(first.id, &stamp);
+        let clock = still_clock(seed);
+        let mut writer = Writer::named(first.id, &clock);
         writer.log.clone_from(&first.log);
         for turn in 0..20 {
             loop {
@@ -254,7 +254,7 @@ pub fn two_write_to_one_session(place: &dyn Place) {
         }
     });
     let store = place.open();
-    let mut all = Writer::named(first.id, &still_stamp(3));
+    let mut all = Writer::named(first.id, &still_clock(3));
     all.log = Log::read(
         first.id,
         None,
@@ -282,9 +282,9 @@ pub fn two_write_to_one_session(place: &dyn Place) {
 /// Two that write to sessions of their own never hear of each other.
 pub fn two_write_to_two_sessions(place: &dyn Place) {
     both(place, |store, seed| {
-        let stamp = still_stamp(seed);
+        let clock = still_clock(seed);
         for _ in 0..5 {
-            let mut writer = Writer::begin(store, &stamp);
+            let mut writer = Writer::begin(store, &clock);
             for turn in 0..5 {
                 writer.say(store, &format!("needle {turn}"));
                 now(store.keep_draft(writer.id, &writer.draft("x"))).unwrap();
@@ -308,7 +308,7 @@ pub fn two_write_to_two_sessions(place: &dyn Place) {
 /// Deriving anew does not get in the way of somebody who writes.
 pub fn rebuild_beside_a_writer(place: &dyn Place) {
     both(place, |store, seed| {
-        let mut writer = Writer::begin(store, &still_stamp(seed));
+        let mut writer = Writer::begin(store, &still_clock(seed));
         for turn in 0..10 {
             writer.say(store, "needle");
             if seed == 1 && turn % 3 == 0 {

@@ -5,13 +5,13 @@ use tertulia_core::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
 use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
-use crate::clock::{frozen_stamp, still_stamp};
+use crate::clock::{frozen_clock, still_clock};
 use crate::logs::{Writer, ai, human, renamed, restored, tagged, trashed};
 
 /// The session in which somebody spoke last comes first.
 pub fn newest_first(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writers: Vec<_> = (0..4).map(|_| Writer::begin(store, &stamp)).collect();
+    let clock = still_clock(1);
+    let mut writers: Vec<_> = (0..4).map(|_| Writer::begin(store, &clock)).collect();
     let listed = || ids(&list(store, &Filter::default()).rows);
     let order = |of: [usize; 4], writers: &[Writer]| of.map(|n| writers[n].id);
     assert_eq!(listed(), order([3, 2, 1, 0], &writers));
@@ -25,13 +25,13 @@ pub fn newest_first(store: &dyn Store) {
 
 /// Of sessions of the same moment the one with the greater id comes first.
 pub fn equal_times_by_id(store: &dyn Store) {
-    let stamp = frozen_stamp(1, 0);
-    let mut made: Vec<SessionId> = (0..5).map(|_| stamp.session_id()).collect();
+    let clock = frozen_clock(1, 0);
+    let mut made: Vec<SessionId> = (0..5).map(|_| clock.session_id()).collect();
     // Created in another order than that of their ids.
     made.swap(0, 3);
     made.swap(1, 4);
     for id in &made {
-        Writer::named(*id, &stamp)
+        Writer::named(*id, &clock)
             .open(store, |_| {}, vec![])
             .unwrap();
     }
@@ -45,9 +45,9 @@ pub fn equal_times_by_id(store: &dyn Store) {
 
 /// Tidying up leaves the order alone.
 pub fn only_speaking_moves_a_session_up(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut old = Writer::begin(store, &stamp);
-    let new = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut old = Writer::begin(store, &clock);
+    let new = Writer::begin(store, &clock);
     old.append(store, vec![renamed("tidy"), tagged(&["tidy"], &[])]);
     old.append(store, vec![trashed()]);
     old.append(store, vec![restored()]);
@@ -77,8 +77,8 @@ fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -
 /// 23 sessions at 6 moments, some of them changed, some in the trash.
 fn crowd(store: &dyn Store) {
     for n in 0..23 {
-        let stamp = frozen_stamp(n, i64::try_from(n % 6).unwrap());
-        let mut writer = Writer::begin(store, &stamp);
+        let clock = frozen_clock(n, i64::try_from(n % 6).unwrap());
+        let mut writer = Writer::begin(store, &clock);
         if n % 3 == 0 {
             writer.append(store, vec![renamed("changed")]);
         }
@@ -158,14 +158,14 @@ pub fn a_cursor_survives_being_written_down(store: &dyn Store) {
 
 /// 3 live and 2 trashed sessions of project `a`, 2 and 1 of `b`, 1 and 1 of none.
 fn projects(store: &dyn Store) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let mut writers = Vec::new();
     for (project, live, dead) in [(Some("a"), 3, 2), (Some("b"), 2, 1), (None, 1, 1)] {
         for n in 0..live + dead {
             let edit = |created: &mut tertulia_core::entry::Created| {
                 created.project = project.map(str::to_owned);
             };
-            let mut writer = Writer::begin_with(store, &stamp, edit, vec![human("hi")]);
+            let mut writer = Writer::begin_with(store, &clock, edit, vec![human("hi")]);
             if n >= live {
                 writer.append(store, vec![trashed()]);
             }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tertulia_store::{Store, StoreResult};
 
 use crate::ask::{assert_sound, found, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::Writer;
 use crate::place::{Folder, Place};
 
@@ -30,10 +30,10 @@ where
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let stamp = still_stamp(1);
-    let mut kept = Writer::begin(&*store, &stamp);
+    let clock = still_clock(1);
+    let mut kept = Writer::begin(&*store, &clock);
     kept.say(&*store, "something else");
-    let mut writer = Writer::begin(&*store, &stamp);
+    let mut writer = Writer::begin(&*store, &clock);
     writer.say(&*store, SECRET);
     now(store.keep_draft(writer.id, &writer.draft(SECRET))).unwrap();
     assert_eq!(found(&*store, SECRET).len(), 1);
@@ -51,7 +51,7 @@ where
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     writer.say(&*store, SECRET);
     let fork = writer.fork(&*store, 2);
     now(store.purge(writer.id)).unwrap();
@@ -67,7 +67,7 @@ where
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     let small = now(store.info()).unwrap();
     assert!(small.bytes > 0);
     writer.say(&*store, &"long ".repeat(20_000));

@@ -6,11 +6,11 @@ use tertulia_store::{NewSession, Store};
 
 use super::assert_not_found;
 use crate::ask::{assert_log, draft, everything, find, found, lines, list, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
 
 fn talk(store: &dyn Store, seed: u64, words: &str) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(seed));
+    let mut writer = Writer::begin(store, &still_clock(seed));
     for turn in 0..4 {
         writer.say(store, &format!("{words} {turn}"));
     }
@@ -35,7 +35,7 @@ fn assert_gone(store: &dyn Store, writer: &Writer) {
     assert_eq!(find(store, &Lookup::Id(id)), []);
     assert_eq!(find(store, &Lookup::Part(id.short())), []);
     let listed = list(store, &everything()).rows;
-    assert!(listed.iter().all(|row| row.summary.id != id));
+    assert!(listed.iter().all(|row| row.meta.id != id));
 }
 
 /// A purged session is in no list, look-up, log or search.
@@ -104,7 +104,7 @@ pub fn id_can_be_used_again(store: &dyn Store) {
     now(store.keep_draft(writer.id, &writer.draft("old draft"))).unwrap();
     assert_eq!(found(store, "old").len(), 4);
     purge(store, &writer);
-    let mut again = Writer::named(writer.id, &still_stamp(9));
+    let mut again = Writer::named(writer.id, &still_clock(9));
     again.open(store, |_| {}, vec![human("new")]).unwrap();
     assert_log(store, &again);
     assert_eq!(draft(store, again.id), None);
@@ -127,7 +127,7 @@ pub fn id_can_be_used_again_while_forks_live(store: &dyn Store) {
     let writer = talk(store, 1, "old");
     let fork = writer.fork(store, 4);
     purge(store, &writer);
-    let mut again = Writer::named(writer.id, &still_stamp(9));
+    let mut again = Writer::named(writer.id, &still_clock(9));
     again
         .open(store, |_| {}, vec![human("new"), human("newer")])
         .unwrap();
@@ -227,6 +227,6 @@ pub fn others_stay(store: &dyn Store) {
 fn lines_left(store: &dyn Store) -> usize {
     let rows = list(store, &everything()).rows;
     rows.iter()
-        .map(|row| lines(store, row.summary.id).len() - 1)
+        .map(|row| lines(store, row.meta.id).len() - 1)
         .sum()
 }

@@ -5,18 +5,18 @@ use std::time::Duration;
 use serde_json::json;
 use tertulia_core::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::query::{Filter, SearchQuery, Trash};
-use tertulia_core::words::highlighted;
+use tertulia_core::search_text::highlighted;
 use tertulia_store::{Progress, Store};
 
 use crate::ask::{found, hits, now, places, query};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::logs::{
     Writer, ai, calling, failed, human, message, renamed, restored, tagged, tool_result, trashed,
 };
 
 /// One session in which each of these is a message, from place 2 on.
 fn said(store: &dyn Store, contents: &[&str]) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for content in contents {
         writer.say(store, content);
     }
@@ -108,7 +108,7 @@ pub fn accents_are_folded(store: &dyn Store) {
 /// Titles are found where they were given.
 pub fn titles(store: &dyn Store) {
     let edit = |created: &mut Created| created.title = Some("quarterly numbers".into());
-    let mut writer = Writer::begin_with(store, &still_stamp(1), edit, vec![]);
+    let mut writer = Writer::begin_with(store, &still_clock(1), edit, vec![]);
     writer.append(store, vec![renamed("annual numbers")]);
     let fork = writer.fork_with(
         store,
@@ -126,7 +126,7 @@ pub fn titles(store: &dyn Store) {
 
 /// Tools are found by name and by the words that they were given.
 pub fn tool_calls(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let arguments = json!({"command": "cargo nextest", "more": [1, {"deep": "submarine"}]});
     writer.append(store, vec![calling("claude", "shell", arguments)]);
     writer.append(store, vec![tool_result("shell", "all tests passed")]);
@@ -139,7 +139,7 @@ pub fn tool_calls(store: &dyn Store) {
 
 /// An agent's failure is found by what went wrong.
 pub fn failures(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(store, vec![failed("claude", "quota exhausted")]);
     assert_found(store, &writer, "exhausted", &[2]);
 }
@@ -166,7 +166,7 @@ pub fn what_is_not_indexed_yet_is_counted(store: &dyn Store) {
 
 /// Only of one speaker, by any of his names; only in one role.
 pub fn speakers_and_roles(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let ada = Body::Message(Message {
         speaker: Speaker {
             id: "u-7".into(),
@@ -210,11 +210,11 @@ pub fn speakers_and_roles(store: &dyn Store) {
 
 /// Sessions with one message each, opened as told.
 fn each(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let opened = |n| {
         Writer::begin_with(
             store,
-            &stamp,
+            &clock,
             |created| edit(n, created),
             vec![human("needle")],
         )
@@ -293,7 +293,7 @@ pub fn trashed_are_not_found(store: &dyn Store) {
 
 /// Everything that was appended before the search is found by it.
 pub fn just_appended_is_found(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut expected = Vec::new();
     for seq in 2..12 {
         writer.append(store, vec![human("needle"), ai("claude", "hay")]);
@@ -360,7 +360,7 @@ pub fn hits_say_where(store: &dyn Store) {
 
 /// Few are shown, all are counted.
 pub fn total_and_limit(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
         store,
         (0..300).map(|n| human(&format!("needle {n}"))).collect(),

@@ -8,7 +8,7 @@ use tertulia_core::id::Seq;
 use tertulia_store::Store;
 
 use crate::ask::{assert_log, found, row};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::logs::{Writer, ai, human, message, renamed, tagged, unknown};
 
 /// Texts that somebody will write one day.
@@ -45,7 +45,7 @@ pub const ODD: &[&str] = &[
 
 /// Contents come back byte for byte, alone and all in one append.
 pub fn odd_contents(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.say(store, text);
         assert_log(store, &writer);
@@ -56,20 +56,20 @@ pub fn odd_contents(store: &dyn Store) {
 
 /// So do titles and tags, in the log and in the row.
 pub fn odd_titles_and_tags(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.append(store, vec![renamed(text), tagged(&[text], &[])]);
         assert_log(store, &writer);
-        assert_eq!(row(store, writer.id).summary.title.as_deref(), Some(*text));
+        assert_eq!(row(store, writer.id).meta.title.as_deref(), Some(*text));
     }
     let mut tags: Vec<&str> = ODD.to_vec();
     tags.sort_unstable();
-    assert_eq!(row(store, writer.id).summary.tags, tags);
+    assert_eq!(row(store, writer.id).meta.tags, tags);
 }
 
 /// A message of almost the allowed size, with more after it.
 pub fn large_message(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut text = "Lorem ipsum dolor sit amet \"\\ 世 ".repeat(25_000);
     text.truncate(900_000);
     text.push_str(" needle");
@@ -81,7 +81,7 @@ pub fn large_message(store: &dyn Store) {
 
 /// An append of a thousand.
 pub fn many_entries_in_one_append(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
         store,
         (0..1000).map(|n| human(&format!("word{n}"))).collect(),
@@ -92,10 +92,10 @@ pub fn many_entries_in_one_append(store: &dyn Store) {
 
 /// Every field of every kind of entry.
 pub fn every_field(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let mut writer = Writer::begin_with(
         store,
-        &stamp,
+        &clock,
         |created| {
             created.kind = tertulia_core::entry::Kind::Pair;
             created.title = Some("title".into());
@@ -150,8 +150,8 @@ pub fn every_field(store: &dyn Store) {
 
 /// What a later version wrote survives in the hands of this one, through forks too.
 pub fn unknown_types_survive(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
     writer.say(store, "before");
     let fields = [
         r#""what":"nobody knows","when":[1,2.50,null]"#,
@@ -160,7 +160,7 @@ pub fn unknown_types_survive(store: &dyn Store) {
         r#""escaped":"\u0041\/\ud83d\ude00""#,
     ];
     for fields in fields {
-        let entry = unknown(&writer.head(), &stamp, "whistled", fields);
+        let entry = unknown(&writer.head(), &clock, "whistled", fields);
         writer.append_sealed(store, vec![entry]).unwrap();
         assert_log(store, &writer);
     }
@@ -172,7 +172,7 @@ pub fn unknown_types_survive(store: &dyn Store) {
 
 /// Odd texts do not keep what stands beside them from being found.
 pub fn searched_by_odd_words(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.say(store, &format!("{text} needle {text}"));
     }

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
-use tertulia_core::session::{Line, Summary};
-use tertulia_store::{Care, Progress, Store, StoreError, StoreResult};
+use tertulia_core::session::{Line, SessionMeta};
+use tertulia_store::{CheckMode, Progress, Store, StoreError, StoreResult};
 
 use super::op::PROJECTS;
 use super::plain::{Plain, Session};
@@ -75,7 +75,7 @@ impl Play {
         let trashed = self
             .model
             .alive()
-            .filter(|session| session.summary().trashed_at.is_some());
+            .filter(|session| session.meta().trashed_at.is_some());
         same(
             "sessions, trashed and entries",
             &(info.sessions, info.trashed, info.entries),
@@ -89,12 +89,12 @@ impl Play {
 
     pub(super) fn list(&self, store: &dyn Store, filter: &Filter, limit: usize) -> Step {
         let expected = self.model.rows(filter);
-        let mut rows: Vec<Summary> = Vec::new();
+        let mut rows: Vec<SessionMeta> = Vec::new();
         let mut page = Page::first(limit);
         loop {
             let listing = answered(now(store.list(filter, &page)))?;
             same("hidden", &listing.hidden, &self.model.hidden(filter))?;
-            rows.extend(listing.rows.into_iter().map(|row| row.summary));
+            rows.extend(listing.rows.into_iter().map(|row| row.meta));
             page.cursor = listing.next;
             if page.cursor.is_none() || rows.len() > expected.len() {
                 break;
@@ -115,7 +115,7 @@ impl Play {
 
     pub(super) fn find(&self, store: &dyn Store, lookup: &Lookup) -> Step {
         let rows = answered(now(store.find(lookup, 1000)))?;
-        let rows: Vec<Summary> = rows.into_iter().map(|row| row.summary).collect();
+        let rows: Vec<SessionMeta> = rows.into_iter().map(|row| row.meta).collect();
         same("the look-up", &rows, &self.model.named(lookup))
     }
 
@@ -150,7 +150,7 @@ impl Play {
     }
 
     pub(super) fn check(&self, store: &dyn Store) -> Step {
-        let report = answered(now(store.check(Care::Look, &Progress::unseen())))?;
+        let report = answered(now(store.check(CheckMode::Look, &Progress::unseen())))?;
         if !report.is_clean() {
             return Err(format!("the check found {report:?}"));
         }

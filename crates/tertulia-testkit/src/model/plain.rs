@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
-use tertulia_core::session::{Line, Summary};
+use tertulia_core::session::{Line, SessionMeta};
 use tertulia_store::Draft;
 
 /// One session.
@@ -23,8 +23,8 @@ pub struct Session {
 
 impl Session {
     /// What a list should show.
-    pub fn summary(&self) -> Summary {
-        Summary::of(self.id, &self.log)
+    pub fn meta(&self) -> SessionMeta {
+        SessionMeta::of(self.id, &self.log)
     }
 
     /// Where its log ends.
@@ -65,27 +65,27 @@ impl Plain {
     }
 
     /// The rows that a filter means, in its order.
-    pub fn rows(&self, filter: &Filter) -> Vec<Summary> {
-        let mut rows: Vec<Summary> = self
+    pub fn rows(&self, filter: &Filter) -> Vec<SessionMeta> {
+        let mut rows: Vec<SessionMeta> = self
             .alive()
-            .map(Session::summary)
-            .filter(|summary| filter.matches(summary))
+            .map(Session::meta)
+            .filter(|meta| filter.matches(meta))
             .collect();
-        rows.sort_by_key(|summary| std::cmp::Reverse((filter.sort_key(summary), summary.id)));
+        rows.sort_by_key(|meta| std::cmp::Reverse((filter.sort_key(meta), meta.id)));
         rows
     }
 
     /// What the filter's project and the trash keep out of sight.
     pub fn hidden(&self, filter: &Filter) -> Hidden {
         let mut hidden = Hidden::default();
-        for summary in self.alive().map(Session::summary) {
-            let trashed = summary.trashed_at.is_some();
+        for meta in self.alive().map(Session::meta) {
+            let trashed = meta.trashed_at.is_some();
             let wanted = match filter.trash {
                 Trash::Without => !trashed,
                 Trash::Only => trashed,
                 Trash::With => true,
             };
-            let here = filter.has_project(&summary);
+            let here = filter.has_project(&meta);
             hidden.elsewhere += u64::from(wanted && !here);
             hidden.trashed += u64::from(filter.trash == Trash::Without && trashed && here);
         }
@@ -93,13 +93,13 @@ impl Plain {
     }
 
     /// The rows of that name, newest first.
-    pub fn named(&self, lookup: &Lookup) -> Vec<Summary> {
+    pub fn named(&self, lookup: &Lookup) -> Vec<SessionMeta> {
         let everything = Filter {
             trash: Trash::With,
             ..Filter::default()
         };
         let mut rows = self.rows(&everything);
-        rows.retain(|summary| lookup.matches(summary));
+        rows.retain(|meta| lookup.matches(meta));
         rows
     }
 
@@ -134,7 +134,7 @@ impl Plain {
             let owners = |filter: &Filter| {
                 self.alive()
                     .filter(|session| session.log.iter().any(|own| own.hash == entry.hash))
-                    .filter(|session| filter.matches(&session.summary()))
+                    .filter(|session| filter.matches(&session.meta()))
                     .map(|session| session.id)
                     .collect::<Vec<_>>()
             };

@@ -149,7 +149,7 @@ impl Request {
 pub struct FakeProvider {
     address: SocketAddr,
     state: Arc<State>,
-    door: Option<JoinHandle<()>>,
+    frontend: Option<JoinHandle<()>>,
 }
 
 impl FakeProvider {
@@ -158,14 +158,14 @@ impl FakeProvider {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
-        let door = {
+        let frontend = {
             let state = Arc::clone(&state);
-            std::thread::spawn(move || keep_door(&listener, &state))
+            std::thread::spawn(move || keep_frontend(&listener, &state))
         };
         FakeProvider {
             address,
             state,
-            door: Some(door),
+            frontend: Some(frontend),
         }
     }
 
@@ -193,8 +193,8 @@ impl Drop for FakeProvider {
         self.state.stopping.store(true, Ordering::SeqCst);
         // The one at the door looks up when somebody knocks.
         let _ = TcpStream::connect(self.address);
-        if let Some(door) = self.door.take() {
-            let ended = door.join();
+        if let Some(frontend) = self.frontend.take() {
+            let ended = frontend.join();
             assert!(
                 ended.is_ok() || std::thread::panicking(),
                 "the fake provider panicked"
@@ -236,7 +236,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lets clients in until the end, then sends everybody away and waits until they are gone.
-fn keep_door(listener: &TcpListener, state: &Arc<State>) {
+fn keep_frontend(listener: &TcpListener, state: &Arc<State>) {
     let mut guests: Vec<(TcpStream, JoinHandle<()>)> = Vec::new();
     for stream in listener.incoming() {
         if state.stopping.load(Ordering::SeqCst) {

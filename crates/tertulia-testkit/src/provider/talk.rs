@@ -223,8 +223,8 @@ mod tests {
         let turns = vec![user("[[say:x]]"), Turn::Assistant("x".into()), user("hi")];
         assert_eq!(text(turns), "echo #3: hi");
         assert_eq!(text(vec![user("in unicode please")]), UNICODE);
-        let summary = vec![user("a"), user("Summarise this:\n[[fail:500]] [[bad:x]]")];
-        assert_eq!(text(summary), "SUMMARY of 2 messages");
+        let meta = vec![user("a"), user("Summarise this:\n[[fail:500]] [[bad:x]]")];
+        assert_eq!(text(meta), "SUMMARY of 2 messages");
     }
 
     #[test]

@@ -16,8 +16,8 @@ use std::time::Duration;
 use stage::{Stage, ask, ask_with, native, until};
 use tertulia_agents::approval::{Approval, Risk, Verdict};
 use tertulia_agents::{
-    Agent, AgentEvent, FailureKind, Floor, Listener, Outcome, Question, Readiness, TodoState,
-    Utterance,
+    Agent, AgentEvent, AgentRequest, AgentSink, AgentStream, FailureKind, Outcome, PromptMessage,
+    Readiness, TodoState,
 };
 use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
@@ -225,9 +225,9 @@ async fn what_its_session_lacks_of_a_stopped_answer_is_told() {
         let first = ask(&agent, &stage.question(&["say hello"])).await;
         let id = first.session().unwrap();
         let mut question = stage.question(&["ask", "half", "recall"]);
-        question.messages[1] = Utterance {
+        question.messages[1] = PromptMessage {
             cut_off: true,
-            ..Utterance::plain(Role::Assistant, "fake", "half")
+            ..PromptMessage::plain(Role::Assistant, "fake", "half")
         };
         question.native = native(id, 2);
         let told = ask(&agent, &question).await.text();
@@ -286,8 +286,8 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
-    let answer = agent.answer(&question, &floor);
+    let (sink, mut listener) = AgentSink::open(&cancel);
+    let answer = agent.answer(&question, &sink);
     let person = async {
         let permission = listener.permissions.recv().await.unwrap();
         // Longer than an agent may be silent.
@@ -378,7 +378,7 @@ async fn errors_and_refusals_leave_it_usable() {
     .await;
     assert_eq!(first.failure().kind, FailureKind::RateLimit);
     let session = native(first.session().unwrap(), 0);
-    let follow = |words| Question {
+    let follow = |words| AgentRequest {
         native: session.clone(),
         ..stage.question(&[words])
     };
@@ -429,7 +429,7 @@ async fn what_is_not_there_is_unavailable_and_keys_are_not_shown() {
 }
 
 /// Returns when the agent has begun to speak.
-async fn begun(listener: &mut Listener) {
+async fn begun(listener: &mut AgentStream) {
     while let Some(event) = listener.events.recv().await {
         if matches!(event, AgentEvent::Text(_)) {
             return;
@@ -442,10 +442,10 @@ async fn begun(listener: &mut Listener) {
 async fn an_answer_that_nobody_waits_for_any_more_ends_the_process() {
     let stage = Stage::set();
     let agent = stage.agent(&[]);
-    let (floor, mut listener) = Floor::open(&CancellationToken::new());
+    let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
     let question = stage.question(&["hang"]);
     tokio::select! {
-        ended = agent.answer(&question, &floor) => panic!("{ended:?}"),
+        ended = agent.answer(&question, &sink) => panic!("{ended:?}"),
         () = begun(&mut listener) => {}
     }
     stage.all_gone().await;
@@ -460,8 +460,8 @@ fn nothing_is_left_when_the_runtime_goes_in_the_middle() {
     let question = stage.question(&["deaf"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let (floor, mut listener) = Floor::open(&CancellationToken::new());
-        tokio::spawn(async move { agent.answer(&question, &floor).await });
+        let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
+        tokio::spawn(async move { agent.answer(&question, &sink).await });
         begun(&mut listener).await;
         until("shell, agent and child", || stage.left().len() == 3).await;
     });

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, SearchQuery};
-use tertulia_core::words::Words;
+use tertulia_core::search_text::SearchTerms;
 use tertulia_store::{NewSession, Progress, Store};
 use uuid::Uuid;
 
@@ -216,7 +216,7 @@ pub fn search(table: &mut Table) {
 
 fn ask(store: &dyn Store, words: &str) -> Duration {
     let query = SearchQuery {
-        words: Words::parse(words).unwrap(),
+        words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
         speaker: None,
         role: None,

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tertulia_agents::approval::{ToolRequest, Verdict};
 use tertulia_agents::demo::Demo;
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
-use tertulia_core::stamp::Stamp;
-use tertulia_engine::door::{Door, TalkEvent};
-use tertulia_engine::record::{OnConflict, Recorder};
-use tertulia_engine::run::Terms;
+use tertulia_engine::frontend::{Frontend, TalkEvent};
+use tertulia_engine::log_writer::{LogWriter, OnConflict};
+use tertulia_engine::run::RunOptions;
 use tertulia_engine::table::{Place, Seating, Table as TeamTable};
 use tertulia_engine::team::names::{Member, Nature};
 use tertulia_engine::team::prompt::Layout;
@@ -112,10 +112,10 @@ struct Talk {
 
 impl Talk {
     fn begin(store: Arc<dyn Store>) -> Talk {
-        let stamp = Stamp::new(jiff::Timestamp::now, Uuid::now_v7);
-        let sessions = Sessions::new(store, stamp, Redaction::On);
+        let clock = Clock::new(jiff::Timestamp::now, Uuid::now_v7);
+        let sessions = Sessions::new(store, clock, Redaction::On);
         let start = Start {
-            id: sessions.stamp().session_id(),
+            id: sessions.clock().session_id(),
             kind: Kind::Team,
             title: None,
             team: Some("bench".to_owned()),
@@ -123,9 +123,9 @@ impl Talk {
             project_ids: Vec::new(),
             cwd: None,
         };
-        let recorder = Recorder::begin(sessions, start, OnConflict::Fork);
+        let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
         Talk {
-            table: TeamTable::begin(recorder, seating(), Terms::default()).unwrap(),
+            table: TeamTable::begin(writer, seating(), RunOptions::default()).unwrap(),
             walls: Vec::with_capacity(TURNS),
             processor: Vec::with_capacity(TURNS),
         }
@@ -144,7 +144,7 @@ impl Talk {
             assert_eq!(round.asked, AGENTS.len());
             assert!(round.failed.is_none());
         }
-        let messages = self.table.talk().recorder().summary().unwrap().messages;
+        let messages = self.table.talk().writer().meta().unwrap().messages;
         assert_eq!(messages, (self.walls.len() * (AGENTS.len() + 1)) as u64);
     }
 }
@@ -193,7 +193,7 @@ fn member(name: &str, nature: Nature, order: usize) -> Member {
 struct Closed;
 
 #[async_trait]
-impl Door for Closed {
+impl Frontend for Closed {
     fn show(&mut self, _: TalkEvent<'_>) {}
 
     async fn approve(&mut self, _: &ToolRequest) -> Verdict {

@@ -41,14 +41,14 @@ pub fn run(args: &AttachArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
                 .hint("programs use `subscribe`: see docs/protocol.md"),
         );
     }
-    let house = open::house(global, ui)?;
-    let path = place::socket(args.socket.as_deref(), global, &house.settings);
+    let workspace = open::workspace(global, ui)?;
+    let path = place::socket(args.socket.as_deref(), global, &workspace.settings);
     ui.invocation.socket = place::flag(args.socket.as_deref(), &path);
-    let server = Server { path, house };
+    let server = Server { path, workspace };
     let attachment = match (&args.reference, &args.agent) {
         (Some(reference), _) => {
-            let row = server.house.find(reference)?;
-            server.follow(row.summary.id)?
+            let row = server.workspace.find(reference)?;
+            server.follow(row.meta.id)?
         }
         (None, Some(agent)) => server.begin(Some(agent))?,
         (None, None) => server.follow_newest()?,

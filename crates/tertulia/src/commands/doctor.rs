@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::{Care, Report};
+use tertulia_store::{CheckMode, Report};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -33,17 +33,17 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     } else {
         None
     };
-    let house = if args.repair {
-        open::house(global, ui)?
+    let workspace = if args.repair {
+        open::workspace(global, ui)?
     } else {
         open::reader(global, ui)?
     };
     let care = if args.repair {
-        Care::Repair(house.sessions.stamp().now())
+        CheckMode::Repair(workspace.sessions.clock().now())
     } else {
-        Care::Look
+        CheckMode::Look
     };
-    let mut report = house.wait(house.sessions.store().check(care, &ui.progress()))?;
+    let mut report = workspace.wait(workspace.sessions.store().check(care, &ui.progress()))?;
     if let Some(salvaged) = salvaged {
         report.faults.extend(salvaged.faults);
         report.repaired.extend(salvaged.repaired);
@@ -74,7 +74,7 @@ fn salvage(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Report>> {
     let StoreUrl::Sqlite(path) = &settings.store else {
         return Ok(None);
     };
-    let now = open::stamp().now();
+    let now = open::clock().now();
     Ok(SqliteStore::salvage_unopenable(path, now, &ui.progress())?)
 }
 

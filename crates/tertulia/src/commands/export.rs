@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tertulia_core::entry::Kind;
 use tertulia_core::query::Row;
-use tertulia_core::session::{Log, Summary};
+use tertulia_core::session::{Log, SessionMeta};
 use tertulia_formats::snapshot::Snapshot;
 use tertulia_formats::{json, markdown};
 
@@ -55,10 +55,10 @@ pub enum Format {
 }
 
 pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::reader(global, ui)?;
-    let row = house.find(&args.reference)?;
-    let mut log = house.wait(house.sessions.load(row.summary.id))?;
-    house.with_unfinished(&row, &mut log)?;
+    let workspace = open::reader(global, ui)?;
+    let row = workspace.find(&args.reference)?;
+    let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;
+    workspace.with_unfinished(&row, &mut log)?;
     for line in show::damage(&log.damage) {
         ui.warn(&format!("damaged: {line}"));
     }
@@ -72,7 +72,7 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             write(file, content.as_bytes(), args.force)?;
             if ui.json {
                 ui.document(
-                    &json!({ "session": row.summary.id, "file": file.display().to_string(), "bytes": content.len() }),
+                    &json!({ "session": row.meta.id, "file": file.display().to_string(), "bytes": content.len() }),
                 );
             } else {
                 ui.note(&format!(
@@ -89,30 +89,30 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
 /// A session in a form.
 pub fn content(format: Format, row: &Row, log: &Log) -> CommandResult<String> {
     Ok(match format {
-        Format::Md => markdown::transcript(&row.summary, log),
+        Format::Md => markdown::transcript(&row.meta, log),
         Format::Json => {
             let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
             format!("{}\n", text.unwrap_or_default())
         }
-        Format::Jsonl => Form::Log.content(&row.summary, log)?,
+        Format::Jsonl => Form::Log.content(&row.meta, log)?,
         Format::Snapshot => snapshot(row, log)?,
     })
 }
 
 fn snapshot(row: &Row, log: &Log) -> CommandResult<String> {
-    let summary = &row.summary;
-    if summary.kind != Kind::Team {
+    let meta = &row.meta;
+    if meta.kind != Kind::Team {
         return Err(CommandError::new(
             ErrorKind::Usage,
             format!(
                 "only a team session can be a snapshot, and {} is a {} session",
-                summary.id.short(),
-                summary.kind.name()
+                meta.id.short(),
+                meta.kind.name()
             ),
         )
         .hint("`--format jsonl` has everything of every session"));
     }
-    Form::Snapshot.content(summary, log)
+    Form::Snapshot.content(meta, log)
 }
 
 /// What has no place in a form, in words.
@@ -120,7 +120,7 @@ pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
     if format != Format::Snapshot {
         return None;
     }
-    let kept = Snapshot::of(&row.summary, log).messages.len();
+    let kept = Snapshot::of(&row.meta, log).messages.len();
     let count = log.messages().count().saturating_sub(kept);
     (count > 0).then(|| {
         format!(
@@ -141,13 +141,13 @@ pub enum Form {
 
 impl Form {
     /// A session in this form.
-    pub fn content(self, summary: &Summary, log: &Log) -> CommandResult<String> {
+    pub fn content(self, meta: &SessionMeta, log: &Log) -> CommandResult<String> {
         Ok(match self {
             Form::Log => {
                 let entries = log.entries.iter();
                 entries.map(|entry| format!("{}\n", entry.line())).collect()
             }
-            Form::Snapshot => Snapshot::of(summary, log).write()?,
+            Form::Snapshot => Snapshot::of(meta, log).write()?,
         })
     }
 }

@@ -12,7 +12,7 @@ use tertulia_store::Fork;
 use super::rename;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::ui::Ui;
 
 /// Make a new session that shares another's beginning
@@ -37,54 +37,51 @@ pub struct ForkArgs {
 }
 
 pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
-    let (row, mut at) = house.find_place(&args.reference)?;
+    let workspace = open::workspace(global, ui)?;
+    let (row, mut at) = workspace.find_place(&args.reference)?;
     if let Some(round) = args.at_round {
         if at.is_some() {
             let words = "an entry and a round are two places to fork at";
             return Err(CommandError::new(ErrorKind::Usage, words).hint("name one of them"));
         }
-        at = Some(entry_of_round(&house, &row, round)?);
+        at = Some(entry_of_round(&workspace, &row, round)?);
     }
-    let at = house.fork_at(&row, at)?;
+    let at = workspace.fork_at(&row, at)?;
     let fork = Fork {
-        id: house.sessions.stamp().session_id(),
+        id: workspace.sessions.clock().session_id(),
         at,
         title: args.name.as_deref().map(rename::title).transpose()?,
         relation: Relation::Fork,
     };
-    let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
+    let (meta, _) = workspace.wait(workspace.sessions.fork(&row.meta, &fork, Vec::new()))?;
     if ui.json {
-        ui.document(&Value::Object(json::session(&Row {
-            summary,
-            open: false,
-        })));
+        ui.document(&Value::Object(json::session(&Row { meta, open: false })));
         return Ok(ExitCode::SUCCESS);
     }
-    ui.line(&summary.id.to_string());
-    let at = summary
+    ui.line(&meta.id.to_string());
+    let at = meta
         .parent
         .as_ref()
-        .map_or(row.summary.head.seq, |parent| parent.seq);
+        .map_or(row.meta.head.seq, |parent| parent.seq);
     ui.note(&format!(
         "Forked {} at entry {at}. Resume: {} --resume {}",
-        row.summary.id.short(),
-        house.settings.program,
-        summary.id.short()
+        row.meta.id.short(),
+        workspace.settings.program,
+        meta.id.short()
     ));
     Ok(ExitCode::SUCCESS)
 }
 
 /// The entry with which an instructor replied for the `round`-th time.
-fn entry_of_round(house: &House, row: &Row, round: u64) -> CommandResult<Seq> {
-    let short = row.summary.id.short();
-    let Some(known) = &row.summary.pair else {
-        let kind = row.summary.kind.name();
+fn entry_of_round(workspace: &Workspace, row: &Row, round: u64) -> CommandResult<Seq> {
+    let short = row.meta.id.short();
+    let Some(known) = &row.meta.pair else {
+        let kind = row.meta.kind.name();
         let words = format!("session {short} is a {kind}, and only a pair has rounds");
         return Err(CommandError::new(ErrorKind::Usage, words)
             .hint(format!("name an entry: tertulia fork {short}:N")));
     };
-    let log = house.wait(house.sessions.load(row.summary.id))?;
+    let log = workspace.wait(workspace.sessions.load(row.meta.id))?;
     let mut pair = Pair::default();
     for entry in &log.entries {
         pair.apply(entry);

@@ -8,7 +8,7 @@ use tertulia_formats::json;
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
 use crate::moment::ago;
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::project;
 use crate::ui::{Ui, fit};
 
@@ -37,16 +37,16 @@ pub struct ListArgs {
 }
 
 pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::reader(global, ui)?;
+    let workspace = open::reader(global, ui)?;
     let page = Page {
         limit: args.limit,
         cursor: args.cursor.as_deref().map(str::parse).transpose()?,
     };
-    let filter = house.filter(&args.filter)?;
-    let mut listing = house.wait(house.sessions.store().list(&filter, &page))?;
+    let filter = workspace.filter(&args.filter)?;
+    let mut listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
     let rows = std::mem::take(&mut listing.rows).into_iter();
     listing.rows = rows
-        .map(|row| house.as_read(row))
+        .map(|row| workspace.as_read(row))
         .collect::<Result<_, _>>()?;
     let next = listing.next.map(|cursor| cursor.to_string());
     if ui.json {
@@ -59,7 +59,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         ui.document(&document);
         return Ok(ExitCode::SUCCESS);
     }
-    let now = house.sessions.stamp().now();
+    let now = workspace.sessions.clock().now();
     if listing.rows.is_empty() {
         ui.note(if args.filter.trash {
             "The trash is empty."
@@ -84,7 +84,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     if let Some(next) = next {
         ui.note(&format!("More: add --cursor {next}"));
     }
-    if house.settings.retention.max_count.is_none() && has_many(&house)? {
+    if workspace.settings.retention.max_count.is_none() && has_many(&workspace)? {
         ui.note(&format!("More than {MANY} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
     }
     Ok(ExitCode::SUCCESS)
@@ -92,13 +92,13 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
 
 /// Returns true if the store holds more than `MANY` sessions. Asks for no project at all, so that every session
 /// is counted as hidden and none is read.
-fn has_many(house: &House) -> CommandResult<bool> {
+fn has_many(workspace: &Workspace) -> CommandResult<bool> {
     let nowhere = Filter {
         project: Some(ProjectIds::from_iter(None::<String>)),
         trash: Trash::With,
         ..Filter::default()
     };
-    let listing = house.wait(house.sessions.store().list(&nowhere, &Page::first(1)))?;
+    let listing = workspace.wait(workspace.sessions.store().list(&nowhere, &Page::first(1)))?;
     Ok(listing.hidden.total() > MANY)
 }
 
@@ -120,24 +120,24 @@ impl Columns {
     }
 
     fn cells(&self, row: &Row) -> Vec<String> {
-        let summary = &row.summary;
-        let mut title = fit(summary.title_or_untitled(), 44);
+        let meta = &row.meta;
+        let mut title = fit(meta.title_or_untitled(), 44);
         if row.open {
             title.push_str(" (open)");
         }
-        let with = summary.team.clone();
-        let with = with.unwrap_or_else(|| summary.agents.join(", "));
-        let tags: Vec<String> = summary.tags.iter().map(|tag| format!("#{tag}")).collect();
+        let with = meta.team.clone();
+        let with = with.unwrap_or_else(|| meta.agents.join(", "));
+        let tags: Vec<String> = meta.tags.iter().map(|tag| format!("#{tag}")).collect();
         let mut cells = vec![
-            summary.id.short(),
+            meta.id.short(),
             title,
-            ago(summary.updated_at, self.now),
-            summary.messages.to_string(),
+            ago(meta.updated_at, self.now),
+            meta.messages.to_string(),
         ];
-        let tokens = summary.tokens.input + summary.tokens.output;
+        let tokens = meta.tokens.input + meta.tokens.output;
         cells.extend(self.tokens.then(|| tokens.to_string()));
-        cells.extend([summary.kind.name().to_owned(), fit(&with, 20)]);
-        cells.extend(self.project.then(|| fit(&project::name_of(summary), 40)));
+        cells.extend([meta.kind.name().to_owned(), fit(&with, 20)]);
+        cells.extend(self.project.then(|| fit(&project::name_of(meta), 40)));
         cells.push(tags.join(" "));
         cells
     }

@@ -11,7 +11,7 @@ use super::prune::everything;
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::ago;
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::show;
 use crate::ui::{DIM, Ui, fit};
 
@@ -36,16 +36,18 @@ struct Branch {
 }
 
 pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::reader(global, ui)?;
-    let asked = house.find(&args.reference)?;
-    let root = oldest(&house, asked.clone())?;
-    let family = branch(&house, root, &mut HashSet::new())?;
+    let workspace = open::reader(global, ui)?;
+    let asked = workspace.find(&args.reference)?;
+    let root = oldest(&workspace, asked.clone())?;
+    let family = branch(&workspace, root, &mut HashSet::new())?;
     if ui.json {
         ui.document(&object(&family));
         return Ok(ExitCode::SUCCESS);
     }
     let mut lines = Vec::new();
-    draw(&house, ui, &family, &asked, args.graph, true, &mut lines);
+    draw(
+        &workspace, ui, &family, &asked, args.graph, true, &mut lines,
+    );
     for line in lines {
         ui.line(&line);
     }
@@ -53,38 +55,38 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
 }
 
 /// Follows parents up to the one that has none, or whose parent is not in this store.
-fn oldest(house: &House, mut row: Row) -> CommandResult<Row> {
-    let mut seen = vec![row.summary.id];
-    while let Some(parent) = &row.summary.parent {
+fn oldest(workspace: &Workspace, mut row: Row) -> CommandResult<Row> {
+    let mut seen = vec![row.meta.id];
+    while let Some(parent) = &row.meta.parent {
         // A family is a tree; data from elsewhere may claim otherwise.
         if seen.contains(&parent.id) {
             break;
         }
-        match house
-            .wait(house.sessions.store().find(&Lookup::Id(parent.id), 1))?
+        match workspace
+            .wait(workspace.sessions.store().find(&Lookup::Id(parent.id), 1))?
             .pop()
         {
             Some(found) => row = found,
             None => break,
         }
-        seen.push(row.summary.id);
+        seen.push(row.meta.id);
     }
     Ok(row)
 }
 
-fn branch(house: &House, row: Row, seen: &mut HashSet<SessionId>) -> CommandResult<Branch> {
+fn branch(workspace: &Workspace, row: Row, seen: &mut HashSet<SessionId>) -> CommandResult<Branch> {
     let filter = Filter {
-        parent: Some(row.summary.id),
+        parent: Some(row.meta.id),
         trash: Trash::With,
         ..Filter::default()
     };
     let mut forks = Vec::new();
     // A family is a tree; data from elsewhere may claim otherwise.
-    if seen.insert(row.summary.id) {
-        let mut rows = everything(house, &filter)?;
-        rows.sort_by_key(|row| row.summary.created_at);
+    if seen.insert(row.meta.id) {
+        let mut rows = everything(workspace, &filter)?;
+        rows.sort_by_key(|row| row.meta.created_at);
         for fork in rows {
-            forks.push(branch(house, fork, seen)?);
+            forks.push(branch(workspace, fork, seen)?);
         }
     }
     Ok(Branch { row, forks })
@@ -97,7 +99,7 @@ fn object(branch: &Branch) -> Value {
 }
 
 fn draw(
-    house: &House,
+    workspace: &Workspace,
     ui: &Ui,
     branch: &Branch,
     asked: &Row,
@@ -105,18 +107,18 @@ fn draw(
     is_root: bool,
     lines: &mut Vec<String>,
 ) {
-    let summary = &branch.row.summary;
-    let now = house.sessions.stamp().now();
-    let mark = if summary.id == asked.summary.id {
+    let meta = &branch.row.meta;
+    let now = workspace.sessions.clock().now();
+    let mark = if meta.id == asked.meta.id {
         "●"
     } else {
         "○"
     };
-    let relation = match &summary.parent {
+    let relation = match &meta.parent {
         Some(parent) if !is_root => format!("{} at {} · ", parent.relation.name(), parent.seq),
         _ => String::new(),
     };
-    let state = if summary.trashed_at.is_some() {
+    let state = if meta.trashed_at.is_some() {
         " · in the trash"
     } else {
         ""
@@ -125,14 +127,14 @@ fn draw(
         DIM,
         &format!(
             "{relation}{} · {}{state}",
-            show::messages(summary.messages),
-            ago(summary.updated_at, now)
+            show::messages(meta.messages),
+            ago(meta.updated_at, now)
         ),
     );
     lines.push(format!(
         "{mark} {}  {}  {facts}",
-        summary.id.short(),
-        fit(summary.title_or_untitled(), 50)
+        meta.id.short(),
+        fit(meta.title_or_untitled(), 50)
     ));
     for (number, fork) in branch.forks.iter().enumerate() {
         let last = number + 1 == branch.forks.len();
@@ -142,7 +144,7 @@ fn draw(
             (false, _) => ("  ", "  "),
         };
         let start = lines.len();
-        draw(house, ui, fork, asked, graph, false, lines);
+        draw(workspace, ui, fork, asked, graph, false, lines);
         for (at, line) in lines.iter_mut().enumerate().skip(start) {
             let lead = if at == start { corner } else { below };
             *line = format!("{lead}{line}");

@@ -8,7 +8,7 @@ use tertulia_formats::json;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::{ago, span};
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::settings::Retention;
 use crate::show;
 use crate::ui::{Ui, fit};
@@ -48,10 +48,10 @@ pub struct Plan {
 }
 
 pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
-    let plan = plan(&rules(args, &house)?, &house)?;
+    let workspace = open::workspace(global, ui)?;
+    let plan = plan(&rules(args, &workspace)?, &workspace)?;
     if !ui.json {
-        tell(&house, &plan, ui);
+        tell(&workspace, &plan, ui);
     }
     let idle = plan.trash.is_empty() && plan.purge.is_empty();
     if !idle && !args.dry_run {
@@ -68,7 +68,7 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
                 return Ok(ExitCode::from(1));
             }
         }
-        carry_out(&house, &plan)?;
+        carry_out(&workspace, &plan)?;
     }
     if ui.json {
         let ids = |rows: &[Row]| {
@@ -95,8 +95,8 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
 }
 
 /// What the flags ask for; without them, what the settings do.
-fn rules(args: &PruneArgs, house: &House) -> CommandResult<Rules> {
-    let retention = &house.settings.retention;
+fn rules(args: &PruneArgs, workspace: &Workspace) -> CommandResult<Rules> {
+    let retention = &workspace.settings.retention;
     if args.older_than.is_none() && args.keep.is_none() {
         return Ok(Rules {
             retention: retention.clone(),
@@ -152,16 +152,19 @@ impl Rules {
 }
 
 /// What the rules do to the sessions as they are.
-pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
-    let now = house.sessions.stamp().now();
+pub fn plan(rules: &Rules, workspace: &Workspace) -> CommandResult<Plan> {
+    let now = workspace.sessions.clock().now();
     let mut plan = Plan {
         trash: Vec::new(),
         purge: Vec::new(),
         open: Vec::new(),
     };
     if rules.retention.is_on() {
-        for (place, row) in sound(house, &Filter::default())?.into_iter().enumerate() {
-            if rules.reach(place, now.duration_since(row.summary.updated_at)) {
+        for (place, row) in sound(workspace, &Filter::default())?
+            .into_iter()
+            .enumerate()
+        {
+            if rules.reach(place, now.duration_since(row.meta.updated_at)) {
                 if row.open {
                     plan.open.push(row)
                 } else {
@@ -171,14 +174,14 @@ pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
         }
     }
     for row in sound(
-        house,
+        workspace,
         &Filter {
             trash: Trash::Only,
             ..Filter::default()
         },
     )? {
         let long = row
-            .summary
+            .meta
             .trashed_at
             .is_some_and(|since| now.duration_since(since) > rules.retention.trash);
         if long {
@@ -193,28 +196,31 @@ pub fn plan(rules: &Rules, house: &House) -> CommandResult<Plan> {
 }
 
 /// All the rows that a filter admits.
-pub fn everything(house: &House, filter: &Filter) -> CommandResult<Vec<Row>> {
-    Ok(with_damaged(house, filter)?.0)
+pub fn everything(workspace: &Workspace, filter: &Filter) -> CommandResult<Vec<Row>> {
+    Ok(with_damaged(workspace, filter)?.0)
 }
 
 /// All the rows that a filter admits but those of damaged sessions: these are for `doctor`, not for
 /// the trash.
-fn sound(house: &House, filter: &Filter) -> CommandResult<Vec<Row>> {
-    let (mut rows, damaged) = with_damaged(house, filter)?;
+fn sound(workspace: &Workspace, filter: &Filter) -> CommandResult<Vec<Row>> {
+    let (mut rows, damaged) = with_damaged(workspace, filter)?;
     rows.retain(|row| {
-        let is_it = |damaged: &DamagedSession| damaged.id == Some(row.summary.id);
+        let is_it = |damaged: &DamagedSession| damaged.id == Some(row.meta.id);
         !damaged.iter().any(is_it)
     });
     Ok(rows)
 }
 
 /// All the rows that a filter admits, page by page, and the damaged sessions of the store.
-fn with_damaged(house: &House, filter: &Filter) -> CommandResult<(Vec<Row>, Vec<DamagedSession>)> {
+fn with_damaged(
+    workspace: &Workspace,
+    filter: &Filter,
+) -> CommandResult<(Vec<Row>, Vec<DamagedSession>)> {
     let mut rows = Vec::new();
     let mut damaged = Vec::new();
     let mut page = Page::first(1000);
     loop {
-        let listing = house.wait(house.sessions.store().list(filter, &page))?;
+        let listing = workspace.wait(workspace.sessions.store().list(filter, &page))?;
         rows.extend(listing.rows);
         for session in listing.damaged {
             if !damaged.contains(&session) {
@@ -228,8 +234,8 @@ fn with_damaged(house: &House, filter: &Filter) -> CommandResult<(Vec<Row>, Vec<
     }
 }
 
-fn tell(house: &House, plan: &Plan, ui: &mut Ui) {
-    let now = house.sessions.stamp().now();
+fn tell(workspace: &Workspace, plan: &Plan, ui: &mut Ui) {
+    let now = workspace.sessions.clock().now();
     let parts = [
         (&plan.trash, "to the trash"),
         (&plan.purge, "removed for good (in the trash for long)"),
@@ -237,33 +243,33 @@ fn tell(house: &House, plan: &Plan, ui: &mut Ui) {
     ];
     for (rows, what) in parts {
         for row in rows {
-            let summary = &row.summary;
+            let meta = &row.meta;
             ui.line(&format!(
                 "{}  {}  {}  {what}",
-                summary.id.short(),
-                fit(summary.title_or_untitled(), 44),
-                ago(summary.updated_at, now)
+                meta.id.short(),
+                fit(meta.title_or_untitled(), 44),
+                ago(meta.updated_at, now)
             ));
         }
     }
 }
 
 /// Does it, to those that are still as they were when the plan was made.
-pub fn carry_out(house: &House, plan: &Plan) -> CommandResult<()> {
-    let operation = house.sessions.stamp().entry_id();
+pub fn carry_out(workspace: &Workspace, plan: &Plan) -> CommandResult<()> {
+    let operation = workspace.sessions.clock().entry_id();
     let unchanged = |row: &Row| {
-        let now = house.wait(house.sessions.row(row.summary.id));
+        let now = workspace.wait(workspace.sessions.row(row.meta.id));
         now.is_ok_and(|now| {
             !now.open
-                && now.summary.updated_at == row.summary.updated_at
-                && now.summary.trashed_at == row.summary.trashed_at
+                && now.meta.updated_at == row.meta.updated_at
+                && now.meta.trashed_at == row.meta.trashed_at
         })
     };
     for row in plan.trash.iter().filter(|row| unchanged(row)) {
-        house.wait(house.sessions.trash(row.summary.id, operation))?;
+        workspace.wait(workspace.sessions.trash(row.meta.id, operation))?;
     }
     for row in plan.purge.iter().filter(|row| unchanged(row)) {
-        house.wait(house.sessions.store().purge(row.summary.id))?;
+        workspace.wait(workspace.sessions.store().purge(row.meta.id))?;
     }
     Ok(())
 }

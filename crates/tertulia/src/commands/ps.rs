@@ -49,7 +49,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
         ui.document(&json!({ "server": server, "talks": talks }));
         return Ok(ExitCode::SUCCESS);
     }
-    let now = open::stamp().now();
+    let now = open::clock().now();
     if !talks.is_empty() {
         let rows: Vec<Vec<String>> = talks.iter().map(|talk| columns(talk, now)).collect();
         ui.table(
@@ -65,7 +65,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
             &rows,
         );
     }
-    ui.note(&summary(&server, talks.len(), now));
+    ui.note(&meta(&server, talks.len(), now));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,7 +106,7 @@ fn columns(talk: &TalkInfo, now: jiff::Timestamp) -> Vec<String> {
     ]
 }
 
-fn summary(server: &ServerInfo, talks: usize, now: jiff::Timestamp) -> String {
+fn meta(server: &ServerInfo, talks: usize, now: jiff::Timestamp) -> String {
     let talks = match talks {
         0 => "No sessions".to_owned(),
         talks => show::count(talks as u64, "session"),

@@ -25,19 +25,19 @@ pub struct RenameArgs {
 }
 
 pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let workspace = open::workspace(global, ui)?;
     let title = title(&args.title.join(" "))?;
-    let row = house.find(&args.reference)?;
-    let operation = house.sessions.stamp().entry_id();
+    let row = workspace.find(&args.reference)?;
+    let operation = workspace.sessions.clock().entry_id();
     let mut row = row;
-    row.summary = house.wait(house.sessions.rename(row.summary.id, &title, operation))?;
+    row.meta = workspace.wait(workspace.sessions.rename(row.meta.id, &title, operation))?;
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
         ui.note(&format!(
             "{} is now \"{}\"",
-            row.summary.id.short(),
-            row.summary.title_or_untitled()
+            row.meta.id.short(),
+            row.meta.title_or_untitled()
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -23,25 +23,25 @@ pub struct RestoreArgs {
 }
 
 pub fn run(args: &RestoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let workspace = open::workspace(global, ui)?;
     let scope = Filter {
         trash: Trash::Only,
-        ..house.here()
+        ..workspace.here()
     };
-    let mut row = house.find_in(&args.reference, &scope)?;
-    let was_there = row.summary.trashed_at.is_some();
-    let operation = house.sessions.stamp().entry_id();
-    row.summary = house.wait(house.sessions.restore(row.summary.id, operation))?;
+    let mut row = workspace.find_in(&args.reference, &scope)?;
+    let was_there = row.meta.trashed_at.is_some();
+    let operation = workspace.sessions.clock().entry_id();
+    row.meta = workspace.wait(workspace.sessions.restore(row.meta.id, operation))?;
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else if was_there {
         ui.note(&format!(
             "{} \"{}\" is back",
-            row.summary.id.short(),
-            row.summary.title_or_untitled()
+            row.meta.id.short(),
+            row.meta.title_or_untitled()
         ));
     } else {
-        ui.note(&format!("{} was not in the trash", row.summary.id.short()));
+        ui.note(&format!("{} was not in the trash", row.meta.id.short()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -28,14 +28,14 @@ pub struct RmArgs {
 }
 
 pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let workspace = open::workspace(global, ui)?;
     // All are found before any is moved: a wrong name changes nothing.
     let mut rows = Vec::new();
     for reference in &args.references {
-        let row = house.find(reference)?;
+        let row = workspace.find(reference)?;
         if !rows
             .iter()
-            .any(|known: &tertulia_core::query::Row| known.summary.id == row.summary.id)
+            .any(|known: &tertulia_core::query::Row| known.meta.id == row.meta.id)
         {
             rows.push(row);
         }
@@ -46,8 +46,8 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
             .map(|row| {
                 format!(
                     "{} \"{}\"",
-                    row.summary.id.short(),
-                    fit(row.summary.title_or_untitled(), 40)
+                    row.meta.id.short(),
+                    fit(row.meta.title_or_untitled(), 40)
                 )
             })
             .collect();
@@ -65,11 +65,11 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
     }
     let there = rows
         .iter()
-        .filter(|row| row.summary.trashed_at.is_some())
+        .filter(|row| row.meta.trashed_at.is_some())
         .count();
-    let operation = house.sessions.stamp().entry_id();
+    let operation = workspace.sessions.clock().entry_id();
     for row in &mut rows {
-        row.summary = house.wait(house.sessions.trash(row.summary.id, operation))?;
+        row.meta = workspace.wait(workspace.sessions.trash(row.meta.id, operation))?;
     }
     if ui.json {
         let sessions: Vec<Value> = rows

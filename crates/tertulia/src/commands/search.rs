@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use tertulia_core::entry::Role;
 use tertulia_core::query::{Hit, Hits, Page, SearchQuery};
-use tertulia_core::words::{Words, highlighted};
+use tertulia_core::search_text::{SearchTerms, highlighted};
 use tertulia_formats::json;
 
 use super::list::damaged;
@@ -53,7 +53,7 @@ enum RoleArg {
 }
 
 pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let words = Words::parse(
+    let words = SearchTerms::parse(
         &args
             .words
             .iter()
@@ -61,10 +61,10 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             .collect::<Vec<_>>()
             .join(" "),
     )?;
-    let house = open::reader(global, ui)?;
+    let workspace = open::reader(global, ui)?;
     let query = SearchQuery {
         words,
-        filter: house.filter(&args.filter)?,
+        filter: workspace.filter(&args.filter)?,
         speaker: args.speaker.clone(),
         role: args.role.map(|role| match role {
             RoleArg::User => Role::User,
@@ -75,7 +75,7 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         limit: args.limit,
     };
     let progress = ui.index_progress().within(PATIENCE);
-    let hits = house.wait(house.sessions.store().search(&query, &progress))?;
+    let hits = workspace.wait(workspace.sessions.store().search(&query, &progress))?;
     if hits.pending > 0 {
         ui.warn(&format!(
             "{} messages are not indexed yet and were not searched; search again to continue",
@@ -90,16 +90,21 @@ pub fn run(args: &SearchArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         }));
         return Ok(ExitCode::SUCCESS);
     }
-    let now = house.sessions.stamp().now();
+    let now = workspace.sessions.clock().now();
     for hit in &hits.hits {
-        let text = lines(ui, &house.settings.program, hit, now);
+        let text = lines(ui, &workspace.settings.program, hit, now);
         ui.data(&text);
     }
     ui.note(&total(&hits));
     if hits.unindexed {
         ui.note("The search index cannot be written here: every search reads all sessions.");
     }
-    let listing = house.wait(house.sessions.store().list(&query.filter, &Page::first(1)))?;
+    let listing = workspace.wait(
+        workspace
+            .sessions
+            .store()
+            .list(&query.filter, &Page::first(1)),
+    )?;
     if let Some(words) = damaged(&listing.damaged) {
         ui.note(&words);
     }

@@ -56,7 +56,7 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
         queue: args.queue.map(|kilobytes| kilobytes.saturating_mul(1000)),
     };
     if args.stdio {
-        return over_stdio(open::house(global, ui)?, manner, ui);
+        return over_stdio(open::workspace(global, ui)?, manner, ui);
     }
     let settings = open::settings(global, ui)?;
     let named = args.socket.iter().flatten().next().map(PathBuf::as_path);
@@ -74,12 +74,12 @@ pub fn run(args: &ServeArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     if args.detached {
         detach::leave_terminal(ui);
     }
-    let house = open::house(global, ui)?;
+    let workspace = open::workspace(global, ui)?;
     let ready = |ui: &mut Ui| match args.detached {
         true => ui.line(detach::READY),
         false => tell(&path, std::process::id(), ui),
     };
-    over_socket(house, manner, &path, ready, ui)
+    over_socket(workspace, manner, &path, ready, ui)
 }
 
 fn tell(path: &std::path::Path, pid: u32, ui: &mut Ui) {

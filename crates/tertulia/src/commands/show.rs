@@ -11,7 +11,7 @@ use tertulia_formats::json;
 use crate::args::GlobalArgs;
 use crate::error::CommandResult;
 use crate::moment::clock;
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::show;
 use crate::ui::{BOLD, DIM, Ui, fit, harmless};
 
@@ -43,21 +43,23 @@ const PAGE_BYTES: usize = 2_000_000;
 const PAGE_ENTRIES: usize = 64;
 
 pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::reader(global, ui)?;
-    let (row, seq) = house.find_place(&args.reference)?;
-    let row = house.as_read(row)?;
+    let workspace = open::reader(global, ui)?;
+    let (row, seq) = workspace.find_place(&args.reference)?;
+    let row = workspace.as_read(row)?;
     if ui.json && !args.raw && seq.is_none() && args.last.is_none() {
-        return stream(&house, &row, ui);
+        return stream(&workspace, &row, ui);
     }
     let mut log = match (seq, args.last) {
-        (Some(seq), _) => house.wait(house.sessions.load_one(&row.summary, seq))?,
-        (None, Some(count)) => house.wait(house.sessions.last_messages(&row.summary, count))?,
-        (None, None) => house.wait(house.sessions.load(row.summary.id))?,
+        (Some(seq), _) => workspace.wait(workspace.sessions.load_one(&row.meta, seq))?,
+        (None, Some(count)) => {
+            workspace.wait(workspace.sessions.last_messages(&row.meta, count))?
+        }
+        (None, None) => workspace.wait(workspace.sessions.load(row.meta.id))?,
     };
     match seq {
         Some(seq) => log.entries.retain(|entry| entry.seq == seq),
         None => {
-            house.with_unfinished(&row, &mut log)?;
+            workspace.with_unfinished(&row, &mut log)?;
             if let Some(count) = args.last {
                 log.keep_last_messages(count);
             }
@@ -73,15 +75,15 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     } else if ui.json {
         ui.document(&Value::Object(json::transcript(&row, &log)));
     } else if args.entries {
-        entries(&house, &log, ui);
+        entries(&workspace, &log, ui);
     } else {
-        transcript(&house, &row, &log, ui);
+        transcript(&workspace, &row, &log, ui);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the JSON document of a session as it is read: a long one is never in memory as a whole.
-fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
+fn stream(workspace: &Workspace, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
     let head = pretty(&Value::Object(json::with_speakers(row)), 0);
     ui.data(head.trim_end_matches("\n}"));
     ui.data(",\n  \"entries\": [");
@@ -96,8 +98,10 @@ fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
             ui.data(&format!("{separator}\n    {text}"));
         }
     };
-    let (id, mut count) = (row.summary.id, 8);
-    while let Some((log, last)) = house.wait(house.sessions.load_next(id, after, before, count))? {
+    let (id, mut count) = (row.meta.id, 8);
+    while let Some((log, last)) =
+        workspace.wait(workspace.sessions.load_next(id, after, before, count))?
+    {
         let bytes: usize = log.entries.iter().map(|entry| entry.line().len()).sum();
         count = (count * PAGE_BYTES / bytes.max(1)).clamp(1, PAGE_ENTRIES);
         write(&log.entries, ui);
@@ -110,7 +114,7 @@ fn stream(house: &House, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
         damage.extend(log.damage);
     }
     let mut end = Log::default();
-    house.with_unfinished(row, &mut end)?;
+    workspace.with_unfinished(row, &mut end)?;
     write(&end.entries, ui);
     ui.data(if first { "]" } else { "\n  ]" });
     for line in show::damage(&damage) {
@@ -133,8 +137,8 @@ fn pretty(value: &Value, indent: usize) -> String {
     text.replace('\n', &format!("\n{}", " ".repeat(indent)))
 }
 
-fn entries(house: &House, log: &Log, ui: &mut Ui) {
-    let now = house.sessions.stamp().now();
+fn entries(workspace: &Workspace, log: &Log, ui: &mut Ui) {
+    let now = workspace.sessions.clock().now();
     let rows: Vec<Vec<String>> = log
         .entries
         .iter()
@@ -150,17 +154,17 @@ fn entries(house: &House, log: &Log, ui: &mut Ui) {
     ui.table(&["SEQ", "AT", "TYPE", "WHAT"], &rows);
 }
 
-fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
-    let now = house.sessions.stamp().now();
-    let summary = &row.summary;
-    let title = ui.styled(BOLD, &harmless(summary.title_or_untitled()));
+fn transcript(workspace: &Workspace, row: &Row, log: &Log, ui: &mut Ui) {
+    let now = workspace.sessions.clock().now();
+    let meta = &row.meta;
+    let title = ui.styled(BOLD, &harmless(meta.title_or_untitled()));
     let mut facts = format!(
         "{} · {} · {}",
-        summary.id.short(),
-        summary.kind.name(),
-        show::messages(summary.messages)
+        meta.id.short(),
+        meta.kind.name(),
+        show::messages(meta.messages)
     );
-    if let Some(parent) = &summary.parent {
+    if let Some(parent) = &meta.parent {
         facts.push_str(&format!(
             " · {} of {}:{}",
             parent.relation.name(),
@@ -169,15 +173,15 @@ fn transcript(house: &House, row: &Row, log: &Log, ui: &mut Ui) {
         ));
     }
     let mut text = format!("{title}\n{}\n", ui.styled(DIM, &facts));
-    if summary.kind == Kind::Team {
-        text.push_str(&ui.styled(DIM, &show::statistics(summary)));
+    if meta.kind == Kind::Team {
+        text.push_str(&ui.styled(DIM, &show::statistics(meta)));
         text.push('\n');
     }
     for entry in &log.entries {
         match entry.message() {
             Some(message) => {
                 text.push('\n');
-                text.push_str(&show::message(ui, entry, message, summary.kind, now));
+                text.push_str(&show::message(ui, entry, message, meta.kind, now));
             }
             None if matches!(entry.body.kind(), "failed" | "lost" | "repaired") => {
                 text.push('\n');

@@ -53,9 +53,9 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     };
     let session_id = match reference.parse()? {
         // The newest of the project in which it was typed, not of the server's.
-        Reference::Latest(_) => open::house(global, ui)?
+        Reference::Latest(_) => open::workspace(global, ui)?
             .find(reference)?
-            .summary
+            .meta
             .id
             .to_string(),
         Reference::Id(_) | Reference::Words(_) => reference.clone(),

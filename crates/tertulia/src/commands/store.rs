@@ -13,7 +13,7 @@ use tertulia_store::{Adopted, Progress, Sessions, StoreError};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::settings::{StoreUrl, quoted};
 use crate::show;
 use crate::ui::Ui;
@@ -65,8 +65,8 @@ pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
 }
 
 fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::reader(global, ui)?;
-    let info = house.wait(house.sessions.store().info())?;
+    let workspace = open::reader(global, ui)?;
+    let info = workspace.wait(workspace.sessions.store().info())?;
     if ui.json {
         ui.document(&json!(info));
         return Ok(ExitCode::SUCCESS);
@@ -92,8 +92,8 @@ fn bytes(count: u64) -> String {
 }
 
 fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
-    let rebuilt = house.wait(house.sessions.store().rebuild(&ui.progress()))?;
+    let workspace = open::workspace(global, ui)?;
+    let rebuilt = workspace.wait(workspace.sessions.store().rebuild(&ui.progress()))?;
     if ui.json {
         ui.document(&json!(rebuilt));
     } else {
@@ -123,7 +123,7 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             format!("there is no store at {}", path.display()),
         ));
     }
-    let source = House {
+    let source = Workspace {
         sessions: open::sessions(&settings, &from_url)?,
         settings: settings.clone(),
         aside: ui.aside(),
@@ -199,7 +199,7 @@ impl Counts {
 }
 
 fn copy_all(
-    source: &House,
+    source: &Workspace,
     target: &Sessions,
     outline: &[Outlined],
     progress: &Progress,
@@ -247,7 +247,7 @@ enum Copied {
     Damaged(Damage),
 }
 
-fn copy_one(source: &House, target: &Sessions, id: SessionId) -> Result<Copied, StoreError> {
+fn copy_one(source: &Workspace, target: &Sessions, id: SessionId) -> Result<Copied, StoreError> {
     let log = source.wait(source.sessions.load(id))?;
     if let Some(damage) = log.damage.into_iter().next() {
         return Ok(Copied::Damaged(damage));
@@ -286,7 +286,7 @@ struct Outlined {
 }
 
 /// All sessions of a store, those in the trash included, and which are damaged.
-fn outline(house: &House) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)> {
+fn outline(workspace: &Workspace) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)> {
     let filter = Filter {
         trash: Trash::With,
         ..Filter::default()
@@ -295,11 +295,11 @@ fn outline(house: &House) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)>
     let mut outline = Vec::new();
     let mut damaged = Vec::new();
     loop {
-        let listing = house.wait(house.sessions.store().list(&filter, &page))?;
+        let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
         outline.extend(listing.rows.iter().map(|row| Outlined {
-            id: row.summary.id,
-            parent: row.summary.parent.as_ref().map(|parent| parent.id),
-            created_at: row.summary.created_at,
+            id: row.meta.id,
+            parent: row.meta.parent.as_ref().map(|parent| parent.id),
+            created_at: row.meta.created_at,
         }));
         for session in listing.damaged {
             if !damaged.contains(&session) {

@@ -33,25 +33,24 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
             _ => return Err(wrong(unshielded(change))),
         }
     }
-    let house = open::house(global, ui)?;
-    let mut row = house.find(&args.reference)?;
-    let operation = house.sessions.stamp().entry_id();
-    row.summary = house.wait(house.sessions.tag(row.summary.id, &add, &remove, operation))?;
+    let workspace = open::workspace(global, ui)?;
+    let mut row = workspace.find(&args.reference)?;
+    let operation = workspace.sessions.clock().entry_id();
+    row.meta = workspace.wait(
+        workspace
+            .sessions
+            .tag(row.meta.id, &add, &remove, operation),
+    )?;
     if ui.json {
         ui.document(&Value::Object(json::session(&row)));
     } else {
-        let tags: Vec<String> = row
-            .summary
-            .tags
-            .iter()
-            .map(|tag| format!("#{tag}"))
-            .collect();
+        let tags: Vec<String> = row.meta.tags.iter().map(|tag| format!("#{tag}")).collect();
         let tags = if tags.is_empty() {
             "no tags".to_owned()
         } else {
             tags.join(" ")
         };
-        ui.note(&format!("{} has {tags}", row.summary.id.short()));
+        ui.note(&format!("{} has {tags}", row.meta.id.short()));
     }
     Ok(ExitCode::SUCCESS)
 }

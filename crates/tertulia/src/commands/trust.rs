@@ -64,7 +64,7 @@ pub fn run(args: &TrustArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
             folder: file.folder.to_string_lossy().into_owned(),
             hash: file.hash.clone(),
             trusted: true,
-            at: open::stamp().now(),
+            at: open::clock().now(),
         },
     )?;
     if ui.json {
@@ -114,7 +114,7 @@ fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
         ui.document(&json!({ "folders": folders }));
         return Ok(ExitCode::SUCCESS);
     }
-    let now = open::stamp().now();
+    let now = open::clock().now();
     let rows: Vec<Vec<String>> = decisions
         .iter()
         .map(|decision| {

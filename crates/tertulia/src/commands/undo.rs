@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tertulia_core::query::Row;
-use tertulia_core::session::{Before, Summary};
+use tertulia_core::session::{Before, SessionMeta};
 use tertulia_formats::json;
 
 use crate::args::GlobalArgs;
@@ -20,8 +20,8 @@ use crate::ui::Ui;
 pub struct UndoArgs {}
 
 pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
-    let undone = house.wait(house.sessions.undo())?;
+    let workspace = open::workspace(global, ui)?;
+    let undone = workspace.wait(workspace.sessions.undo())?;
     if undone.is_empty() {
         return Err(CommandError::new(
             ErrorKind::NotFound,
@@ -33,7 +33,7 @@ pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
             .iter()
             .map(|(_, now)| {
                 Value::Object(json::session(&Row {
-                    summary: now.clone(),
+                    meta: now.clone(),
                     open: false,
                 }))
             })
@@ -47,7 +47,7 @@ pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-fn words(before: &Summary, now: &Summary) -> String {
+fn words(before: &SessionMeta, now: &SessionMeta) -> String {
     match before.changes.last().map(|change| &change.before) {
         Some(Before::Title(..)) => format!("the title is \"{}\" again", now.title_or_untitled()),
         Some(Before::Tags(_)) if now.tags.is_empty() => "it has no tags again".to_owned(),

@@ -2,14 +2,14 @@
 
 use tertulia_core::query::{Filter, Page, Trash};
 
-use super::House;
+use super::Workspace;
 use crate::project::Folders;
 use crate::settings::StoreUrl;
 
 /// How many sessions are asked which folders they were begun in, where no file says it.
 const REMEMBERED: usize = 5000;
 
-impl House {
+impl Workspace {
     /// Finds the sessions that were made under earlier identities of the project. Where nothing was remembered
     /// the sessions themselves are asked.
     pub(super) fn meet_project(&mut self) {
@@ -26,7 +26,7 @@ impl House {
                 &Page::first(REMEMBERED),
             ));
             let rows = newest.map(|listing| listing.rows).unwrap_or_default();
-            self.settings.folders = Folders::of_sessions(rows.iter().map(|row| &row.summary));
+            self.settings.folders = Folders::of_sessions(rows.iter().map(|row| &row.meta));
             self.settings.project.unite(&self.settings.folders);
         }
         if !self.settings.folders.is_empty() || self.settings.project.has_git() {

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 use super::sorted;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -50,7 +50,7 @@ impl Folders {
     }
 
     /// The folders that sessions, newest first, were begun in.
-    pub fn of_sessions<'a>(sessions: impl IntoIterator<Item = &'a Summary>) -> Folders {
+    pub fn of_sessions<'a>(sessions: impl IntoIterator<Item = &'a SessionMeta>) -> Folders {
         let mut folders = Folders::default();
         for session in sessions {
             let path = session

@@ -153,7 +153,7 @@ fn unrelated_folders_stay_apart() {
 #[test]
 fn what_sessions_say_stands_in_for_the_file() {
     let id = tertulia_core::id::SessionId::new(uuid::Uuid::from_u128(1));
-    let mut session = tertulia_core::session::Summary::of(id, &[]);
+    let mut session = tertulia_core::session::SessionMeta::of(id, &[]);
     session.project_ids = ["git:old.org/x", &format!("git:{COMMIT}"), "dir:/w/talk"]
         .map(str::to_owned)
         .to_vec();

@@ -3,7 +3,7 @@
 pub mod detach;
 pub mod place;
 mod run;
-mod steward;
+mod server_host;
 mod talk;
 mod trouble;
 

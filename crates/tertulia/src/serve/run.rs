@@ -14,10 +14,10 @@ use tokio::net::UnixListener;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::steward::Steward;
+use super::server_host::ServerHost;
 use crate::args::ApproveMode;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::House;
+use crate::open::Workspace;
 use crate::signals::{Signals, TERMINATE};
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
@@ -40,9 +40,9 @@ pub struct Manner {
 }
 
 /// Serves one client on the standard streams, until it says no more and is answered.
-pub fn over_stdio(house: House, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
+pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
     let wire = ui.wire();
-    run(house, manner, ui, move |hub, clients, _| {
+    run(workspace, manner, ui, move |hub, clients, _| {
         let (reader, writer) = wire;
         clients.spawn(connection::serve(hub, reader, writer));
         clients.close();
@@ -52,7 +52,7 @@ pub fn over_stdio(house: House, manner: Manner, ui: &mut Ui) -> CommandResult<Ex
 
 /// Serves everybody who connects to a socket, until it is told to end. Who started it is told when it listens.
 pub fn over_socket(
-    house: House,
+    workspace: Workspace,
     manner: Manner,
     path: &Path,
     ready: impl FnOnce(&mut Ui),
@@ -60,7 +60,7 @@ pub fn over_socket(
 ) -> CommandResult<ExitCode> {
     // It is removed when everything has ended.
     let mut mark = None;
-    run(house, manner, ui, |hub, clients, ui| {
+    run(workspace, manner, ui, |hub, clients, ui| {
         let (listener, made) = Socket::bind(path)?.split();
         mark = Some(made);
         let listener = UnixListener::from_std(listener).map_err(|error| {
@@ -73,18 +73,18 @@ pub fn over_socket(
 }
 
 fn run(
-    house: House,
+    workspace: Workspace,
     manner: Manner,
     ui: &mut Ui,
     open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
     // Its clients are told who is waited for.
-    let house = House {
+    let workspace = Workspace {
         aside: None,
-        ..house
+        ..workspace
     };
-    let steward = Steward {
-        house: house.clone(),
+    let server_host = ServerHost {
+        workspace: workspace.clone(),
         approve: manner.approve,
     };
     let mut limits = Limits::default();
@@ -92,9 +92,9 @@ fn run(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let workshop = runtime("talk", cores.max(WORKSHOP))?;
     let counter = runtime("client", COUNTER)?;
-    let hub = Hub::new(Arc::new(steward), limits, workshop.handle().clone());
+    let hub = Hub::new(Arc::new(server_host), limits, workshop.handle().clone());
     let ended: CommandResult<Option<u8>> = counter.block_on(async {
-        let mut signals = Signals::listen()?.hurrying(house.sessions.store().patience());
+        let mut signals = Signals::listen()?.hurrying(workspace.sessions.store().patience());
         let clients = TaskTracker::new();
         open(hub.clone(), &clients, ui)?;
         tokio::select! {
@@ -115,7 +115,7 @@ fn run(
     workshop.shutdown_timeout(LEAVE_WITHIN);
     counter.shutdown_timeout(LEAVE_WITHIN);
     let caught = ended?;
-    retention::keep_house(&house, ui);
+    retention::keep_workspace(&workspace, ui);
     let unsaved = hub.unsaved();
     for told in &unsaved {
         ui.remark(told.tone != Tone::Note, &told.text);

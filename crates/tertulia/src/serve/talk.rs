@@ -6,8 +6,8 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::pair::Wait;
 use tertulia_engine::chat::TurnEnd;
-use tertulia_engine::door::{Door, TalkEvent};
 use tertulia_engine::duet::Pause;
+use tertulia_engine::frontend::{Frontend, TalkEvent};
 use tertulia_engine::team::events::{Next, Why};
 use tertulia_server::happening::{Farewell, Floor, Told, Tone, Waiting};
 use tertulia_server::host::{Ended, HostedTalk};
@@ -18,7 +18,7 @@ use super::trouble::trouble;
 use crate::error::{CommandError, CommandResult};
 use crate::talk::Leaving;
 use crate::talk::conversation::{Conversation, Turned};
-use crate::talk::opening::{Cast, Doorway, Opening};
+use crate::talk::opening::{Cast, Opening, StartedFrontend};
 use crate::tui::{floor, item};
 use crate::ui::{self, Ui};
 
@@ -33,7 +33,7 @@ pub struct Served {
 
 impl Served {
     /// Opens it.
-    pub async fn open(opening: Opening, door: &mut dyn Door) -> CommandResult<Served> {
+    pub async fn open(opening: Opening, frontend: &mut dyn Frontend) -> CommandResult<Served> {
         let leaving = opening.leaving.clone();
         let introduction = opening.introduction.clone();
         let seat = match &opening.cast {
@@ -41,7 +41,7 @@ impl Served {
             Cast::Chat(_) | Cast::Pair { .. } => None,
         };
         Ok(Served {
-            conversation: opening.open(&mut Entrance(door)).await?,
+            conversation: opening.open(&mut Entrance(frontend)).await?,
             seat,
             leaving,
             introduction,
@@ -51,7 +51,7 @@ impl Served {
 
     /// Writes the session back to the file that it came from.
     async fn write_back(&self) -> Option<Told> {
-        let copied = self.conversation.talk().recorder().copy().await;
+        let copied = self.conversation.talk().writer().copy().await;
         let why = copied.err()?;
         Some(Told::warning(format!(
             "saved, but not in the session file: {why}"
@@ -60,10 +60,10 @@ impl Served {
 }
 
 /// The server's door: which session it is in is known from the floor.
-struct Entrance<'a>(&'a mut dyn Door);
+struct Entrance<'a>(&'a mut dyn Frontend);
 
 #[async_trait]
-impl Door for Entrance<'_> {
+impl Frontend for Entrance<'_> {
     fn show(&mut self, event: TalkEvent<'_>) {
         self.0.show(event);
     }
@@ -73,7 +73,7 @@ impl Door for Entrance<'_> {
     }
 }
 
-impl Doorway for Entrance<'_> {
+impl StartedFrontend for Entrance<'_> {
     fn started(&mut self, _: SessionId, _: Option<u64>) {}
 }
 
@@ -96,7 +96,7 @@ impl HostedTalk for Served {
         });
         Floor {
             id: floor.id,
-            summary: floor.summary,
+            meta: floor.meta,
             introduction: self.introduction.clone(),
             writer: floor.writer,
             unsaved: floor.unsaved,
@@ -113,11 +113,11 @@ impl HostedTalk for Served {
     async fn say(
         &mut self,
         words: String,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Ended {
         let seat = self.seat.as_deref();
-        let mut ended = match self.conversation.say(words, seat, door, cancel).await {
+        let mut ended = match self.conversation.say(words, seat, frontend, cancel).await {
             Ok(turned) => {
                 self.failed = turned.failure().is_some();
                 let endings = floor::endings(&turned, &self.conversation);
@@ -150,13 +150,17 @@ impl HostedTalk for Served {
         Ok(())
     }
 
-    async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Option<String> {
-        let compacted = self.conversation.compact(door, cancel).await;
+    async fn compact(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Option<String> {
+        let compacted = self.conversation.compact(frontend, cancel).await;
         floor::not_compacted(compacted).map(str::to_owned)
     }
 
-    async fn save(&mut self, door: &mut dyn Door) -> bool {
-        self.conversation.talk_mut().save_held(door).await
+    async fn save(&mut self, frontend: &mut dyn Frontend) -> bool {
+        self.conversation.talk_mut().save_held(frontend).await
     }
 
     async fn leave(&mut self, gently: bool) -> Farewell {

@@ -32,7 +32,7 @@ pub struct ProjectFile {
 
 /// Something that a project's file says and that counts only with trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
+pub struct UntrustedSetting {
     /// The key, with those of the tables around it.
     pub key: String,
     /// Its value, as a line.
@@ -143,13 +143,13 @@ impl Settings {
     }
 
     /// What a project's file says that counts only with trust.
-    pub fn claims(&self, file: &ProjectFile) -> CommandResult<Vec<Claim>> {
+    pub fn claims(&self, file: &ProjectFile) -> CommandResult<Vec<UntrustedSetting>> {
         let mut table = parsed(&file.path, &file.text)?;
         forbid(&mut table);
         Ok(self.sift(&mut table))
     }
 
-    fn sift(&self, table: &mut Table) -> Vec<Claim> {
+    fn sift(&self, table: &mut Table) -> Vec<UntrustedSetting> {
         sift(table, TOP_KEYS, |name| match self.agents.get(name) {
             Some(known) => Some(known.kind.clone()),
             None => agents::is_built_in(name).then(|| name.to_owned()),
@@ -227,7 +227,7 @@ pub fn sift(
     table: &mut Table,
     known_keys: &[&str],
     kind_of: impl Fn(&str) -> Option<String>,
-) -> Vec<Claim> {
+) -> Vec<UntrustedSetting> {
     let mut claims = Vec::new();
     for key in known_keys {
         if !["agent", "agents"].contains(key)
@@ -259,8 +259,8 @@ pub fn sift(
     claims
 }
 
-fn claim(key: String, value: &Value) -> Claim {
-    Claim {
+fn claim(key: String, value: &Value) -> UntrustedSetting {
+    UntrustedSetting {
         key,
         value: shown(value),
     }

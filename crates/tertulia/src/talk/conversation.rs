@@ -7,8 +7,8 @@ mod turned;
 use tertulia_core::entry::Kind;
 use tertulia_core::team::markers;
 use tertulia_engine::chat::TurnEnd;
-use tertulia_engine::door::Door;
 use tertulia_engine::duet::{Duet, Pause};
+use tertulia_engine::frontend::Frontend;
 use tertulia_engine::pair::Progress;
 use tertulia_engine::run::{Compaction, Talk};
 use tertulia_engine::table::{Round, Table};
@@ -73,12 +73,12 @@ impl Conversation {
         &mut self,
         words: String,
         seat: Option<&str>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<Turned, SenderError> {
         // The words are newer than the seat.
         let seat = seat.filter(|_| markers::parse(&words).from.is_none());
-        self.say_as(words, seat, door, cancel).await
+        self.say_as(words, seat, frontend, cancel).await
     }
 
     /// The same, but a seat that is given counts more than the words, which may have come through a pipe.
@@ -86,14 +86,16 @@ impl Conversation {
         &mut self,
         words: String,
         seat: Option<&str>,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<Turned, SenderError> {
         Ok(match self {
-            Conversation::Chat(talk) => Turned::Chat(talk.turn(words, door, cancel).await),
-            Conversation::Team(table) => Turned::Team(table.turn(seat, words, door, cancel).await?),
+            Conversation::Chat(talk) => Turned::Chat(talk.turn(words, frontend, cancel).await),
+            Conversation::Team(table) => {
+                Turned::Team(table.turn(seat, words, frontend, cancel).await?)
+            }
             Conversation::Pair(duet) => {
-                let pause = duet.turn(&words, door, cancel).await;
+                let pause = duet.turn(&words, frontend, cancel).await;
                 Turned::Pair(pause, duet.progress())
             }
         })
@@ -102,11 +104,11 @@ impl Conversation {
     /// Sums up the older part. Teams and pairs give each of theirs only what they need.
     pub async fn compact(
         &mut self,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Option<Compaction> {
         match self {
-            Conversation::Chat(talk) => Some(talk.compact(door, cancel).await),
+            Conversation::Chat(talk) => Some(talk.compact(frontend, cancel).await),
             Conversation::Team(_) | Conversation::Pair(_) => None,
         }
     }

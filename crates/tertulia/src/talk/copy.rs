@@ -5,8 +5,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
-use tertulia_core::session::Summary;
-use tertulia_engine::record::Copies;
+use tertulia_core::session::SessionMeta;
+use tertulia_engine::log_writer::SessionMirror;
 use tertulia_store::Sessions;
 
 use crate::commands::export::{self, Form};
@@ -60,15 +60,15 @@ impl FileCopy {
 }
 
 #[async_trait]
-impl Copies for FileCopy {
-    async fn copy(&self, sessions: &Sessions, summary: &Summary) -> Result<(), String> {
+impl SessionMirror for FileCopy {
+    async fn copy(&self, sessions: &Sessions, meta: &SessionMeta) -> Result<(), String> {
         let log = sessions
-            .load(summary.id)
+            .load(meta.id)
             .await
             .map_err(|error| error.to_string())?;
         let content = self
             .form
-            .content(summary, &log)
+            .content(meta, &log)
             .map_err(|error| error.to_string())?;
         export::write(&self.file, content.as_bytes(), true).map_err(|error| error.words())
     }

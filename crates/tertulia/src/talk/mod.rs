@@ -3,7 +3,7 @@
 
 pub mod conversation;
 mod copy;
-pub mod door;
+pub mod frontend;
 pub mod keyboard;
 pub mod notice;
 mod once;
@@ -27,14 +27,14 @@ use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_agents::tool::{ToolLimits, Toolbox};
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
-use tertulia_engine::record::OnConflict;
-use tertulia_engine::run::{Talk, Terms};
+use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::run::{RunOptions, Talk};
 
 use crate::agents;
 use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::guard;
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::settings::StoreUrl;
 use crate::tui;
 use crate::ui::Ui;
@@ -156,9 +156,9 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    pub fn new(args: &TalkArgs, house: &House) -> Leaving {
-        let kept = !args.ephemeral && house.settings.store != StoreUrl::Memory;
-        let hint = kept.then(|| format!("{} --resume", house.settings.program));
+    pub fn new(args: &TalkArgs, workspace: &Workspace) -> Leaving {
+        let kept = !args.ephemeral && workspace.settings.store != StoreUrl::Memory;
+        let hint = kept.then(|| format!("{} --resume", workspace.settings.program));
         Leaving { hint }
     }
 
@@ -177,9 +177,9 @@ impl Leaving {
         if let Some(hint) = self
             .hint
             .as_ref()
-            .filter(|_| talk.recorder().summary().is_some())
+            .filter(|_| talk.writer().meta().is_some())
         {
-            ui.note(&format!("Resume: {hint} {}", talk.recorder().id().short()));
+            ui.note(&format!("Resume: {hint} {}", talk.writer().id().short()));
         }
         left_unsaved
     }
@@ -188,13 +188,13 @@ impl Leaving {
 /// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
 /// more, and when the talk is left.
 pub async fn write_back(talk: &Talk, ui: &mut Ui) {
-    if let Err(reason) = talk.recorder().copy().await {
+    if let Err(reason) = talk.writer().copy().await {
         ui.warn(&format!("saved, but not in the session file: {reason}"));
     }
 }
 
 /// Opens the store that the talk is kept in.
-pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<House> {
+pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     target::check_flags(args)?;
     if !args.print {
         crate::trust::ask(global, ui)?;
@@ -204,7 +204,7 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         let settings = open::settings(global, ui)?;
         let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
         let aside = ui.aside();
-        return Ok(House {
+        return Ok(Workspace {
             settings,
             sessions,
             aside,
@@ -225,13 +225,13 @@ pub fn house(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
     // Without a session to go on with, a store is not needed until something is said.
     match args.names_a_session() {
-        true => open::house(global, ui),
-        false => open::house_for_new(global, ui),
+        true => open::workspace(global, ui),
+        false => open::workspace_for_new(global, ui),
     }
 }
 
 /// What the talk is led by: the tools, and which of them may be used unasked.
-pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
+pub fn terms(args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
     let mode = match args.approve {
         Some(ApproveMode::Ask) if !args.can_ask(ui) => {
             ui.warn("not interactive: tools that change anything are denied");
@@ -242,9 +242,9 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
         None => Approval::Low,
     };
     let tools = Toolbox::new(
-        house.settings.cwd.clone(),
+        workspace.settings.cwd.clone(),
         ToolLimits::default(),
-        agents::key_variables(&house.settings),
+        agents::key_variables(&workspace.settings),
     );
     let tools = match tools {
         Ok(tools) => Some(tools),
@@ -253,10 +253,10 @@ pub fn terms(args: &TalkArgs, house: &House, ui: &mut Ui) -> Terms {
             None
         }
     };
-    Terms {
+    RunOptions {
         rules: Permissions::new(mode),
         tools,
-        ephemeral: args.ephemeral || house.settings.store == StoreUrl::Memory,
+        ephemeral: args.ephemeral || workspace.settings.store == StoreUrl::Memory,
         compact_at: None,
         guard: Some(Arc::new(guard::guard())),
     }
@@ -308,7 +308,7 @@ pub fn lead(
         return Ok(ExitCode::SUCCESS);
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
-    let keeper = (!args.ephemeral).then(|| opening.house.clone());
+    let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
     let talk = async move |ui: &mut Ui| match on_screen {
         true => plain::talk(opening, words, ui).await,
         false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
@@ -319,7 +319,7 @@ pub fn lead(
 /// Runs a talk to its end, and keeps the house in order afterwards.
 fn run_to_end(
     talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
-    keeper: Option<House>,
+    keeper: Option<Workspace>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let runtime = runtime()?;
@@ -327,7 +327,7 @@ fn run_to_end(
     // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
     runtime.shutdown_timeout(LEAVE_WITHIN);
     if let Some(keeper) = keeper {
-        retention::keep_house(&keeper, ui);
+        retention::keep_workspace(&keeper, ui);
     }
     result
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use tertulia_engine::door::Notice;
+use tertulia_engine::frontend::Notice;
 
 use crate::{open, show};
 

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use super::conversation::resumed;
-use super::door::Output;
 use super::exit_code;
+use super::frontend::Output;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
 use super::target::Target;
@@ -26,10 +26,10 @@ pub async fn turn(
         ui.note(&opening.introduction);
     }
     if let Target::Resume(row, _) = &opening.target {
-        let now = opening.house.sessions.stamp().now();
-        ui.note(&harmless(&resumed(&row.summary, now)));
+        let now = opening.workspace.sessions.clock().now();
+        ui.note(&harmless(&resumed(&row.meta, now)));
     }
-    let mut signals = Signals::listen()?.hurrying(opening.house.sessions.store().patience());
+    let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
     let mut output = Output::new(format, ui, answers).of(opening.cast.kind());

@@ -8,24 +8,24 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::team::TeamFile;
-use tertulia_engine::door::Door;
 use tertulia_engine::duet::{self, Duet};
-use tertulia_engine::record::Recorder;
-use tertulia_engine::run::{Talk, Terms};
+use tertulia_engine::frontend::Frontend;
+use tertulia_engine::log_writer::LogWriter;
+use tertulia_engine::run::{RunOptions, Talk};
 use tertulia_engine::table::{self, Table};
 
 use super::conversation::Conversation;
 use super::target::Target;
 use super::{Leaving, TalkArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::House;
+use crate::open::Workspace;
 
 /// Everything that a talk begins with.
 pub struct Opening {
-    pub house: House,
+    pub workspace: Workspace,
     pub args: TalkArgs,
     pub target: Target,
-    pub terms: Terms,
+    pub terms: RunOptions,
     pub leaving: Leaving,
     pub cast: Cast,
     /// Who is here and why, for people.
@@ -89,69 +89,68 @@ pub struct Prepared {
 }
 
 /// A frontend that is told which session it shows.
-pub trait Doorway: Door {
+pub trait StartedFrontend: Frontend {
     /// The session, and how many messages it has if it was resumed.
     fn started(&mut self, id: SessionId, resumed: Option<u64>);
 }
 
 impl Opening {
     /// Begins or resumes the talk.
-    pub async fn open(self, door: &mut impl Doorway) -> CommandResult<Conversation> {
+    pub async fn open(self, frontend: &mut impl StartedFrontend) -> CommandResult<Conversation> {
         let on_conflict = self.args.on_conflict();
-        let sessions = self.house.sessions.clone();
+        let sessions = self.workspace.sessions.clone();
         match self.target {
             Target::New(start) => {
-                door.started(start.id, None);
-                let recorder = Recorder::begin(sessions, start, on_conflict);
-                self.cast.begin(recorder, self.terms)
+                frontend.started(start.id, None);
+                let writer = LogWriter::begin(sessions, start, on_conflict);
+                self.cast.begin(writer, self.terms)
             }
             Target::Resume(row, copy) => {
-                let (mut recorder, left) =
-                    Recorder::resume(sessions, row.summary, on_conflict).await?;
+                let (mut writer, left) = LogWriter::resume(sessions, row.meta, on_conflict).await?;
                 if let Some(copy) = copy {
-                    recorder.keep_copies(copy);
+                    writer.keep_copies(copy);
                 }
-                let messages = recorder.summary().map_or(0, |summary| summary.messages);
-                door.started(recorder.id(), Some(messages));
-                self.cast.resume(recorder, left, self.terms, door).await
+                let messages = writer.meta().map_or(0, |meta| meta.messages);
+                frontend.started(writer.id(), Some(messages));
+                self.cast.resume(writer, left, self.terms, frontend).await
             }
         }
     }
 }
 
 impl Cast {
-    fn begin(self, recorder: Recorder, terms: Terms) -> CommandResult<Conversation> {
+    fn begin(self, writer: LogWriter, terms: RunOptions) -> CommandResult<Conversation> {
         Ok(match self {
-            Cast::Chat(agent) => Conversation::Chat(Box::new(Talk::begin(recorder, agent, terms))),
+            Cast::Chat(agent) => Conversation::Chat(Box::new(Talk::begin(writer, agent, terms))),
             Cast::Team { seating, .. } => {
-                let table = Table::begin(recorder, *seating, terms)
+                let table = Table::begin(writer, *seating, terms)
                     .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?;
                 Conversation::Team(Box::new(table))
             }
             Cast::Pair { seating, .. } => {
-                Conversation::Pair(Box::new(Duet::begin(recorder, *seating, terms)))
+                Conversation::Pair(Box::new(Duet::begin(writer, *seating, terms)))
             }
         })
     }
 
     async fn resume(
         self,
-        recorder: Recorder,
+        writer: LogWriter,
         left: Option<SessionId>,
-        terms: Terms,
-        door: &mut dyn Door,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
     ) -> CommandResult<Conversation> {
         Ok(match self {
             Cast::Chat(agent) => {
-                let talk = Talk::resume(recorder, left, agent, terms, door).await?;
+                let talk = Talk::resume(writer, left, agent, terms, frontend).await?;
                 Conversation::Chat(Box::new(talk))
             }
             Cast::Team { seating, fit, .. } => {
-                let table = Table::resume(recorder, left, *seating, fit, terms, door).await?;
+                let table = Table::resume(writer, left, *seating, fit, terms, frontend).await?;
                 Conversation::Team(Box::new(table))
             }
             Cast::Pair { seating, .. } => {
-                let duet = Duet::resume(recorder, left, *seating, terms, door).await?;
+                let duet = Duet::resume(writer, left, *seating, terms, frontend).await?;
                 Conversation::Pair(Box::new(duet))
             }
         })

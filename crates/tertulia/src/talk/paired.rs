@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tertulia_core::pair::state::CORRECTIONS;
 use tertulia_engine::duet::Pause;
-use tertulia_engine::pair::{PairEvent, Progress, Seat, Wait};
+use tertulia_engine::pair::{PairEvent, PairRole, Progress, Wait};
 use tertulia_formats::json;
 
 use crate::moment::lasting;
@@ -56,7 +56,7 @@ pub fn object(event: &PairEvent) -> Value {
         PairEvent::Chose(model) => json!({ "type": "worker_model", "model": model }),
         PairEvent::WorkerFailed(error) => json!({
             "type": "error",
-            "speaker": Seat::Worker.name(),
+            "speaker": PairRole::Worker.name(),
             "kind": error.kind.name(),
             "message": error.message,
             "hint": error.hint,

@@ -11,7 +11,7 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::run::Compaction;
 
 use super::conversation::{Conversation, LeftUndone, Turned, resumed};
-use super::door::Output;
+use super::frontend::Output;
 use super::keyboard::Keyboard;
 use super::opening::Opening;
 use super::target::{Target, mention_newest};
@@ -28,7 +28,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     greet(&opening, ui);
     let leaving = opening.leaving.clone();
     let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
-    let mut signals = Signals::listen()?.hurrying(opening.house.sessions.store().patience());
+    let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let conversation = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
         let opened = signals.during(opening.open(&mut output)).await?;
@@ -66,8 +66,8 @@ fn greet(opening: &Opening, ui: &mut Ui) {
     let kind = opening.cast.kind();
     let goes_on = match (&opening.target, kind) {
         (Target::Resume(row, _), _) => {
-            let now = opening.house.sessions.stamp().now();
-            return ui.note(&harmless(&resumed(&row.summary, now)));
+            let now = opening.workspace.sessions.clock().now();
+            return ui.note(&harmless(&resumed(&row.meta, now)));
         }
         (Target::New(_), _) if opening.args.ephemeral => {
             return ui.note("This session is not saved.");
@@ -77,7 +77,7 @@ fn greet(opening: &Opening, ui: &mut Ui) {
         // It was asked about, or mentioned, before.
         (Target::New(_), Kind::Team) => return,
     };
-    mention_newest(Sort::of(kind, None), &opening.house, goes_on, ui);
+    mention_newest(Sort::of(kind, None), &opening.workspace, goes_on, ui);
 }
 
 /// A talk that is led line by line.

@@ -3,7 +3,7 @@
 
 use crate::commands::export;
 use crate::commands::prune::{self, Rules};
-use crate::open::House;
+use crate::open::Workspace;
 use crate::show;
 use crate::ui::Ui;
 
@@ -11,18 +11,18 @@ use crate::ui::Ui;
 const ANNOUNCED: &str = "retention-announced";
 
 /// Announces, or moves what is too old or too many to the trash. Trouble here is told and spoils nothing.
-pub fn keep_house(house: &House, ui: &mut Ui) {
-    if !house.settings.retention.is_on() {
+pub fn keep_workspace(workspace: &Workspace, ui: &mut Ui) {
+    if !workspace.settings.retention.is_on() {
         return;
     }
-    let plan = match prune::plan(&Rules::from(&house.settings.retention), house) {
+    let plan = match prune::plan(&Rules::from(&workspace.settings.retention), workspace) {
         Ok(plan) if plan.trash.is_empty() && plan.purge.is_empty() => return,
         Ok(plan) => plan,
         Err(error) => return ui.warn(&format!("[retention] cannot be followed: {error}")),
     };
     let (trash, purge) = (plan.trash.len(), plan.purge.len());
-    let announced = house.settings.data.join(ANNOUNCED);
-    let rules = format!("{:?}\n", house.settings.retention);
+    let announced = workspace.settings.data.join(ANNOUNCED);
+    let rules = format!("{:?}\n", workspace.settings.retention);
     // Announced once, and again when the rules have changed.
     if !std::fs::read_to_string(&announced).is_ok_and(|told| told == rules) {
         let words = format!(
@@ -36,7 +36,7 @@ pub fn keep_house(house: &House, ui: &mut Ui) {
         }
         return;
     }
-    match prune::carry_out(house, &plan) {
+    match prune::carry_out(workspace, &plan) {
         Ok(()) => ui.advise(&format!(
             "[retention]: {} moved to the trash, {purge} deleted from it. `tertulia undo` brings back what was moved to the trash.",
             show::count(trash as u64, "session")

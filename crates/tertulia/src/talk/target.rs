@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tertulia_core::entry::{Kind, Relation};
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Page, Row};
-use tertulia_engine::record::Copies;
+use tertulia_engine::log_writer::SessionMirror;
 use tertulia_store::{Fork, Start};
 
 use super::copy::FileCopy;
@@ -14,7 +14,7 @@ use super::{Sort, TalkArgs};
 use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
-use crate::open::{House, has_entry};
+use crate::open::{Workspace, has_entry};
 use crate::settings::quoted;
 use crate::ui::{Ui, fit, harmless};
 
@@ -26,22 +26,27 @@ pub struct Found {
     pub row: Option<Row>,
     pub prompt: Option<String>,
     /// Where a copy of it is kept.
-    pub copy: Option<Arc<dyn Copies>>,
+    pub copy: Option<Arc<dyn SessionMirror>>,
 }
 
 /// Which session the talk is in.
 pub enum Target {
     New(Start),
-    Resume(Box<Row>, Option<Arc<dyn Copies>>),
+    Resume(Box<Row>, Option<Arc<dyn SessionMirror>>),
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
-pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> CommandResult<Found> {
+pub fn find(
+    args: &TalkArgs,
+    sort: Sort<'_>,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Found> {
     let value = args.resume.as_ref().map(Option::as_deref);
     if let Some(file) = &args.session_file {
         return Ok(Found {
             prompt: value.flatten().map(str::to_owned),
-            ..from_file(file, house, ui)?
+            ..from_file(file, workspace, ui)?
         });
     }
     let found = |row: Option<Row>, prompt: Option<String>| Found {
@@ -51,28 +56,28 @@ pub fn find(args: &TalkArgs, sort: Sort<'_>, house: &House, ui: &mut Ui) -> Comm
     };
     if let Some(reference) = &args.session {
         let prompt = value.flatten().map(str::to_owned);
-        return Ok(found(Some(named(reference, sort, house)?), prompt));
+        return Ok(found(Some(named(reference, sort, workspace)?), prompt));
     }
     if args.go_on {
-        let row = newest(sort, house)?.ok_or_else(|| nothing_to_continue(sort, house))?;
+        let row = newest(sort, workspace)?.ok_or_else(|| nothing_to_continue(sort, workspace))?;
         return Ok(found(Some(row), None));
     }
     match value {
         None => Ok(found(None, None)),
         // Which one is chosen on the screen.
         Some(None) if args.is_full_screen(ui) => Ok(found(None, None)),
-        Some(None) => Ok(found(Some(any_newest(sort, house)?), None)),
+        Some(None) => Ok(found(Some(any_newest(sort, workspace)?), None)),
         Some(Some(words))
-            if words.contains(' ') && house.look_up(words, &house.here())?.is_none() =>
+            if words.contains(' ') && workspace.look_up(words, &workspace.here())?.is_none() =>
         {
-            let row = any_newest(sort, house)?;
+            let row = any_newest(sort, workspace)?;
             ui.note(&harmless(&format!(
                 "no session is called '{words}': taken as the prompt for the newest one, \"{}\"",
-                fit(row.summary.title_or_untitled(), 50)
+                fit(row.meta.title_or_untitled(), 50)
             )));
             Ok(found(Some(row), Some(words.to_owned())))
         }
-        Some(Some(reference)) => Ok(found(Some(named(reference, sort, house)?), None)),
+        Some(Some(reference)) => Ok(found(Some(named(reference, sort, workspace)?), None)),
     }
 }
 
@@ -96,10 +101,10 @@ pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
 }
 
 /// The session that a reference names, if this command can open it.
-fn named(reference: &str, sort: Sort<'_>, house: &House) -> CommandResult<Row> {
-    let here = house.here();
-    let Some(row) = house.look_up(reference, &here)? else {
-        let error = house.not_found(reference, &here);
+fn named(reference: &str, sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
+    let here = workspace.here();
+    let Some(row) = workspace.look_up(reference, &here)? else {
+        let error = workspace.not_found(reference, &here);
         return Err(match sort.team {
             Some(team) if error.kind() == ErrorKind::NotFound => error.hint(format!(
                 "`tertulia list --all --team {}` lists the sessions of the team '{team}'",
@@ -108,7 +113,7 @@ fn named(reference: &str, sort: Sort<'_>, house: &House) -> CommandResult<Row> {
             _ => error,
         });
     };
-    if sort.any_kind || row.summary.kind == sort.kind {
+    if sort.any_kind || row.meta.kind == sort.kind {
         return Ok(row);
     }
     Err(other_kind(&row, sort.kind))
@@ -116,8 +121,8 @@ fn named(reference: &str, sort: Sort<'_>, house: &House) -> CommandResult<Row> {
 
 /// The error for a session of another kind than the command's.
 pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
-    let (short, kind) = (row.summary.id.short(), row.summary.kind.name());
-    let team = row.summary.team.as_ref();
+    let (short, kind) = (row.meta.id.short(), row.meta.kind.name());
+    let team = row.meta.team.as_ref();
     let team = team.map(|team| format!(" of the team '{team}'"));
     let words = format!(
         "session {short} is a {kind} session{}, not a {} session",
@@ -130,23 +135,23 @@ pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
 }
 
 /// The sessions of this sort in this project.
-fn ours(sort: Sort<'_>, house: &House) -> Filter {
+fn ours(sort: Sort<'_>, workspace: &Workspace) -> Filter {
     Filter {
         kind: Some(sort.kind),
         team: sort.team.map(str::to_owned),
-        ..house.here()
+        ..workspace.here()
     }
 }
 
 /// The newest session that a bare `--resume` means: of this sort, or of any kind where none was named; in this
 /// project if it has one.
-fn any_newest(sort: Sort<'_>, house: &House) -> CommandResult<Row> {
-    let mut scope = ours(sort, house);
+fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
+    let mut scope = ours(sort, workspace);
     if sort.any_kind {
         scope.kind = None;
     }
-    house.newest(&scope)?.ok_or_else(|| {
-        let store = &house.settings.store;
+    workspace.newest(&scope)?.ok_or_else(|| {
+        let store = &workspace.settings.store;
         let words = match sort.team {
             Some(team) => format!("there is no session of the team '{team}' to resume in {store}"),
             None if sort.any_kind => format!("there is no session to resume in {store}"),
@@ -159,8 +164,8 @@ fn any_newest(sort: Sort<'_>, house: &House) -> CommandResult<Row> {
     })
 }
 
-fn nothing_to_continue(sort: Sort<'_>, house: &House) -> CommandError {
-    let (project, store) = (&house.settings.project, &house.settings.store);
+fn nothing_to_continue(sort: Sort<'_>, workspace: &Workspace) -> CommandError {
+    let (project, store) = (&workspace.settings.project, &workspace.settings.store);
     let words = match sort.team {
         None => format!(
             "there is no earlier {} session in this project ({project})",
@@ -176,10 +181,10 @@ fn nothing_to_continue(sort: Sort<'_>, house: &House) -> CommandError {
 
 /// The newest session of this sort in this project. Of a team, else the newest that belongs to no project: one
 /// that was imported.
-pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
-    let store = house.sessions.store();
-    let here = ours(sort, house);
-    let newest = house.wait(store.list(&here, &Page::first(1)))?;
+pub fn newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Option<Row>> {
+    let store = workspace.sessions.store();
+    let here = ours(sort, workspace);
+    let newest = workspace.wait(store.list(&here, &Page::first(1)))?;
     if !newest.rows.is_empty() || sort.team.is_none() {
         return Ok(newest.rows.into_iter().next());
     }
@@ -189,9 +194,9 @@ pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
     };
     let mut page = Page::first(PAGE);
     loop {
-        let listing = house.wait(store.list(&anywhere, &page))?;
+        let listing = workspace.wait(store.list(&anywhere, &page))?;
         let mut rows = listing.rows.into_iter();
-        if let Some(row) = rows.find(|row| row.summary.project.is_none()) {
+        if let Some(row) = rows.find(|row| row.meta.project.is_none()) {
             return Ok(Some(row));
         }
         if listing.next.is_none() {
@@ -202,11 +207,11 @@ pub fn newest(sort: Sort<'_>, house: &House) -> CommandResult<Option<Row>> {
 }
 
 /// Mentions the newest of these talks to who begins anew: they should not have to know the flag by heart.
-pub fn mention_newest(sort: Sort<'_>, house: &House, goes_on: &str, ui: &mut Ui) {
+pub fn mention_newest(sort: Sort<'_>, workspace: &Workspace, goes_on: &str, ui: &mut Ui) {
     // Who begins anew is not held up by what cannot be listed.
-    if let Ok(Some(row)) = newest(sort, house) {
-        let when = ago(row.summary.updated_at, house.sessions.stamp().now());
-        let title = fit(row.summary.title_or_untitled(), 50);
+    if let Ok(Some(row)) = newest(sort, workspace) {
+        let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
+        let title = fit(row.meta.title_or_untitled(), 50);
         ui.note(&harmless(&format!(
             "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` resumes it."
         )));
@@ -214,8 +219,8 @@ pub fn mention_newest(sort: Sort<'_>, house: &House, goes_on: &str, ui: &mut Ui)
 }
 
 /// Takes in the session of a file, and writes it back there from then on.
-fn from_file(file: &Path, house: &House, ui: &mut Ui) -> CommandResult<Found> {
-    let taken = import::one(house, file)?;
+fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<Found> {
+    let taken = import::one(workspace, file)?;
     ui.note(&taken.words);
     let copy = FileCopy::of(file, taken.form)?;
     if copy.is_none() {
@@ -225,9 +230,9 @@ fn from_file(file: &Path, house: &House, ui: &mut Ui) -> CommandResult<Found> {
         ));
     }
     Ok(Found {
-        row: Some(house.wait(house.sessions.row(taken.session))?),
+        row: Some(workspace.wait(workspace.sessions.row(taken.session))?),
         prompt: None,
-        copy: copy.map(|copy| Arc::new(copy) as Arc<dyn Copies>),
+        copy: copy.map(|copy| Arc::new(copy) as Arc<dyn SessionMirror>),
     })
 }
 
@@ -236,8 +241,8 @@ pub fn open(
     args: &TalkArgs,
     sort: Sort<'_>,
     row: Option<Row>,
-    copy: Option<Arc<dyn Copies>>,
-    house: &House,
+    copy: Option<Arc<dyn SessionMirror>>,
+    workspace: &Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Target> {
     let title = args.name.as_deref().map(rename::title).transpose()?;
@@ -245,39 +250,44 @@ pub fn open(
         let start = Start {
             id: args
                 .session_id
-                .unwrap_or_else(|| house.sessions.stamp().session_id()),
+                .unwrap_or_else(|| workspace.sessions.clock().session_id()),
             kind: sort.kind,
             title,
             team: sort.team.map(str::to_owned),
-            project: Some(house.settings.project.id.clone()),
-            project_ids: house.settings.project.identities(),
-            cwd: Some(house.settings.cwd.display().to_string()),
+            project: Some(workspace.settings.project.id.clone()),
+            project_ids: workspace.settings.project.identities(),
+            cwd: Some(workspace.settings.cwd.display().to_string()),
         };
-        if args.session_id.is_some() && house.wait(house.sessions.row(start.id)).is_ok() {
+        if args.session_id.is_some() && workspace.wait(workspace.sessions.row(start.id)).is_ok() {
             return Err(tertulia_store::StoreError::Exists(start.id).into());
         }
         if !args.ephemeral {
-            house.remember_project();
+            workspace.remember_project();
         }
         return Ok(Target::New(start));
     };
-    if row.summary.trashed_at.is_some() {
+    if row.meta.trashed_at.is_some() {
         let words = format!(
             "session {} is in the trash; `tertulia restore {0}` takes it out",
-            row.summary.id.short()
+            row.meta.id.short()
         );
         ui.warn(&ui.invocation.complete(&words));
     }
     let row = if args.fork {
-        forked(house, &row, title, ui)?
+        forked(workspace, &row, title, ui)?
     } else {
-        retitled(house, row, title)?
+        retitled(workspace, row, title)?
     };
     Ok(Target::Resume(Box::new(row), copy))
 }
 
-fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> CommandResult<Row> {
-    let forked = fork(house, row, None, title)?;
+fn forked(
+    workspace: &Workspace,
+    row: &Row,
+    title: Option<String>,
+    ui: &mut Ui,
+) -> CommandResult<Row> {
+    let forked = fork(workspace, row, None, title)?;
     if forked.recovered {
         ui.note(
             "an answer was interrupted; what had arrived of it is kept as an interrupted message",
@@ -285,8 +295,8 @@ fn forked(house: &House, row: &Row, title: Option<String>, ui: &mut Ui) -> Comma
     }
     ui.note(&format!(
         "Continuing in {}, a fork of {}",
-        forked.row.summary.id.short(),
-        row.summary.id.short()
+        forked.row.meta.id.short(),
+        row.meta.id.short()
     ));
     Ok(forked.row)
 }
@@ -301,7 +311,7 @@ pub struct Forked {
 
 /// Makes a fork that shares a session up to an entry, or all of it.
 pub fn fork(
-    house: &House,
+    workspace: &Workspace,
     row: &Row,
     at: Option<Seq>,
     title: Option<String>,
@@ -310,34 +320,31 @@ pub fn fork(
     let mut recovered = false;
     // A half-written answer belongs to what is shared.
     if !row.open
-        && at.is_none_or(|at| at > row.summary.head.seq)
-        && let Some(entry) = house.wait(house.sessions.recover(&row.summary))?
+        && at.is_none_or(|at| at > row.meta.head.seq)
+        && let Some(entry) = workspace.wait(workspace.sessions.recover(&row.meta))?
     {
-        row.summary.apply(&entry);
+        row.meta.apply(&entry);
         recovered = true;
     }
     if let Some(at) = at {
         has_entry(&row, at)?;
     }
-    let at = house.fork_at(&row, at)?;
+    let at = workspace.fork_at(&row, at)?;
     let fork = Fork {
-        id: house.sessions.stamp().session_id(),
+        id: workspace.sessions.clock().session_id(),
         at,
         title,
         relation: Relation::Fork,
     };
-    let (summary, _) = house.wait(house.sessions.fork(&row.summary, &fork, Vec::new()))?;
-    let row = Row {
-        summary,
-        open: false,
-    };
+    let (meta, _) = workspace.wait(workspace.sessions.fork(&row.meta, &fork, Vec::new()))?;
+    let row = Row { meta, open: false };
     Ok(Forked { row, recovered })
 }
 
-fn retitled(house: &House, mut row: Row, title: Option<String>) -> CommandResult<Row> {
+fn retitled(workspace: &Workspace, mut row: Row, title: Option<String>) -> CommandResult<Row> {
     if let Some(title) = title {
-        let operation = house.sessions.stamp().entry_id();
-        row.summary = house.wait(house.sessions.rename(row.summary.id, &title, operation))?;
+        let operation = workspace.sessions.clock().entry_id();
+        row.meta = workspace.wait(workspace.sessions.rename(row.meta.id, &title, operation))?;
     }
     Ok(row)
 }

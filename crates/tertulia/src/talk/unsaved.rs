@@ -11,15 +11,15 @@ use crate::ui::Ui;
 
 /// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
 pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
-    let recorder = talk.recorder();
-    if !recorder.has_unsaved() {
+    let writer = talk.writer();
+    if !writer.has_unsaved() {
         return None;
     }
-    let kind = match recorder.is_locked_out() {
+    let kind = match writer.is_locked_out() {
         true => ErrorKind::Conflict,
         false => ErrorKind::Failed,
     };
-    let lines = match recorder.unsaved_log().await {
+    let lines = match writer.unsaved_log().await {
         Ok(lines) => lines,
         Err(error) => {
             ui.warn(&format!(
@@ -29,7 +29,7 @@ pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
         }
     };
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let short = recorder.id().short();
+    let short = writer.id().short();
     for folder in [PathBuf::from("."), std::env::temp_dir()] {
         // An earlier one is not replaced: it holds other words.
         for number in 1..100 {

@@ -6,11 +6,11 @@ use super::driver::Driver;
 use super::effect::Next;
 use super::engine::Engine;
 use super::item::Tone;
-use super::librarian::Librarian;
 use super::mailbox::Mailbox;
 use super::remote::Remote;
 use super::scene::Scene;
 use super::state::State;
+use super::store_service::StoreService;
 use crate::args::{ApproveMode, GlobalArgs};
 use crate::commands::{chat, pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -93,7 +93,7 @@ impl Course {
 
 /// The way back to a talk that was left.
 pub fn back(state: &State) -> Next {
-    match &state.summary {
+    match &state.meta {
         Some(_) => Next::resume_with(state.id, state.scene.team_file.clone()),
         None => state.scene.anew(),
     }
@@ -140,10 +140,12 @@ impl Source {
     }
 
     /// The librarian of its store.
-    pub fn librarian(&self) -> Librarian {
+    pub fn store_service(&self) -> StoreService {
         match self {
-            Source::Here(prepared) => librarian(&prepared.opening),
-            Source::There(attachment) => Librarian::new(attachment.house.clone(), None, false),
+            Source::Here(prepared) => store_service(&prepared.opening),
+            Source::There(attachment) => {
+                StoreService::new(attachment.workspace.clone(), None, false)
+            }
         }
     }
 
@@ -161,12 +163,12 @@ impl Source {
 }
 
 /// The librarian of a talk's store.
-fn librarian(opening: &Opening) -> Librarian {
+fn store_service(opening: &Opening) -> StoreService {
     let agent = match &opening.cast {
         Cast::Chat(agent) => Some(agent.name().to_owned()),
         Cast::Team { .. } | Cast::Pair { .. } => None,
     };
-    Librarian::new(opening.house.clone(), agent, opening.args.ephemeral)
+    StoreService::new(opening.workspace.clone(), agent, opening.args.ephemeral)
 }
 
 /// What the command line would have said, for the transcript.

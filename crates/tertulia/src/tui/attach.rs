@@ -10,7 +10,7 @@ use tertulia_server::protocol::{Answer, Ask, Detail, TalkInfo, TalkState};
 use super::effect::Next;
 use crate::commands::ps::unexpected;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::House;
+use crate::open::Workspace;
 
 /// A server, and the store that it keeps its talks in.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub struct Server {
     /// Its socket.
     pub path: PathBuf,
     /// The same store that it has.
-    pub house: House,
+    pub workspace: Workspace,
 }
 
 /// A talk that is followed.
@@ -26,7 +26,7 @@ pub struct Attachment {
     /// The connection.
     pub call: Call,
     /// The store.
-    pub house: House,
+    pub workspace: Workspace,
     /// The session.
     pub id: SessionId,
     /// What the store has of it.
@@ -96,10 +96,10 @@ impl Server {
 
     /// What the store has is read after the session is followed, so that nothing is missed in between.
     fn attached(&self, call: Call, id: SessionId) -> CommandResult<Attachment> {
-        let row = self.house.wait(self.house.sessions.row(id)).ok();
+        let row = self.workspace.wait(self.workspace.sessions.row(id)).ok();
         Ok(Attachment {
             call,
-            house: self.house.clone(),
+            workspace: self.workspace.clone(),
             id,
             row,
         })

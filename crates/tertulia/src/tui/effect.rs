@@ -7,8 +7,8 @@ use std::time::Instant;
 use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::{Seq, SessionId};
 
-use super::librarian::{Answer, Request};
 use super::news::{News, Order, Ticket};
+use super::store_service::{Answer, Request};
 
 /// Something that reaches the screen.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verd
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::team::markers::Unmarked;
-use tertulia_engine::door::{Door, Notice, TalkEvent};
+use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -20,7 +20,7 @@ use super::mailbox::Mailbox;
 use super::news::{Farewell, News, Order, Ticket};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::talk::conversation::Conversation;
-use crate::talk::opening::{Cast, Doorway, Opening};
+use crate::talk::opening::{Cast, Opening, StartedFrontend};
 use crate::talk::{self, LEAVE_WITHIN, Leaving, notice};
 use crate::ui::Ui;
 
@@ -181,7 +181,7 @@ impl Messenger {
 }
 
 #[async_trait]
-impl Door for Messenger {
+impl Frontend for Messenger {
     fn show(&mut self, event: TalkEvent<'_>) {
         let news = match event {
             TalkEvent::Heard(event) => self.heard(event),
@@ -218,54 +218,58 @@ impl Door for Messenger {
     }
 }
 
-impl Doorway for Messenger {
+impl StartedFrontend for Messenger {
     fn started(&mut self, _: SessionId, _: Option<u64>) {
         // The floor tells.
     }
 }
 
-async fn serve(opening: Opening, mut orders: mpsc::UnboundedReceiver<Given>, mut door: Messenger) {
+async fn serve(
+    opening: Opening,
+    mut orders: mpsc::UnboundedReceiver<Given>,
+    mut frontend: Messenger,
+) {
     let leaving = opening.leaving.clone();
     let mut seat = match &opening.cast {
         Cast::Team { seat, .. } => seat.clone(),
         Cast::Chat(_) | Cast::Pair { .. } => None,
     };
-    let insist = door.strings.insist.clone();
+    let insist = frontend.strings.insist.clone();
     // Opening it may write, and a disk may take its time.
     let opened = tokio::select! {
         biased;
-        () = insist.cancelled() => return door.news.post(News::Gone(Farewell::default())),
-        opened = opening.open(&mut door) => opened,
+        () = insist.cancelled() => return frontend.news.post(News::Gone(Farewell::default())),
+        opened = opening.open(&mut frontend) => opened,
     };
     let mut conversation = match opened {
         Ok(conversation) => conversation,
         Err(error) => {
-            door.news.post(News::NotOpened(Box::new(error)));
-            door.news.post(News::Gone(Farewell::default()));
+            frontend.news.post(News::NotOpened(Box::new(error)));
+            frontend.news.post(News::Gone(Farewell::default()));
             return;
         }
     };
     let floor = floor::of(&conversation, seat.as_deref(), false);
-    door.news.post(News::Opened(Box::new(floor)));
+    frontend.news.post(News::Opened(Box::new(floor)));
     while let Some((order, cancel)) = orders.recv().await {
         let done = tokio::select! {
             biased;
             () = insist.cancelled() => break,
-            done = carry_out(order, &mut conversation, &mut seat, &mut door, &cancel) => done,
+            done = carry_out(order, &mut conversation, &mut seat, &mut frontend, &cancel) => done,
         };
         match done {
             None => break,
             Some(failed) => {
                 let floor = floor::of(&conversation, seat.as_deref(), failed);
-                door.news.post(News::Over(Box::new(floor)));
+                frontend.news.post(News::Over(Box::new(floor)));
             }
         }
     }
-    if !door.strings.insist.is_cancelled() {
+    if !frontend.strings.insist.is_cancelled() {
         conversation.leave().await;
     }
     let farewell = farewell(&mut conversation, &leaving).await;
-    door.news.post(News::Gone(farewell));
+    frontend.news.post(News::Gone(farewell));
 }
 
 /// Carries out an order. Whether somebody failed; nothing, if the talk is to be left.
@@ -273,7 +277,7 @@ async fn carry_out(
     order: Order,
     conversation: &mut Conversation,
     seat: &mut Option<String>,
-    door: &mut Messenger,
+    frontend: &mut Messenger,
     cancel: &CancellationToken,
 ) -> Option<bool> {
     match order {
@@ -281,22 +285,22 @@ async fn carry_out(
         Order::As(name) => {
             match conversation.seat_of(name.as_deref().unwrap_or_default()) {
                 Ok(taken) => *seat = taken,
-                Err(why) => door.news.post(News::Notice(Tone::Warning, why)),
+                Err(why) => frontend.news.post(News::Notice(Tone::Warning, why)),
             }
             return Some(false);
         }
         Order::Say(words) => {
-            return Some(say(words, conversation, seat.as_deref(), door, cancel).await);
+            return Some(say(words, conversation, seat.as_deref(), frontend, cancel).await);
         }
         Order::Compact => {
-            let news = door.news.clone();
-            let compacted = conversation.compact(door, cancel).await;
+            let news = frontend.news.clone();
+            let compacted = conversation.compact(frontend, cancel).await;
             if let Some(words) = floor::not_compacted(compacted) {
                 news.post(News::Notice(Tone::Note, words.to_owned()));
             }
         }
     }
-    write_back(conversation, door).await;
+    write_back(conversation, frontend).await;
     Some(false)
 }
 
@@ -305,36 +309,37 @@ async fn say(
     words: String,
     conversation: &mut Conversation,
     seat: Option<&str>,
-    door: &mut Messenger,
+    frontend: &mut Messenger,
     cancel: &CancellationToken,
 ) -> bool {
     if let Err(error) = tertulia_store::check_message(&words) {
         let words = floor::sentence(&error.into());
-        door.news.post(News::Notice(Tone::Error, words));
+        frontend.news.post(News::Notice(Tone::Error, words));
         return false;
     }
-    let failed = match conversation.say(words, seat, door, cancel).await {
+    let failed = match conversation.say(words, seat, frontend, cancel).await {
         Ok(turned) => {
             for (tone, words) in floor::endings(&turned, conversation) {
-                door.news.post(News::Notice(tone, words));
+                frontend.news.post(News::Notice(tone, words));
             }
             turned.failure().is_some()
         }
         Err(error) => {
-            door.news
+            frontend
+                .news
                 .post(News::Notice(Tone::Warning, error.to_string()));
             false
         }
     };
-    write_back(conversation, door).await;
+    write_back(conversation, frontend).await;
     failed
 }
 
 /// Writes the session back to the file that it came from.
-async fn write_back(conversation: &Conversation, door: &mut Messenger) {
-    if let Err(reason) = conversation.talk().recorder().copy().await {
+async fn write_back(conversation: &Conversation, frontend: &mut Messenger) {
+    if let Err(reason) = conversation.talk().writer().copy().await {
         let words = format!("saved, but not in the session file: {reason}");
-        door.news.post(News::Notice(Tone::Warning, words));
+        frontend.news.post(News::Notice(Tone::Warning, words));
     }
 }
 

@@ -11,13 +11,13 @@ use crate::talk::conversation::{Conversation, Turned};
 
 /// How a talk stands.
 pub fn of(conversation: &Conversation, seat: Option<&str>, failed: bool) -> Floor {
-    let recorder = conversation.talk().recorder();
+    let writer = conversation.talk().writer();
     Floor {
-        id: recorder.id(),
-        summary: recorder.summary().cloned(),
+        id: writer.id(),
+        meta: writer.meta().cloned(),
         introduction: None,
         writer: conversation.whose_turn(seat),
-        unsaved: recorder.has_unsaved(),
+        unsaved: writer.has_unsaved(),
         waiting: match conversation {
             Conversation::Team(table) => waiting(table),
             Conversation::Chat(_) | Conversation::Pair(_) => Vec::new(),

@@ -33,7 +33,7 @@ pub enum Where {
     /// In the help.
     Help,
     /// At a question.
-    Question,
+    AgentRequest,
     /// On every screen.
     Anywhere,
 }
@@ -49,7 +49,7 @@ impl Where {
         Where::Picker,
         Where::Rewind,
         Where::Help,
-        Where::Question,
+        Where::AgentRequest,
         Where::Anywhere,
     ];
 
@@ -64,7 +64,7 @@ impl Where {
             Where::Picker => "The list of sessions (type to search)",
             Where::Rewind => "Going back",
             Where::Help => "This help",
-            Where::Question => "Questions",
+            Where::AgentRequest => "Questions",
             Where::Anywhere => "Everywhere",
         }
     }

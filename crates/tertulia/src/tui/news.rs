@@ -4,7 +4,7 @@ use tertulia_agents::approval::{PermissionState, ToolRequest};
 use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Message, Speaker};
 use tertulia_core::id::SessionId;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::pair::PairEvent;
 use tertulia_engine::team::events::Output as Routed;
 
@@ -86,7 +86,7 @@ pub struct Floor {
     /// Which session it is in.
     pub id: SessionId,
     /// The session, once something was said.
-    pub summary: Option<Summary>,
+    pub meta: Option<SessionMeta>,
     /// Who is here and why, where that was not known before.
     pub introduction: Option<String>,
     /// Who writes, as people know them.

@@ -3,13 +3,13 @@
 //! It does nothing itself. [`Picker::key`] says what a person decided; [`Picker::wants`] says what is
 //! to be read, each with a ticket under which the answer is given back.
 
-pub mod card;
+pub mod content_hits;
+pub mod fuzzy;
 mod reading;
-mod shelf;
-pub mod sieve;
+pub mod session_item;
+mod session_list;
 #[cfg(test)]
 mod tests;
-pub mod told;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
@@ -17,9 +17,9 @@ use ratatui::layout::Size;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, Filter, Hidden, Page, ProjectIds, SearchQuery};
 
-use self::card::Card;
-use self::shelf::Shelf;
-use self::told::{Told, Tolds};
+use self::content_hits::{ContentHit, ContentHits};
+use self::session_item::SessionItem;
+use self::session_list::SessionList;
 use super::choice::Choice;
 use super::item::Item;
 use super::one_line::{OneLine, Typed};
@@ -34,8 +34,8 @@ pub struct Picker {
     filter: Filter,
     project: Option<ProjectIds>,
     scope: Scope,
-    shelf: Shelf,
-    tolds: Tolds,
+    session_list: SessionList,
+    content_hits: ContentHits,
     hidden: Hidden,
     damaged: usize,
     unread: Unread,
@@ -102,24 +102,24 @@ pub struct Preview {
 #[derive(Clone, Copy, Debug)]
 pub enum Chosen<'a> {
     /// A session of the list.
-    Card(&'a Card),
+    SessionItem(&'a SessionItem),
     /// A session in which what was typed was said.
-    Told(&'a Told),
+    ContentHit(&'a ContentHit),
 }
 
 impl Chosen<'_> {
     /// Which session.
     pub fn id(self) -> SessionId {
         match self {
-            Chosen::Card(card) => card.id,
-            Chosen::Told(told) => told.session,
+            Chosen::SessionItem(item) => item.id,
+            Chosen::ContentHit(content_hit) => content_hit.session,
         }
     }
 
     fn title(self) -> Option<String> {
         match self {
-            Chosen::Card(card) => card.title.clone(),
-            Chosen::Told(told) => told.title.clone(),
+            Chosen::SessionItem(item) => item.title.clone(),
+            Chosen::ContentHit(content_hit) => content_hit.title.clone(),
         }
     }
 }
@@ -185,14 +185,14 @@ impl Picker {
             Some(_) => Scope::Here,
             None => Scope::All,
         };
-        let mut shelf = Shelf::default();
-        shelf.empty_out(scope == Scope::All);
+        let mut session_list = SessionList::default();
+        session_list.empty_out(scope == Scope::All);
         Picker {
             filter,
             scope,
             project,
-            shelf,
-            tolds: Tolds::default(),
+            session_list,
+            content_hits: ContentHits::default(),
             hidden: Hidden::default(),
             damaged: 0,
             unread: Unread::All,
@@ -265,7 +265,7 @@ impl Picker {
                     .map_or(Outcome::Nothing, |chosen| Outcome::Fork(chosen.id()));
             }
             Some('e') => {
-                self.shelf.toggle_empty();
+                self.session_list.toggle_empty();
                 self.settle();
                 return Outcome::Changed;
             }
@@ -314,8 +314,8 @@ impl Picker {
             Typed::Nothing => Outcome::Nothing,
             Typed::Moved => Outcome::Changed,
             Typed::Changed => {
-                self.shelf.type_in(self.query.text());
-                self.tolds = Tolds::default();
+                self.session_list.type_in(self.query.text());
+                self.content_hits = ContentHits::default();
                 self.search_ticket = None;
                 self.typed_at = (!self.query.text().trim().is_empty()).then_some(now);
                 self.moved = false;
@@ -371,13 +371,13 @@ impl Picker {
     fn resume(&self) -> Outcome {
         match self.chosen() {
             None => Outcome::Nothing,
-            Some(Chosen::Card(card)) => Outcome::Resume {
-                id: card.id,
+            Some(Chosen::SessionItem(item)) => Outcome::Resume {
+                id: item.id,
                 at: None,
             },
-            Some(Chosen::Told(told)) => Outcome::Resume {
-                id: told.session,
-                at: Some(told.seq),
+            Some(Chosen::ContentHit(content_hit)) => Outcome::Resume {
+                id: content_hit.session,
+                at: Some(content_hit.seq),
             },
         }
     }
@@ -391,7 +391,7 @@ impl Picker {
             Scope::All => Scope::Here,
         };
         self.kept = self.chosen().filter(|_| self.moved).map(Chosen::id);
-        self.shelf.empty_out(self.scope == Scope::All);
+        self.session_list.empty_out(self.scope == Scope::All);
         self.hidden = Hidden::default();
         self.unread = Unread::All;
         self.page_ticket = None;

@@ -272,7 +272,7 @@ fn stands(floor: happening::Floor) -> Floor {
     let waiting = floor.waiting.into_iter();
     Floor {
         id: floor.id,
-        summary: floor.summary,
+        meta: floor.meta,
         introduction: Some(floor.introduction).filter(|words| !words.is_empty()),
         writer: floor.writer,
         unsaved: floor.unsaved,

@@ -3,7 +3,7 @@
 use tertulia_core::entry::{Kind, Speaker, SpeakerKind};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{ProjectIds, Row};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 use super::attach::Attachment;
 use super::completion::Candidate;
@@ -30,7 +30,7 @@ pub struct Scene {
     /// Everybody in a team.
     pub members: Vec<Member>,
     /// The session that is gone on with.
-    pub restored: Option<Box<Summary>>,
+    pub restored: Option<Box<SessionMeta>>,
     /// An earlier talk that could be gone on with.
     pub earlier: Option<Box<Row>>,
     /// Whether it goes on where it was only left for another model.
@@ -69,7 +69,7 @@ impl Scene {
     pub fn of(opening: &Opening) -> Scene {
         let (id, restored) = match &opening.target {
             Target::New(start) => (start.id, None),
-            Target::Resume(row, _) => (row.summary.id, Some(Box::new(row.summary.clone()))),
+            Target::Resume(row, _) => (row.meta.id, Some(Box::new(row.meta.clone()))),
         };
         let (agent, model) = match &opening.cast {
             Cast::Chat(agent) => (agent.name().to_owned(), agent.model().map(str::to_owned)),
@@ -89,7 +89,7 @@ impl Scene {
             is_remote: false,
             ephemeral: opening.args.ephemeral,
             notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
-            project: Some(opening.house.settings.project.ids.clone()),
+            project: Some(opening.workspace.settings.project.ids.clone()),
             team_file: match &opening.cast {
                 Cast::Team { seating, .. } => seating.file.clone(),
                 Cast::Chat(_) | Cast::Pair { .. } => None,
@@ -100,21 +100,21 @@ impl Scene {
 
     /// What is known of a talk that a server leads.
     pub fn attached(attachment: &Attachment) -> Scene {
-        let summary = attachment.row.as_ref().map(|row| &row.summary);
-        let agent = summary.and_then(|summary| match summary.kind {
-            Kind::Chat => summary.last_agent().map(str::to_owned),
-            Kind::Team => summary.team.clone(),
+        let meta = attachment.row.as_ref().map(|row| &row.meta);
+        let agent = meta.and_then(|meta| match meta.kind {
+            Kind::Chat => meta.last_agent().map(str::to_owned),
+            Kind::Team => meta.team.clone(),
             Kind::Pair => Some("pair".to_owned()),
         });
-        let speakers = summary.map(|summary| summary.speakers.as_slice());
-        let is_team = summary.is_some_and(|summary| summary.kind == Kind::Team);
+        let speakers = meta.map(|meta| meta.speakers.as_slice());
+        let is_team = meta.is_some_and(|meta| meta.kind == Kind::Team);
         let members = speakers.unwrap_or_default().iter().filter(|_| is_team);
         Scene {
-            kind: summary.map_or(Kind::Chat, |summary| summary.kind),
+            kind: meta.map_or(Kind::Chat, |meta| meta.kind),
             id: attachment.id,
             introduction: "On a server: the talk goes on when the screen is left.".to_owned(),
             agent: agent.unwrap_or_else(|| "agent".to_owned()),
-            model: summary.and_then(|summary| summary.model.clone()),
+            model: meta.and_then(|meta| meta.model.clone()),
             members: members
                 .map(|spoke| Member {
                     id: spoke.id.clone(),
@@ -124,13 +124,13 @@ impl Scene {
                     colour: None,
                 })
                 .collect(),
-            restored: summary.cloned().map(Box::new),
+            restored: meta.cloned().map(Box::new),
             earlier: None,
             is_switch: false,
             is_remote: true,
             ephemeral: false,
             notify: false,
-            project: Some(attachment.house.settings.project.ids.clone()),
+            project: Some(attachment.workspace.settings.project.ids.clone()),
             team_file: None,
             mention: None,
         }
@@ -228,9 +228,12 @@ fn mention(opening: &Opening) -> Option<String> {
     };
     let sort = Sort::of(sort, None);
     // Who begins anew is not held up by what cannot be listed.
-    let row = target::newest(sort, &opening.house).ok()??;
-    let when = ago(row.summary.updated_at, opening.house.sessions.stamp().now());
-    let title = fit(row.summary.title_or_untitled(), 50);
+    let row = target::newest(sort, &opening.workspace).ok()??;
+    let when = ago(
+        row.meta.updated_at,
+        opening.workspace.sessions.clock().now(),
+    );
+    let title = fit(row.meta.title_or_untitled(), 50);
     Some(format!(
         "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` or /sessions resumes it."
     ))

@@ -11,12 +11,12 @@ use jiff::{SignedDuration, Timestamp};
 use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hit, Hits, ProjectIds, SearchQuery};
-use tertulia_core::words::Words;
+use tertulia_core::search_text::SearchTerms;
 
 use super::choice::Choice;
 use super::item::Item;
 use super::one_line::{OneLine, Typed};
-use super::picker::told::words_of;
+use super::picker::content_hits::words_of;
 use super::picker::{Scope, Ticket};
 use super::press;
 use super::view::search::{HIT_LINES, parts};
@@ -219,7 +219,7 @@ impl Search {
             return None;
         }
         let Some(words) = words_of(self.query.text()) else {
-            let trouble = Words::parse(self.query.text()).err();
+            let trouble = SearchTerms::parse(self.query.text()).err();
             self.trouble = trouble.map(|trouble| trouble.to_string());
             self.hits = Hits::default();
             self.stage = Stage::Idle;

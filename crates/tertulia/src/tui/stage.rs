@@ -8,8 +8,8 @@ use ratatui::layout::{Position, Rect};
 use tertulia_core::entry::{Speaker, SpeakerKind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Hit, Row};
-use tertulia_core::session::{Spoke, Summary};
-use tertulia_core::words::Words;
+use tertulia_core::search_text::SearchTerms;
+use tertulia_core::session::{SessionMeta, Spoke};
 
 use super::item::{Item, Said, What};
 use super::theme::{Palette, Theme};
@@ -120,17 +120,14 @@ pub fn id(number: u64) -> SessionId {
 
 /// A session: number, title, and how many minutes ago somebody spoke in it.
 pub fn session(number: u64, title: &str, minutes: i64) -> Row {
-    let mut summary = Summary::blank(id(number));
-    summary.title = (!title.is_empty()).then(|| title.to_owned());
-    summary.messages = if title.is_empty() { 0 } else { 2 + number };
-    summary.model = Some("demo-1".to_owned());
-    summary.project = Some("git:github.com/ann/parser".to_owned());
-    summary.updated_at = before(minutes);
-    summary.created_at = before(minutes + 5);
-    Row {
-        summary,
-        open: false,
-    }
+    let mut meta = SessionMeta::blank(id(number));
+    meta.title = (!title.is_empty()).then(|| title.to_owned());
+    meta.messages = if title.is_empty() { 0 } else { 2 + number };
+    meta.model = Some("demo-1".to_owned());
+    meta.project = Some("git:github.com/ann/parser".to_owned());
+    meta.updated_at = before(minutes);
+    meta.created_at = before(minutes + 5);
+    Row { meta, open: false }
 }
 
 /// Somebody who spoke in a team.
@@ -165,7 +162,7 @@ pub fn said(seq: u64, name: &str, kind: SpeakerKind, minutes: i64, text: &str) -
 
 /// A place where something was found.
 pub fn hit(session: u64, title: &str, seq: u64, minutes: i64, (words, text): (&str, &str)) -> Hit {
-    let words = Words::parse(words).unwrap();
+    let words = SearchTerms::parse(words).unwrap();
     Hit {
         session: id(session),
         title: Some(title.to_owned()),

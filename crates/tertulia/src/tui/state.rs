@@ -8,7 +8,7 @@ use ratatui::layout::Size;
 use tertulia_agents::approval::{Approval as ApprovalMode, PermissionState};
 use tertulia_core::entry::Speaker;
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::pair::Progress;
 
 use super::activity::{Activity, Doing};
@@ -53,7 +53,7 @@ pub struct State {
     /// The session that the talk is in.
     pub id: SessionId,
     /// The session as it is, once something was said.
-    pub summary: Option<Summary>,
+    pub meta: Option<SessionMeta>,
     /// What was said.
     pub transcript: Transcript,
     /// Where the person writes.
@@ -189,10 +189,7 @@ impl Overlay {
 impl State {
     /// A talk that is being opened.
     pub fn new(scene: Scene, history: History, size: Size, theme: Theme) -> State {
-        let total = scene
-            .restored
-            .as_ref()
-            .map_or(0, |summary| summary.head.seq.0);
+        let total = scene.restored.as_ref().map_or(0, |meta| meta.head.seq.0);
         let mut transcript = Transcript::new(total);
         transcript.speakers(scene.colours());
         let mut input = Input::new(history);
@@ -204,7 +201,7 @@ impl State {
             links: false,
             invocation: Invocation::default(),
             id: scene.id,
-            summary: scene.restored.as_deref().cloned(),
+            meta: scene.restored.as_deref().cloned(),
             transcript,
             input,
             keys: Keys::default(),

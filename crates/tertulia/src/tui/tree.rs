@@ -154,14 +154,14 @@ impl Tree {
 /// calling itself: a chain of forks may be longer than a stack.
 fn arranged(asked: SessionId, family: &[Row]) -> Vec<Node> {
     let mut order: Vec<&Row> = family.iter().collect();
-    order.sort_by_key(|row| (row.summary.created_at, row.summary.id));
+    order.sort_by_key(|row| (row.meta.created_at, row.meta.id));
     let place: HashMap<SessionId, usize> = order
         .iter()
         .enumerate()
-        .map(|(at, row)| (row.summary.id, at))
+        .map(|(at, row)| (row.meta.id, at))
         .collect();
     let parent = |row: &Row| {
-        let parent = row.summary.parent.as_ref()?;
+        let parent = row.meta.parent.as_ref()?;
         place.get(&parent.id).copied()
     };
     let mut forks = vec![Vec::new(); order.len()];
@@ -194,16 +194,16 @@ fn arranged(asked: SessionId, family: &[Row]) -> Vec<Node> {
 }
 
 fn node(row: &Row, asked: SessionId, parent: Option<usize>, is_last: bool) -> Node {
-    let summary = &row.summary;
-    let from = summary.parent.as_ref().filter(|_| parent.is_some());
+    let meta = &row.meta;
+    let from = meta.parent.as_ref().filter(|_| parent.is_some());
     Node {
-        id: summary.id,
-        title: one_line(summary.title_or_untitled()).into_owned(),
-        messages: summary.messages,
-        updated_at: summary.updated_at,
+        id: meta.id,
+        title: one_line(meta.title_or_untitled()).into_owned(),
+        messages: meta.messages,
+        updated_at: meta.updated_at,
         from: from.map(|from| (from.relation, from.seq)),
-        is_asked: summary.id == asked,
-        is_trashed: summary.trashed_at.is_some(),
+        is_asked: meta.id == asked,
+        is_trashed: meta.trashed_at.is_some(),
         is_open: row.open,
         parent,
         is_last,

@@ -16,11 +16,11 @@ use super::help::{Help, HelpRow};
 use super::input;
 use super::item::Tone;
 use super::keymap::{self, Action, Where};
-use super::librarian::Request;
 use super::news::Order;
 use super::rewind::Rewind;
 use super::slash::{self as commands, Slash};
 use super::state::{Overlay, Phase, Running, State};
+use super::store_service::Request;
 use super::transcript;
 use super::view::screen;
 use crate::signals::HANG_UP;
@@ -211,7 +211,7 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
         Action::Interrupt => interrupt(state, now),
         Action::Leave => ended(state, INTERRUPT),
         Action::Rewind => {
-            if !state.is_running() && state.summary.is_some() {
+            if !state.is_running() && state.meta.is_some() {
                 open(state, Overlay::Rewind(Box::<Rewind>::default()));
             }
             Vec::new()

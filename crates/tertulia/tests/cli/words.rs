@@ -199,19 +199,19 @@ fn a_page_says_how_long_it_is_and_who_speaks() {
 fn a_summary_ends_in_dots_only_where_it_is_cut() {
     let home = Home::new();
     home.run(&["team", "init", "-q"]).ok();
-    let summary = |words: &str| {
+    let meta = |words: &str| {
         home.run(&["team", "demo", words]).ok();
         let snapshot = home
             .run(&["export", "@", "--format", "snapshot"])
             .ok()
             .json();
-        let summary = snapshot["metadata"]["summary"].as_str().unwrap();
-        summary.split_once(" - ").unwrap().1.to_owned()
+        let meta = snapshot["metadata"]["summary"].as_str().unwrap();
+        meta.split_once(" - ").unwrap().1.to_owned()
     };
-    assert_eq!(summary("plan a bird table"), "\"plan a bird table\"");
+    assert_eq!(meta("plan a bird table"), "\"plan a bird table\"");
     let fifty = "x".repeat(50);
-    assert_eq!(summary(&fifty), format!("\"{fifty}\""));
-    assert_eq!(summary(&format!("{fifty}y")), format!("\"{fifty}...\""));
+    assert_eq!(meta(&fifty), format!("\"{fifty}\""));
+    assert_eq!(meta(&format!("{fifty}y")), format!("\"{fifty}...\""));
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
-use tertulia_core::stamp::Stamp;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
 
@@ -199,8 +199,8 @@ fn a_killed_session_counts_what_it_shows() {
 fn sessions_of(place: &Place) -> Sessions {
     let path = place.database();
     let store = Arc::new(SqliteStore::open(&path).unwrap());
-    let stamp = Stamp::new(jiff::Timestamp::now, uuid::Uuid::now_v7);
-    Sessions::new(store, stamp, Redaction::Off)
+    let clock = Clock::new(jiff::Timestamp::now, uuid::Uuid::now_v7);
+    Sessions::new(store, clock, Redaction::Off)
 }
 
 fn message(content: String) -> Body {
@@ -222,7 +222,7 @@ fn message(content: String) -> Body {
 
 fn make(sessions: &Sessions, project: Option<&str>, bodies: Vec<Body>) -> String {
     let start = Start {
-        id: sessions.stamp().session_id(),
+        id: sessions.clock().session_id(),
         kind: Kind::Chat,
         title: None,
         team: None,

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use pollster::block_on;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
-use tertulia_core::stamp::Stamp;
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start, Store};
@@ -69,10 +69,10 @@ fn tell(value: &Value) {
 
 /// Says `ready`, waits for a line, appends, and says each time that it is durable.
 fn write_to(url: &str) {
-    let stamp = Stamp::new(jiff::Timestamp::now, Uuid::now_v7);
-    let sessions = Sessions::new(open(url), stamp, Redaction::Off);
+    let clock = Clock::new(jiff::Timestamp::now, Uuid::now_v7);
+    let sessions = Sessions::new(open(url), clock, Redaction::Off);
     let start = Start {
-        id: sessions.stamp().session_id(),
+        id: sessions.clock().session_id(),
         kind: Kind::Chat,
         title: Some("a writer's".into()),
         team: None,
@@ -80,8 +80,8 @@ fn write_to(url: &str) {
         project_ids: Vec::new(),
         cwd: None,
     };
-    let (summary, _) = block_on(sessions.create(&start, Vec::new())).unwrap();
-    let mut head = summary.head;
+    let (meta, _) = block_on(sessions.create(&start, Vec::new())).unwrap();
+    let mut head = meta.head;
     tell(&json!({ "ready": start.id }));
     std::io::stdin()
         .lock()

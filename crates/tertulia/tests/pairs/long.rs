@@ -17,7 +17,7 @@ fn endless() -> Home {
     )
 }
 
-fn summaries(home: &Home) -> Vec<Value> {
+fn metas(home: &Home) -> Vec<Value> {
     let session = home.show("@");
     let entries = session["entries"].as_array().unwrap().iter();
     let of_kind = entries.filter(|entry| entry["type"] == "compacted");
@@ -45,7 +45,7 @@ fn a_summary_is_an_entry_and_a_resume_uses_it() {
     world.run(&args).ok();
     let long = format!("[r+2] [[say:Tell worker: more]] {}", "harbour ".repeat(900));
     world.run(&["pair", "-c", &long]).ok().notes("summed up");
-    let found = summaries(&world.home);
+    let found = metas(&world.home);
     assert!(!found.is_empty());
     assert!(
         found.iter().all(|entry| entry["thread"] == "instructor"),
@@ -74,7 +74,7 @@ fn what_a_provider_cannot_read_is_summed_up_and_asked_again() {
     world.run(&[&args[..], &[&first]].concat()).ok();
     let words = "[[fail:overflow:times=1]][[say:still fine\nDONE]]";
     world.run(&["pair", "-c", words]).ok().says("still fine");
-    assert_eq!(summaries(&world.home).len(), 1);
+    assert_eq!(metas(&world.home).len(), 1);
     let now = state(&world.home);
     assert_eq!((&now["round"], &now["next"]), (&json!(2), &json!("human")));
 }

@@ -1,7 +1,7 @@
 //! Much at once: a very long line, a very fast answer, a long talk.
 
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_testkit::clock::still_stamp;
+use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human};
 
 use crate::agents::{FAST, LONG, LONG_LINE};
@@ -82,7 +82,7 @@ fn a_talk_of_twenty_thousand_messages() {
     let home = Home::new();
     home.say("something else, which makes the store");
     let store = SqliteStore::open(&home.database()).unwrap();
-    let mut writer = Writer::begin(&store, &still_stamp(7));
+    let mut writer = Writer::begin(&store, &still_clock(7));
     for thousand in 0..20 {
         let messages = (0..500).flat_map(|pair| {
             let number = thousand * 500 + pair;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Part, Patience, Utterance, Whence};
+use crate::{Part, Patience, PromptMessage, Whence};
 use tertulia_core::entry::{Role, Usage};
 
 fn program(vendor: Vendor) -> VendorProgram {
@@ -21,15 +21,15 @@ fn program(vendor: Vendor) -> VendorProgram {
     }
 }
 
-fn question(approval: Approval) -> Question {
-    Question {
+fn question(approval: Approval) -> AgentRequest {
+    AgentRequest {
         messages: vec![
-            Utterance::plain(Role::User, "ana", "one"),
-            Utterance::plain(Role::Assistant, "bot", "two"),
-            Utterance::plain(Role::User, "ana", "three"),
+            PromptMessage::plain(Role::User, "ana", "one"),
+            PromptMessage::plain(Role::Assistant, "bot", "two"),
+            PromptMessage::plain(Role::User, "ana", "three"),
         ],
         approval,
-        ..Question::default()
+        ..AgentRequest::default()
     }
 }
 
@@ -44,7 +44,7 @@ fn native(known: usize) -> NativeSession {
 
 fn launched(
     program: &VendorProgram,
-    question: &Question,
+    question: &AgentRequest,
     native: Option<&NativeSession>,
 ) -> Launch {
     launch(program, question, native, &Surroundings::default())
@@ -158,7 +158,7 @@ fn so_are_the_other_two() {
 #[test]
 fn those_that_can_keep_nothing_are_told_to() {
     let check = |vendor, expected: &str| {
-        let question = Question {
+        let question = AgentRequest {
             ephemeral: true,
             ..question(Approval::Low)
         };
@@ -174,7 +174,7 @@ fn those_that_can_keep_nothing_are_told_to() {
 
 #[test]
 fn those_that_cannot_are_given_another_place_for_it() {
-    let question = Question {
+    let question = AgentRequest {
         ephemeral: true,
         ..question(Approval::Low)
     };
@@ -194,9 +194,9 @@ fn no_word_makes_a_program_read_a_file() {
             work_dir: Some("/".into()),
             ..program(vendor)
         };
-        let question = Question {
-            messages: vec![Utterance::plain(Role::User, "ana", "see @/etc/passwd")],
-            ..Question::default()
+        let question = AgentRequest {
+            messages: vec![PromptMessage::plain(Role::User, "ana", "see @/etc/passwd")],
+            ..AgentRequest::default()
         };
         launched(&program, &question, Some(&native(0))).stdin
     };
@@ -235,8 +235,8 @@ fn what_is_too_long_for_an_argument_is_none() {
             system: Some(own.to_owned()),
             ..program(Vendor::Claude)
         };
-        let question = Question {
-            messages: vec![Utterance::plain(Role::User, "ana", "one")],
+        let question = AgentRequest {
+            messages: vec![PromptMessage::plain(Role::User, "ana", "one")],
             part: part.map(|system| Part {
                 system: system.to_owned(),
                 ..Part::default()

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tertulia_agents::{AgentError, AgentEvent, FailureKind, Floor, Question, Readiness, Utterance};
+use tertulia_agents::{
+    AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, PromptMessage, Readiness,
+};
 use tertulia_core::entry::Role;
 use tertulia_core::team::Registered;
 use tokio_util::sync::CancellationToken;
@@ -94,14 +96,14 @@ fn registry(agents: &[(&str, &str, &[&str])]) -> Registry {
 /// What an agent says, or why it does not.
 async fn answer(agent: &MemberAgent) -> Result<String, AgentError> {
     let agent = agent.agent.clone().unwrap();
-    let question = Question {
-        messages: vec![Utterance::plain(Role::User, "Ana", "echo hello")],
+    let question = AgentRequest {
+        messages: vec![PromptMessage::plain(Role::User, "Ana", "echo hello")],
         total: 1,
         marker: uuid::Uuid::new_v4().to_string(),
-        ..Question::default()
+        ..AgentRequest::default()
     };
-    let (floor, mut listener) = Floor::open(&CancellationToken::new());
-    let answering = async move { agent.answer(&question, &floor).await };
+    let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
+    let answering = async move { agent.answer(&question, &sink).await };
     let listening = async {
         let mut words = String::new();
         while let Some(event) = listener.events.recv().await {

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use tertulia_agents::approval::Approval;
-use tertulia_agents::{Agent, AgentError, AgentEvent, FailureKind, Floor, Question, Utterance};
+use tertulia_agents::{
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, FailureKind, PromptMessage,
+};
 use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
@@ -22,16 +24,16 @@ pub async fn check_one(
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let begun = Instant::now();
-    let question = Question {
-        messages: vec![Utterance::plain(Role::User, "You", TINY)],
+    let question = AgentRequest {
+        messages: vec![PromptMessage::plain(Role::User, "You", TINY)],
         total: 1,
         marker: uuid::Uuid::new_v4().to_string(),
         approval: Approval::None,
         ephemeral: true,
-        ..Question::default()
+        ..AgentRequest::default()
     };
-    let (floor, mut listener) = Floor::open(cancel);
-    let answer = async move { agent.answer(&question, &floor).await };
+    let (sink, mut listener) = AgentSink::open(cancel);
+    let answer = async move { agent.answer(&question, &sink).await };
     let listen = async {
         let (mut words, mut usage) = (String::new(), None);
         while let Some(event) = listener.events.recv().await {

@@ -288,7 +288,7 @@ fn registration(
         );
         CommandError::new(ErrorKind::Usage, words)
     })?;
-    let now = open::stamp().now();
+    let now = open::clock().now();
     let agent = Registered {
         display_name: known.name().to_owned(),
         command: command.to_owned(),
@@ -351,7 +351,7 @@ pub async fn verify(
 
 /// Keeps what worked. What somebody changed meanwhile was not tried, and is left alone.
 fn record(settings: &Settings, tried: &[Tried], ui: &mut Ui) -> CommandResult<()> {
-    let now = open::stamp().now();
+    let now = open::clock().now();
     if tried.iter().all(|tried| tried.version.is_err()) {
         return Ok(());
     }

@@ -77,7 +77,7 @@ pub fn register(args: &RegisterArgs, settings: &Settings, ui: &mut Ui) -> Comman
         args: args.arguments.clone(),
         use_pty: args.use_pty,
         version: None,
-        installed_at: Some(open::stamp().now()),
+        installed_at: Some(open::clock().now()),
         last_verified: None,
     };
     let before = announce_takeover(settings, ui, |registry| {
@@ -196,7 +196,7 @@ pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
 }
 
 fn row((name, agent): (&String, &Registered)) -> Vec<String> {
-    let now = open::stamp().now();
+    let now = open::clock().now();
     vec![
         name.clone(),
         kind(name, agent).to_owned(),

@@ -7,15 +7,15 @@ use clap::Args;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
-use tertulia_engine::record::Copies;
-use tertulia_engine::run::Terms;
+use tertulia_engine::log_writer::SessionMirror;
+use tertulia_engine::run::RunOptions;
 
 use crate::agents::{self, Chosen};
 use crate::args::GlobalArgs;
 use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
-use crate::open::House;
+use crate::open::Workspace;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
 use crate::talk::{self, Leaving, Sort, TalkArgs};
@@ -88,12 +88,16 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let house = talk::house(&args.talk, global, ui)?;
-    sit_down(args, house, ui)
+    let workspace = talk::workspace(&args.talk, global, ui)?;
+    sit_down(args, workspace, ui)
 }
 
 /// The same in a house that is open.
-pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
+pub fn sit_down(
+    args: ChatArgs,
+    workspace: Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     let on_screen = args.talk.is_on_screen(ui);
     let asked = agents::Asked {
         name: args.agent.as_deref(),
@@ -101,7 +105,7 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
     };
     // Who is asked for and not there is told before anything else is done.
     if args.agent.is_some() {
-        agents::choose(&house.settings, &asked, None)?;
+        agents::choose(&workspace.settings, &asked, None)?;
     }
     let words = match args.talk.served {
         true => None,
@@ -115,20 +119,16 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
         any_kind: !args.named,
         ..CHATS
     };
-    let found = target::find(&args.talk, sort, &house, ui)?;
+    let found = target::find(&args.talk, sort, &workspace, ui)?;
     let words = talk::first_words(found.prompt, words);
-    if let Some(row) = found
-        .row
-        .as_ref()
-        .filter(|row| row.summary.kind != Kind::Chat)
-    {
-        return among_several(row.clone(), found.copy, args, words, house, ui);
+    if let Some(row) = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat) {
+        return among_several(row.clone(), found.copy, args, words, workspace, ui);
     }
     let recorded = found
         .row
         .as_ref()
-        .and_then(|row| row.summary.last_agent().map(str::to_owned));
-    let chosen = agents::choose(&house.settings, &asked, recorded.as_deref())?;
+        .and_then(|row| row.meta.last_agent().map(str::to_owned));
+    let chosen = agents::choose(&workspace.settings, &asked, recorded.as_deref())?;
     if let (Some(wanted), Some(model)) = (&args.model, chosen.agent.model())
         && wanted != model
     {
@@ -137,18 +137,18 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
             "unknown model '{wanted}' for {name}; known: {model}, which answers"
         ));
     }
-    let terms = Terms {
+    let terms = RunOptions {
         compact_at: chosen.compact_at,
-        ..talk::terms(&args.talk, &house, ui)
+        ..talk::terms(&args.talk, &workspace, ui)
     };
     talk::close_to_others(ui);
-    let target = target::open(&args.talk, CHATS, found.row, found.copy, &house, ui)?;
+    let target = target::open(&args.talk, CHATS, found.row, found.copy, &workspace, ui)?;
     if words.is_none() && !on_screen {
         return Err(talk::nothing_to_say("chat"));
     }
     let opening = Opening {
-        leaving: Leaving::new(&args.talk, &house),
-        house,
+        leaving: Leaving::new(&args.talk, &workspace),
+        workspace,
         introduction: introduction(&chosen),
         unasked: chosen.unasked,
         cast: Cast::Chat(chosen.agent),
@@ -164,13 +164,13 @@ pub fn sit_down(args: ChatArgs, house: House, ui: &mut Ui) -> CommandResult<Opti
 /// Goes on with a session in which others than one agent speak.
 fn among_several(
     row: Row,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     args: ChatArgs,
     words: Option<String>,
-    house: House,
+    workspace: Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let (whose, hint) = match row.summary.kind {
+    let (whose, hint) = match row.meta.kind {
         Kind::Pair => (
             "a pair session, in which instructor and worker have agents of their own",
             "leave --agent and --model out; `tertulia pair --help` lists the flags for both",
@@ -181,13 +181,13 @@ fn among_several(
         ),
     };
     if args.agent.is_some() || args.model.is_some() {
-        let short = row.summary.id.short();
+        let short = row.meta.id.short();
         let words = format!("session {short} is {whose}");
         return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
     }
-    match row.summary.kind {
-        Kind::Pair => pair::go_on(row, copy, args.talk, words, house, ui),
-        Kind::Team | Kind::Chat => team::go_on(row, copy, args.talk, words, house, ui),
+    match row.meta.kind {
+        Kind::Pair => pair::go_on(row, copy, args.talk, words, workspace, ui),
+        Kind::Team | Kind::Chat => team::go_on(row, copy, args.talk, words, workspace, ui),
     }
 }
 

@@ -16,7 +16,7 @@ use tertulia_store::{Adopted, Doing, Progress};
 use crate::args::GlobalArgs;
 use crate::commands::export::Form;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::{self, House};
+use crate::open::{self, Workspace};
 use crate::show;
 use crate::ui::{Ui, harmless};
 use conversations::Conversation;
@@ -117,7 +117,7 @@ struct Others {
 }
 
 pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
-    let house = open::house(global, ui)?;
+    let workspace = open::workspace(global, ui)?;
     let mut sources = sources::all(&args.paths)?;
     let progress = ui.progress();
     let mut outcomes = Outcomes::new();
@@ -127,7 +127,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
         let at = outcomes.len();
         progress.at("reading", at as u64, sources.len() as u64);
         // One bad file does not keep the others out.
-        outcomes.push(match look(&house, at, &sources[at], args) {
+        outcomes.push(match look(&workspace, at, &sources[at], args) {
             Ok(Found::Log(outcome)) => Some(Ok(outcome)),
             Ok(Found::Save(save)) => {
                 saves.push(save);
@@ -147,17 +147,24 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
     let total = sources.len() as u64;
     progress.at("reading", total, total);
-    take_in_saves(&house, &sources, saves, args, &ui.progress(), &mut outcomes);
+    take_in_saves(
+        &workspace,
+        &sources,
+        saves,
+        args,
+        &ui.progress(),
+        &mut outcomes,
+    );
     if !args.dry_run {
-        index(&house, ui);
+        index(&workspace, ui);
     }
     report(&sources, outcomes, &others, args, ui)
 }
 
 /// Brings the search index up to what was imported, so that no search has to wait for it.
-fn index(house: &House, ui: &Ui) {
+fn index(workspace: &Workspace, ui: &Ui) {
     // What fails here is done by the next search, which says so.
-    let _ = house.wait(house.sessions.store().index(&ui.progress()));
+    let _ = workspace.wait(workspace.sessions.store().index(&ui.progress()));
 }
 
 impl Others {
@@ -211,7 +218,7 @@ pub struct Taken {
 }
 
 /// Takes in the session of one file.
-pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
+pub fn one(workspace: &Workspace, path: &Path) -> CommandResult<Taken> {
     let sources = sources::all(&[path.to_owned()])?;
     let [source] = sources.as_slice() else {
         let words = format!("{} is no file", path.display());
@@ -221,14 +228,14 @@ pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
     let (adopted, form) = match source.look(&content, None)? {
         Look::Session(From::AgentChatter) => {
             let talk = saves::read(&content, source)?.snapshot.talk();
-            (foreign(house, &talk)?, Some(Form::Snapshot))
+            (foreign(workspace, &talk)?, Some(Form::Snapshot))
         }
         Look::Session(kind @ (From::ClaudeMaster | From::OpenagentTerminal)) => {
             let conversation = Conversation::read(kind, source, &content)?;
-            (foreign(house, &conversation.talk)?, None)
+            (foreign(workspace, &conversation.talk)?, None)
         }
         Look::Session(From::Tertulia) => (
-            house.wait(house.sessions.adopt(&log(source, &content)?))?,
+            workspace.wait(workspace.sessions.adopt(&log(source, &content)?))?,
             Some(Form::Log),
         ),
         Look::Index(_) | Look::Other(_) => {
@@ -243,9 +250,9 @@ pub fn one(house: &House, path: &Path) -> CommandResult<Taken> {
     })
 }
 
-fn foreign(house: &House, talk: &Foreign) -> CommandResult<Adopted> {
-    let mut intake = house.sessions.intake(Doing::Write);
-    Ok(house.wait(intake.take_in(talk))?.adopted)
+fn foreign(workspace: &Workspace, talk: &Foreign) -> CommandResult<Adopted> {
+    let mut intake = workspace.sessions.intake(Doing::Write);
+    Ok(workspace.wait(intake.take_in(talk))?.adopted)
 }
 
 /// What a file turned out to be.
@@ -260,17 +267,24 @@ enum Found {
     Nothing(&'static str),
 }
 
-fn look(house: &House, at: usize, source: &Source, args: &ImportArgs) -> CommandResult<Found> {
+fn look(
+    workspace: &Workspace,
+    at: usize,
+    source: &Source,
+    args: &ImportArgs,
+) -> CommandResult<Found> {
     let content = source.read()?;
     Ok(match source.look(&content, args.from)? {
         Look::Other(reason) => Found::Nothing(reason),
         Look::Index(ids) => Found::Index(ids),
         Look::Session(From::AgentChatter) => Found::Save(Save::look(at, &content, source)?),
-        Look::Session(From::Tertulia) => Found::Log(take_in_log(house, source, &content, args)?),
+        Look::Session(From::Tertulia) => {
+            Found::Log(take_in_log(workspace, source, &content, args)?)
+        }
         Look::Session(kind) => {
             let conversation = Conversation::read(kind, source, &content)?;
-            let mut intake = house.sessions.intake(doing(args));
-            let taken = house.wait(intake.take_in(&conversation.talk))?;
+            let mut intake = workspace.sessions.intake(doing(args));
+            let taken = workspace.wait(intake.take_in(&conversation.talk))?;
             Found::Log(conversation.outcome(source, &taken, args.dry_run))
         }
     })
@@ -292,7 +306,7 @@ fn log(source: &Source, content: &[u8]) -> CommandResult<jsonl::Imported> {
 }
 
 fn take_in_log(
-    house: &House,
+    workspace: &Workspace,
     source: &Source,
     content: &[u8],
     args: &ImportArgs,
@@ -305,9 +319,9 @@ fn take_in_log(
         log.secrets()
     };
     let adopted = if args.dry_run {
-        house.wait(house.sessions.preview(&log))?
+        workspace.wait(workspace.sessions.preview(&log))?
     } else {
-        house.wait(house.sessions.adopt(&log))?
+        workspace.wait(workspace.sessions.adopt(&log))?
     };
     let kept = match adopted {
         Adopted::Created { entries, .. } if args.redact && !secrets.is_empty() => {
@@ -326,7 +340,7 @@ fn take_in_log(
 }
 
 fn take_in_saves(
-    house: &House,
+    workspace: &Workspace,
     sources: &[Source],
     mut found: Vec<Save>,
     args: &ImportArgs,
@@ -334,8 +348,8 @@ fn take_in_saves(
     outcomes: &mut Outcomes,
 ) {
     let mut saves = Saves {
-        house,
-        intake: house.sessions.intake(doing(args)),
+        workspace,
+        intake: workspace.sessions.intake(doing(args)),
         dry_run: args.dry_run,
         newest: None,
     };

@@ -12,7 +12,7 @@ use tertulia_store::{Intake, Taken};
 use super::outcome::{Outcome, words};
 use super::sources::Source;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::open::House;
+use crate::open::Workspace;
 
 /// A save, by what orders it among others. It is read again when its turn comes, so that a folder of
 /// thousands needs no more room than one.
@@ -68,7 +68,7 @@ pub enum Became {
 
 /// Takes in one save after the other.
 pub struct Saves<'a> {
-    pub house: &'a House,
+    pub workspace: &'a Workspace,
     pub intake: Intake<'a>,
     pub dry_run: bool,
     pub newest: Option<Newest>,
@@ -97,7 +97,7 @@ impl Saves<'_> {
             ));
         }
         let talk = reading.snapshot.talk();
-        let taken = self.house.wait(self.intake.take_in(&talk))?;
+        let taken = self.workspace.wait(self.intake.take_in(&talk))?;
         let account = Account::of(&reading, &taken.entries, &talk.changes);
         let outcome = outcome(source, &taken, &account, self.dry_run);
         let is_next = |newest: &Newest| {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use clap::Args;
 use tertulia_core::entry::Kind;
 use tertulia_core::query::Row;
+use tertulia_engine::log_writer::SessionMirror;
 use tertulia_engine::pair::{Next, Pair, budget};
-use tertulia_engine::record::Copies;
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
-use crate::open::House;
+use crate::open::Workspace;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target;
 use crate::talk::{self, Leaving, Sort, TalkArgs};
@@ -100,7 +100,7 @@ pub fn prepare(
     if let Some(folder) = &args.seats.work_dir {
         existing(folder, false)?;
     }
-    let house = talk::house(&args.talk, global, ui)?;
+    let workspace = talk::workspace(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
     // A budget alone changes one that there is.
@@ -109,7 +109,7 @@ pub fn prepare(
     if silent && !on_screen && !args.talk.names_a_session() {
         return Err(talk::nothing_to_say("pair"));
     }
-    let found = target::find(&args.talk, PAIRS, &house, ui)?;
+    let found = target::find(&args.talk, PAIRS, &workspace, ui)?;
     let words = talk::first_words(found.prompt, words);
     lead(
         Plan {
@@ -118,7 +118,7 @@ pub fn prepare(
             row: found.row,
             copy: found.copy,
             words,
-            house,
+            workspace,
         },
         ui,
     )
@@ -127,10 +127,10 @@ pub fn prepare(
 /// Goes on with a pair's session from anywhere: the session knows who sits where.
 pub fn go_on(
     row: Row,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     args: TalkArgs,
     words: Option<String>,
-    house: House,
+    workspace: Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
     let plan = Plan {
@@ -139,7 +139,7 @@ pub fn go_on(
         row: Some(row),
         copy,
         words,
-        house,
+        workspace,
     };
     lead(plan, ui)
 }
@@ -149,37 +149,30 @@ struct Plan {
     talk: TalkArgs,
     seats: SeatArgs,
     row: Option<Row>,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     words: Option<String>,
-    house: House,
+    workspace: Workspace,
 }
 
 fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let on_screen = plan.talk.is_on_screen(ui);
-    if let Some(row) = plan
-        .row
-        .as_ref()
-        .filter(|row| row.summary.kind != Kind::Pair)
-    {
+    if let Some(row) = plan.row.as_ref().filter(|row| row.meta.kind != Kind::Pair) {
         return Err(target::other_kind(row, Kind::Pair));
     }
-    let known = plan
-        .row
-        .as_ref()
-        .and_then(|row| row.summary.pair.as_deref());
+    let known = plan.row.as_ref().and_then(|row| row.meta.pair.as_deref());
     if plan.words.is_none() && !on_screen && known.is_none_or(|known| known.next == Next::Human) {
         return Err(nothing_left(known));
     }
     let work_dir = work_dir(&plan, known)?;
-    let mut here = plan.house.clone();
+    let mut here = plan.workspace.clone();
     here.settings.cwd.clone_from(&work_dir);
     let terms = talk::terms(&plan.talk, &here, ui);
     let seated = seats::seating(&here.settings, &plan.seats, known, &terms)?;
     talk::close_to_others(ui);
-    let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.house, ui)?;
+    let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.workspace, ui)?;
     let opening = Opening {
-        leaving: Leaving::new(&plan.talk, &plan.house),
-        house: plan.house,
+        leaving: Leaving::new(&plan.talk, &plan.workspace),
+        workspace: plan.workspace,
         introduction: seated.introduction,
         unasked: seated.unasked,
         cast: Cast::Pair {
@@ -211,7 +204,7 @@ fn nothing_left(known: Option<&Pair>) -> CommandError {
 
 /// The folder to work in: as asked for, as before, or this one.
 fn work_dir(plan: &Plan, known: Option<&Pair>) -> CommandResult<PathBuf> {
-    let cwd = &plan.house.settings.cwd;
+    let cwd = &plan.workspace.settings.cwd;
     if let Some(folder) = &plan.seats.work_dir {
         return existing(&cwd.join(folder), false);
     }

@@ -6,8 +6,8 @@ use tertulia_agents::tool::Owner;
 use tertulia_agents::{Agent, AgentError, FailureKind, ToolSide};
 use tertulia_core::entry::{Paired, PairedAgent};
 use tertulia_engine::duet::{Maker, Place, Seating};
-use tertulia_engine::pair::{Budget, Pair, Seat, words};
-use tertulia_engine::run::{Equipment, Terms};
+use tertulia_engine::pair::{Budget, Pair, PairRole, words};
+use tertulia_engine::run::{RunOptions, ToolAccess};
 
 use super::SeatArgs;
 use crate::agents::{self, Asked};
@@ -26,18 +26,18 @@ pub fn seating(
     settings: &Settings,
     args: &SeatArgs,
     known: Option<&Pair>,
-    terms: &Terms,
+    terms: &RunOptions,
 ) -> CommandResult<Seated> {
     let thinking = !args.no_thinking && known.is_none_or(|known| known.thinking);
     let instructor = Wanted {
-        seat: Seat::Instructor,
+        seat: PairRole::Instructor,
         name: args.instructor.as_deref(),
         model: args.instructor_model.as_deref(),
         known: known.map(|known| &known.instructor),
         thinking,
     };
     let worker = Wanted {
-        seat: Seat::Worker,
+        seat: PairRole::Worker,
         name: args.worker.as_deref(),
         model: args.worker_model.as_deref(),
         known: known.map(|known| &known.worker),
@@ -71,7 +71,7 @@ pub fn seating(
 
 /// Who is wanted in a seat.
 struct Wanted<'a> {
-    seat: Seat,
+    seat: PairRole,
     name: Option<&'a str>,
     model: Option<&'a str>,
     known: Option<&'a PairedAgent>,
@@ -86,7 +86,7 @@ struct Found {
 }
 
 impl Wanted<'_> {
-    fn find(&self, settings: &Settings, terms: &Terms) -> CommandResult<Found> {
+    fn find(&self, settings: &Settings, terms: &RunOptions) -> CommandResult<Found> {
         let recorded = self
             .known
             .map(|known| known.agent.as_str())
@@ -135,18 +135,18 @@ impl Wanted<'_> {
         })
     }
 
-    fn equipment(&self, agent: &dyn Agent, terms: &Terms) -> Equipment {
+    fn equipment(&self, agent: &dyn Agent, terms: &RunOptions) -> ToolAccess {
         let owner = match self.seat {
-            Seat::Instructor => Owner::Instructor,
-            Seat::Worker => Owner::Worker,
+            PairRole::Instructor => Owner::Instructor,
+            PairRole::Worker => Owner::Worker,
         };
         // An instructor that brings its own tools is not watched by ours: it only looks, unless it asks.
-        let own_tools = self.seat == Seat::Instructor && agent.tools() == ToolSide::Its;
+        let own_tools = self.seat == PairRole::Instructor && agent.tools() == ToolSide::Its;
         let rules = match own_tools {
             true => terms.rules.at_most_low(),
             false => terms.rules.clone(),
         };
-        Equipment {
+        ToolAccess {
             tools: terms.tools.clone().map(|tools| tools.owned_by(owner)),
             rules,
         }

@@ -8,7 +8,7 @@ use tertulia_core::team::TeamFile;
 
 use crate::error::CommandResult;
 use crate::moment::ago;
-use crate::open::House;
+use crate::open::Workspace;
 use crate::show;
 use crate::talk::Sort;
 use crate::talk::target;
@@ -22,36 +22,36 @@ pub enum Choice {
 }
 
 /// This team's newest talk in this project, or one that was brought here.
-pub fn newest(house: &House, team: &TeamFile) -> CommandResult<Option<Row>> {
-    target::newest(Sort::of(Kind::Team, Some(team.id())), house)
+pub fn newest(workspace: &Workspace, team: &TeamFile) -> CommandResult<Option<Row>> {
+    target::newest(Sort::of(Kind::Team, Some(team.id())), workspace)
 }
 
 /// Mentions this team's newest talk to somebody who has begun another by saying something.
-pub fn mention(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<()> {
-    if let Some(row) = newest(house, team)? {
-        let when = ago(row.summary.updated_at, house.sessions.stamp().now());
+pub fn mention(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResult<()> {
+    if let Some(row) = newest(workspace, team)? {
+        let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
         ui.note(&format!(
             "{} has an earlier session, \"{}\" ({when}): `{} --resume {}` resumes it.",
             harmless(team.shown_name()),
-            fit(&harmless(row.summary.title_or_untitled()), 50),
-            house.settings.program,
-            row.summary.id.short()
+            fit(&harmless(row.meta.title_or_untitled()), 50),
+            workspace.settings.program,
+            row.meta.id.short()
         ));
     }
     Ok(())
 }
 
 /// Asks whether to go on with this team's newest talk, if there is one.
-pub fn offer(house: &House, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
-    let Some(row) = newest(house, team)? else {
+pub fn offer(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
+    let Some(row) = newest(workspace, team)? else {
         return Ok(Choice::New);
     };
-    let when = ago(row.summary.updated_at, house.sessions.stamp().now());
+    let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
     ui.ask(&format!(
         "{} has an earlier session: {when}, {}\n  \"{}\"",
         harmless(team.shown_name()),
-        show::messages(row.summary.messages),
-        fit(&harmless(row.summary.title_or_untitled()), 70)
+        show::messages(row.meta.messages),
+        fit(&harmless(row.meta.title_or_untitled()), 70)
     ));
     loop {
         ui.prompt("[R] Resume  [N] New  [Q] leave: ");

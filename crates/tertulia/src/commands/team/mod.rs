@@ -15,13 +15,13 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::team::{MemberKind, TeamFile};
-use tertulia_engine::record::Copies;
-use tertulia_engine::table::{self, Heirs, Seating};
+use tertulia_engine::log_writer::SessionMirror;
+use tertulia_engine::table::{self, MemberMap, Seating};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
-use crate::open::House;
+use crate::open::Workspace;
 use crate::talk::opening::{Cast, Opening, Prepared};
 use crate::talk::target::{self, Found};
 use crate::talk::{self, Leaving, Sort, TalkArgs};
@@ -156,20 +156,22 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let house = talk::house(&args.talk, global, ui)?;
+    let workspace = talk::workspace(&args.talk, global, ui)?;
     let Some(config) = &args.config else {
-        return without_config(args, house, ui);
+        return without_config(args, workspace, ui);
     };
     // A file that is wrong is told before anything else is done.
-    let (file, team) = match teams::read(&house.settings.cwd, config) {
-        Err(error) if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &house) => {
+    let (file, team) = match teams::read(&workspace.settings.cwd, config) {
+        Err(error)
+            if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &workspace) =>
+        {
             ui.note(&format!("there is no team '{config}': taken as the prompt"));
-            return without_config(args, house, ui);
+            return without_config(args, workspace, ui);
         }
         read => read?,
     };
     if !args.talk.ephemeral
-        && let Err(error) = teams::Named::of(&house.settings).add(&file)
+        && let Err(error) = teams::Named::of(&workspace.settings).add(&file)
     {
         ui.detail(&error.to_string());
     }
@@ -178,7 +180,7 @@ pub fn prepare(
         return Err(talk::nothing_to_say(&format!("team {config}")));
     }
     let sort = Sort::of(Kind::Team, Some(team.id()));
-    let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
+    let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
     lead(
         Plan {
             file,
@@ -189,7 +191,7 @@ pub fn prepare(
             copy,
             typed: typed(&args.prompt),
             words: talk::first_words(prompt, words),
-            house,
+            workspace,
         },
         ui,
     )
@@ -202,8 +204,8 @@ fn typed(prompt: &[String]) -> Option<String> {
 
 /// Whether a first word that is no team's can be the first that is said: a session that is named knows its
 /// team. A name that is almost a team's, or a file's, is more likely to be mistyped.
-fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
-    let known = teams::names(&house.settings.cwd).unwrap_or_default();
+fn may_be_said(args: &TeamArgs, word: &str, workspace: &Workspace) -> bool {
+    let known = teams::names(&workspace.settings.cwd).unwrap_or_default();
     let is_near = |name: &String| {
         let far = strsim::damerau_levenshtein(name, word);
         far <= name.chars().count() / 3
@@ -213,11 +215,15 @@ fn may_be_said(args: &TeamArgs, word: &str, house: &House) -> bool {
 }
 
 /// A session knows its team.
-fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
+fn without_config(
+    args: TeamArgs,
+    workspace: Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Option<Prepared>> {
     let sort = Sort::of(Kind::Team, None);
     if !args.talk.names_a_session() {
         let error = CommandError::new(ErrorKind::Usage, "which team?");
-        let known = teams::names(&house.settings.cwd)?;
+        let known = teams::names(&workspace.settings.cwd)?;
         return Err(if known.is_empty() {
             error.hint("`tertulia team init` writes an example")
         } else {
@@ -229,7 +235,7 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Op
     }
     let said: Vec<String> = args.config.into_iter().chain(args.prompt).collect();
     let words = input::words(&said, Attached::Fenced, ui)?;
-    let Found { row, prompt, copy } = target::find(&args.talk, sort, &house, ui)?;
+    let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
     match row {
         Some(row) => {
             let words = Words {
@@ -237,7 +243,7 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Op
                 all: talk::first_words(prompt, words),
             };
             let asked = (args.talk, args.seating, words);
-            seat_again(row, copy, asked, house, ui)
+            seat_again(row, copy, asked, workspace, ui)
         }
         None => Err(talk::nothing_to_say("team NAME")),
     }
@@ -246,10 +252,10 @@ fn without_config(args: TeamArgs, house: House, ui: &mut Ui) -> CommandResult<Op
 /// Goes on with a team's session from anywhere: the session knows which file describes its team.
 pub fn go_on(
     row: Row,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     args: TalkArgs,
     words: Option<String>,
-    house: House,
+    workspace: Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
     let words = Words {
@@ -257,7 +263,7 @@ pub fn go_on(
         all: words,
     };
     let asked = (args, SeatingArgs::default(), words);
-    seat_again(row, copy, asked, house, ui)
+    seat_again(row, copy, asked, workspace, ui)
 }
 
 /// What is said first.
@@ -269,9 +275,9 @@ struct Words {
 
 fn seat_again(
     row: Row,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     (args, seating, words): (TalkArgs, SeatingArgs, Words),
-    house: House,
+    workspace: Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
     if words.all.is_none() && !args.is_on_screen(ui) {
@@ -286,7 +292,7 @@ fn seat_again(
         let hint = format!("`tertulia team CONFIG --session-file {}`", file.display());
         return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
     }
-    let (file, team) = teams::of_session(&house.settings, &row.summary)?;
+    let (file, team) = teams::of_session(&workspace.settings, &row.meta)?;
     let plan = Plan {
         file,
         team,
@@ -296,7 +302,7 @@ fn seat_again(
         copy,
         typed: words.typed,
         words: words.all,
-        house,
+        workspace,
     };
     lead(plan, ui)
 }
@@ -308,27 +314,27 @@ struct Plan {
     args: TalkArgs,
     seating: SeatingArgs,
     row: Option<Row>,
-    copy: Option<Arc<dyn Copies>>,
+    copy: Option<Arc<dyn SessionMirror>>,
     /// What was typed to be said.
     typed: Option<String>,
     /// What is said first: that, with what was piped in.
     words: Option<String>,
-    house: House,
+    workspace: Workspace,
 }
 
 fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
     let on_screen = plan.args.is_on_screen(ui);
     let heirs = heirs(&plan.seating.map)?;
-    let table = seats::seating(&plan.house.settings, &plan.file, &plan.team, ui)?;
+    let table = seats::seating(&plan.workspace.settings, &plan.file, &plan.team, ui)?;
     let mut row = plan.row;
     let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
     let mut earlier = None;
     if begins_anew && plan.words.is_some() {
-        earlier::mention(&plan.house, &plan.team, ui)?;
+        earlier::mention(&plan.workspace, &plan.team, ui)?;
     } else if begins_anew && plan.args.is_full_screen(ui) {
-        earlier = earlier::newest(&plan.house, &plan.team)?.map(Box::new);
+        earlier = earlier::newest(&plan.workspace, &plan.team)?.map(Box::new);
     } else if begins_anew {
-        row = match earlier::offer(&plan.house, &plan.team, ui)? {
+        row = match earlier::offer(&plan.workspace, &plan.team, ui)? {
             earlier::Choice::Resume(row) => Some(*row),
             earlier::Choice::New => None,
             earlier::Choice::Leave => return Ok(None),
@@ -352,14 +358,14 @@ fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
         // What is piped in is often somebody else's text.
         seats::check_agreement(&table, seat, plan.typed.as_ref().unwrap_or(words))?;
     }
-    let terms = talk::terms(&plan.args, &plan.house, ui);
+    let terms = talk::terms(&plan.args, &plan.workspace, ui);
     talk::close_to_others(ui);
     let sort = Sort::of(Kind::Team, Some(plan.team.id()));
-    let target = target::open(&plan.args, sort, row, plan.copy, &plan.house, ui)?;
+    let target = target::open(&plan.args, sort, row, plan.copy, &plan.workspace, ui)?;
     let introduction = introduction(&plan.team);
     let opening = Opening {
-        leaving: Leaving::new(&plan.args, &plan.house),
-        house: plan.house,
+        leaving: Leaving::new(&plan.args, &plan.workspace),
+        workspace: plan.workspace,
         cast: Cast::Team {
             team: Box::new(plan.team),
             seating: Box::new(table),
@@ -394,7 +400,7 @@ fn introduction(team: &TeamFile) -> String {
 }
 
 /// Seats that change hands, as `--map` gives them.
-fn heirs(map: &[String]) -> CommandResult<Heirs> {
+fn heirs(map: &[String]) -> CommandResult<MemberMap> {
     let mut heirs = BTreeMap::new();
     for pair in map {
         let parts = pair
@@ -416,20 +422,20 @@ fn heirs(map: &[String]) -> CommandResult<Heirs> {
 }
 
 /// Whether the team can go on with the session, before anything is touched.
-fn fit(row: &Row, seating: &Seating, heirs: &Heirs, strict: bool) -> CommandResult<table::Fit> {
-    let fit = table::fit(&row.summary, seating, heirs).map_err(|misfit| {
+fn fit(row: &Row, seating: &Seating, heirs: &MemberMap, strict: bool) -> CommandResult<table::Fit> {
+    let fit = table::fit(&row.meta, seating, heirs).map_err(|misfit| {
         let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
         match misfit {
-            table::Misfit::OtherTeam { session, .. } => error.hint(format!(
+            table::ResumeError::OtherTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it with its own team"
             )),
-            table::Misfit::NoTeam { session, .. } => error.hint(format!(
+            table::ResumeError::NoTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it as what it is"
             )),
-            table::Misfit::NoSuchSpeaker(_)
-            | table::Misfit::NoSuchMember { .. }
-            | table::Misfit::StillHere(_)
-            | table::Misfit::OtherNature { .. } => error,
+            table::ResumeError::NoSuchSpeaker(_)
+            | table::ResumeError::NoSuchMember { .. }
+            | table::ResumeError::StillHere(_)
+            | table::ResumeError::OtherNature { .. } => error,
         }
     })?;
     if strict && !fit.missing.is_empty() {

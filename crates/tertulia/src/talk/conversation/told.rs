@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use tertulia_core::entry::Kind;
 use tertulia_core::entry::human;
 use tertulia_core::pair::Next;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::table::Table;
 
 use super::Conversation;
@@ -28,17 +28,17 @@ pub struct LeftUndone {
 impl Conversation {
     /// Which session it is, and how far it is.
     pub fn info(&self) -> Vec<String> {
-        let recorder = self.talk().recorder();
-        let id = recorder.id();
-        let Some(summary) = recorder.summary() else {
+        let writer = self.talk().writer();
+        let id = writer.id();
+        let Some(meta) = writer.meta() else {
             return vec![format!("{id}  nothing said yet")];
         };
         let how_far = match self {
-            Conversation::Chat(_) => show::messages(summary.messages),
-            Conversation::Team(_) => statistics(summary),
+            Conversation::Chat(_) => show::messages(meta.messages),
+            Conversation::Team(_) => statistics(meta),
             Conversation::Pair(duet) => paired::progress(&duet.progress()),
         };
-        let title = fit(summary.title_or_untitled(), 60);
+        let title = fit(meta.title_or_untitled(), 60);
         vec![format!("{id}  \"{title}\"  {how_far}")]
     }
 
@@ -171,25 +171,25 @@ impl Conversation {
 }
 
 /// What a resumed session holds, and from when it is.
-pub fn resumed(summary: &Summary, now: Timestamp) -> String {
-    let how_far = match summary.kind {
-        Kind::Chat => show::messages(summary.messages),
-        Kind::Team => statistics(summary),
+pub fn resumed(meta: &SessionMeta, now: Timestamp) -> String {
+    let how_far = match meta.kind {
+        Kind::Chat => show::messages(meta.messages),
+        Kind::Team => statistics(meta),
         Kind::Pair => {
-            let pair = summary.pair.as_deref();
+            let pair = meta.pair.as_deref();
             let round = pair.map_or(0, |pair| pair.round);
             let remaining = pair.map(|pair| pair.remaining).unwrap_or_default();
-            let messages = show::messages(summary.messages);
+            let messages = show::messages(meta.messages);
             format!("{messages}, round {round}, {remaining}")
         }
     };
-    let title = fit(summary.title_or_untitled(), 60);
-    let (date, ago) = (dated(summary.updated_at), ago(summary.updated_at, now));
+    let title = fit(meta.title_or_untitled(), 60);
+    let (date, ago) = (dated(meta.updated_at), ago(meta.updated_at, now));
     format!("Resumed \"{title}\" of {date} ({ago}): {how_far}.")
 }
 
 /// How much was said, by whom, over what time.
-fn statistics(summary: &Summary) -> String {
-    let count = show::messages(summary.messages);
-    format!("{count}, {}", show::statistics(summary))
+fn statistics(meta: &SessionMeta) -> String {
+    let count = show::messages(meta.messages);
+    format!("{count}, {}", show::statistics(meta))
 }

@@ -9,7 +9,7 @@ use tertulia_engine::team::events::{Next, Why};
 
 use super::{Conversation, Turned};
 use crate::error::{CommandError, ErrorKind};
-use crate::talk::door::{End, Failure, Output};
+use crate::talk::frontend::{End, Failure, Output};
 use crate::talk::paired;
 
 impl Turned {
@@ -23,7 +23,7 @@ impl Turned {
         // What becomes of one of several was told when it happened.
         let failure = self.failure().filter(|_| matches!(self, Turned::Chat(_)));
         End {
-            session: conversation.talk().recorder().id(),
+            session: conversation.talk().writer().id(),
             status,
             failure,
             waiting_for: conversation.waiting_for(),
@@ -79,11 +79,11 @@ impl Turned {
     }
 
     /// The failure that a single turn ends with. What the door has not told yet is told by it, once.
-    pub fn error(&self, door: &mut Output<'_>) -> Option<CommandError> {
+    pub fn error(&self, frontend: &mut Output<'_>) -> Option<CommandError> {
         match (self, self.failure()) {
             (Turned::Chat(_), error) => error.cloned().map(CommandError::from),
             (Turned::Team(_), error) => {
-                let failure = error.and_then(|_| door.take_failure());
+                let failure = error.and_then(|_| frontend.take_failure());
                 failure.map(could_not_answer)
             }
             (Turned::Pair(Pause::Unreadable(why), _), _) => {

@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
 use tertulia_core::id::SessionId;
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 use super::quiet::Quiet;
 use crate::tui::press;
@@ -59,13 +59,13 @@ pub enum Outcome {
 
 impl Restore {
     /// A question about a session that appears now, with what it was about.
-    pub fn new(summary: &Summary, gist: &str, now: Timestamp) -> Restore {
+    pub fn new(meta: &SessionMeta, gist: &str, now: Timestamp) -> Restore {
         Restore {
-            id: summary.id,
-            team: summary.team.clone(),
-            title: summary.title_or_untitled().to_owned(),
-            updated_at: summary.updated_at,
-            messages: summary.messages,
+            id: meta.id,
+            team: meta.team.clone(),
+            title: meta.title_or_untitled().to_owned(),
+            updated_at: meta.updated_at,
+            messages: meta.messages,
             gist: gist.to_owned(),
             chosen: Chosen::Resume,
             is_puzzled: false,

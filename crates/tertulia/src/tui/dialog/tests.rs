@@ -19,10 +19,10 @@ fn confirm() -> Confirm {
 
 fn restore() -> Restore {
     let mut row = session(1, "Plan der Übergabe 漢字", 130);
-    row.summary.team = Some("design".to_owned());
-    row.summary.messages = 48;
+    row.meta.team = Some("design".to_owned());
+    row.meta.messages = 48;
     Restore::new(
-        &row.summary,
+        &row.meta,
         "The team agreed on a parser that keeps line ends. Bob was to write the tests, and Ann waits for them.",
         before(1),
     )
@@ -107,7 +107,7 @@ fn an_earlier_session_goes_on_or_not() {
 #[test]
 fn what_is_typed_while_a_question_appears_is_no_answer() {
     let row = session(1, "Earlier", 130);
-    let mut asked = Restore::new(&row.summary, "", noon());
+    let mut asked = Restore::new(&row.meta, "", noon());
     let mut confirm = Confirm::new("Go on?", "", noon());
     for name in ["r", "n", "y", "enter", "esc"] {
         let early = restore::Outcome::NotYet(key(name));

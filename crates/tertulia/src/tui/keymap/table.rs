@@ -140,7 +140,7 @@ const SHIFT: KeyModifiers = KeyModifiers::SHIFT;
 
 use Action as A;
 use KeyCode as K;
-use Where::{Anywhere, Input, Picker, Popup, Question, Search, Talk, Transcript};
+use Where::{AgentRequest, Anywhere, Input, Picker, Popup, Search, Talk, Transcript};
 
 /// Every key. Terminals that cannot tell `Shift+Enter` from `Enter` send `Ctrl+J` for the former at best, and
 /// `Ctrl+_` comes as `Ctrl+7`.
@@ -301,9 +301,14 @@ pub const BINDINGS: &[Binding] = &[
         &[key(K::Esc), key(K::F(1))],
         &[letter('q')],
     ),
-    bind_also(Question, A::Yes, &[letter('y')], &[letter('Y')]),
-    bind_also(Question, A::No, &[letter('n'), key(K::Esc)], &[letter('N')]),
-    bind_also(Question, A::Always, &[letter('a')], &[letter('A')]),
+    bind_also(AgentRequest, A::Yes, &[letter('y')], &[letter('Y')]),
+    bind_also(
+        AgentRequest,
+        A::No,
+        &[letter('n'), key(K::Esc)],
+        &[letter('N')],
+    ),
+    bind_also(AgentRequest, A::Always, &[letter('a')], &[letter('A')]),
     bind(Anywhere, A::Interrupt, &[ctrl('c')]),
     bind(Anywhere, A::Leave, &[twice(ctrl('c'))]),
     bind(Anywhere, A::Redraw, &[ctrl('l')]),

@@ -130,5 +130,5 @@ fn keys_have_names() {
         "Alt+Enter, Shift+Enter, Ctrl+J"
     );
     assert_eq!(keys(Where::Anywhere, Action::Leave), "Ctrl+C Ctrl+C");
-    assert_eq!(keys(Where::Question, Action::No), "n, Esc");
+    assert_eq!(keys(Where::AgentRequest, Action::No), "n, Esc");
 }

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{Cursor, Filter, Hidden, Hits, Listing, Page, Row, SearchQuery};
 
-use super::card::Card;
-use super::told::{Tolds, words_of};
+use super::content_hits::{ContentHits, words_of};
+use super::session_item::SessionItem;
 use super::{Chosen, Mode, Picker, Preview, Scope, Ticket, Unread, Wanted};
 use crate::tui::item::Item;
 use crate::tui::one_line::OneLine;
@@ -50,7 +50,7 @@ impl Picker {
             Unread::Nothing | Unread::Refused(_) => return None,
         };
         let seen = self.seen_rows();
-        let nears_the_end = self.choice.chosen() + 2 * seen >= self.shelf.len();
+        let nears_the_end = self.choice.chosen() + 2 * seen >= self.session_list.len();
         // A search is of all sessions: the best may be the oldest.
         let is_needed = nears_the_end || !self.query.is_empty();
         if self.page_ticket.is_some() || !is_needed {
@@ -124,13 +124,13 @@ impl Picker {
         self.unread = listing.next.map_or(Unread::Nothing, Unread::After);
         let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
         let chosen = chosen.or_else(|| self.kept.take());
-        self.shelf.put(&listing.rows);
+        self.session_list.put(&listing.rows);
         self.settle_on(chosen);
     }
 
     /// How many entries the search did not reach because they are not indexed yet.
     pub fn pending(&self) -> u64 {
-        self.tolds.pending()
+        self.content_hits.pending()
     }
 
     /// Takes in what a search found.
@@ -140,7 +140,7 @@ impl Picker {
         }
         self.search_ticket = None;
         let chosen = self.chosen().filter(|_| self.moved).map(Chosen::id);
-        self.tolds = Tolds::of(hits);
+        self.content_hits = ContentHits::of(hits);
         self.settle_on(chosen);
     }
 
@@ -179,7 +179,7 @@ impl Picker {
     /// Takes in what became of a session that was renamed or tagged.
     pub fn replace(&mut self, row: &Row) {
         let chosen = self.chosen().map(Chosen::id);
-        self.shelf.replace(row);
+        self.session_list.replace(row);
         self.settle_on(chosen);
     }
 
@@ -187,8 +187,8 @@ impl Picker {
     pub fn trashed(&mut self, id: SessionId) {
         let place = self.choice.chosen();
         let chosen = self.chosen().map(Chosen::id).filter(|chosen| *chosen != id);
-        self.shelf.remove(id);
-        self.tolds.remove(id);
+        self.session_list.remove(id);
+        self.content_hits.remove(id);
         self.hidden.trashed += 1;
         self.settle_on(chosen);
         if chosen.is_none() {
@@ -203,16 +203,16 @@ impl Picker {
 
     /// Keeps the choice where it is, by place.
     pub(super) fn settle(&mut self) {
-        self.tolds.pass_over(&self.shelf);
+        self.content_hits.pass_over(&self.session_list);
         self.rechoose(self.choice.chosen());
     }
 
     /// Keeps the choice where it is, by session.
     fn settle_on(&mut self, chosen: Option<SessionId>) {
-        self.tolds.pass_over(&self.shelf);
+        self.content_hits.pass_over(&self.session_list);
         let place = chosen.and_then(|id| {
-            let told = || Some(self.shelf.len() + self.tolds.place_of(id)?);
-            self.shelf.place_of(id).or_else(told)
+            let content_hit = || Some(self.session_list.len() + self.content_hits.place_of(id)?);
+            self.session_list.place_of(id).or_else(content_hit)
         });
         self.rechoose(place.unwrap_or_else(|| self.choice.chosen()));
     }
@@ -230,17 +230,17 @@ impl Picker {
 
     /// How many rows there are, as far as they were read.
     pub fn len(&self) -> usize {
-        self.shelf.len() + self.tolds.len()
+        self.session_list.len() + self.content_hits.len()
     }
 
     /// One row.
     pub fn row(&self, place: usize) -> Option<Chosen<'_>> {
-        match self.shelf.get(place) {
-            Some(card) => Some(Chosen::Card(card)),
+        match self.session_list.get(place) {
+            Some(item) => Some(Chosen::SessionItem(item)),
             None => self
-                .tolds
-                .get(place.checked_sub(self.shelf.len())?)
-                .map(Chosen::Told),
+                .content_hits
+                .get(place.checked_sub(self.session_list.len())?)
+                .map(Chosen::ContentHit),
         }
     }
 
@@ -286,7 +286,7 @@ impl Picker {
 
     /// How many sessions were read, and whether those are all.
     pub fn read(&self) -> (usize, bool) {
-        (self.shelf.read(), self.unread == Unread::Nothing)
+        (self.session_list.read(), self.unread == Unread::Nothing)
     }
 
     /// Whether something is being read.
@@ -296,7 +296,7 @@ impl Picker {
 
     /// What is not shown, and why: elsewhere or in the trash, and empty.
     pub fn hidden(&self) -> (Hidden, usize) {
-        (self.hidden, self.shelf.hidden_empty())
+        (self.hidden, self.session_list.hidden_empty())
     }
 
     /// How many sessions are known to be damaged.
@@ -307,7 +307,7 @@ impl Picker {
     /// The tags of the chosen session.
     pub fn chosen_tags(&self) -> &[String] {
         match self.chosen() {
-            Some(Chosen::Card(Card { tags, .. })) => tags,
+            Some(Chosen::SessionItem(SessionItem { tags, .. })) => tags,
             _ => &[],
         }
     }

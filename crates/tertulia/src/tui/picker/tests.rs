@@ -59,12 +59,12 @@ impl Store {
 
     fn page(&self, page: &Page) -> Listing {
         let after = page.cursor.map(|cursor| cursor.id);
-        let from = after.and_then(|id| self.rows.iter().position(|row| row.summary.id == id));
+        let from = after.and_then(|id| self.rows.iter().position(|row| row.meta.id == id));
         let from = from.map_or(0, |at| at + 1);
         let to = (from + page.limit).min(self.rows.len());
         let next = (to < self.rows.len()).then(|| Cursor {
-            at: self.rows[to - 1].summary.updated_at,
-            id: self.rows[to - 1].summary.id,
+            at: self.rows[to - 1].meta.updated_at,
+            id: self.rows[to - 1].meta.id,
         });
         Listing {
             rows: self.rows[from..to].to_vec(),
@@ -105,12 +105,12 @@ fn last_of(id: SessionId) -> Vec<Item> {
 
 fn some() -> Store {
     let mut team = session(2, "Plan der Übergabe 漢字 👩‍👩‍👧", 60);
-    team.summary.kind = Kind::Team;
-    team.summary.team = Some("design".to_owned());
-    team.summary.speakers = ["Ann", "Bob"].map(spoke).to_vec();
+    team.meta.kind = Kind::Team;
+    team.meta.team = Some("design".to_owned());
+    team.meta.speakers = ["Ann", "Bob"].map(spoke).to_vec();
     team.open = true;
     let mut tagged = session(3, "Release notes", 3000);
-    tagged.summary.tags = vec!["release".to_owned(), "urgent".to_owned()];
+    tagged.meta.tags = vec!["release".to_owned(), "urgent".to_owned()];
     Store::new(vec![
         session(1, "Fix the parser", 10),
         team,
@@ -419,7 +419,7 @@ fn a_key_that_comes_up_does_nothing() {
 #[test]
 fn ages_are_told_from_now() {
     let mut store = Store::new(vec![session(1, "one", 0)]);
-    store.rows[0].summary.updated_at = before(60 * 24 * 3);
+    store.rows[0].meta.updated_at = before(60 * 24 * 3);
     let picker = opened(&mut store);
     assert!(shown(&picker, (80, 24)).contains("3 days ago"));
 }
@@ -429,11 +429,11 @@ proptest! {
 
     #[test]
     fn no_keys_and_no_size_break_it(
-        keys in proptest::collection::vec(any_key(), 0..40), size in any_size(), told in any_size(),
+        keys in proptest::collection::vec(any_key(), 0..40), size in any_size(), content_hit in any_size(),
     ) {
         let mut store = some();
         let mut picker = opened(&mut store);
-        picker.resize(Size::new(told.0, told.1));
+        picker.resize(Size::new(content_hit.0, content_hit.1));
         for (number, key) in keys.into_iter().enumerate() {
             picker.key(key, later(number as i64 * 200));
             shown(&picker, size);

@@ -7,7 +7,7 @@ use crate::tui::view;
 
 fn fork(number: u64, of: u64, seq: u64, title: &str, minutes: i64) -> Row {
     let mut row = session(number, title, minutes);
-    row.summary.parent = Some(Parent {
+    row.meta.parent = Some(Parent {
         id: id(of),
         seq: Seq(seq),
         relation: Relation::Fork,
@@ -17,7 +17,7 @@ fn fork(number: u64, of: u64, seq: u64, title: &str, minutes: i64) -> Row {
 
 fn family() -> Vec<Row> {
     let mut trashed = fork(5, 1, 9, "A dead end", 50);
-    trashed.summary.trashed_at = Some(before(3));
+    trashed.meta.trashed_at = Some(before(3));
     vec![
         fork(4, 3, 20, "Deeper 漢字", 40),
         trashed,

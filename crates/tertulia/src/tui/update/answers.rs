@@ -9,10 +9,10 @@ use super::{change, open};
 use crate::tui::dialog::failure::Failure;
 use crate::tui::effect::{Effect, Next, Now, Reseated};
 use crate::tui::item::Tone;
-use crate::tui::librarian::{Answer, Answered, Listed, Models, Refusal, Request, Searched};
 use crate::tui::sheet::{Line, Sheet, compared, plain};
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::stats::Stats;
+use crate::tui::store_service::{Answer, Answered, Listed, Models, Refusal, Request, Searched};
 use crate::tui::tree::Tree;
 
 /// So many models are named where one is not known.
@@ -80,7 +80,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
         }
         Answer::Forked(forked) => match forked {
             Ok(forked) => {
-                let parent = forked.row.summary.parent.as_ref();
+                let parent = forked.row.meta.parent.as_ref();
                 let is_ours = parent.is_some_and(|parent| parent.id == state.id);
                 let team = state.scene.team_file.clone().filter(|_| is_ours);
                 return went(state, &forked.row, team.map(Reseated::new), now);
@@ -228,17 +228,17 @@ fn replace(state: &mut State, row: &Row, now: Now) {
             picker.replace(row);
         }
     }
-    if row.summary.id != state.id {
+    if row.meta.id != state.id {
         return;
     }
-    if let Some(summary) = &mut state.summary {
-        summary.title.clone_from(&row.summary.title);
-        summary.titled = row.summary.titled;
-        summary.tags.clone_from(&row.summary.tags);
+    if let Some(meta) = &mut state.meta {
+        meta.title.clone_from(&row.meta.title);
+        meta.titled = row.meta.titled;
+        meta.tags.clone_from(&row.meta.tags);
     }
     if state.overlays.is_empty() {
-        let tags = row.summary.tags.join(" #");
-        let mut words = format!("\"{}\"", row.summary.title_or_untitled());
+        let tags = row.meta.tags.join(" #");
+        let mut words = format!("\"{}\"", row.meta.title_or_untitled());
         if !tags.is_empty() {
             words.push_str(&format!(" #{tags}"));
         }
@@ -248,7 +248,7 @@ fn replace(state: &mut State, row: &Row, now: Now) {
 
 /// A session was found or made, as it was wished for.
 fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<Effect> {
-    let id = row.summary.id;
+    let id = row.meta.id;
     let (at, draft) = match state.wish.take() {
         Some(Wish::Rewrite(words)) => (None, Some(words)),
         Some(Wish::Resume(at)) => (at, None),

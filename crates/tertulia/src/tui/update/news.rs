@@ -3,7 +3,7 @@
 use tertulia_agents::approval::Verdict;
 use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Message, Role, Speaker, SpeakerKind};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 use tertulia_engine::pair::PairEvent;
 use tertulia_engine::team::events::Output;
 
@@ -134,8 +134,8 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
         }
     } else if let Some(restored) = &mut state.scene.restored {
         // An answer that was cut off has become a message by now.
-        if let Some(summary) = &floor.summary {
-            restored.messages = summary.messages;
+        if let Some(meta) = &floor.meta {
+            restored.messages = meta.messages;
         }
         let messages = restored.messages;
         let what = What::Restored { messages };
@@ -151,7 +151,7 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
         return Vec::new();
     }
     if let Some(earlier) = state.scene.earlier.take() {
-        let question = Restore::new(&earlier.summary, "", now.at);
+        let question = Restore::new(&earlier.meta, "", now.at);
         open(state, Overlay::Restore(Box::new(question)));
         state.is_undecided = true;
     }
@@ -172,16 +172,16 @@ fn stands(state: &mut State, floor: Floor) {
     if state.id != floor.id {
         state.id = floor.id;
     }
-    let known = state.summary.as_ref().map(|summary| summary.head.seq);
+    let known = state.meta.as_ref().map(|meta| meta.head.seq);
     if let Some(words) = floor.introduction {
         state.scene.introduction = words;
     }
     if floor
-        .summary
+        .meta
         .as_ref()
-        .is_some_and(|summary| Some(summary.head.seq) >= known)
+        .is_some_and(|meta| Some(meta.head.seq) >= known)
     {
-        state.summary = floor.summary;
+        state.meta = floor.meta;
     }
     state.input.set_label(&format!("{}>", floor.writer));
     state.queue = Queue::new(floor.waiting);
@@ -297,12 +297,12 @@ fn did(state: &mut State, event: AgentEvent, now: Now) {
 
 fn durable(state: &mut State, entry: &Entry) {
     let id = state.id;
-    let summary = state.summary.get_or_insert_with(|| Summary::blank(id));
-    if entry.seq <= summary.head.seq {
+    let meta = state.meta.get_or_insert_with(|| SessionMeta::blank(id));
+    if entry.seq <= meta.head.seq {
         // It became durable between following the talk and reading the log.
         return;
     }
-    summary.apply(entry);
+    meta.apply(entry);
     let message = entry.message();
     if message.is_some() && state.held > 0 {
         // It was held, and shown, before.

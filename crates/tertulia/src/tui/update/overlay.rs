@@ -9,9 +9,9 @@ use super::{change, copy, leave, news, order};
 use crate::tui::activity::Doing;
 use crate::tui::dialog::{approval, confirm, failure, restore};
 use crate::tui::effect::{Effect, Next, Now};
-use crate::tui::librarian::Request;
 use crate::tui::news::Order;
 use crate::tui::state::{Overlay, State, Wish};
+use crate::tui::store_service::Request;
 use crate::tui::{help, picker, press, rewind, search, sheet, stats, tree};
 
 /// Whether what was in front stays there, and what follows.

@@ -11,7 +11,6 @@ use crate::talk::permissions as words;
 use crate::tui::effect::{Effect, Next, Now, Reseated};
 use crate::tui::item::Tone;
 use crate::tui::keymap::Action;
-use crate::tui::librarian::Request;
 use crate::tui::news::Order;
 use crate::tui::picker::Picker;
 use crate::tui::rewind::Rewind;
@@ -19,6 +18,7 @@ use crate::tui::search::Search;
 use crate::tui::sheet::{Line, Sheet, facts, plain};
 use crate::tui::slash::Slash;
 use crate::tui::state::{Overlay, State, Wish};
+use crate::tui::store_service::Request;
 
 /// Does what a command says.
 pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
@@ -75,7 +75,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         ),
         Slash::End => end(state),
         Slash::Exit => leave(state, None),
-        _ if state.summary.is_none() => warn(state, "nothing has been said yet", now),
+        _ if state.meta.is_none() => warn(state, "nothing has been said yet", now),
         command => with_session(state, command, now),
     }
 }
@@ -167,7 +167,7 @@ pub fn sessions(state: &mut State) {
 /// Goes on with another model. It is wanted: nothing was restored, and nobody need be warned.
 pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
     let model = Some(name);
-    let next = match &state.summary {
+    let next = match &state.meta {
         None => Next::New {
             agent: Some(state.scene.agent.clone()),
             model,
@@ -185,7 +185,7 @@ pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
 
 /// Gives the seats of earlier speakers to members of the team that is here.
 fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
-    let (Some(config), Some(_)) = (state.scene.team_file.clone(), &state.summary) else {
+    let (Some(config), Some(_)) = (state.scene.team_file.clone(), &state.meta) else {
         return warn(
             state,
             "/team map is for a team's session that was resumed here",
@@ -237,10 +237,7 @@ fn queue(state: &State) -> Vec<String> {
 }
 
 fn task(state: &State) -> Vec<String> {
-    let task = state
-        .summary
-        .as_ref()
-        .and_then(|summary| summary.task.clone());
+    let task = state.meta.as_ref().and_then(|meta| meta.task.clone());
     let none = "the team has no task: [TEAM_TASK: text] gives it one";
     let task = task.unwrap_or_else(|| none.to_owned());
     task.lines().map(str::to_owned).collect()
@@ -249,21 +246,21 @@ fn task(state: &State) -> Vec<String> {
 fn info(state: &State) -> Vec<Line> {
     let mut lines = plain(vec![state.scene.introduction.clone(), String::new()]);
     let mut rows = vec![("id", state.id.to_string())];
-    let Some(summary) = &state.summary else {
+    let Some(meta) = &state.meta else {
         lines.extend(facts(&rows));
         lines.extend(plain(vec!["nothing said yet".to_owned()]));
         return lines;
     };
-    rows.push(("title", summary.title_or_untitled().to_owned()));
-    if !summary.tags.is_empty() {
-        rows.push(("tags", summary.tags.join(", ")));
+    rows.push(("title", meta.title_or_untitled().to_owned()));
+    if !meta.tags.is_empty() {
+        rows.push(("tags", meta.tags.join(", ")));
     }
-    if let Some(project) = &summary.project {
+    if let Some(project) = &meta.project {
         rows.push(("project", project.clone()));
     }
-    rows.push(("messages", summary.messages.to_string()));
-    rows.push(("figures", show::statistics(summary)));
-    if let Some(parent) = &summary.parent {
+    rows.push(("messages", meta.messages.to_string()));
+    rows.push(("figures", show::statistics(meta)));
+    if let Some(parent) = &meta.parent {
         rows.push(("continues", parent.id.to_string()));
     }
     lines.extend(facts(&rows));

@@ -19,18 +19,18 @@ use tertulia_core::entry::{
     Unsealed, Usage,
 };
 use tertulia_core::id::{EntryId, Seq};
-use tertulia_core::session::Summary;
+use tertulia_core::session::SessionMeta;
 
 use crate::tui::effect::{Effect, Event, Next, Now};
 use crate::tui::history::History;
 use crate::tui::item::Item;
-use crate::tui::librarian::{Answer, Request};
 use crate::tui::news::{Farewell, Floor, News, Order};
 use crate::tui::picker;
 use crate::tui::scene::{Member, Scene};
 use crate::tui::search;
 use crate::tui::stage::{before, id, key, later, noon, screen, tick};
 use crate::tui::state::{Phase, State};
+use crate::tui::store_service::{Answer, Request};
 use crate::tui::theme::{Palette, Theme};
 use crate::tui::transcript::{Loaded, Wanted};
 use crate::tui::update::{arrange, update};
@@ -156,13 +156,13 @@ fn request() -> ToolRequest {
 }
 
 /// A session with so many messages of so many entries.
-fn summary(number: u64, messages: u64) -> Summary {
-    let mut summary = Summary::blank(id(number));
-    summary.title = Some("Fix the parser".to_owned());
-    summary.messages = messages;
-    summary.updated_at = before(90);
-    summary.head.seq = Seq(messages);
-    summary
+fn meta(number: u64, messages: u64) -> SessionMeta {
+    let mut meta = SessionMeta::blank(id(number));
+    meta.title = Some("Fix the parser".to_owned());
+    meta.messages = messages;
+    meta.updated_at = before(90);
+    meta.head.seq = Seq(messages);
+    meta
 }
 
 impl Play {
@@ -170,7 +170,7 @@ impl Play {
         let history = History::new(["fix the parser", "why is it slow?"].map(str::to_owned));
         let theme = Theme::new(Palette::Plain);
         let head = match &scene.restored {
-            Some(summary) => summary.head,
+            Some(meta) => meta.head,
             None => Head::START,
         };
         let mut play = Play {
@@ -273,7 +273,7 @@ impl Play {
     fn floor(&self) -> Floor {
         Floor {
             id: self.state.id,
-            summary: self.state.summary.clone(),
+            meta: self.state.meta.clone(),
             introduction: None,
             writer: "You".to_owned(),
             unsaved: false,

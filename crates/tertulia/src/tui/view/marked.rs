@@ -3,7 +3,7 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
-use tertulia_core::words::Snippet;
+use tertulia_core::search_text::Snippet;
 
 use super::brush::write;
 use crate::tui::theme::Theme;

@@ -12,9 +12,9 @@ use super::preview::draw_end;
 use crate::moment::ago;
 use crate::tui::columns::cut;
 use crate::tui::one_line::OneLine;
-use crate::tui::picker::card::Card;
-use crate::tui::picker::sieve::Sieve;
-use crate::tui::picker::told::Told;
+use crate::tui::picker::content_hits::ContentHit;
+use crate::tui::picker::fuzzy::FuzzyFilter;
+use crate::tui::picker::session_item::SessionItem;
 use crate::tui::picker::{Chosen, Mode, Picker, Scope};
 use crate::tui::theme::Theme;
 use crate::ui::grouped;
@@ -162,7 +162,8 @@ fn draw_rows(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Op
     }
     let seen = (usize::from(area.height) / ROW_LINES).max(1);
     let (chosen, top) = picker.places(seen);
-    let mut sieve = (!picker.query().is_empty()).then(|| Sieve::new(picker.query().text(), false));
+    let mut fuzzy =
+        (!picker.query().is_empty()).then(|| FuzzyFilter::new(picker.query().text(), false));
     let mut cursor = None;
     for place in top..(top + seen).min(picker.len()) {
         let Some(shown) = picker.row(place) else {
@@ -176,7 +177,7 @@ fn draw_rows(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Op
                 let left = write(buffer, left, "title: ", theme.heading());
                 cursor = draw_line(line, "a title", theme, left, buffer);
             }
-            _ => draw_title(shown, sieve.as_mut(), theme, is_chosen, area, buffer),
+            _ => draw_title(shown, fuzzy.as_mut(), theme, is_chosen, area, buffer),
         }
         match (picker.mode(), is_chosen) {
             (Mode::Tag(_, line), true) => {
@@ -201,7 +202,7 @@ fn draw_mark(theme: Theme, is_chosen: bool, area: Rect, buffer: &mut Buffer) -> 
 
 fn draw_title(
     shown: Chosen<'_>,
-    sieve: Option<&mut Sieve>,
+    fuzzy: Option<&mut FuzzyFilter>,
     theme: Theme,
     is_chosen: bool,
     area: Rect,
@@ -211,14 +212,16 @@ fn draw_title(
     let left = draw_mark(theme, is_chosen, area, buffer);
     let left = write_right(buffer, left, &shown.id().short(), theme.dim());
     let (title, is_open) = match shown {
-        Chosen::Card(card) => (card.title_or_untitled(), card.open),
-        Chosen::Told(told) => (told.title.as_deref().unwrap_or("(untitled)"), false),
+        Chosen::SessionItem(item) => (item.title_or_untitled(), item.open),
+        Chosen::ContentHit(content_hit) => {
+            (content_hit.title.as_deref().unwrap_or("(untitled)"), false)
+        }
     };
     let left = match is_open {
         true => write_right(buffer, left, "(open)", theme.warning()),
         false => left,
     };
-    let marks = sieve.map(|sieve| sieve.marks(title)).unwrap_or_default();
+    let marks = fuzzy.map(|fuzzy| fuzzy.marks(title)).unwrap_or_default();
     let title = cut(title, usize::from(left.width));
     let mut rest = left;
     for (number, letter) in title.graphemes(true).enumerate() {
@@ -238,35 +241,35 @@ fn draw_facts(shown: Chosen<'_>, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let left = write(buffer, area, "  ", theme.dim());
     match shown {
-        Chosen::Card(card) => {
-            write(buffer, left, &facts(card, look), theme.dim());
+        Chosen::SessionItem(item) => {
+            write(buffer, left, &facts(item, look), theme.dim());
         }
-        Chosen::Told(told) => {
-            let left = write(buffer, left, &source(told, look), theme.dim());
-            draw_marked(&told.snippet, theme, Style::new(), left, buffer);
+        Chosen::ContentHit(content_hit) => {
+            let left = write(buffer, left, &source(content_hit, look), theme.dim());
+            draw_marked(&content_hit.snippet, theme, Style::new(), left, buffer);
         }
     }
 }
 
-fn facts(card: &Card, look: Look) -> String {
+fn facts(item: &SessionItem, look: Look) -> String {
     let mut facts = vec![
-        ago(card.updated_at, look.now),
-        counted(card.messages, "message"),
-        card.kind.name().to_owned(),
+        ago(item.updated_at, look.now),
+        counted(item.messages, "message"),
+        item.kind.name().to_owned(),
     ];
-    facts.extend([&card.with, &card.project].map(String::clone));
-    facts.push(card.tags.iter().map(hash).collect::<Vec<_>>().join(" "));
+    facts.extend([&item.with, &item.project].map(String::clone));
+    facts.push(item.tags.iter().map(hash).collect::<Vec<_>>().join(" "));
     facts.retain(|fact| !fact.is_empty());
     facts.join(" · ")
 }
 
-fn source(told: &Told, look: Look) -> String {
-    let who = told.speaker.as_deref().unwrap_or("title");
-    let more = match told.more {
+fn source(content_hit: &ContentHit, look: Look) -> String {
+    let who = content_hit.speaker.as_deref().unwrap_or("title");
+    let more = match content_hit.more {
         0 => String::new(),
         more => format!(" (and {more} more)"),
     };
-    format!("{who}, {}{more}: ", ago(told.at, look.now))
+    format!("{who}, {}{more}: ", ago(content_hit.at, look.now))
 }
 
 fn hash(tag: &String) -> String {
@@ -326,8 +329,8 @@ fn hidden(picker: &Picker) -> String {
         )),
     };
     let hidden = (!parts.is_empty()).then(|| format!("Hidden: {}", parts.join(", ")));
-    let told: Vec<String> = damaged.into_iter().chain(hidden).collect();
-    told.join(" · ")
+    let content_hit: Vec<String> = damaged.into_iter().chain(hidden).collect();
+    content_hit.join(" · ")
 }
 
 fn draw_question(

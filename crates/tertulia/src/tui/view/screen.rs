@@ -262,7 +262,7 @@ fn draw_overlay(
 
 /// What the status line tells.
 pub fn status(state: &State, now: Timestamp) -> Status {
-    let summary = state.summary.as_ref();
+    let meta = state.meta.as_ref();
     let who = match &state.running {
         Some(running) => running.who.display_name.clone(),
         None => state.scene.agent.clone(),
@@ -271,15 +271,11 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         agent: agent_state(state),
         who,
         model: state.scene.model.clone(),
-        title: summary.and_then(|summary| summary.title.clone()),
+        title: meta.and_then(|meta| meta.title.clone()),
         short: state.id.short().to_string(),
-        restored: state
-            .scene
-            .restored
-            .as_ref()
-            .map(|summary| summary.messages),
-        messages: summary.map_or(0, |summary| summary.messages),
-        tokens: summary.map_or(Usage::default(), |summary| summary.tokens),
+        restored: state.scene.restored.as_ref().map(|meta| meta.messages),
+        messages: meta.map_or(0, |meta| meta.messages),
+        tokens: meta.map_or(Usage::default(), |meta| meta.tokens),
         cost: None,
         saving: saving(state),
         // While nobody speaks the team is who is here.

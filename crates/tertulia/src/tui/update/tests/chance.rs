@@ -7,9 +7,9 @@ use tertulia_core::query::Listing;
 use super::*;
 use crate::talk::conversation::LeftUndone;
 use crate::tui::item::Tone;
-use crate::tui::librarian::{Listed, Refusal};
 use crate::tui::rewind::Moment;
 use crate::tui::stage::{any_key, any_size, said, session};
+use crate::tui::store_service::{Listed, Refusal};
 
 /// Something that may happen.
 #[derive(Clone, Debug)]
@@ -258,7 +258,7 @@ impl Chance {
 fn chance(kind: Kind, earlier: bool) -> Chance {
     let scene = Scene {
         earlier: earlier.then(|| Box::new(session(4, "Earlier", 130))),
-        restored: (!earlier).then(|| Box::new(summary(1, 1))),
+        restored: (!earlier).then(|| Box::new(meta(1, 1))),
         ..scene(kind)
     };
     Chance {

@@ -1,9 +1,9 @@
 //! Every command: what it wants done, also while somebody answers and before anything was said.
 
 use super::*;
-use crate::tui::librarian::Models;
 use crate::tui::slash;
 use crate::tui::state::Overlay;
+use crate::tui::store_service::Models;
 
 /// What a command wants beside being remembered.
 fn wanted(play: &mut Play, command: &str) -> Vec<String> {
@@ -174,7 +174,7 @@ fn a_session_that_was_named_is_gone_on_with() {
 
     let mut play = Play::talked();
     wanted(&mut play, "/resume nothing");
-    let refusal = crate::tui::librarian::Refusal {
+    let refusal = crate::tui::store_service::Refusal {
         words: "there is no session 'nothing'".to_owned(),
         hints: Vec::new(),
     };
@@ -239,7 +239,7 @@ fn a_model_that_nobody_knows_is_refused_with_those_that_are_known() {
 
 #[test]
 fn another_model_that_was_wanted_is_no_restored_session() {
-    let restored = Play::talked().state.summary;
+    let restored = Play::talked().state.meta;
     let mut play = Play::new(Scene {
         restored: restored.map(Box::new),
         is_switch: true,

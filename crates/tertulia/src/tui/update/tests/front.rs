@@ -5,10 +5,10 @@ use tertulia_core::query::{Hidden, Hits, Listing, Row};
 use tertulia_core::session::Parent;
 
 use super::*;
-use crate::tui::librarian::{Exported, Family, Listed, Refusal, Searched};
 use crate::tui::rewind::Moment;
 use crate::tui::stage::{hit, said, session};
 use crate::tui::stats::{Amount, Figures};
+use crate::tui::store_service::{Exported, Family, Listed, Refusal, Searched};
 
 const TEXT: &str = "I think that the parser drops the last line when it ends without a newline.";
 
@@ -142,7 +142,7 @@ fn a_family_and_figures_are_shown() {
     let mut play = Play::talked();
     assert_eq!(play.keys("/tree<enter>"), ["remember /tree", "tree"]);
     let mut fork = session(2, "Fix the parser (fork)", 50);
-    fork.summary.parent = Some(Parent {
+    fork.meta.parent = Some(Parent {
         id: id(1),
         seq: Seq(2),
         relation: Relation::Fork,

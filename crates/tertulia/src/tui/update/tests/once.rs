@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::tui::item::Tone;
-use crate::tui::librarian::Refusal;
 use crate::tui::stage::said;
+use crate::tui::store_service::Refusal;
 
 fn count(play: &Play, text: &str) -> usize {
     let seen = play.seen();
@@ -48,7 +48,7 @@ fn what_was_held_and_is_saved_later_is_there_once() {
     play.over();
     play.turn("and now?", "now it is written at once");
     assert_eq!(count(&play, "and now?"), 1);
-    assert_eq!(play.state.summary.as_ref().unwrap().messages, 4);
+    assert_eq!(play.state.meta.as_ref().unwrap().messages, 4);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn what_never_became_a_message_does_not_go_on() {
 #[test]
 fn a_talk_asks_for_what_it_needs_once() {
     let mut play = Play::new(Scene {
-        restored: Some(Box::new(summary(1, 1_000))),
+        restored: Some(Box::new(meta(1, 1_000))),
         ..scene(Kind::Chat)
     });
     assert_eq!(play.wait(10), [""; 0], "not before it is open");
@@ -106,7 +106,7 @@ fn a_talk_asks_for_what_it_needs_once() {
 #[test]
 fn what_cannot_be_loaded_is_told_and_not_asked_for_again_and_again() {
     let mut play = Play::new(Scene {
-        restored: Some(Box::new(summary(1, 10))),
+        restored: Some(Box::new(meta(1, 10))),
         ..scene(Kind::Chat)
     });
     assert_eq!(play.opened().len(), 1);

@@ -238,7 +238,7 @@ fn whoever_leaves_is_asked_nothing() {
 
 fn earlier() -> Play {
     let mut earlier = session(4, "Plan der Übergabe 漢字", 130);
-    earlier.summary.team = Some("design".to_owned());
+    earlier.meta.team = Some("design".to_owned());
     Play::new(Scene {
         earlier: Some(Box::new(earlier)),
         ..scene(Kind::Team)
@@ -299,7 +299,7 @@ fn nothing_is_said_before_it_is_known_where() {
 
 fn undone(is_spent: bool) -> Play {
     let mut play = Play::new(Scene {
-        restored: Some(Box::new(summary(1, 4))),
+        restored: Some(Box::new(meta(1, 4))),
         ..scene(Kind::Pair)
     });
     let floor = Floor {

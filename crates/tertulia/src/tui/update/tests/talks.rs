@@ -174,7 +174,7 @@ fn words_wait_to_be_said() {
 #[test]
 fn a_talk_goes_on_where_it_was_left() {
     let mut play = Play::new(Scene {
-        restored: Some(Box::new(summary(1, 2))),
+        restored: Some(Box::new(meta(1, 2))),
         ..scene(Kind::Chat)
     });
     play.opened();
