@@ -4,13 +4,13 @@
 //! and a catalogue that was made anew has another identity, so that an index of the old one is noticed.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::file_stamp::FileStamp;
 use super::names::{Key, LIVE};
 use crate::sqlite::trouble;
 use crate::{StoreError, StoreResult, index, place};
@@ -64,33 +64,12 @@ pub(super) struct Catalogue {
     inode: Option<u64>,
 }
 
-/// A file as it was at some moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    pub(super) inode: u64,
-    pub(super) size: u64,
-    modified: i64,
-}
-
-impl FileStamp {
-    pub(super) fn of(metadata: &Metadata) -> FileStamp {
-        FileStamp {
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: metadata
-                .mtime()
-                .wrapping_mul(1_000_000_000)
-                .wrapping_add(metadata.mtime_nsec()),
-        }
-    }
-}
-
 /// What is derived from one log.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: SessionId,
     pub(super) shared_prefix: u32,
-    pub(super) clock: FileStamp,
+    pub(super) stamp: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
     /// The last place that the log was ever seen to have: more than `last` if its end is gone.
@@ -107,7 +86,7 @@ impl Record {
         Record {
             id,
             shared_prefix,
-            clock: FileStamp {
+            stamp: FileStamp {
                 inode: 0,
                 size: 0,
                 modified: 0,
@@ -208,12 +187,12 @@ impl Catalogue {
             connection
                 .prepare_cached("SELECT id, husk, no, inode, size, modified FROM log")?
                 .query_map([], |row| {
-                    let clock = FileStamp {
+                    let stamp = FileStamp {
                         inode: row.get::<_, i64>(3)?.cast_unsigned(),
                         size: row.get::<_, i64>(4)?.cast_unsigned(),
                         modified: row.get(5)?,
                     };
-                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, clock)))
+                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, stamp)))
                 })?
                 .collect()
         })
@@ -234,7 +213,7 @@ impl Catalogue {
             let record = meta.map(|meta| Record {
                 id,
                 shared_prefix,
-                clock: FileStamp {
+                stamp: FileStamp {
                     inode: 0,
                     size: 0,
                     modified: 0,
@@ -255,7 +234,7 @@ impl Catalogue {
             let Some(mut record) = record else {
                 return Ok(None);
             };
-            record.clock = FileStamp {
+            record.stamp = FileStamp {
                 inode: row.get::<_, i64>(1)?.cast_unsigned(),
                 size: row.get::<_, i64>(2)?.cast_unsigned(),
                 modified: row.get(3)?,
@@ -313,9 +292,9 @@ impl Catalogue {
                 .execute(params![
                     record.id.uuid().as_bytes(),
                     record.shared_prefix,
-                    record.clock.inode.cast_signed(),
-                    record.clock.size.cast_signed(),
-                    record.clock.modified,
+                    record.stamp.inode.cast_signed(),
+                    record.stamp.size.cast_signed(),
+                    record.stamp.modified,
                     record.folded.cast_signed(),
                     record.last.0.cast_signed(),
                     base.map(|base| *base.id.uuid().as_bytes()),

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::base;
-use super::catalogue::FileStamp;
 use super::engine::{FilesEngine, open_log};
+use super::file_stamp::FileStamp;
 use super::fold::{last_known, session_opened, without_entry};
 use super::log::{self, Anchor, Tail};
 use super::names::{Key, LogName, Walk};
@@ -31,7 +31,7 @@ pub(super) struct Findings {
 
 /// The own lines of a log as they were when it was looked at.
 pub(super) struct Content {
-    pub(super) clock: FileStamp,
+    pub(super) stamp: FileStamp,
     pub(super) tail: Tail,
     pub(super) lines: Vec<Line>,
     pub(super) opening: Option<Entry>,
@@ -220,7 +220,7 @@ impl FilesEngine {
                 .number(log.id, log.shared_prefix)?
                 .is_none());
         };
-        if stored.clock != content.clock {
+        if stored.stamp != content.stamp {
             return Ok(true);
         }
         let folded = self.fold(log, None)?;
@@ -234,7 +234,7 @@ impl FilesEngine {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
         let tail = tail_at_rest(&file, log.is_shared_prefix()).map_err(say)?;
-        let clock = FileStamp::of(&file.metadata().map_err(say)?);
+        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let mut lines = Vec::new();
         if let Some(first) = log::first_place(&file, tail.end).map_err(say)? {
             let from = Anchor {
@@ -272,7 +272,7 @@ impl FilesEngine {
         Ok(Content {
             known,
             without_entry,
-            clock,
+            stamp,
             tail,
             lines,
             opening: opening.entry,

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::base;
-use super::catalogue::{Catalogue, FileStamp, Record};
+use super::catalogue::{Catalogue, Record};
 use super::engine::{FilesEngine, open_log};
+use super::file_stamp::FileStamp;
 use super::log::{self, Anchor, Tail};
 use super::names::{self, LogName, Walk};
 use crate::index::{self, Index};
@@ -89,7 +90,7 @@ impl FilesEngine {
         for log in walk.logs {
             let seen = known.remove(&log.key());
             match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
-                Ok(clock) if seen.is_some_and(|(_, seen)| seen == clock) => {}
+                Ok(stamp) if seen.is_some_and(|(_, seen)| seen == stamp) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 _ => stale.push(log),
             }
@@ -189,16 +190,16 @@ impl FilesEngine {
     ) -> StoreResult<Option<Folded>> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
-        let clock = FileStamp::of(&file.metadata().map_err(say)?);
+        let stamp = FileStamp::of(&file.metadata().map_err(say)?);
         let tail = Tail::of_log(&file, log.is_shared_prefix()).map_err(say)?;
         let known = last_known(log, stored.as_ref());
         let Some(first) = log::first_place(&file, tail.end).map_err(say)? else {
             let damage = without_entry(&file, tail.size, known).map_err(say)?;
-            return Ok(damage.map(|damage| Folded::nothing(log, clock, known, stored, damage)));
+            return Ok(damage.map(|damage| Folded::nothing(log, stamp, known, stored, damage)));
         };
         let base_before = stored.as_ref().and_then(|stored| stored.base.clone());
         let continued = stored.filter(|stored| {
-            stored.clock.size < clock.size
+            stored.stamp.size < stamp.size
                 && stored.folded <= tail.end
                 && ends_with(&file, stored).unwrap_or(false)
         });
@@ -258,7 +259,7 @@ impl FilesEngine {
         let record = Record {
             id: log.id,
             shared_prefix: log.shared_prefix,
-            clock,
+            stamp,
             folded: tail.end,
             last,
             known: if is_another { last } else { last.max(known) },
@@ -428,7 +429,7 @@ impl Folded {
     /// A log in which nothing is left; what was known of it stays.
     fn nothing(
         log: &LogName,
-        clock: FileStamp,
+        stamp: FileStamp,
         known: Seq,
         stored: Option<Record>,
         damage: String,
@@ -436,7 +437,7 @@ impl Folded {
         let record = Record {
             id: log.id,
             shared_prefix: log.shared_prefix,
-            clock,
+            stamp,
             folded: 0,
             last: Seq::START,
             known,

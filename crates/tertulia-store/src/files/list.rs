@@ -113,7 +113,7 @@ impl FilesEngine {
         let stored = stored.map(|(_, record)| record);
         if let Some(record) = &stored
             && std::fs::metadata(&log.path)
-                .is_ok_and(|found| super::catalogue::FileStamp::of(&found) == record.clock)
+                .is_ok_and(|found| super::file_stamp::FileStamp::of(&found) == record.stamp)
         {
             return Ok(Some(record.meta.clone()));
         }

@@ -21,6 +21,7 @@ mod base;
 mod catalogue;
 mod check;
 mod engine;
+mod file_stamp;
 mod fold;
 mod list;
 mod log;
