@@ -14,7 +14,7 @@ pub(super) fn no_scratch(name: &str, error: &std::io::Error) -> AgentError {
         FailureKind::Unavailable,
         format!("{name} would keep a copy of this session: no temporary home could be made for it: {error}"),
     )
-    .hint("make room in the folder for temporary files, or leave --ephemeral out")
+    .hint("make room in the folder for temporary files, or omit --ephemeral")
 }
 
 /// What a run that did not come to its own end means.
@@ -29,7 +29,7 @@ pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -
         .hint(format!("install it, or {}", whence.program())),
         ProcessError::Idle { limit, stderr_tail } => {
             let what = format!(
-                "{command} said nothing for {} s and was ended",
+                "{command} sent nothing for {} s and was stopped",
                 limit.as_secs_f32()
             );
             AgentError::new(FailureKind::Timeout, explain(&what, &stderr_tail)).hint(format!(

@@ -234,5 +234,5 @@ fn done(status: Status) -> Ended {
 }
 
 fn stopped() -> Trouble {
-    Trouble::new(ErrorKind::Interrupted, "the talk was stopped")
+    Trouble::new(ErrorKind::Interrupted, "the session was stopped")
 }

@@ -173,11 +173,14 @@ impl Client {
             [room] if room.answer(tool_id, verdict) => Ok(()),
             [] | [_] => Err(Trouble::new(
                 ErrorKind::NotFound,
-                format!("nobody asks about the call '{tool_id}' now"),
+                format!("no permission request is open for the call '{tool_id}'"),
             )),
             _ => Err(Trouble::new(
                 ErrorKind::Ambiguous,
-                format!("{} talks ask about a call '{tool_id}'", rooms.len()),
+                format!(
+                    "{} sessions have a permission request for a call '{tool_id}'",
+                    rooms.len()
+                ),
             )
             .hint("add the `session_id`")),
         }
@@ -191,7 +194,7 @@ impl Client {
             true => Ok(()),
             false => Err(Trouble::new(
                 ErrorKind::NotFound,
-                "nobody is answering in this session",
+                "no turn is running in this session",
             )),
         }
     }

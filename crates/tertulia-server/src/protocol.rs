@@ -168,7 +168,7 @@ pub enum Ask {
     Say {
         /// In which.
         session_id: String,
-        /// The words; none at all let a pair go on with what was left undone.
+        /// The words; none at all continue a pair's unfinished work.
         text: String,
     },
     /// Speaks as this person of a team from then on.

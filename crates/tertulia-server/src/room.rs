@@ -225,7 +225,7 @@ impl Room {
     /// Gives the talk an order.
     pub fn order(&self, order: Order) -> Result<(), Trouble> {
         let mut state = self.state();
-        let gone = || Trouble::new(ErrorKind::NotFound, "this talk has ended");
+        let gone = || Trouble::new(ErrorKind::NotFound, "this session has ended");
         let talk = state.talk.as_mut().ok_or_else(gone)?;
         let queued = (order.client, order.cancel.clone());
         match talk.orders.try_send(order) {

@@ -294,7 +294,7 @@ fn seal_each(mut head: Head, new: Vec<Unsealed>) -> StoreResult<Vec<Entry>> {
     let mut sealed = Vec::with_capacity(new.len());
     for new in new {
         let entries = Entry::seal(&head, vec![new])
-            .map_err(|error| StoreError::failed("cannot take in a talk", error))?;
+            .map_err(|error| StoreError::failed("cannot import a session", error))?;
         head = entries.last().map_or(head, Entry::head);
         sealed.extend(entries);
     }

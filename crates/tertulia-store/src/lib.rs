@@ -311,7 +311,7 @@ pub enum StoreError {
     #[error("there is a session {0} already")]
     Exists(SessionId),
     /// Somebody else has appended since.
-    #[error("somebody else has written to session {id} since: it ends at entry {} now", head.seq)]
+    #[error("another writer has appended to session {id}: it now ends at entry {}", head.seq)]
     Conflict {
         /// Which session.
         id: SessionId,

@@ -78,7 +78,7 @@ pub fn choose(
     let gone = || {
         let words = format!("the agent '{name}' of this session is not described here any more");
         CommandError::new(ErrorKind::Agent, words)
-            .hint("describe it again in the settings, or name who is to go on: --agent NAME")
+            .hint("add it to the settings again, or choose another agent with --agent NAME")
     };
     if recorded == Some(pick.name.as_str())
         && pick.source != Source::Person

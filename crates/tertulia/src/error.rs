@@ -231,7 +231,7 @@ impl From<TeamError> for CommandError {
 impl From<SenderError> for CommandError {
     fn from(error: SenderError) -> CommandError {
         CommandError::new(ErrorKind::Usage, error.to_string())
-            .hint("--as NAME or [FROM: name] in the words says which person speaks")
+            .hint("name the speaker with --as NAME or [FROM: name] in the prompt")
     }
 }
 
@@ -239,8 +239,8 @@ impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> CommandError {
         let (kind, hint) = match &error {
             StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
-            StoreError::Exists(_) => (ErrorKind::Conflict, Some("leave --session-id out, or resume it with --resume".to_owned())),
-            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or leave --no-fork out to continue in a fork".to_owned())),
+            StoreError::Exists(_) => (ErrorKind::Conflict, Some("omit --session-id, or resume the session with --resume".to_owned())),
+            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
             StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
             StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
             StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),

@@ -62,7 +62,7 @@ fn is_silent(ui: &mut Ui) -> bool {
     let silent = matches!(poll(&mut watched, Some(&PATIENCE)), Ok(0));
     if silent {
         ui.warn(&format!(
-            "standard input is open but said nothing for {} s: going on without it",
+            "standard input is open but sent nothing for {} s: continuing without it",
             PATIENCE.tv_sec
         ));
     }

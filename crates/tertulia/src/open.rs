@@ -160,7 +160,7 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
             | StoreError::Locked { .. }),
         ) => {
             ui.warn(&format!(
-                "not saved: {error}. The session goes on in memory and is offered as a file at its end"
+                "not saved: {error}. The session continues in memory and is offered as a file when it ends"
             ));
             let url = settings.store.clone();
             let again = patience.clone();

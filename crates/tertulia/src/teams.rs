@@ -234,7 +234,7 @@ pub fn passed_over(cwd: &Path) -> Option<String> {
         .collect();
     (!others.is_empty()).then(|| {
         format!(
-            "{} belongs to somebody else, and no team is looked for there by name; a path names its files",
+            "{} belongs to another user: teams there are not found by name, only by path",
             others.join(", ")
         )
     })

@@ -45,7 +45,7 @@ impl Decisions {
         serde_json::from_str(&text).map_err(|error| {
             let message = format!("{} cannot be read: {error}", file.display());
             CommandError::new(ErrorKind::Invalid, message)
-                .hint("move it away; folders are then trusted anew")
+                .hint("move the file away, then trust folders again")
         })
     }
 

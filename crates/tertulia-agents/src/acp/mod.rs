@@ -268,7 +268,7 @@ impl Acp {
     fn does_not_ask(&self, why: Option<&AgentError>) -> AgentError {
         let why = why.map(|error| format!(" ({error})")).unwrap_or_default();
         let words = format!(
-            "{} is not known to ask before it uses a tool, and could not be told to{why}",
+            "{} may run tools without asking, and cannot be set to ask{why}",
             self.name
         );
         let hint = format!(
@@ -287,7 +287,7 @@ impl Acp {
             Lost::Idle(limit) => failed(
                 FailureKind::Timeout,
                 format!(
-                    "{command} said nothing for {} s and was ended",
+                    "{command} sent nothing for {} s and was stopped",
                     limit.as_secs_f32()
                 ),
             )

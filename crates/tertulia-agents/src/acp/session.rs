@@ -69,7 +69,7 @@ pub(super) async fn open(
             ),
             None => {
                 let lost = format!(
-                    "{} no longer has its session of this talk: it is told the talk anew",
+                    "{} has lost its own session: sending the whole conversation again",
                     acp.name
                 );
                 watch.say(AgentEvent::Remark(lost)).await?;

@@ -105,7 +105,7 @@ impl Trouble {
                 FailureKind::Protocol,
                 format!("the answer of {name} ended without its end"),
             )
-            .hint("ask again; what was said so far may not be all of it"),
+            .hint("ask again; the answer so far may be incomplete"),
             Trouble::Refused(cause) => AgentError::new(
                 FailureKind::Refused,
                 format!("{name} does not answer this: {cause}"),
@@ -202,7 +202,7 @@ impl Asked<'_> {
             FailureKind::RateLimit if !passes(status, &body) => {
                 error.hint("check the account's plan and credit")
             }
-            FailureKind::TooLong => error.hint("start anew, or ask with less"),
+            FailureKind::TooLong => error.hint("start a new session, or send less"),
             FailureKind::Unavailable if status == 404 && said.is_some() => error.hint(format!(
                 "`tertulia agents models {}` lists the models there are",
                 self.whence.section

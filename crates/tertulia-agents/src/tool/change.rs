@@ -220,7 +220,7 @@ fn place_to_change(arguments: &Arguments<'_>, root: &Path) -> Result<Place, Stri
     if place.dangling {
         let path = preview::one_line(&path);
         return Err(format!(
-            "a link in '{path}' leads to nothing: it cannot be written through"
+            "'{path}' goes through a dangling link: not written"
         ));
     }
     Ok(place)

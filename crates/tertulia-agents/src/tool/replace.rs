@@ -82,7 +82,7 @@ fn still(folder: &Folder, name: &OsStr, read: Option<&Stat>) -> io::Result<()> {
     match folder.stat(name) {
         Ok(now) if mark(&now) == mark(read) => Ok(()),
         _ => Err(io::Error::other(
-            "somebody else changed it meanwhile: read it again",
+            "the file changed in the meantime: read it again",
         )),
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         replace(&place, b"two", Some(&read())).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         let before = read();
-        fs::write(&path, "somebody else").unwrap();
+        fs::write(&path, "changed in the meantime").unwrap();
         let error = replace(&place, b"three", Some(&before)).unwrap_err();
         assert!(error.to_string().contains("meanwhile"), "{error}");
         fs::remove_file(&path).unwrap();

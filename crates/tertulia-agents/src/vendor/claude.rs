@@ -293,7 +293,7 @@ fn system(event: Value) -> Vec<AgentEvent> {
             words(&event, "/message")
         )))],
         "compact_boundary" => vec![AgentEvent::Remark(
-            "claude shortened what it remembers of the talk".to_owned(),
+            "claude compacted its context".to_owned(),
         )],
         "status" | "thinking_tokens" => Vec::new(),
         _ => vec![AgentEvent::Unknown(event)],

@@ -193,7 +193,7 @@ fn writing(input: &Value) -> Option<String> {
     match input.get("content")?.as_str()? {
         "" => Some(format!("{path} becomes an empty file")),
         content => Some(format!(
-            "{path} is written anew, whatever it holds now:\n{}",
+            "{path} is overwritten:\n{}",
             placeless(&diff(&path, Some(""), content))
         )),
     }
@@ -339,7 +339,7 @@ mod tests {
         check(
             "Write",
             json!({ "file_path": "/a\nb", "content": "one\ntwo\u{202e}\n" }),
-            "/a\\nb is written anew, whatever it holds now:\n--- /a\\nb\n+++ /a\\nb\n@@\n+one\n+two\\u{202e}",
+            "/a\\nb is overwritten:\n--- /a\\nb\n+++ /a\\nb\n@@\n+one\n+two\\u{202e}",
         );
         let empty = json!({ "file_path": "/a", "content": "" });
         check("Write", empty, "/a becomes an empty file");

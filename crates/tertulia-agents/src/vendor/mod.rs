@@ -243,7 +243,7 @@ impl VendorProgram {
             match self.turn(question, Some(native), sink).await? {
                 Turn::Lost => {
                     let remark = format!(
-                        "{} no longer has its session {}: it is given the whole talk again",
+                        "{} has lost its session {}: sending the whole conversation again",
                         self.name, native.id
                     );
                     sink.say(AgentEvent::Remark(remark)).await?;

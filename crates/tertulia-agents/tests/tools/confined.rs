@@ -111,14 +111,10 @@ async fn what_a_link_means_is_not_guessed() {
         .await;
     assert!(world.path("link").exists());
     let write = json!({"path": "dangling", "content": "x"});
-    world.refused("file_write", write.clone(), &["leads to nothing"]);
-    world
-        .fails("file_write", write, &["leads to nothing"])
-        .await;
+    world.refused("file_write", write.clone(), &["dangling link"]);
+    world.fails("file_write", write, &["dangling link"]).await;
     let below = json!({"path": "dangling/x", "content": "x"});
-    world
-        .fails("file_write", below, &["leads to nothing"])
-        .await;
+    world.fails("file_write", below, &["dangling link"]).await;
     world
         .fails("file_read", json!({"path": "dangling"}), &["no file"])
         .await;

@@ -83,7 +83,7 @@ async fn a_lost_session_is_made_up_for() {
         let played = play(&program, &question(Some("ID"))).await;
         assert_eq!(played.outcome, Ok(Outcome::Done), "{vendor:?}");
         let remark = format!(
-            "{} no longer has its session ID: it is given the whole talk again",
+            "{} has lost its session ID: sending the whole conversation again",
             vendor.name()
         );
         assert_eq!(played.events[0], AgentEvent::Remark(remark));

@@ -35,7 +35,7 @@ pub enum ResumeError {
         ours: String,
     },
     /// It is no team's at all.
-    #[error("session {session} is a {kind}, not a team's talk")]
+    #[error("session {session} is a {kind}, not a team session")]
     NoTeam {
         /// The session's short id.
         session: String,
@@ -43,10 +43,10 @@ pub enum ResumeError {
         kind: &'static str,
     },
     /// Somebody is to have the seat of nobody.
-    #[error("'{0}' has not spoken in this session, so that nobody can take their seat")]
+    #[error("'{0}' has not spoken in this session: there is nothing to map")]
     NoSuchSpeaker(String),
     /// Somebody is to lose a seat who sits in it.
-    #[error("'{0}' is in the team and keeps their seat")]
+    #[error("'{0}' is still in the team and cannot be mapped")]
     StillHere(String),
     /// A person is to have an agent's seat, or the other way round.
     #[error("'{old}' and '{new}' are not both people or both agents")]
@@ -192,9 +192,7 @@ impl Table {
         let log = talk.look_back(|log| enough.is(log), frontend).await?;
         let meta = talk.writer().meta().cloned();
         let Some(meta) = meta else {
-            return Err(StoreError::Refused(
-                "nothing was said in this session".into(),
-            ));
+            return Err(StoreError::Refused("this session has no messages".into()));
         };
         if !fit.missing.is_empty() {
             frontend.show(TalkEvent::Notice(Notice::Missing(fit.missing.clone())));

@@ -169,7 +169,7 @@ pub enum Why {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SenderError {
     /// The name is nobody's.
-    #[error("nobody here is called '{name}'; the humans are {}", .humans.join(", "))]
+    #[error("no person is called '{name}'; the people are {}", .humans.join(", "))]
     Unknown {
         /// As it was given.
         name: String,

@@ -82,7 +82,7 @@ impl FilesEngine {
         self.forget_files();
         let rebuilt = self.rebuild(progress)?;
         report.repaired.push(format!(
-            "the list rows of {} sessions and the search index were derived anew",
+            "rebuilt the list rows of {} sessions and the search index",
             rebuilt.sessions
         ));
         Ok(report)
@@ -197,7 +197,7 @@ impl FilesEngine {
             && let Some(opening) = opening_anew(family, key, origin, parent)
         {
             report.lost.push(format!(
-                "session {}: entry {}, with which it began, could not be read; it was written anew as a fork of {}",
+                "session {}: entry {}, with which it began, could not be read; rewritten as a fork of {}",
                 key.0, opening.seq, origin.id
             ));
             lines.insert(opening.seq, Line::from(&opening));

@@ -75,7 +75,7 @@ impl Engine {
         if derived_only {
             let rebuilt = self.rebuild(progress)?;
             report.repaired.push(format!(
-                "the list rows of {} sessions and the search index were derived anew",
+                "rebuilt the list rows of {} sessions and the search index",
                 rebuilt.sessions
             ));
             if self.check(progress)?.is_clean() {

@@ -101,7 +101,10 @@ async fn a_lost_session_is_told_the_whole_talk() {
         assert_eq!(heard.ended, Ok(Outcome::Done));
         assert_eq!(heard.text(), "\"You: say one\\n\\nYou: two\\n\\nrecall\"\n");
         assert!(heard.session().is_some_and(|id| id != "gone"));
-        assert!(heard.remarks()[0].contains("no longer has"), "{words:?}");
+        assert!(
+            heard.remarks()[0].contains("has lost its own session"),
+            "{words:?}"
+        );
     }
 }
 
@@ -277,7 +280,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let failure = heard.failure();
     assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
     assert!(
-        failure.message.contains("said nothing for 0.7 s"),
+        failure.message.contains("sent nothing for 0.7 s"),
         "{failure}"
     );
     assert_eq!(stage.left(), Vec::<i32>::new());

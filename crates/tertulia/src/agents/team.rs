@@ -96,7 +96,7 @@ impl<'a> Finder<'a> {
         for name in merged.unknown.iter().filter(|name| !used(name)) {
             if !is_known(settings, name) {
                 warnings.push(format!(
-                    "the team file names the agent '{name}', and nobody knows its program"
+                    "the team file names the agent '{name}', which has no known program"
                 ));
             }
         }
@@ -268,7 +268,7 @@ impl<'a> Finder<'a> {
             names.partition(|name| POLICY_VARIABLES.contains(&name.as_str()));
         for name in policy {
             self.warnings.push(format!(
-                "{} is started without {name}: what it may do unasked is said with --approve, not in the team file",
+                "{} starts without {name}: permissions come from --approve, not from the team file",
                 member.display_name
             ));
         }

@@ -48,7 +48,7 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
             ErrorKind::Usage,
             "chat options cannot precede another command",
         )
-        .hint("put them after the command, or leave the command out"));
+        .hint("put them after the command, or omit the command"));
     }
     match command {
         Command::Chat(mut args) => {

@@ -59,7 +59,7 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
             if !ui.is_interactive() {
                 return Err(CommandError::new(
                     ErrorKind::Usage,
-                    "nobody is there to ask whether to go on",
+                    "not interactive: cannot ask for confirmation",
                 )
                 .hint("add -y, or look first with --dry-run"));
             }

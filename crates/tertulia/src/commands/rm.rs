@@ -54,7 +54,7 @@ pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
         if !ui.is_interactive() {
             return Err(CommandError::new(
                 ErrorKind::Usage,
-                "nobody is there to ask whether to move them to the trash",
+                "not interactive: cannot ask whether to move them to the trash",
             )
             .hint("add -y"));
         }

@@ -150,7 +150,7 @@ fn total(hits: &Hits) -> String {
     let more = if hits.more { "more than " } else { "" };
     match hits.total {
         0 if hits.more => format!(
-            "Nothing found among the newest matches; narrower words look further{elsewhere}."
+            "Nothing found among the newest matches; more specific terms search further back{elsewhere}."
         ),
         0 => format!("Nothing found{elsewhere}."),
         total if total as usize > hits.hits.len() => {

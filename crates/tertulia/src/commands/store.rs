@@ -98,7 +98,7 @@ fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
         ui.document(&json!(rebuilt));
     } else {
         ui.note(&format!(
-            "Derived {} list rows and the search index of {} entries anew.",
+            "Rebuilt {} list rows and the search index of {} entries.",
             rebuilt.sessions, rebuilt.entries
         ));
     }

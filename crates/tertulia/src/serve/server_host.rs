@@ -82,7 +82,7 @@ impl ServerHost {
         let args = chat::anew(agent, None, talk);
         let prepared = chat::sit_down(args, self.workspace.clone(), &mut ui)?;
         let prepared = prepared.ok_or_else(|| {
-            CommandError::new(ErrorKind::Failed, "there is nothing to go on with")
+            CommandError::new(ErrorKind::Failed, "there is no session to continue")
         })?;
         Ok((prepared, held(&mut ui)))
     }

@@ -68,7 +68,7 @@ impl Conversation {
     }
 
     /// Somebody says something, and it is answered; in a team as this member, unless the words say who
-    /// speaks. Empty words let a pair go on with what was left undone.
+    /// speaks. Empty words continue a pair's unfinished work.
     pub async fn say(
         &mut self,
         words: String,

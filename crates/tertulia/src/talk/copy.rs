@@ -44,7 +44,7 @@ impl FileCopy {
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let words = format!("another program goes on with {}", file.display());
+                let words = format!("another program is writing to {}", file.display());
                 return Err(
                     CommandError::new(ErrorKind::Conflict, words).hint("wait for it, or end it")
                 );

@@ -221,7 +221,7 @@ pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRe
             ErrorKind::Usage,
             "--ephemeral saves nothing, so there is nothing to resume",
         )
-        .hint("leave one of the two flags out"));
+        .hint("omit one of the two flags"));
     }
     // Without a session to go on with, a store is not needed until something is said.
     match args.names_a_session() {

@@ -37,7 +37,7 @@ pub fn is_warning(notice: &Notice) -> bool {
 pub fn words(notice: &Notice) -> String {
     match notice {
         Notice::SteppedAside { from, to } => format!(
-            "another program is writing to session {}; this session goes on in a fork, {}",
+            "another program is writing to session {}; continuing in a fork, {}",
             from.short(),
             to.short()
         ),
@@ -58,7 +58,7 @@ pub fn words(notice: &Notice) -> String {
         Notice::Compacting { messages } => {
             format!("summing up the {messages} oldest messages, so that the rest fits")
         }
-        Notice::Compacted => "summed up; the log keeps everything that was said".to_owned(),
+        Notice::Compacted => "context summarised; the log keeps every message".to_owned(),
         Notice::Shortened => {
             "a message is too long for the model: its middle is left out of the prompt; the log keeps all of it"
                 .to_owned()

@@ -68,7 +68,7 @@ pub async fn turn(
         return Ok(exit_code(Some(signal), None));
     }
     if turned.went_to_nobody() {
-        ui.note("nobody was addressed: say who speaks next with [NEXT: name]");
+        ui.note("nobody was addressed: name the next speaker with [NEXT: name]");
     }
     match (failed, left_unsaved) {
         (Some(failed), _) => Err(failed),

@@ -19,7 +19,7 @@ pub fn words(event: &PairEvent) -> String {
         PairEvent::TakenUp => "the worker was cut off; asking it to look and finish".to_owned(),
         PairEvent::Chose(model) => format!("the worker uses {model} for this"),
         PairEvent::WorkerFailed(error) => {
-            format!("the worker failed, and the instructor is told: {error}")
+            format!("the worker failed; passing the error to the instructor: {error}")
         }
     }
 }

@@ -189,7 +189,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Asks whether to go on with what was left undone.
+    /// Asks whether to continue unfinished work.
     async fn offer(&mut self, left: &LeftUndone) -> ControlFlow<(), bool> {
         self.ui.ask(&harmless(&left.words));
         if left.is_spent {

@@ -71,7 +71,7 @@ fn nobody(unresolved: &Unresolved) -> String {
         Missed::Drop => "nothing was dropped for that",
     };
     format!(
-        "nobody here is called {}: {what}. There are {}",
+        "no member is called {}: {what}. Members: {}",
         names.join(" or "),
         unresolved.available.join(", ")
     )

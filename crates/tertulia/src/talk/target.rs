@@ -95,7 +95,7 @@ pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
             ErrorKind::Usage,
             format!("--resume names one session and {other} another"),
         )
-        .hint("leave one of the two out")),
+        .hint("omit one of the two")),
         _ => Ok(()),
     }
 }
@@ -160,7 +160,7 @@ fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
                 sort.kind.name()
             ),
         };
-        CommandError::new(ErrorKind::NotFound, words).hint("leave --resume out to start one")
+        CommandError::new(ErrorKind::NotFound, words).hint("omit --resume to start one")
     })
 }
 
@@ -176,7 +176,7 @@ fn nothing_to_continue(sort: Sort<'_>, workspace: &Workspace) -> CommandError {
         ),
     };
     CommandError::new(ErrorKind::NotFound, words)
-        .hint("leave -c out to start one; `tertulia list --all` lists the sessions of all projects")
+        .hint("omit -c to start one; `tertulia list --all` lists the sessions of all projects")
 }
 
 /// The newest session of this sort in this project. Of a team, else the newest that belongs to no project: one

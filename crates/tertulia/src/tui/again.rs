@@ -81,7 +81,7 @@ impl Course {
             Next::Pair => pair::prepare(pair::anew(talk), &self.global, ui)?,
         };
         let mut prepared = prepared.ok_or_else(|| {
-            CommandError::new(ErrorKind::Failed, "there is nothing to go on with")
+            CommandError::new(ErrorKind::Failed, "there is no session to continue")
         })?;
         prepared.opening.is_switch = matches!(next, Next::Resume { model: Some(_), .. });
         if matches!(next, Next::Team { fresh: true, .. }) {

@@ -90,7 +90,9 @@ impl Server {
                 ErrorKind::Usage,
                 "the model cannot be changed while attached",
             )
-            .hint("leave it (/exit: the talk goes on) and start it with tertulia itself")),
+            .hint(
+                "detach with /exit (the session keeps running) and start it with tertulia itself",
+            )),
         }
     }
 

@@ -75,7 +75,7 @@ impl Engine {
                 runtime.shutdown_timeout(LEAVE_WITHIN);
             })
             .map_err(|error| {
-                CommandError::new(ErrorKind::Failed, "the talk cannot be started").because(error)
+                CommandError::new(ErrorKind::Failed, "cannot start the session").because(error)
             })?;
         Ok(Engine {
             orders,
@@ -143,9 +143,11 @@ struct LastWord(Mailbox<News>);
 impl Drop for LastWord {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let error =
-                CommandError::new(ErrorKind::Failed, "the talk ended by a fault of its own")
-                    .hint("what was said is saved: `tertulia -c` goes on with it");
+            let error = CommandError::new(
+                ErrorKind::Failed,
+                "internal error: the session task crashed",
+            )
+            .hint("every message is saved: `tertulia -c` continues the session");
             self.0.post(News::NotOpened(Box::new(error)));
             self.0.post(News::Gone(Farewell::default()));
         }

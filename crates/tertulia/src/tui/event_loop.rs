@@ -96,7 +96,7 @@ impl Lead {
         let screen = Screen::take().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the terminal cannot be taken")
                 .because(error)
-                .hint("--plain talks line by line")
+                .hint("--plain works line by line")
         })?;
         Ok(Lead {
             screen,

@@ -58,7 +58,7 @@ impl Where {
         match self {
             Where::Input => "Writing",
             Where::Popup => "Completing",
-            Where::Search => "Searching what you said",
+            Where::Search => "Searching your prompts",
             Where::Talk => "The talk",
             Where::Transcript => "The full transcript",
             Where::Picker => "The list of sessions (type to search)",

@@ -21,7 +21,7 @@ pub type Ticket = u64;
 /// What the screen wants of the talk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Somebody says something; nothing at all lets a pair go on with what was left undone.
+    /// Somebody says something; nothing at all lets a pair continue unfinished work.
     Say(String),
     /// Speak as this person from now on, or as whoever is waited for.
     As(Option<String>),

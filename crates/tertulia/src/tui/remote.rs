@@ -153,7 +153,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> CommandResult<Joi
         .name(name.to_owned())
         .spawn(work);
     thread.map_err(|error| {
-        CommandError::new(ErrorKind::Failed, "the talk cannot be followed").because(error)
+        CommandError::new(ErrorKind::Failed, "cannot follow the session").because(error)
     })
 }
 
@@ -205,8 +205,8 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
     };
     let left = *locked(&shared.leaving);
     if let Some(reason) = end.filter(|_| !left) {
-        let error = CommandError::new(ErrorKind::Failed, format!("the talk is not followed any more: {reason}"))
-            .hint("what was said is saved: `tertulia attach` follows it again, `tertulia -c` goes on without a server");
+        let error = CommandError::new(ErrorKind::Failed, format!("disconnected from the session: {reason}"))
+            .hint("every message is saved: `tertulia attach` reconnects, `tertulia -c` continues without a server");
         news.post(News::NotOpened(Box::new(error)));
     }
     news.post(News::Gone(farewell(shared, left)));
@@ -215,7 +215,7 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
 /// What is said to who leaves.
 fn farewell(shared: &Shared, left: bool) -> Farewell {
     let short = locked(&shared.session).short();
-    let note = format!("The talk goes on. Again: tertulia attach {short}");
+    let note = format!("Still running. Reattach with: tertulia attach {short}");
     Farewell {
         unsaved: None,
         told: match left {

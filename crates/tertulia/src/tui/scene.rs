@@ -112,7 +112,7 @@ impl Scene {
         Scene {
             kind: meta.map_or(Kind::Chat, |meta| meta.kind),
             id: attachment.id,
-            introduction: "On a server: the talk goes on when the screen is left.".to_owned(),
+            introduction: "On a server: the session keeps running when you detach.".to_owned(),
             agent: agent.unwrap_or_else(|| "agent".to_owned()),
             model: meta.and_then(|meta| meta.model.clone()),
             members: members

@@ -75,7 +75,7 @@ use Argument::{Approve, Export, Free, Member, Model, Session, Team};
 pub const COMMANDS: &[Command] = &[
     command("/help", "", Free, "keys and commands"),
     command("/sessions", "", Free, "the list of sessions"),
-    command("/resume", "[REF]", Session, "go on with another session"),
+    command("/resume", "[REF]", Session, "resume another session"),
     command("/new", "", Free, "begin a new session"),
     command("/rename", "TITLE", Free, "give this session a title"),
     command("/tag", "+TAG -TAG", Free, "add and remove tags"),
@@ -83,7 +83,7 @@ pub const COMMANDS: &[Command] = &[
         "/fork",
         "[N]",
         Free,
-        "go on in a copy, from entry N or the end",
+        "fork from entry N or the end, and continue there",
     ),
     command(
         "/rewind",
@@ -135,7 +135,7 @@ pub const COMMANDS: &[Command] = &[
         "/team",
         "deploy FILE|list|map OLD=NEW",
         Team,
-        "use a team, list teams, give a former member's seat away",
+        "use a team, list teams, map a former member to a new one",
     ),
     command("/members", "", Free, "who is here"),
     command("/queue", "", Free, "who is still to speak"),
@@ -144,16 +144,11 @@ pub const COMMANDS: &[Command] = &[
         "/as",
         "[NAME]",
         Member,
-        "speak as this person; alone, as whoever is waited for",
+        "speak as this person; alone: as whose turn it is",
     ),
-    command(
-        "/go",
-        "",
-        Free,
-        "let a pair go on with what was left undone",
-    ),
+    command("/go", "", Free, "continue a pair's unfinished work"),
     command("/info", "", Free, "which session this is"),
-    command("/end", "", Free, "end the talk and leave"),
+    command("/end", "", Free, "end the session and exit"),
     command("/exit", "", Free, "leave"),
     command("/quit", "", Free, "leave"),
 ];
@@ -353,7 +348,7 @@ fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
         "/compact" => Slash::Compact,
         "/export" => export(rest)?,
         // Quotes mean something to a search.
-        "/search" if rest.is_empty() => return Err("needs words to look for".to_owned()),
+        "/search" if rest.is_empty() => return Err("needs search terms".to_owned()),
         "/search" => Slash::Search(rest.to_owned()),
         "/compare" => Slash::Compare(phrase(rest).ok_or("needs a session")?),
         "/tree" => Slash::Tree,
@@ -488,9 +483,7 @@ fn team(rest: &str) -> Result<Slash, String> {
         }
         ["map"] => Err("map needs OLD=NEW".to_owned()),
         ["deploy"] => Err("deploy needs a team's file or name".to_owned()),
-        ["deploy" | "list", ..] => {
-            Err("takes less (quotes keep a name with blanks together)".to_owned())
-        }
+        ["deploy" | "list", ..] => Err("too many arguments (quote names with spaces)".to_owned()),
         _ => Err("needs to know what to do".to_owned()),
     }
 }

@@ -174,7 +174,7 @@ fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
         }
         transcript::Did::Copy(text) => copy(state, text, now),
         transcript::Did::NotFound(words) => {
-            let text = format!("'{words}' is not in what is loaded; /search looks everywhere");
+            let text = format!("'{words}' not found in the loaded part; /search looks everywhere");
             state.toasts.push(Tone::Note, &text, now.at);
             Vec::new()
         }
@@ -277,7 +277,7 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
     if !state.is_running() && !state.reading {
         state.input.clear();
     }
-    let again = "Ctrl+C again leaves; the talk is saved";
+    let again = "press Ctrl+C again to exit; the session is saved";
     state.toasts.push(Tone::Note, again, now.at);
     match state.is_running() {
         true => stop(state, now, again),
@@ -313,7 +313,7 @@ fn detach(state: &mut State, now: Now) -> Vec<Effect> {
         return leave(state, None);
     }
     let words =
-        "this talk ends with the screen; on a server (tertulia serve, attach) it would go on";
+        "this session ends with the screen; to keep it running, use tertulia serve and attach";
     state.toasts.push(Tone::Note, words, now.at);
     Vec::new()
 }
@@ -345,7 +345,7 @@ pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
         return Vec::new();
     }
     if state.is_running() && !state.scene.is_remote {
-        let words = "somebody is answering: Esc stops them first";
+        let words = "an agent is answering: press Esc first to stop it";
         state.toasts.push(Tone::Warning, words, now.at);
         return Vec::new();
     }

@@ -19,7 +19,7 @@ const KINDS: [Kind; 3] = [
         prompt: "you> ",
         help: &["sum up the older part", "Ctrl+C stops an answer"],
         lacks: &["/members", "/go "],
-        elsewhere: ("/members", "there is no team in this talk"),
+        elsewhere: ("/members", "this session has no team"),
     },
     Kind {
         command: &["team", "demo"],
@@ -31,9 +31,9 @@ const KINDS: [Kind; 3] = [
     Kind {
         command: &["pair"],
         prompt: "you> ",
-        help: &["go on with what was left undone", "[r+5] or [r=10]"],
+        help: &["continue unfinished work", "[r+5] or [r=10]"],
         lacks: &["/compact", "/members"],
-        elsewhere: ("/as ann", "there is no team in this talk"),
+        elsewhere: ("/as ann", "this session has no team"),
     },
 ];
 

@@ -264,10 +264,7 @@ fn registering_anew_tells_what_it_was() {
     let home = Home::new();
     let (one, two) = (program(&home, "one", ""), program(&home, "two", ""));
     register(&home, "x", &one).ok().lacks("before");
-    register(&home, "x", &two)
-        .ok()
-        .notes("before it was")
-        .notes(&one);
+    register(&home, "x", &two).ok().notes("(was: ").notes(&one);
     // A path is taken from where one is, and kept whole.
     register(&home, "y", "../one").ok();
     let y = registered(&home)["agents"][1]["command"].clone();

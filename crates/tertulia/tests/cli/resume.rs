@@ -150,7 +150,7 @@ fn resume_and_session_together_name_one_session() {
             "{output:?}"
         );
         let both = home.run(&["--resume", "two", "--session", &first, "-p", "x"]);
-        both.code(2).notes("leave one of the two out");
+        both.code(2).notes("omit one of the two");
     });
 }
 

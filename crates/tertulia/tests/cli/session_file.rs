@@ -92,7 +92,7 @@ fn two_programs_do_not_write_one_file() {
     let before = fs::read(&file).unwrap();
     home.run(&["chat", "--session-file", &file, "-p", "two"])
         .code(4)
-        .notes("another program goes on with");
+        .notes("another program is writing to");
     assert_eq!(fs::read(&file).unwrap(), before);
 }
 

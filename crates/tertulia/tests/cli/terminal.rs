@@ -36,7 +36,7 @@ fn slash_commands() {
     terminal.sees("there is no command /hlep", 1);
     terminal.sees("you> ", 3);
     terminal.types("/info\n");
-    terminal.sees("nothing said yet", 1);
+    terminal.sees("no messages yet", 1);
     terminal.sees("you> ", 4);
     terminal.types("/quit\n");
     let (code, shown) = terminal.ends();

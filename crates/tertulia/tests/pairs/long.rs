@@ -44,7 +44,10 @@ fn a_summary_is_an_entry_and_a_resume_uses_it() {
     ];
     world.run(&args).ok();
     let long = format!("[r+2] [[say:Tell worker: more]] {}", "harbour ".repeat(900));
-    world.run(&["pair", "-c", &long]).ok().notes("summed up");
+    world
+        .run(&["pair", "-c", &long])
+        .ok()
+        .notes("context summarised");
     let found = metas(&world.home);
     assert!(!found.is_empty());
     assert!(

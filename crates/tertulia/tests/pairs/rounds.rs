@@ -180,7 +180,9 @@ fn a_worker_that_fails_is_the_instructors_to_deal_with() {
         wise,
         "cat > /dev/null; echo half; echo worker-trouble >&2; exit 3",
     );
-    pair(&home, &["go"]).ok().notes("the instructor is told");
+    pair(&home, &["go"])
+        .ok()
+        .notes("passing the error to the instructor");
     let told = thread(&home, "instructor");
     let report = &told[2].2;
     assert!(report.starts_with("Worker says: [ERROR: "), "{report}");
@@ -439,7 +441,7 @@ fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
     }
     home.script_agent("brief", "cat > /dev/null; echo DONE");
     let args = ["pair", "-c", "never mind", "--instructor", "brief"];
-    home.run(&args).ok().notes("goes on in a fork");
+    home.run(&args).ok().notes("continuing in a fork");
     std::fs::write(home.path().join("go"), "").unwrap();
     running.end().ok();
     let mut rounds: Vec<u64> = home

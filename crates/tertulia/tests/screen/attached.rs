@@ -175,7 +175,7 @@ fn a_server_that_is_killed_takes_no_word_along() {
     terminal.sees(" 2 s ");
     server.kill9();
     assert_eq!(terminal.exit_code(), 1, "{}", terminal.contents());
-    terminal.wait_for("why", |screen| screen.has("not followed any more"));
+    terminal.wait_for("why", |screen| screen.has("disconnected from the session"));
     let _again = Server::start(&home);
     let mut terminal = talk(&home, &["attach", "@"]);
     terminal.sees("the beginning");

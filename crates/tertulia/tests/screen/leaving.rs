@@ -72,7 +72,7 @@ fn ctrl_c_twice_leaves() {
     let mut terminal = talk(&home, &[]);
     say(&mut terminal, "echo kept", "kept");
     terminal.keys("^c");
-    terminal.sees("Ctrl+C again leaves");
+    terminal.sees("Ctrl+C again to exit");
     terminal.keys("^c ^c");
     assert_eq!(terminal.exit_code(), 130);
     is_restored(&terminal);
@@ -90,7 +90,7 @@ fn ctrl_c_once_stops_the_answer_and_empties_the_input() {
     terminal.type_text("half a thought");
     terminal.sees("half a thought");
     // Not within the time in which it would leave.
-    terminal.sees_no_more("Ctrl+C again leaves");
+    terminal.sees_no_more("Ctrl+C again to exit");
     terminal.keys("^c");
     terminal.sees_no_more("half a thought");
     ready(&mut terminal);
@@ -103,7 +103,7 @@ fn ctrl_c_twice_leaves_from_everywhere() {
     for (opening, seen) in [
         ("F1", "Help"),
         ("^o", "full transcript"),
-        ("Esc Esc", "Go back to before you said"),
+        ("Esc Esc", "Rewind to before"),
     ] {
         let home = Home::new();
         let mut terminal = talk(&home, &[]);
@@ -191,7 +191,7 @@ fn a_talk_that_is_still_being_opened_can_be_left() {
     let mut terminal = open(&home, &["-c"]).with_clear_keys();
     status_says(&mut terminal, "opening");
     terminal.keys("^c");
-    terminal.sees("Ctrl+C again leaves");
+    terminal.sees("Ctrl+C again to exit");
     terminal.keys("^c");
     status_says(&mut terminal, "leaving");
     terminal.keys("^c");

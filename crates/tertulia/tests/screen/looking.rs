@@ -80,7 +80,7 @@ fn esc_twice_goes_back_to_what_was_said() {
     let mut terminal = long(&home);
     let first = home.all()[0]["id"].as_str().unwrap().to_owned();
     terminal.keys("Esc Esc");
-    terminal.sees("Go back to before you said");
+    terminal.sees("Rewind to before");
     terminal.sees("echo answer number 8");
     terminal.keys("Down");
     terminal.wait_for("another is chosen", |screen| {
@@ -108,7 +108,7 @@ fn esc_esc_esc_leaves_everything_as_it_is() {
     let mut terminal = talk(&home, &[]);
     say(&mut terminal, "echo one", "one");
     terminal.keys("Esc Esc");
-    terminal.sees("Go back to before you said");
+    terminal.sees("Rewind to before");
     terminal.keys("Esc");
     ready(&mut terminal);
     leave(&mut terminal);

@@ -39,9 +39,13 @@ fn help_info_members_queue_task_agents_and_stats_tell() {
     let mut terminal = talked(&home);
     shows(&mut terminal, "/help", &["Commands", "/rename"]);
     let id = home.all()[0]["id"].as_str().unwrap().to_owned();
-    shows(&mut terminal, "/info", &["This talk", &id, "messages  2"]);
+    shows(
+        &mut terminal,
+        "/info",
+        &["This session", &id, "messages  2"],
+    );
     shows(&mut terminal, "/members", &["Who is here", "demo"]);
-    shows(&mut terminal, "/queue", &["nobody waits to speak"]);
+    shows(&mut terminal, "/queue", &["the queue is empty"]);
     shows(&mut terminal, "/task", &["the team has no task"]);
     shows(&mut terminal, "/agents", &["Agents", "demo", "ready"]);
     shows(
@@ -139,7 +143,7 @@ fn compact_sums_up() {
     let home = Home::new();
     let mut terminal = talked(&home);
     terminal.type_text("/compact\n");
-    terminal.sees("summed up; the log keeps everything");
+    terminal.sees("context summarised; the log keeps every message");
     ready(&mut terminal);
     leave(&mut terminal);
 }
@@ -220,7 +224,7 @@ fn an_unknown_command_names_the_nearest_and_is_not_lost() {
     wrote(&mut terminal, &["/renmae New"]);
     terminal.keys("^u");
     terminal.type_text("/rename New\n");
-    terminal.sees("nothing has been said yet");
+    terminal.sees("no messages yet");
     leave(&mut terminal);
     assert!(home.all().is_empty());
 }

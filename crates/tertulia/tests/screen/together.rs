@@ -77,7 +77,7 @@ fn members_are_completed_and_have_their_colours() {
 /// Waits for the question, and until it takes an answer.
 #[track_caller]
 fn is_asked(terminal: &mut Terminal) {
-    terminal.sees("Go on with an earlier session?");
+    terminal.sees("Resume an earlier session?");
     terminal.sees("R resume");
     terminal.sees("Enter answer");
 }
@@ -161,7 +161,7 @@ fn whoever_wants_neither_is_back_where_they_were() {
     let mut terminal = talk(&cast.home, &["--agent", "demo"]);
     say(&mut terminal, "echo before the team", "before the team");
     terminal.type_text("/team deploy team.json\n");
-    terminal.sees("Go on with an earlier session?");
+    terminal.sees("Resume an earlier session?");
     awake(&mut terminal);
     terminal.keys("Esc");
     terminal.sees("restored: 2 messages");

@@ -79,7 +79,7 @@ fn a_long_talk_is_summed_up_for_its_agent(api: Api) {
     world.ask(&long("alpha")).ok();
     go_on(&world, &long("beta"));
     let noted = go_on(&world, &long("gamma"));
-    assert!(noted.contains("summed up"), "{noted}");
+    assert!(noted.contains("context summarised"), "{noted}");
     let found = summaries(&world.home);
     assert_eq!(found.len(), 1, "{found:#?}");
     let summary = found[0]["summary"].as_str().unwrap();
@@ -132,10 +132,10 @@ fn the_threshold_is_for_the_whole_prompt() {
     let many = (0..40).map(|n| long(&format!("alpha{n}")));
     world.ask(&many.collect::<Vec<_>>().join(" ")).ok();
     let noted = go_on(&world, "[[say:yes]] beta");
-    assert!(noted.contains("summed up"), "{noted}");
+    assert!(noted.contains("context summarised"), "{noted}");
     // What is short is not summed up again and again.
     let noted = go_on(&world, "[[say:yes]] gamma");
-    assert!(!noted.contains("summed up"), "{noted}");
+    assert!(!noted.contains("context summarised"), "{noted}");
     assert_eq!(summaries(&world.home).len(), 1);
 }
 
@@ -154,7 +154,7 @@ fn a_summary_that_fails_leaves_the_talk_going(api: Api) {
     assert!(last.body.to_string().contains("alpha"), "it is given all");
     // The next time it works.
     let noted = go_on(&world, "[[say:yes]] delta");
-    assert!(noted.contains("log keeps everything"), "{noted}");
+    assert!(noted.contains("log keeps every message"), "{noted}");
     assert_eq!(summaries(&world.home).len(), 1);
 }
 
@@ -244,7 +244,7 @@ fn by_hand_on_a_terminal() {
     }
     terminal.sees("you> ", 4);
     terminal.types("/compact\n");
-    terminal.sees("summed up; the log keeps everything", 1);
+    terminal.sees("context summarised; the log keeps every message", 1);
     terminal.sees("you> ", 5);
     terminal.types("[[say:gladly]] go on\n");
     terminal.sees("gladly", 2);

@@ -228,10 +228,7 @@ fn a_lost_session_is_said_and_the_whole_talk_is_given() {
     stage.say(&[], "the first words");
     fs::write(stage.log("lost"), "").unwrap();
     let noted = stage.say(&["-c"], "the second words");
-    assert!(
-        noted.contains("no longer has its session native-1"),
-        "{noted}"
-    );
+    assert!(noted.contains("has lost its session native-1"), "{noted}");
     assert_eq!(stage.resumed(2).as_deref(), Some("native-1"));
     assert_eq!(stage.resumed(3), None);
     let said = stage.given(3).1;

@@ -87,7 +87,7 @@ fn one_that_is_not_known_to_ask_is_refused_unless_it_may_do_everything() {
     for mode in ["none", "low"] {
         home.run(&["chat", "--agent", "free", "--approve", mode, "-p", "go"])
             .code(6)
-            .notes("not known to ask")
+            .notes("may run tools without asking")
             .notes("--approve all")
             .notes("`asks` in [agents.free]");
         assert!(!used.exists(), "{mode}");

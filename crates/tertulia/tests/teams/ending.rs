@@ -32,11 +32,11 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
     let output = output.notes("as many as maxRounds allows");
     let output = output.notes("still queued: ben (ask again with [NEXT: ben])");
     // Whoever waits does not when the program has ended.
-    output.lacks("whoever waits");
+    output.lacks("continue with the queue");
     asked_again(&cast, "ben");
     // On a terminal it does, until that is left.
     let mut terminal = cast.open(&["[NEXT: ada] go"]);
-    terminal.sees("say something, and whoever waits goes on", 1);
+    terminal.sees("send a message to continue with the queue", 1);
     terminal.sees("Ann> ", 1);
     terminal.types("/exit\n");
     let (code, shown) = terminal.ends();

@@ -170,7 +170,7 @@ fn it_gives_a_registered_program_no_code_and_no_folders() {
         assert!(
             output
                 .stderr
-                .contains(&format!("is started without \"{refused}\"")),
+                .contains(&format!("starts without \"{refused}\"")),
             "{output:#?}"
         );
     }
@@ -277,7 +277,7 @@ fn a_folder_of_somebody_else_is_not_looked_into() {
     cast.home.run(&["team", "review", "[NEXT: ada] hello"]).ok();
     for folder in [teams.as_path(), teams.parent().unwrap()] {
         std::os::unix::fs::chown(folder, Some(4242), None).unwrap();
-        let told = format!("{} belongs to somebody else", teams.display());
+        let told = format!("{} belongs to another user", teams.display());
         cast.home
             .run(&["team", "review", "[NEXT: ada] hello"])
             .code(3)

@@ -114,7 +114,7 @@ fn teams_of_similar_names_do_not_meet() {
     }
 }
 
-/// Two programs in one talk: the second goes on in a fork and says so, and neither loses a word.
+/// Two programs in one talk: the second continuing in a fork and says so, and neither loses a word.
 #[test]
 fn a_talk_that_is_open_elsewhere_goes_on_in_a_fork() {
     for backend in [Backend::Sqlite, Backend::Files] {
@@ -124,7 +124,7 @@ fn a_talk_that_is_open_elsewhere_goes_on_in_a_fork() {
         let mut talk = cast.start(&["-c", "[NEXT: ada] wait"]);
         talk.until("text");
         let output = cast.run(&["-c", "[NEXT: ben] meanwhile"]).ok();
-        output.notes("goes on in a fork").says("Ben speaks.");
+        output.notes("continuing in a fork").says("Ben speaks.");
         let alone = ["--resume", &first, "--no-fork", "[NEXT: ben] meanwhile"];
         cast.run(&alone).code(4);
         fs::write(cast.home.path().join("go"), "").unwrap();
@@ -278,7 +278,7 @@ fn who_has_left_is_named_and_the_talk_goes_on() {
     // Whoever has left can be asked no more.
     cast.run(&["-c", "[NEXT: ada] and you?"])
         .ok()
-        .notes("nobody here is called 'ada'");
+        .notes("no member is called 'ada'");
 }
 
 #[test]
@@ -486,7 +486,7 @@ fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     );
 }
 
-/// Nothing is kept of it, so that there is nothing to go on with.
+/// Nothing is kept of it, so that there is no session to continue.
 #[test]
 fn an_ephemeral_talk_leaves_nothing() {
     let cast = cast();

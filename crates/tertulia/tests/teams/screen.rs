@@ -136,7 +136,7 @@ fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
 #[test]
 fn a_team_that_has_not_talked_begins_at_once() {
     let cast = cast();
-    cast.home.say("a chat is not a team's talk");
+    cast.home.say("a chat is not a team session");
     let mut terminal = cast.open(&[]);
     terminal.sees("The cast: Ada (ada), Ben (ben), Ann, Zoe.", 1);
     terminal.sees("Ann/Zoe> ", 1);
@@ -162,9 +162,9 @@ fn slash_commands_tell_about_the_talk() {
             assert!(shown.contains(word), "{keys}: no {word:?} in {shown}");
         }
     };
-    asks(&mut terminal, "/info", &["nothing said yet"]);
+    asks(&mut terminal, "/info", &["no messages yet"]);
     asks(&mut terminal, "/task", &["the team has no task"]);
-    asks(&mut terminal, "/queue", &["nobody waits to speak"]);
+    asks(&mut terminal, "/queue", &["the queue is empty"]);
     let members = ["Ada  [NEXT: ada]  agent", "Zoe  [NEXT: zoe]  person"];
     asks(&mut terminal, "/members", &members);
     asks(

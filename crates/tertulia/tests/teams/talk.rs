@@ -156,7 +156,7 @@ fn names_are_understood_as_agents_write_them() {
     let check = |words: &str, expected: &[&str]| {
         cast.says("ada", words);
         let output = cast.run(&["[NEXT: ada] go", "--json"]).ok();
-        let output = output.lacks("nobody here");
+        let output = output.lacks("no member is called");
         assert_eq!(order(&output.json()), expected, "{words}");
     };
     check("Over to [NEXT: `ben`]", &["ann", "ada", "ben"]);
@@ -374,7 +374,7 @@ fn it_is_known_which_person_speaks() {
     let output = cast.run(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"]);
     output
         .code(2)
-        .notes("--as says that 'zoe' speaks")
+        .notes("--as names the speaker 'zoe'")
         .notes("'ann'");
     assert_eq!(cast.home.all().len(), before, "nothing was written");
     assert_eq!(cast.asked("ada"), 5);

@@ -311,7 +311,7 @@ fn ctrl_c_on_a_terminal_gives_the_floor_back() {
         agents_of(&cast.home).is_empty().then_some(())
     });
     terminal.types("/queue\n");
-    terminal.sees("nobody waits", 1);
+    terminal.sees("the queue is empty", 1);
     terminal.types("[NEXT: ben] and you?\n");
     terminal.sees(WELL, 1);
     terminal.sees("Ann> ", 4);

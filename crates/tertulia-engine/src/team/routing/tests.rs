@@ -418,7 +418,7 @@ fn the_sender_is_found() {
     let error = sender(&two, None, "[FROM: zed]").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "nobody here is called 'zed'; the humans are H, G"
+        "no person is called 'zed'; the people are H, G"
     );
     let error = sender(&two, None, "[FROM: a]").unwrap_err();
     assert!(matches!(error, SenderError::NotHuman { .. }), "{error}");

@@ -228,7 +228,7 @@ fn who_is_asked_first() {
     let local = world.folder.path().join("bin/theirs");
     let expected = [
         format!("the team file wants the agent \"both\" to be {theirs:?}, but it is registered as {mine:?}: the registered one is used"),
-        "the team file names the agent 'unused', and nobody knows its program".to_owned(),
+        "the team file names the agent 'unused', which has no known program".to_owned(),
         format!("the team file runs a program as 'local', so make sure that you trust it: {} -x", local.display()),
         "agent 'local' asks for a terminal (usePty), but tertulia runs it without one".to_owned(),
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),

@@ -344,7 +344,7 @@ pub async fn verify(
             ErrorKind::Agent,
             format!("the agent '{}' does not start", failed.name),
         )
-        .hint("`tertulia agents scan` shows where programs are; register it anew with another --command"));
+        .hint("`tertulia agents scan` shows where programs are; register it again with another --command"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -387,7 +387,7 @@ fn tell(tried: &[Tried], ui: &mut Ui) {
         return;
     }
     if tried.is_empty() {
-        ui.note("nobody is registered; `tertulia agents register --auto` registers the programs that are there");
+        ui.note("no agents registered; `tertulia agents register --auto` registers the installed programs");
         return;
     }
     let rows: Vec<Vec<String>> = tried

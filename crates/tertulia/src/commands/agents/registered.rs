@@ -99,7 +99,7 @@ pub fn register(args: &RegisterArgs, settings: &Settings, ui: &mut Ui) -> Comman
     match before.filter(|before| before.command != agent.command || before.args != agent.args) {
         None => ui.note(&format!("'{name}' is registered: {line}")),
         Some(before) => ui.note(&format!(
-            "'{name}' is registered anew: {line}; before it was {}",
+            "updated '{name}': {line} (was: {})",
             agents::command_line(&before.command, &before.args)
         )),
     }
@@ -143,7 +143,7 @@ fn found(command: &str, settings: &Settings) -> CommandResult<String> {
     let found = env::program(&path).filter(|_| !command.is_empty());
     let found = found.ok_or_else(|| {
         CommandError::new(ErrorKind::Usage, format!("there is no program '{command}'"))
-            .hint("give its path, or its name on the search path; `tertulia agents scan` looks for those that are known")
+            .hint("give its path, or its name on the search path; `tertulia agents scan` looks for known programs")
     })?;
     let found = settings.cwd.join(found);
     let text = found.to_str().map(str::to_owned);
@@ -186,7 +186,7 @@ pub fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
             .collect();
         ui.document(&json!({ "file": file, "agents": agents }));
     } else if registry.agents.is_empty() {
-        ui.note("nobody is registered; `tertulia agents register --auto` registers the programs that are there");
+        ui.note("no agents registered; `tertulia agents register --auto` registers the installed programs");
     } else {
         let rows: Vec<Vec<String>> = registry.agents.iter().map(row).collect();
         ui.table(&["NAME", "TYPE", "VERSION", "VERIFIED", "RUNS"], &rows);
@@ -271,7 +271,7 @@ pub fn delete(args: &DeleteArgs, settings: &Settings, ui: &mut Ui) -> CommandRes
         if !ui.is_interactive() {
             return Err(CommandError::new(
                 ErrorKind::Usage,
-                "nobody is there to ask whether to take it out of the registry",
+                "not interactive: cannot ask whether to remove it from the registry",
             )
             .hint("add -y"));
         }
@@ -328,7 +328,7 @@ fn unknown(registry: &Registry, name: &str, settings: &Settings) -> CommandError
         .map(|(_, known)| known.as_str())
         .collect();
     if near.is_empty() {
-        error.hint("nobody is registered; `tertulia agents register --auto` registers the programs that are there")
+        error.hint("no agents registered; `tertulia agents register --auto` registers the installed programs")
     } else {
         error.hint(format!("the nearest are: {}", near.join(", ")))
     }

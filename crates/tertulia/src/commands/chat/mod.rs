@@ -173,11 +173,11 @@ fn among_several(
     let (whose, hint) = match row.meta.kind {
         Kind::Pair => (
             "a pair session, in which instructor and worker have agents of their own",
-            "leave --agent and --model out; `tertulia pair --help` lists the flags for both",
+            "omit --agent and --model; `tertulia pair --help` lists the flags for both",
         ),
         Kind::Team | Kind::Chat => (
             "a team session, in which each member has an agent of its own",
-            "leave --agent and --model out; the team file chooses the agents",
+            "omit --agent and --model; the team file chooses the agents",
         ),
     };
     if args.agent.is_some() || args.model.is_some() {

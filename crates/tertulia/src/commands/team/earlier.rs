@@ -54,7 +54,7 @@ pub fn offer(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResu
         fit(&harmless(row.meta.title_or_untitled()), 70)
     ));
     loop {
-        ui.prompt("[R] Resume  [N] New  [Q] leave: ");
+        ui.prompt("[R] Resume  [N] New  [Q] Quit: ");
         let mut line = String::new();
         let read = std::io::stdin().lock().read_line(&mut line);
         match line.trim().to_lowercase().as_str() {

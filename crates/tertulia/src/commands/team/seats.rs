@@ -204,7 +204,7 @@ impl Reader<'_> {
         let limit = usize::try_from(INSTRUCTIONS).unwrap_or(usize::MAX);
         if text.len() > limit {
             self.ui.warn(&format!(
-                "of the instructions in {} only the first {} KiB are told",
+                "{} is too long: only its first {} KiB are used as instructions",
                 named(file),
                 INSTRUCTIONS / 1024
             ));
@@ -239,6 +239,6 @@ pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> Co
     if named(seat) == named(&from) {
         return Ok(());
     }
-    let words = format!("--as says that '{seat}' speaks, and [FROM: {from}] that '{from}' does");
-    Err(CommandError::new(ErrorKind::Usage, words).hint("leave one of the two out"))
+    let words = format!("--as names the speaker '{seat}', [FROM: {from}] names '{from}'");
+    Err(CommandError::new(ErrorKind::Usage, words).hint("omit one of the two"))
 }

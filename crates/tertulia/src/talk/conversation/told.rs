@@ -14,7 +14,7 @@ use crate::talk::{Leaving, paired};
 use crate::ui::fit;
 
 /// Said to who asks for what only a team has.
-const NO_TEAM: &str = "there is no team in this talk";
+const NO_TEAM: &str = "this session has no team";
 
 /// What was left undone when a talk was left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Conversation {
         let writer = self.talk().writer();
         let id = writer.id();
         let Some(meta) = writer.meta() else {
-            return vec![format!("{id}  nothing said yet")];
+            return vec![format!("{id}  no messages yet")];
         };
         let how_far = match self {
             Conversation::Chat(_) => show::messages(meta.messages),
@@ -60,7 +60,7 @@ impl Conversation {
             let items = table.router().queue().items().iter();
             let names: Vec<&str> = items.map(|item| item.request.target.as_str()).collect();
             vec![match names.as_slice() {
-                [] => "nobody waits to speak".to_owned(),
+                [] => "the queue is empty".to_owned(),
                 names => names.join(" → "),
             }]
         })
@@ -158,7 +158,7 @@ impl Conversation {
                 format!("This instruction has not been given to the worker: {instruction}")
             }
             Next::Report => {
-                "The worker has finished, and the instructor has not heard it.".to_owned()
+                "The worker has finished; its report has not reached the instructor.".to_owned()
             }
             _ => "The instructor has not replied.".to_owned(),
         };

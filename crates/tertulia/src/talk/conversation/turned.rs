@@ -36,16 +36,16 @@ impl Turned {
         let advice = match self {
             Turned::Chat(TurnEnd::Cancelled) => Some(note("(stopped)")),
             Turned::Team(round) if matches!(round.floor, Some(Next::Paused { .. })) => {
-                Some(note("say something, and whoever waits goes on"))
+                Some(note("send a message to continue with the queue"))
             }
             Turned::Team(_) if self.went_to_nobody() => Some(note(
-                "nobody was addressed: [NEXT: name] gives somebody the floor; /members shows who is here",
+                "nobody was addressed: name the next speaker with [NEXT: name]; /members lists the members",
             )),
             Turned::Pair(Pause::Stopped(_) | Pause::Failed(_) | Pause::WorkerFails(_), _)
                 if conversation.left_undone().is_some() =>
             {
                 Some(note(
-                    "/go goes on with what was left undone; anything else is said to the instructor",
+                    "/go continues the unfinished work; anything else goes to the instructor",
                 ))
             }
             Turned::Chat(_) | Turned::Team(_) | Turned::Pair(..) => None,

@@ -37,7 +37,7 @@ const PAIR: &[Kind] = &[Kind::Pair];
 const COMMANDS: &[Command] = &[
     command("/help", "", ALL, "this"),
     command("/info", "", CHAT, "which session this is"),
-    command("/info", "", TEAM, "which session this is, and who has said how much"),
+    command("/info", "", TEAM, "this session's id, title and message counts"),
     command("/info", "", PAIR, "which session this is, and how far it is"),
     command("/compact", "", CHAT, "sum up the older part for the agent; the log keeps everything"),
     command("/approve", "MODE", ALL, "tool policy of this session: ask, low, all or none; revokes what was allowed"),
@@ -45,9 +45,9 @@ const COMMANDS: &[Command] = &[
     command("/members", "", TEAM, "who is here"),
     command("/queue", "", TEAM, "who is still to speak"),
     command("/task", "", TEAM, "what the team works on"),
-    command("/as", "NAME", TEAM, "speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for"),
-    command("/go", "", PAIR, "go on with what was left undone"),
-    command("/exit", "", ALL, "leave (also /end, /quit, Ctrl+D)"),
+    command("/as", "NAME", TEAM, "speak as this person unless a message begins with [FROM: name]; without a name, as the one whose turn it is"),
+    command("/go", "", PAIR, "continue unfinished work"),
+    command("/exit", "", ALL, "exit (also /end, /quit, Ctrl+D)"),
     command("/end", "", ALL, ""),
     command("/quit", "", ALL, ""),
 ];
@@ -108,14 +108,14 @@ pub fn help(kind: Kind) -> String {
         text.push_str(&format!("{usage:<width$}  {help}\n"));
     }
     let (before, stops) = match kind {
-        Kind::Chat => ("", "an answer, and leaves when nobody is answering"),
+        Kind::Chat => ("", "the answer, or exits if no answer is running"),
         Kind::Team => (
             "@name at the beginning or [NEXT: name] anywhere asks a member next, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.\n",
-            "whoever speaks and the queue, and leaves when nobody does",
+            "the speaker and the queue, or exits if nobody is speaking",
         ),
         Kind::Pair => (
-            "What you write is said to the instructor. [r+5] or [r=10] at its beginning changes how often the worker may be called.\n",
-            "whoever is working, and leaves when nobody is",
+            "What you write goes to the instructor. [r+5] or [r=10] at the beginning changes how often the worker may be called.\n",
+            "the running agent, or exits if none is running",
         ),
     };
     format!("{text}{before}A line that ends in \\ goes on in the next. Ctrl+C stops {stops}.")
@@ -190,16 +190,16 @@ mod tests {
         }
         insta::assert_snapshot!(help(Kind::Team), @r"
         /help                    this
-        /info                    which session this is, and who has said how much
+        /info                    this session's id, title and message counts
         /approve MODE            tool policy of this session: ask, low, all or none; revokes what was allowed
         /permissions [revoke N]  what tools may do without asking; revoke one, or all
         /members                 who is here
         /queue                   who is still to speak
         /task                    what the team works on
-        /as NAME                 speak as this person, unless the words begin with [FROM: name]; alone, as whoever is waited for
-        /exit                    leave (also /end, /quit, Ctrl+D)
+        /as NAME                 speak as this person unless a message begins with [FROM: name]; without a name, as the one whose turn it is
+        /exit                    exit (also /end, /quit, Ctrl+D)
         @name at the beginning or [NEXT: name] anywhere asks a member next, [TEAM_TASK: text] says what all work on, [DROP: ALL] empties the queue.
-        A line that ends in \ goes on in the next. Ctrl+C stops whoever speaks and the queue, and leaves when nobody does.
+        A line that ends in \ goes on in the next. Ctrl+C stops the speaker and the queue, or exits if nobody is speaking.
         ");
     }
 }

@@ -62,7 +62,7 @@ fn nothing_said_and_nothing_read_are_told_apart() {
     let (ticket, _) = rewind.wants().unwrap();
     rewind.put(ticket, Vec::new(), true);
     assert!(rewind.wants().is_none());
-    assert!(shown(&rewind, (80, 24)).contains("not said anything"));
+    assert!(shown(&rewind, (80, 24)).contains("not sent a message"));
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl StoreService {
         message
             .map(|message| message.content.clone())
             .ok_or_else(|| {
-                let words = format!("nothing was said in entry {seq} of {}", session.short());
+                let words = format!("entry {seq} of {} is not a message", session.short());
                 CommandError::new(ErrorKind::NotFound, words)
             })
     }

@@ -181,7 +181,11 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
             Err(refusal) => fail(state, "Not exported", &refusal),
         },
         Answer::Compared(session, with, lines) if session == state.id => {
-            sheet(state, &format!("This talk and {with}"), lines.map(compared));
+            sheet(
+                state,
+                &format!("This session and {with}"),
+                lines.map(compared),
+            );
         }
         Answer::Agents(lines) => sheet(state, "Agents", lines.map(plain)),
         Answer::Models(_, Ok(models)) => {
@@ -255,7 +259,9 @@ fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<E
         None => return Vec::new(),
     };
     if id == state.id {
-        state.toasts.push(Tone::Note, "this is that talk", now.at);
+        state
+            .toasts
+            .push(Tone::Note, "that is this session", now.at);
         return Vec::new();
     }
     let next = Next::Resume {

@@ -68,14 +68,10 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         Slash::Go if state.scene.kind == Kind::Pair => busy_or(state, now, |state| {
             vec![order(state, Order::Say(String::new()), now)]
         }),
-        Slash::Go => warn(
-            state,
-            "/go is for pairs: it goes on with what was left undone",
-            now,
-        ),
+        Slash::Go => warn(state, "/go is for pairs: it continues unfinished work", now),
         Slash::End => end(state),
         Slash::Exit => leave(state, None),
-        _ if state.meta.is_none() => warn(state, "nothing has been said yet", now),
+        _ if state.meta.is_none() => warn(state, "no messages yet", now),
         command => with_session(state, command, now),
     }
 }
@@ -153,7 +149,11 @@ fn busy_or(
     then: impl FnOnce(&mut State) -> Vec<Effect>,
 ) -> Vec<Effect> {
     match state.is_running() {
-        true => warn(state, "somebody is answering: Esc stops them first", now),
+        true => warn(
+            state,
+            "an agent is answering: press Esc first to stop it",
+            now,
+        ),
         false => then(state),
     }
 }
@@ -231,7 +231,7 @@ fn members(state: &State) -> Vec<String> {
 
 fn queue(state: &State) -> Vec<String> {
     match state.queue.seen(usize::MAX).0 {
-        names if names.is_empty() => vec!["nobody waits to speak".to_owned()],
+        names if names.is_empty() => vec!["the queue is empty".to_owned()],
         names => names,
     }
 }
@@ -248,7 +248,7 @@ fn info(state: &State) -> Vec<Line> {
     let mut rows = vec![("id", state.id.to_string())];
     let Some(meta) = &state.meta else {
         lines.extend(facts(&rows));
-        lines.extend(plain(vec!["nothing said yet".to_owned()]));
+        lines.extend(plain(vec!["no messages yet".to_owned()]));
         return lines;
     };
     rows.push(("title", meta.title_or_untitled().to_owned()));

@@ -40,12 +40,7 @@ pub fn parts(area: Rect) -> Parts {
 /// Draws the list.
 pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
     let (parts, theme) = (parts(area), look.theme);
-    write(
-        buffer,
-        parts.head,
-        "Go back to before you said",
-        theme.heading(),
-    );
+    write(buffer, parts.head, "Rewind to before", theme.heading());
     let seen = usize::from(parts.list.height).max(1);
     let (chosen, top) = rewind.places(seen);
     let moments = rewind.moments().iter().enumerate();
@@ -63,7 +58,7 @@ pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
         let words = match (rewind.is_reading(), rewind.trouble()) {
             (_, Some(why)) => why,
             (true, None) => "…",
-            (false, None) => "You have not said anything yet.",
+            (false, None) => "You have not sent a message yet.",
         };
         write(buffer, parts.list, words, theme.dim());
     }
@@ -77,7 +72,7 @@ pub fn draw(rewind: &Rewind, look: Look, area: Rect, buffer: &mut Buffer) {
         }
     }
     let keys = [
-        ("Enter", "go on from before it, in a fork"),
+        ("Enter", "continue from before it, in a fork"),
         ("↑↓", "choose"),
         ("Esc", "stay"),
     ];

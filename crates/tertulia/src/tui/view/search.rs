@@ -126,7 +126,9 @@ fn draw_hits(search: &Search, look: Look, area: Rect, buffer: &mut Buffer) {
     }
     if hits.is_empty() && search.is_done() {
         let words = match search.hits().more {
-            true => "Nothing found among the newest matches; narrower words look further.",
+            true => {
+                "Nothing found among the newest matches; more specific terms search further back."
+            }
             false => "Nothing found.",
         };
         write(buffer, area, words, theme.dim());

@@ -173,7 +173,7 @@ fn what_the_person_said_is_told_newest_first() {
         let long = world.talk("long", vec![human(&"ä".repeat(90_000))]);
         let words = |id, seq| held!(world.answer(Request::Words(id, Seq(seq))), Answer::Words(_, _, words) => words);
         assert_eq!(words(long.id, 2), Ok("ä".repeat(90_000)));
-        assert!(refused(words(long.id, 1)).contains("nothing was said"));
+        assert!(refused(words(long.id, 1)).contains("is not a message"));
         assert!(refused(words(long.id, 3)).contains("it has entries 1 to 2"));
     }
 }

@@ -61,7 +61,7 @@ fn some_wait_until_nobody_answers() {
     for command in WAITING.iter().map(|(command, _)| *command).chain(changing) {
         let mut play = Play::asked();
         assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
-        play.sees("somebody is answering: Esc stops them first");
+        play.sees("an agent is answering: press Esc first to stop it");
         assert!(play.state.is_running() && !play.state.is_leaving());
     }
 }
@@ -81,7 +81,7 @@ fn some_need_something_that_was_said() {
     ] {
         let mut play = Play::chat();
         assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
-        play.sees("nothing has been said yet");
+        play.sees("no messages yet");
     }
     // Esc Esc, too, has nothing to go back to.
     let mut play = Play::chat();
@@ -170,7 +170,7 @@ fn a_session_that_was_named_is_gone_on_with() {
         play.answer(Answer::Found("this".to_owned(), Ok(row))),
         [""; 0]
     );
-    play.sees("this is that talk");
+    play.sees("that is this session");
 
     let mut play = Play::talked();
     wanted(&mut play, "/resume nothing");

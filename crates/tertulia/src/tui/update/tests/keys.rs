@@ -77,7 +77,7 @@ fn control_c_stops_empties_and_leaves() {
 
     let mut play = Play::talked();
     assert_eq!(play.keys("half<^c>"), [""; 0]);
-    play.sees("Ctrl+C again leaves");
+    play.sees("Ctrl+C again to exit");
     assert!(play.input().is_empty());
     play.wait(2_100);
     assert_eq!(

@@ -42,7 +42,7 @@ pub fn draw(restore: &Restore, look: Look, area: Rect, buffer: &mut Buffer) {
     let height = u16::try_from(lines.len())
         .unwrap_or(u16::MAX)
         .saturating_add(4);
-    let title = ("Go on with an earlier session?", theme.heading());
+    let title = ("Resume an earlier session?", theme.heading());
     let inside = framed(buffer, area, (COLUMNS, height), title);
     let height = usize::from(inside.height);
     let answers_at = height.saturating_sub(2);

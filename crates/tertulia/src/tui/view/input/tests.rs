@@ -157,7 +157,7 @@ fn offered_commands() {
     insta::assert_snapshot!(shown(&mut input, 80, 24), @r#"
       /help           keys and commands
     ▸ /sessions       the list of sessions
-      /resume [REF]   go on with another session
+      /resume [REF]   resume another session
       /new            begin a new session
       /rename TITLE   give this session a title
       /tag +TAG -TAG  add and remove tags                                       2/28
@@ -167,7 +167,7 @@ fn offered_commands() {
     insta::assert_snapshot!(shown(&mut input, 120, 40), @r#"
       /help           keys and commands
     ▸ /sessions       the list of sessions
-      /resume [REF]   go on with another session
+      /resume [REF]   resume another session
       /new            begin a new session
       /rename TITLE   give this session a title
       /tag +TAG -TAG  add and remove tags                                                                               2/28
@@ -177,7 +177,7 @@ fn offered_commands() {
     insta::assert_snapshot!(shown(&mut input, 30, 4), @r#"
       /help           keys and co…
     ▸ /sessions       the list of…
-      /resume [REF]   go on w 2/28
+      /resume [REF]   resume  2/28
     You> /
     cursor 6,3
     "#);
