@@ -6,8 +6,8 @@ use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_compatible, is_combining_mark,
 };
 
-/// Maximum length of a token in bytes; longer ones are truncated. Nobody searches for the far end
-/// of a blob, and FTS5 has a limit of its own that `matches` would otherwise have to imitate.
+/// Maximum length of a token in bytes; longer ones are truncated. The far end of a blob is not
+/// worth indexing, and FTS5 has a limit of its own that `matches` would otherwise have to imitate.
 const LONGEST_TOKEN: usize = 256;
 
 /// Kind of token; only queries use it.
