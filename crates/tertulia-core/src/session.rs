@@ -63,7 +63,7 @@ pub struct SessionMeta {
     pub messages: u64,
     /// Total tokens.
     pub tokens: Usage,
-    /// Agents that answered, in order of first appearance.
+    /// Agents that answered, in order of first appearance; in a pair, instructor and worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
     /// People and agents with their message counts, in order of first appearance.

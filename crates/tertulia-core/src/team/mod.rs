@@ -204,7 +204,7 @@ pub struct Conversation {
     /// Maximum number of earlier messages sent to an agent.
     #[serde(deserialize_with = "whole")]
     pub context_window_size: u32,
-    /// Maximum size of a prompt, in bytes.
+    /// Maximum size of the messages sent to an agent, in bytes.
     #[serde(deserialize_with = "whole")]
     pub max_bytes: u32,
 }

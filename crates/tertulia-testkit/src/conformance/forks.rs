@@ -150,7 +150,8 @@ pub fn wrong_base_is_an_error(store: &dyn Store) {
     assert_log(store, &base);
 }
 
-/// A fork at any position of a long log has the right row, also in backends with checkpoints.
+/// A fork at any position of a long log has the right row, also if the backend stores snapshots of
+/// the fold.
 pub fn anywhere_in_a_long_log(store: &dyn Store) {
     let mut base = talk(store, 1, 1);
     for part in 0..11 {

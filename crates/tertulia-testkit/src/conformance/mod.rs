@@ -5,7 +5,7 @@
 //! | kind | the backend provides | cases |
 //! |---|---|---|
 //! | `memory` | one store | those with a single handle |
-//! | `place` | a [`crate::place::Place`]: a store that can be opened several times | also those with several handles |
+//! | `place` | a [`crate::place::Place`]: a shareable store | also those with several handles |
 //! | `folder` | a [`crate::place::Folder`]: a location on disk | also those that inspect files |
 //!
 //! After every case the store is checked, rebuilt and checked again.
@@ -28,8 +28,8 @@ use tertulia_store::{Store, StoreError, StoreResult};
 use crate::ask::assert_sound;
 use crate::place::Place;
 
-/// Defines one test per case for a backend: `conformance_suite!(name, folder: ||
-/// Folder::new(open))`.
+/// Defines one test per case for a backend:
+/// `conformance_suite!(name, folder: || Folder::new(open))`.
 #[macro_export]
 macro_rules! conformance_suite {
     ($backend:ident, memory: $store:expr) => {

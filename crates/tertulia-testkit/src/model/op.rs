@@ -57,7 +57,7 @@ pub enum Op {
         /// Project of the fork.
         project: Option<&'static str>,
     },
-    /// Forks from an entry of another session: fails.
+    /// Forks with a sequence number and hash that do not belong together: fails.
     ForkWrongly(usize),
     /// Sets the title.
     Rename(usize, &'static str),

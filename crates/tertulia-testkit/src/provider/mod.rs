@@ -8,14 +8,15 @@
 //! | `[[say:TEXT]]` | the answer is TEXT |
 //! | `[[words:N]]` | the answer is `word1 word2 …`, N words of one token each |
 //! | `[[think:TEXT]]` | thinks TEXT first |
-//! | `[[tool:NAME {json}]]` | calls a tool; several are one round each, followed by `tool said: LAST RESULT`, or the text of `say` |
+//! | `[[tool:NAME {json}]]` | calls a tool, then answers `tool said: LAST RESULT`; see below |
 //! | `[[tools:NAME {json} NAME {json}]]` | calls several tools in one round |
 //! | `[[usage:none]]` | the answer has no usage |
 //! | `[[stop:max_tokens]]` | the answer ends at the token limit |
 //! | `[[delay:MS]]` | waits before each token |
 //! | `[[fail:KIND:after=N:times=N:retry_after=S]]` | fails; see [`Kind`] |
-//! | `[[fail:none]]` | cancels earlier failures: clients merge unanswered prompts into one message |
+//! | `[[fail:none]]` | cancels earlier ones: clients merge unanswered prompts into one |
 //!
+//! Several `tool` directives are one round each; `say` replaces the answer after the last round.
 //! `after` is the number of tokens before the failure (default two), `times` the number of requests
 //! with this text that fail before one succeeds, `retry_after` the header of that name.
 //!
