@@ -127,8 +127,8 @@ impl Body {
         )
     }
 
-    /// Calls `visit` with every piece of free text, which it may change: redaction uses this so
-    /// that no text of people or agents reaches the disk unchecked.
+    /// Calls `visit` with the texts that people and agents wrote, which it may change. Redaction
+    /// uses this before a body is written to disk.
     pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
         match self {
             Body::Created(created) => {
