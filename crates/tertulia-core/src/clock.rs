@@ -1,4 +1,4 @@
-//! Time and chance, handed in from outside so that everything inside is repeatable.
+//! Source of time and ids, passed in so that everything else is deterministic.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::id::{EntryId, SessionId};
 
-/// Where new ids and the present moment come from.
+/// Source of the current time and of new ids.
 #[derive(Clone)]
 pub struct Clock {
     now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -16,7 +16,8 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A stamp that asks these two for the time and for fresh UUIDs (version 7, so that they sort).
+    /// Creates a clock from functions for the time and for new UUIDs (version 7, so that they
+    /// sort).
     pub fn new(
         now: impl Fn() -> Timestamp + Send + Sync + 'static,
         new_uuid: impl Fn() -> Uuid + Send + Sync + 'static,
@@ -27,18 +28,18 @@ impl Clock {
         }
     }
 
-    /// The present moment, in microseconds: finer digits are noise in a log.
+    /// Returns the current time, truncated to microseconds: finer digits are noise in a log.
     pub fn now(&self) -> Timestamp {
         let now = (self.now)();
         Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now)
     }
 
-    /// A fresh session id.
+    /// Returns a new session id.
     pub fn session_id(&self) -> SessionId {
         SessionId::new((self.new_uuid)())
     }
 
-    /// A fresh entry id.
+    /// Returns a new entry id.
     pub fn entry_id(&self) -> EntryId {
         EntryId::new((self.new_uuid)())
     }

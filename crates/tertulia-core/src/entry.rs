@@ -1,12 +1,12 @@
-//! One line of a session's log: the only form at rest.
+//! One line of a session log: the only storage format.
 //!
 //! ```text
 //! {"v":1,"seq":2,"id":"…","at":"2026-11-15T20:46:27.5Z","type":"message",…,"hash":"…"}
 //! ```
 //!
-//! Every backend keeps exactly these bytes. The hash covers the parent's hash and everything on the
-//! line before the hash itself, so that it can be checked without writing the entry anew: fields that
-//! a later version adds survive in the hands of this one.
+//! Every backend stores exactly these bytes. The hash covers the parent's hash and all bytes of the
+//! line before the hash field, so it can be verified without serialising the entry again: fields
+//! added by a later version survive in this one.
 
 mod body;
 mod imported;
@@ -32,36 +32,36 @@ pub use message::{
 
 use crate::id::{EntryId, Seq};
 
-/// The version of the line format that this program writes, and the newest that it reads.
+/// Version of the line format that this program writes, and the newest that it reads.
 pub const VERSION: u32 = 1;
 
-/// The most that one message may weigh.
+/// Maximum size of one message, in bytes.
 pub const MESSAGE_LIMIT: usize = 1_000_000;
 
-/// What stands between an entry's fields and its hash.
+/// Separator between the fields of an entry and its hash.
 const HASH_FIELD: &str = ",\"hash\":\"";
-/// The length of the hash field with its value and the closing brace.
+/// Length of the hash field with its value and the closing brace.
 const HASH_TAIL: usize = HASH_FIELD.len() + 64 + 2;
 
-/// A BLAKE3 hash over the parent's hash and the entry's own bytes.
+/// BLAKE3 hash over the parent's hash and the bytes of the entry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
-    /// The parent's hash of a first entry.
+    /// Parent hash of a first entry.
     pub const NONE: Hash = Hash([0; 32]);
 
-    /// The hash of a text by itself.
+    /// Returns the hash of a text without a parent.
     pub fn of_text(text: &str) -> Hash {
         Hash::of(&Hash::NONE, text.as_bytes())
     }
 
-    /// The bytes of the hash.
+    /// Returns the bytes of the hash.
     pub const fn bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// A hash from its bytes, if there are 32 of them.
+    /// Returns the hash with these bytes, or `None` if there are not exactly 32.
     pub fn from_bytes(bytes: &[u8]) -> Option<Hash> {
         bytes.try_into().ok().map(Hash)
     }
@@ -106,57 +106,57 @@ impl<'de> Deserialize<'de> for Hash {
     }
 }
 
-/// The end of a log as a writer knows it: what the next entry continues from.
+/// End of a log as a writer knows it: the parent of the next entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Head {
-    /// The last entry's place.
+    /// Sequence number of the last entry.
     pub seq: Seq,
-    /// The last entry's hash.
+    /// Hash of the last entry.
     pub hash: Hash,
 }
 
 impl Head {
-    /// The head of a log without entries.
+    /// Head of a log without entries.
     pub const START: Head = Head {
         seq: Seq::START,
         hash: Hash::NONE,
     };
 }
 
-/// What is about to become an entry: it has no place in a log yet.
+/// An entry before it is appended: it has no sequence number and no hash yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unsealed {
-    /// The entry's own name.
+    /// Id of the entry.
     pub id: EntryId,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What happened.
+    /// The event.
     pub body: Body,
-    /// How many secrets of each kind were replaced in it.
+    /// Number of redacted secrets, by kind.
     pub redacted: BTreeMap<String, u32>,
 }
 
-/// One entry of a log, with its line as it is at rest.
+/// One entry of a log, with its stored line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its place.
+    /// Sequence number.
     pub seq: Seq,
-    /// Its name.
+    /// Id of the entry.
     pub id: EntryId,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// How many entries after this one belong to the same append: all are there, or none counts.
+    /// Number of entries that follow in the same append. An append counts only if all are present.
     pub then: u32,
-    /// What happened.
+    /// The event.
     pub body: Body,
-    /// How many secrets of each kind were replaced in it.
+    /// Number of redacted secrets, by kind.
     pub redacted: BTreeMap<String, u32>,
-    /// The hash over the parent's hash and this line.
+    /// Hash over the parent's hash and this line.
     pub hash: Hash,
     line: Box<str>,
 }
 
-/// The fields in front of the body, in the order in which they are written.
+/// The fields in front of the hash, in the order in which they are written.
 #[derive(Serialize)]
 struct Fields<'a> {
     v: u32,
@@ -171,7 +171,7 @@ struct Fields<'a> {
     redacted: &'a BTreeMap<String, u32>,
 }
 
-/// What every line has, whatever its type. Read first, so that the type decides how the rest is read.
+/// Fields that every line has. Read first, because the type decides how the body is parsed.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     seq: Seq,
@@ -185,7 +185,7 @@ struct Envelope<'a> {
     redacted: BTreeMap<String, u32>,
 }
 
-/// Only the version: a line of a later version may differ in everything else.
+/// Only the version: a line of a later version may differ in all other fields.
 #[derive(Deserialize)]
 struct Versioned {
     v: u32,
@@ -200,7 +200,8 @@ fn is_zero(n: &u32) -> bool {
 }
 
 impl Entry {
-    /// Gives each of `new` its place after `parent`, its hash and its line. Together they are one append.
+    /// Gives each of `new` its sequence number after `parent`, its hash and its line. All of them
+    /// form one append.
     pub fn seal(parent: &Head, new: Vec<Unsealed>) -> Result<Vec<Entry>, EntryError> {
         let mut head = *parent;
         let mut then = u32::try_from(new.len()).unwrap_or(u32::MAX);
@@ -226,7 +227,7 @@ impl Entry {
             redacted: &new.redacted,
         })
         .map_err(|source| EntryError::Unwritable { seq, source })?;
-        line.pop(); // the closing brace: the hash stands before it
+        line.pop(); // removes the closing brace: the hash field comes before it
         let hash = Hash::of(&parent.hash, line.as_bytes());
         line.push_str(HASH_FIELD);
         line.push_str(&hash.to_string());
@@ -243,13 +244,13 @@ impl Entry {
         })
     }
 
-    /// Reads a line. Whether its hash continues its parent's is for [`Entry::follows`] to say.
+    /// Parses a line. Does not verify the hash against a parent; [`Entry::follows`] does.
     pub fn decode(line: &[u8]) -> Result<Entry, EntryError> {
         let line = std::str::from_utf8(line).map_err(|_| EntryError::NotUtf8)?;
         let (_, hash) = split_hash(line).ok_or_else(|| unreadable_or_newer(line))?;
         let envelope: Envelope<'_> =
             serde_json::from_str(line).map_err(|_| unreadable_or_newer(line))?;
-        // The version is looked at only where it can differ: at the front, where it is written.
+        // The version is always written first, so a prefix check is enough here.
         if !line.starts_with("{\"v\":1,") {
             return Err(unreadable_or_newer(line));
         }
@@ -268,12 +269,12 @@ impl Entry {
         })
     }
 
-    /// The line as it is at rest, without a line feed.
+    /// Returns the stored line, without a line feed.
     pub fn line(&self) -> &str {
         &self.line
     }
 
-    /// The head of a log that ends with this entry.
+    /// Returns the head of a log that ends with this entry.
     pub fn head(&self) -> Head {
         Head {
             seq: self.seq,
@@ -281,12 +282,13 @@ impl Entry {
         }
     }
 
-    /// Whether this entry, unaltered, continues a log that ends at `parent`.
+    /// Returns true if this entry is unaltered and continues a log that ends at `parent`.
     pub fn follows(&self, parent: &Head) -> bool {
         self.seq == parent.seq.next() && line_follows(&self.line, &parent.hash) == Some(self.hash)
     }
 
-    /// The same entry at the end of another log: its content stays, its hash is made anew. For repairs.
+    /// Returns the entry with its hash recomputed for another parent; the content stays. Used by
+    /// repairs.
     #[must_use]
     pub fn continuing(self, parent: &Head) -> Entry {
         let content = &self.line[..self.line.len() - HASH_TAIL];
@@ -299,7 +301,7 @@ impl Entry {
         }
     }
 
-    /// The same entry with another body, after `parent`.
+    /// Returns the entry with another body, sealed after `parent`.
     pub fn with_body(
         self,
         parent: &Head,
@@ -315,7 +317,7 @@ impl Entry {
         Self::seal_one(parent, self.then, new)
     }
 
-    /// The message, if this entry is one.
+    /// Returns the message if this entry is one.
     pub fn message(&self) -> Option<&Message> {
         match &self.body {
             Body::Message(message) => Some(message),
@@ -324,7 +326,7 @@ impl Entry {
     }
 }
 
-/// The hash that a line carries, if the line is whole and continues `parent`.
+/// Returns the hash of a line if the line is complete and continues `parent`.
 pub fn line_follows(line: &str, parent: &Hash) -> Option<Hash> {
     let (content, hash) = split_hash(line)?;
     (Hash::of(parent, content.as_bytes()) == hash).then_some(hash)
@@ -351,30 +353,30 @@ fn unreadable_or_newer(line: &str) -> EntryError {
     }
 }
 
-/// Why a line is not an entry.
+/// Reasons why a line cannot be read or written as an entry.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
-    /// A later version of the program wrote it.
+    /// A later version of the program wrote the line.
     #[error("the entry has format {found}, this program reads up to {VERSION}")]
     Newer {
-        /// The version that the line names.
+        /// Version given in the line.
         found: u32,
     },
-    /// The bytes are no text.
+    /// The bytes are not UTF-8.
     #[error("the line is not UTF-8")]
     NotUtf8,
-    /// The text is no entry.
+    /// The text is not an entry.
     #[error("the line is not an entry: {reason}")]
     Unreadable {
-        /// What the reader stumbled over.
+        /// Parse error.
         reason: String,
     },
-    /// The entry cannot be put on a line.
+    /// The entry cannot be serialised.
     #[error("entry {seq} cannot be written")]
     Unwritable {
-        /// Its place.
+        /// Sequence number of the entry.
         seq: Seq,
-        /// Why.
+        /// Serialisation error.
         source: serde_json::Error,
     },
 }

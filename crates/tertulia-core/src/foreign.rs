@@ -1,5 +1,5 @@
-//! A talk as another program kept it, on its way into a log. The same talk makes the same entries each
-//! time it is read, so that what comes again is recognised, and what was said since is all that is added.
+//! Sessions of other programs before they become entries. The same session always yields the same
+//! entries, so that a repeated import is recognised and adds only new messages.
 
 mod changes;
 #[cfg(test)]
@@ -19,69 +19,69 @@ use crate::id::{EntryId, SessionId, derived};
 use crate::redact::redact;
 use crate::session::{Log, SessionMeta};
 
-/// A talk that another program kept.
+/// A session read from another program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Foreign {
-    /// The session that it becomes.
+    /// Id of the session to create.
     pub id: SessionId,
-    /// What kind of conversation.
+    /// Kind of conversation.
     pub kind: Kind,
-    /// The title, where the program gave one.
+    /// Title, if the program recorded one.
     pub title: Option<String>,
-    /// The team, for teams.
+    /// Name of the team, for team sessions.
     pub team: Option<String>,
-    /// When it began.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What was said, oldest first.
+    /// Messages, oldest first.
     pub said: Vec<Said>,
-    /// What the team works on.
+    /// Task of the team.
     pub task: Option<String>,
-    /// What else there is to know at its end.
+    /// Further entries at the end.
     pub closing: Vec<Body>,
-    /// The program and its id for the session, and what else the program recorded about it.
+    /// The program, its id for the session, and other data that it recorded.
     pub source: Imported,
-    /// What reading changed or could not keep.
+    /// Content that the import changed or could not keep.
     pub changes: Changes,
 }
 
-/// Something that was said in it.
+/// A message of the session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// The entry's id.
+    /// Id of the entry.
     pub id: EntryId,
-    /// When.
+    /// Time of the message.
     pub at: Timestamp,
-    /// Who said what.
+    /// The message.
     pub message: Message,
-    /// The reasoning before it, where the program kept that.
+    /// Thinking before the message, if the program recorded it.
     pub thought: Option<String>,
 }
 
-/// How a talk and the log of a session that goes by its id stand to each other.
+/// Comparison of a session with an existing log of the same id.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meeting {
-    /// The log has all of it.
+    /// The log contains the whole session.
     Known,
-    /// The log ends where the talk goes on.
+    /// The session continues the log.
     GoesOn {
-        /// How much of what was said the log has.
+        /// Number of messages that the log already has.
         shared: usize,
         /// The task, if it is new to the log.
         task: Option<String>,
     },
-    /// They went two ways.
+    /// Session and log diverge.
     Parts {
-        /// How much of what was said the log has.
+        /// Number of messages that the log already has.
         shared: usize,
-        /// The last entry that both have, if they have any words in common.
+        /// The last common entry, if there are common messages.
         at: Option<Head>,
-        /// The task, if it is not what it was there.
+        /// The task, if it differs from the one at that entry.
         task: Option<String>,
     },
 }
 
 impl Foreign {
-    /// The entry that opens it as the session `id`.
+    /// Returns the first entry for the session `id`.
     pub fn opening(&self, id: SessionId) -> Unsealed {
         let opening = Created {
             session: id,
@@ -96,7 +96,7 @@ impl Foreign {
         unsealed(EntryId::new(name), self.created_at, Body::Created(opening))
     }
 
-    /// The entry that records where it comes from, in the session `id`.
+    /// Returns the entry that records the origin, for the session `id`.
     pub fn importing(&self, id: SessionId) -> Unsealed {
         let saved_at = self.source.saved_at.unwrap_or(self.created_at);
         let name = derived(&[
@@ -110,25 +110,25 @@ impl Foreign {
         unsealed(EntryId::new(name), self.created_at, body)
     }
 
-    /// Whether a session that goes by its id still has to learn where it comes from, or that the other
-    /// program has saved it since. `grows` says whether messages are added.
+    /// Returns true if an existing session of the same id lacks the origin, or if the other program
+    /// has saved the session since. `grows` tells whether messages are added.
     pub fn is_news_to(&self, session: &SessionMeta, grows: bool) -> bool {
         let later = self.source.saved_at.is_some_and(|saved_at| {
             let known = session.source.as_ref().and_then(|source| source.saved_at);
             saved_at > session.updated_at.max(known.unwrap_or(session.updated_at))
         });
-        // A fork is not the session that was imported.
+        // A fork is not the imported session itself.
         if session.parent.is_some() {
             return false;
         }
         match &session.source {
-            // A session that was begun here and written back as a file needs no other name.
+            // A session that was created here and mirrored to a file needs no second name.
             None => self.source.original != session.id.to_string() || (grows && later),
             Some(_) => later,
         }
     }
 
-    /// The entries of one message.
+    /// Returns the entries of one message.
     pub fn saying(&self, said: &Said) -> Vec<Unsealed> {
         let message = unsealed(said.id, said.at, Body::Message(said.message.clone()));
         let thought = said.thought.as_ref().map(|text| {
@@ -141,7 +141,7 @@ impl Foreign {
         std::iter::once(message).chain(thought).collect()
     }
 
-    /// The entry that gives the team its task, after so many messages.
+    /// Returns the entry that sets the team's task, after all messages.
     pub fn tasking(&self, id: SessionId, task: String) -> Unsealed {
         let said = self.said.len().to_string();
         let name = derived(&["task", &id.to_string(), &said, &task]);
@@ -151,7 +151,7 @@ impl Foreign {
         unsealed(EntryId::new(name), at, body)
     }
 
-    /// The entries with what else there is to know, after so many messages.
+    /// Returns the further entries at the end, after all messages.
     pub fn closings(&self, id: SessionId) -> Vec<Unsealed> {
         let said = self.said.len().to_string();
         let last = self.said.iter().map(|said| said.at).max();
@@ -163,14 +163,14 @@ impl Foreign {
         closing.collect()
     }
 
-    /// Compares it with the log of a session that goes by its id.
+    /// Compares the session with a log of the same id.
     pub fn meet(&self, log: &Log) -> Meeting {
         let words: Vec<(&Entry, &Message)> = log
             .messages()
             .filter(|(_, message)| has_words(message))
             .collect();
         let ours = self.is_ours(log);
-        // What tools were given and gave goes with the words before it.
+        // Tool calls and results belong to the message before them.
         let own: Vec<(usize, &Said)> = self
             .said
             .iter()
@@ -184,7 +184,7 @@ impl Foreign {
             .count();
         let shared = own.get(common).map_or(self.said.len(), |(place, _)| *place);
         if ours && common == own.len() {
-            // An older state of the talk must not bring its older task back.
+            // An older state of the session must not restore an older task.
             let task = self.task.clone().filter(|task| {
                 common == words.len() && !tasks(&log.entries).any(|known| same_words(known, task))
             });
@@ -209,15 +209,15 @@ impl Foreign {
         }
     }
 
-    /// The id of the session that it becomes where another, of the same id, has other words from a
-    /// place on: it is named after that place, so that a longer state of this talk finds it again.
+    /// Returns the id for a session that diverges from the log of the same id. It is derived from
+    /// the first diverging message, so that a longer state of this session finds it again.
     pub fn apart(&self, shared: usize) -> SessionId {
         let id = self.id.to_string();
         let team = self.team.as_deref().unwrap_or_default();
         SessionId::new(match self.said.get(shared) {
             Some(said) => {
                 let (entry, at) = (said.id.to_string(), said.at.to_string());
-                // The same words of somebody else are others: see `Said::is`.
+                // The same text of another speaker is a different message: see `Said::is`.
                 let by = serde_json::to_string(&said.message.speaker).unwrap_or_default();
                 derived(&["apart", &id, team, &entry, &at, &by, &said.words()])
             }
@@ -225,7 +225,7 @@ impl Foreign {
         })
     }
 
-    /// Whether the log is one of the same team.
+    /// Returns true if the log has the same kind and team.
     fn is_ours(&self, log: &Log) -> bool {
         log.entries.iter().any(|entry| match &entry.body {
             Body::Created(created) => created.kind == self.kind && created.team == self.team,
@@ -241,20 +241,20 @@ impl Foreign {
 }
 
 impl Said {
-    /// Whether an entry says the same.
+    /// Returns true if an entry has the same time, speaker and text.
     fn is(&self, entry: &Entry, message: &Message) -> bool {
         entry.at == self.at
             && message.speaker == self.message.speaker
             && same_words(&message.content, &self.message.content)
     }
 
-    /// What was said, without secrets: what is made of it is written down.
+    /// Returns the redacted text, because the id derived from it is stored.
     fn words(&self) -> Cow<'_, str> {
         redact(&self.message.content).text
     }
 }
 
-/// Whether two texts are one, whichever of them has had its secrets replaced.
+/// Compares two texts, either of which may already be redacted.
 fn same_words(one: &str, other: &str) -> bool {
     one == other || redact(one).text == redact(other).text
 }
@@ -266,8 +266,7 @@ fn tasks<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> impl Iterator<Item
     })
 }
 
-/// Whether a message is what somebody said: tools, what they gave back and messages that are nothing
-/// but calls are not.
+/// Returns false for tool messages, tool results, and messages that consist only of tool calls.
 pub fn has_words(message: &Message) -> bool {
     let tool = message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool;
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();

@@ -1,4 +1,4 @@
-//! Names of things: sessions, entries, places in a log, and the ways people refer to them.
+//! Ids of sessions and entries, sequence numbers, and the references that users type.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +20,7 @@ macro_rules! uuid_id {
                 Self(uuid)
             }
 
-            /// The UUID inside.
+            /// Returns the UUID.
             pub const fn uuid(self) -> Uuid {
                 self.0
             }
@@ -42,7 +42,8 @@ macro_rules! uuid_id {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
-                // Only the hyphenated form: ids are file names and search keys, so each has one spelling.
+                // Only the hyphenated form: ids are file names and search keys, so each has one
+                // spelling.
                 match Uuid::try_parse(text) {
                     Ok(uuid) if text.len() == 36 => Ok(Self(uuid)),
                     _ => Err(IdError::NotAUuid(text.to_owned())),
@@ -53,20 +54,20 @@ macro_rules! uuid_id {
 }
 
 uuid_id!(
-    /// Names one session, on every machine. UUIDv7: ids made later sort later.
+    /// Id of a session, globally unique. UUIDv7: ids created later sort later.
     SessionId
 );
 uuid_id!(
-    /// Names one entry, in whatever session it is read.
+    /// Id of an entry, the same in every session that contains the entry.
     EntryId
 );
 
-/// A UUID that is the same wherever it is made of the same texts (version 8). What another program kept
-/// gets its names so, and is recognised when it comes again.
+/// Returns a UUID (version 8) derived from texts: equal texts give equal UUIDs. Imported data gets
+/// such ids, so that a second import recognises it.
 pub fn derived(parts: &[&str]) -> Uuid {
     let mut hasher = blake3::Hasher::new();
     for part in parts {
-        // With its length, so that two lists of texts that read alike in a row stay two.
+        // Includes the length of each part, so that lists with equal concatenations differ.
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
@@ -75,20 +76,22 @@ pub fn derived(parts: &[&str]) -> Uuid {
     Uuid::new_v8(bytes)
 }
 
-/// The UUID that another program's id is, if it is one: it can be kept. The nil and the max UUID name nothing.
+/// Returns the UUID if another program's id is one that can be kept. The nil and max UUIDs are
+/// rejected.
 pub fn foreign_uuid(text: &str) -> Option<Uuid> {
     let id: EntryId = text.parse().ok()?;
     Some(id.uuid()).filter(|uuid| !uuid.is_nil() && !uuid.is_max())
 }
 
 impl SessionId {
-    /// What people see and type: the last 8 characters (the first ones are the time and look alike).
+    /// Returns the short form shown to users: the last 8 characters. The first ones encode the time
+    /// and are often equal.
     pub fn short(self) -> String {
         let text = self.to_string();
         text[text.len() - SHORT..].to_owned()
     }
 
-    /// Whether a part names this id: its beginning or end, or the beginning of its short form.
+    /// Returns true if `part` is a prefix or suffix of the id, or a prefix of its short form.
     pub fn is_named_by(self, part: &str) -> bool {
         let text = self.to_string();
         text.starts_with(part)
@@ -97,7 +100,7 @@ impl SessionId {
     }
 }
 
-/// The place of an entry in its session's log, from 1. Zero is the place before the first.
+/// Sequence number of an entry in its session log, from 1. Zero precedes the first entry.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -105,16 +108,16 @@ impl SessionId {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Before the first entry.
+    /// Precedes the first entry.
     pub const START: Seq = Seq(0);
 
-    /// The place after this one.
+    /// Returns the next sequence number.
     #[must_use]
     pub const fn next(self) -> Seq {
         Seq(self.0 + 1)
     }
 
-    /// The place `n` before this one, at least [`Seq::START`].
+    /// Returns the sequence number `n` before this one, at least [`Seq::START`].
     #[must_use]
     pub const fn back(self, n: u64) -> Seq {
         Seq(self.0.saturating_sub(n))
@@ -127,21 +130,21 @@ impl fmt::Display for Seq {
     }
 }
 
-/// What a person typed to name a session.
+/// A session reference as typed by the user.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reference {
-    /// `@`, `latest`, `@~2`: so many before the newest.
+    /// `@`, `latest`, `@~2`: the newest session, or the given number of sessions before it.
     Latest(usize),
-    /// The full id.
+    /// Full id.
     Id(SessionId),
-    /// The beginning or ending of an id, or a title.
+    /// Prefix or suffix of an id, or a title.
     Words(String),
 }
 
-/// The fewest characters of an id that name a session.
+/// Minimum length of a partial id.
 pub const SHORTEST_PART: usize = 4;
 
-/// The length of the short form of an id.
+/// Length of the short form of an id.
 pub const SHORT: usize = 8;
 
 impl FromStr for Reference {
@@ -179,7 +182,8 @@ impl fmt::Display for Reference {
 }
 
 impl Reference {
-    /// The words as a piece of an id, if they can be one: hexadecimal digits and hyphens, long enough.
+    /// Returns the text as a partial id if it can be one: hexadecimal digits and hyphens, at least
+    /// [`SHORTEST_PART`] characters.
     pub fn id_part(&self) -> Option<String> {
         let Reference::Words(words) = self else {
             return None;
@@ -191,12 +195,12 @@ impl Reference {
     }
 }
 
-/// A session and, with `REF:12`, an entry of it.
+/// A session reference with an optional entry: `REF:12`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// Which session.
+    /// The session.
     pub session: Reference,
-    /// Which entry of it, if one was named.
+    /// Sequence number of the entry, if given.
     pub seq: Option<Seq>,
 }
 
@@ -224,7 +228,7 @@ impl FromStr for Place {
     }
 }
 
-/// Why a text names nothing.
+/// Reasons why a reference or id is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum IdError {
     /// The text is empty.
@@ -232,12 +236,12 @@ pub enum IdError {
         "a session is named by its id, the beginning or end of it, its title, or @ for the newest; this is empty"
     )]
     Empty,
-    /// It should have been a full id.
+    /// Not a full id.
     #[error(
         "'{0}' is not a session id: expected a UUID such as 01900000-0000-7000-8000-000000000000"
     )]
     NotAUuid(String),
-    /// The part that should be a number is not.
+    /// Not a number where one is expected.
     #[error("'{0}' has no number where one belongs")]
     NotANumber(String),
 }
@@ -317,7 +321,7 @@ mod tests {
             "../x".parse::<SessionId>(),
             Err(IdError::NotAUuid(_))
         ));
-        // The same UUID in another spelling would be a second name for one session.
+        // A second spelling of a UUID would be a second name for one session.
         assert!(
             "01936f5e6c5a7b3a9d2f5f3a9c1e0b7d"
                 .parse::<SessionId>()

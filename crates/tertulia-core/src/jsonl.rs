@@ -1,5 +1,5 @@
-//! The log itself, line by line: what `export --format jsonl` gives out another store takes in byte
-//! for byte, hashes included.
+//! A log as JSON Lines: another store imports the output of `export --format jsonl` byte for byte,
+//! including hashes.
 
 mod secrets;
 
@@ -13,19 +13,21 @@ use crate::id::{Seq, SessionId};
 /// A log read from a file.
 #[derive(Debug)]
 pub struct Imported {
-    /// The session: the last one that an entry opens, since a fork's file begins with what it shares.
+    /// Id of the session: from the last opening entry, because the file of a fork may begin with
+    /// the entries shared with its parent.
     pub id: SessionId,
     /// The entries, in order.
     pub entries: Vec<Entry>,
-    /// What its first own entry continues, if it is a fork.
+    /// Origin, if the session is a fork.
     pub fork: Option<Origin>,
-    /// What the first line continues: the start of a log, or the place where the rest of it ends.
+    /// Sequence number before the first line: the start of a log, or the end of the part that is
+    /// not in the file.
     pub after: Seq,
-    /// The end of that rest, if the file names it.
+    /// Head of the part that is not in the file, if the file has a heading.
     pub parent: Option<Head>,
 }
 
-/// The first line of a log that begins in the middle: where it belongs.
+/// First line of a partial log: the position that it continues.
 #[derive(Debug, Serialize, Deserialize)]
 struct Heading {
     continues: Place,
@@ -38,7 +40,7 @@ struct Place {
     head: Head,
 }
 
-/// The first line of a file that holds what is missing at the end of a session.
+/// Returns the first line of a file with the entries missing at the end of a session.
 pub fn heading(session: SessionId, head: Head) -> String {
     let heading = Heading {
         continues: Place { session, head },
@@ -46,7 +48,7 @@ pub fn heading(session: SessionId, head: Head) -> String {
     serde_json::to_string(&heading).unwrap_or_default()
 }
 
-/// Whether a file looks like one of our logs.
+/// Returns true if a file looks like a tertulia log.
 pub fn is_ours(content: &[u8]) -> bool {
     let line = content
         .split(|byte| *byte == b'\n')
@@ -61,7 +63,8 @@ fn find(line: &[u8], part: &[u8]) -> bool {
     line.windows(part.len()).any(|window| window == part)
 }
 
-/// Reads a log. It must be whole: what it says is taken over as it is.
+/// Parses a log and verifies the hash chain. Any unreadable or altered line is an error, because
+/// entries are imported as they are.
 pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut opening = None;
@@ -85,7 +88,8 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
         })?;
         let follows = match entries.last() {
             Some(last) => entry.follows(&last.head()),
-            // The beginning proves itself; a log that begins later is proved where it is joined.
+            // The first entry of a log is verified against the start; a later one against the
+            // heading, or by the store that it is appended to.
             None if entry.seq == Seq(1) => entry.follows(&Head::START),
             None => parent.is_none_or(|parent| entry.follows(&parent)),
         };
@@ -113,18 +117,18 @@ pub fn read(content: &[u8]) -> Result<Imported, JsonlError> {
     })
 }
 
-/// Why a file is not a log.
+/// Reasons why a file is not a log.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonlError {
-    /// There is nothing in it.
+    /// The file has no entries.
     #[error("there is no entry in it")]
     Empty,
     /// A line is not an entry.
     #[error("line {line}: {source}")]
     Unreadable {
-        /// Which.
+        /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// Why the line cannot be read.
         source: EntryError,
     },
     /// A line does not continue the one before it.
@@ -132,12 +136,12 @@ pub enum JsonlError {
         "line {line} (entry {seq}) does not continue the line before it: one of them was altered or is missing"
     )]
     Altered {
-        /// Which.
+        /// Number of the line, from 1.
         line: usize,
-        /// The place that it names.
+        /// Sequence number in the line.
         seq: Seq,
     },
-    /// No entry says which session it is.
+    /// No entry or heading identifies the session.
     #[error("no entry in it opens a session, so it is not a whole log")]
     Headless,
 }

@@ -1,7 +1,8 @@
-//! Sessions of people and AI agents as data: one hashed, append-only log per session, and what is derived from it.
+//! Sessions of people and AI agents as data: one hashed, append-only log per session, and
+//! everything derived from it.
 //!
-//! Everything here is pure: no IO, no async, no clock, no environment. Embedders pass time and ids in as a
-//! [`clock::Clock`].
+//! Everything here is pure: no IO, no async, no clock, no environment. Embedders pass time and ids
+//! in as a [`clock::Clock`].
 //!
 //! | module | contents |
 //! |---|---|
@@ -9,11 +10,11 @@
 //! | [`entry`] | one line of the log: its fields, its hash, its JSON |
 //! | [`session`] | metadata folded from a log, and reading a whole log |
 //! | [`query`] | filters, pages, cursors, search queries and their results |
-//! | [`search_text`] | text cut into searchable words |
-//! | [`redact`] | secrets found and replaced |
-//! | [`team`] | team files, their schemas, and the markers in a team's messages |
-//! | [`pair`] | state of an instructor and a worker, folded from their log |
-//! | [`jsonl`] | a whole log as text, written and read |
+//! | [`search_text`] | tokenisation of text for search |
+//! | [`redact`] | detection and replacement of secrets |
+//! | [`team`] | team files, their schemas, and the markers in team messages |
+//! | [`pair`] | state of a pair session, folded from its log |
+//! | [`jsonl`] | export and import of a whole log as text |
 //! | [`foreign`] | a session of another program before it becomes entries |
 //! | [`preview`] | text made safe and short for one line or a diff |
 //! | [`clock`] | source of time and ids |

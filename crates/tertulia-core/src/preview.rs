@@ -1,26 +1,26 @@
-//! What a call would do, in lines that a person reads before saying yes. Nothing in them may hide
-//! anything: what a terminal would obey is written out.
+//! Previews of tool calls for approval. No text can hide anything: characters that control a
+//! terminal are escaped.
 
 use std::time::Duration;
 
 use similar::TextDiff;
 
-/// Longest preview of a change.
+/// Maximum number of lines of a diff.
 const MOST_LINES: usize = 200;
-/// The same in bytes.
+/// Maximum size of a diff, in bytes.
 const MOST_BYTES: usize = 16 * 1024;
-/// How much of a file that goes away is shown.
+/// Number of lines shown of a file to delete.
 const FIRST_LINES: usize = 10;
-/// How long the smallest diff is looked for; then a larger one will do.
+/// Time limit for the search for the smallest diff; after it, a larger one is used.
 const DIFF_TIME: Duration = Duration::from_millis(500);
 
-/// The text with everything written out that a terminal would obey or not show: control
-/// characters, characters that turn the direction of writing, and those without any width.
+/// Escapes all characters that a terminal would interpret or not show: control characters,
+/// directional formatting and zero-width characters. Keeps line feeds and tabs.
 pub fn visible(text: &str) -> String {
     written_out(text, |char| matches!(char, '\n' | '\t'))
 }
 
-/// The same as one line.
+/// Like [`visible`], but also escapes line feeds and tabs.
 pub fn one_line(text: &str) -> String {
     written_out(text, |_| false)
 }
@@ -37,7 +37,7 @@ fn written_out(text: &str, plain: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// The beginning of a text that fits into `most` bytes, cut between two characters.
+/// Returns the longest prefix of at most `most` bytes that ends at a character boundary.
 fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
@@ -57,13 +57,14 @@ fn is_unseen(char: char) -> bool {
     )
 }
 
-/// How the file `name` would change, as a unified diff. `None` means that there is no file yet.
+/// Returns the change of the file `name` as a unified diff. `old` is `None` if the file does not
+/// exist yet.
 pub fn diff(name: &str, old: Option<&str>, new: &str) -> String {
     let before = match old {
         Some(_) => name,
         None => "/dev/null",
     };
-    // Cut into lines here, because a lone CR would pass for the end of a line.
+    // Split here, because the diff library treats a lone CR as a line end.
     let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
     let diff = TextDiff::configure()
         .timeout(DIFF_TIME)
@@ -81,7 +82,7 @@ pub fn diff(name: &str, old: Option<&str>, new: &str) -> String {
     }
 }
 
-/// A file that goes away: its name, its size and how it begins.
+/// Describes a file to delete: name, size and first lines.
 pub fn removal(name: &str, size: u64, start: Option<&str>) -> String {
     let first = format!("delete {name} ({size} bytes)");
     match start {
@@ -98,7 +99,7 @@ pub fn removal(name: &str, size: u64, start: Option<&str>) -> String {
     }
 }
 
-/// In a file all of whose lines end in CR LF, writing out every CR would only be noise.
+/// Removes CR from a diff whose lines all end in CR LF, where escaping every CR would be noise.
 fn with_plain_line_ends(diff: &str) -> String {
     let mut body = diff.split_inclusive('\n').filter(|line| is_body(line));
     match body.all(|line| line.ends_with("\r\n")) {
@@ -107,14 +108,14 @@ fn with_plain_line_ends(diff: &str) -> String {
     }
 }
 
-/// Whether a line of a diff is a line of the file.
+/// Returns true if a line of a diff is a line of the file.
 fn is_body(line: &str) -> bool {
     !["---", "+++", "@@", "\\"]
         .iter()
         .any(|mark| line.starts_with(mark))
 }
 
-/// The beginning of a diff, and how many lines of it are not shown.
+/// Returns the beginning of a diff and the number of omitted lines.
 fn shortened(diff: &str) -> String {
     let (mut out, mut shown) = (String::new(), 0);
     for line in diff.split_inclusive('\n').take(MOST_LINES) {

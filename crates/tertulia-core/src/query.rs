@@ -1,4 +1,4 @@
-//! What one may ask any store: lists, look-ups and searches, in plain data.
+//! Store-independent queries: lists, look-ups and searches as plain data.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,20 +12,20 @@ use crate::id::{Seq, SessionId};
 use crate::search_text::{SearchTerms, Snippet};
 use crate::session::SessionMeta;
 
-/// How wide a snippet is, in characters.
+/// Width of a snippet, in characters.
 const SNIPPET_WIDTH: usize = 120;
 
-/// The identities that one project has had: folders, root commits, remotes.
+/// All identities that one project has had: directories, root commits, remotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectIds(Arc<BTreeSet<String>>);
 
 impl ProjectIds {
-    /// Whether this is one of them.
+    /// Returns true if `id` is one of the identities.
     pub fn contains(&self, id: &str) -> bool {
         self.0.contains(id)
     }
 
-    /// Each of them, in alphabetical order.
+    /// Returns the identities in alphabetical order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -43,53 +43,53 @@ impl<T: Into<String>> FromIterator<T> for ProjectIds {
     }
 }
 
-/// Which sessions.
+/// Selects and orders sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
-    /// Only of this project, under whichever of its identities they were made.
+    /// Only sessions of this project, under any of its identities.
     pub project: Option<ProjectIds>,
-    /// Only of this kind.
+    /// Only sessions of this kind.
     pub kind: Option<Kind>,
-    /// Only of this team.
+    /// Only sessions of this team.
     pub team: Option<String>,
-    /// Only with this tag.
+    /// Only sessions with this tag.
     pub tag: Option<String>,
-    /// Only what continues this session.
+    /// Only forks of this session.
     pub parent: Option<SessionId>,
-    /// Only spoken in at or after this moment.
+    /// Only sessions updated at or after this time.
     pub since: Option<Timestamp>,
-    /// Only spoken in before this moment.
+    /// Only sessions updated before this time.
     pub until: Option<Timestamp>,
-    /// Whether the trash counts.
+    /// Whether to include sessions in the trash.
     pub trash: Trash,
-    /// Which come first.
+    /// Sort order.
     pub order: Order,
 }
 
-/// Whether sessions in the trash count.
+/// Whether to include sessions in the trash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trash {
-    /// Only what is not in the trash.
+    /// Only sessions that are not in the trash.
     #[default]
     Without,
-    /// Only what is in the trash.
+    /// Only sessions in the trash.
     Only,
     /// Both.
     With,
 }
 
-/// Which sessions come first.
+/// Sort order of sessions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// The one in which somebody spoke last.
+    /// Newest message first.
     #[default]
     Updated,
-    /// The one that was last changed by a command that can be taken back; others are left out.
+    /// Newest undoable change first; sessions without one are left out.
     Changed,
 }
 
 impl Filter {
-    /// Whether a session is meant.
+    /// Returns true if a session matches the filter.
     pub fn matches(&self, meta: &SessionMeta) -> bool {
         fn is<T: PartialEq>(wanted: Option<&T>, found: Option<&T>) -> bool {
             wanted.is_none() || wanted == found
@@ -111,7 +111,7 @@ impl Filter {
             && (self.order == Order::Updated || meta.changed_at().is_some())
     }
 
-    /// Whether a session belongs to the filter's project.
+    /// Returns true if a session belongs to the filter's project.
     pub fn has_project(&self, meta: &SessionMeta) -> bool {
         self.project.as_ref().is_none_or(|ids| {
             let project = meta.project.as_deref();
@@ -119,7 +119,7 @@ impl Filter {
         })
     }
 
-    /// The moment by which a session is sorted.
+    /// Returns the time by which a session is sorted.
     pub fn sort_key(&self, meta: &SessionMeta) -> Timestamp {
         match self.order {
             Order::Updated => meta.updated_at,
@@ -128,17 +128,17 @@ impl Filter {
     }
 }
 
-/// A piece of a long answer.
+/// Section of a long result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// At most so many.
+    /// Maximum number of rows.
     pub limit: usize,
-    /// After the row where an earlier page ended.
+    /// End of the previous page.
     pub cursor: Option<Cursor>,
 }
 
 impl Page {
-    /// The first `limit` rows.
+    /// Returns the page with the first `limit` rows.
     pub const fn first(limit: usize) -> Page {
         Page {
             limit,
@@ -147,12 +147,12 @@ impl Page {
     }
 }
 
-/// Where a page ended. People pass it on without reading it.
+/// End of a page, as an opaque value for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The sort key of the last row.
+    /// Sort key of the last row.
     pub at: Timestamp,
-    /// The last row's session.
+    /// Session of the last row.
     pub id: SessionId,
 }
 
@@ -180,66 +180,66 @@ impl FromStr for Cursor {
 /// Sessions, newest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// The rows of this page.
+    /// Rows of this page.
     pub rows: Vec<Row>,
-    /// What the filter's project and the trash kept out of sight.
+    /// Sessions hidden by the project filter and by the trash.
     pub hidden: Hidden,
-    /// Where the next page begins, if there is one.
+    /// Cursor for the next page, if there is one.
     pub next: Option<Cursor>,
-    /// Sessions of the whole store that are known to be damaged or cannot be read. Those of which
-    /// something is readable are rows too. A list does not look at every byte: a check does.
+    /// Sessions of the whole store that are known to be damaged or unreadable; partly readable ones
+    /// are also in `rows`. A list does not verify every byte: a check does.
     pub damaged: Vec<DamagedSession>,
 }
 
 /// A session that is damaged or cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct DamagedSession {
-    /// Which, if that is still known.
+    /// Id of the session, if it is still known.
     pub id: Option<SessionId>,
-    /// What is wrong with it.
+    /// What is wrong with the session.
     pub reason: String,
 }
 
 /// One session of a listing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The session.
+    /// Metadata of the session.
     pub meta: SessionMeta,
-    /// Whether a running program has it open.
+    /// True if a running program has the session open.
     pub open: bool,
 }
 
-/// How many sessions a list does not show, and why.
+/// Number of sessions that a list does not show, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hidden {
-    /// They belong to other projects.
+    /// In other projects.
     pub elsewhere: u64,
-    /// They are in the trash.
+    /// In the trash.
     pub trashed: u64,
 }
 
 impl Hidden {
-    /// All that are hidden.
+    /// Returns the total.
     pub const fn total(self) -> u64 {
         self.elsewhere + self.trashed
     }
 }
 
-/// How a session is looked up by name.
+/// A way to look up a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lookup {
-    /// By its full id.
+    /// By full id.
     Id(SessionId),
-    /// By a part of its id: see [`SessionId::is_named_by`].
+    /// By part of the id: see [`SessionId::is_named_by`].
     Part(String),
-    /// By its exact title.
+    /// By exact title.
     Title(String),
-    /// By the id that it had in the program it was imported from.
+    /// By the id in the program that the session was imported from.
     Original(String),
 }
 
 impl Lookup {
-    /// Whether a session is meant.
+    /// Returns true if a session matches.
     pub fn matches(&self, meta: &SessionMeta) -> bool {
         match self {
             Lookup::Id(id) => meta.id == *id,
@@ -250,23 +250,23 @@ impl Lookup {
     }
 }
 
-/// What to search for, and where.
+/// A full-text search.
 #[derive(Clone, Debug)]
 pub struct SearchQuery {
-    /// The words.
+    /// Search terms.
     pub words: SearchTerms,
-    /// In which sessions.
+    /// Sessions to search.
     pub filter: Filter,
-    /// Only said by this speaker (id, name or display name).
+    /// Only messages of this speaker (id, name or display name).
     pub speaker: Option<String>,
-    /// Only said in this role.
+    /// Only messages in this role.
     pub role: Option<Role>,
-    /// At most so many hits.
+    /// Maximum number of hits.
     pub limit: usize,
 }
 
 impl SearchQuery {
-    /// Whether an entry with the words is meant: said by the right speaker in the right role.
+    /// Returns true if an entry has the requested speaker and role. The terms are not checked here.
     pub fn admits(&self, entry: &Entry) -> bool {
         let message = entry.message();
         let speaker = self.speaker.as_ref().is_none_or(|wanted| {
@@ -284,25 +284,25 @@ impl SearchQuery {
     }
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Hits {
-    /// The best of the newest, best first.
+    /// The best of the newest matches, best first.
     pub hits: Vec<Hit>,
-    /// How many there are, as far as they were counted.
+    /// Number of matches, as far as they were counted.
     pub total: u64,
-    /// Whether there may be more than `total`.
+    /// True if there may be more than `total`.
     pub more: bool,
-    /// How many of those seen lie in other projects than the filter's.
+    /// Number of matches seen in projects other than the filter's.
     pub elsewhere: u64,
-    /// How many entries the index has not reached yet: they were not searched.
+    /// Number of entries that are not indexed yet and were not searched.
     pub pending: u64,
-    /// Whether the index could not be kept: the next search reads everything again.
+    /// True if the index could not be saved: the next search reads everything again.
     pub unindexed: bool,
 }
 
 impl Hits {
-    /// Counts an entry in, and weighs it unless it is only counted.
+    /// Counts an entry, and scores it unless `counted_only`.
     pub fn add(
         &mut self,
         query: &SearchQuery,
@@ -326,7 +326,7 @@ impl Hits {
         });
     }
 
-    /// Puts the best first, the newest of equals, and keeps as many as were asked for.
+    /// Sorts by score, then newest first, and keeps the first `limit` hits.
     pub fn rank(&mut self, limit: usize) {
         self.hits
             .sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)));
@@ -334,29 +334,29 @@ impl Hits {
     }
 }
 
-/// One entry that a search found.
+/// One entry that matches a search.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    /// The session.
+    /// Id of the session.
     pub session: SessionId,
-    /// Its title.
+    /// Title of the session.
     pub title: Option<String>,
-    /// The entry.
+    /// Sequence number of the entry.
     pub seq: Seq,
-    /// Who said it, if it is a message.
+    /// Speaker, if the entry is a message.
     pub speaker: Option<Speaker>,
-    /// When.
+    /// Time of the entry.
     pub at: Timestamp,
-    /// The words around the place.
+    /// Text around the match.
     pub snippet: Snippet,
-    /// How well it fits; more is better.
+    /// Relevance; higher is better.
     pub score: f64,
 }
 
-/// Why a question cannot be asked.
+/// Reasons why a query is invalid.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum QueryError {
-    /// The cursor is not one that an earlier page gave out.
+    /// The cursor does not come from an earlier page.
     #[error("'{0}' is not a cursor: take the value of \"next\" from the page before")]
     BadCursor(String),
 }

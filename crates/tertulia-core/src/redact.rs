@@ -1,9 +1,9 @@
-//! Replaces text that looks like a secret by `[redacted:KIND]` before it is
-//! written anywhere. A pure room: no IO, no environment.
+//! Replaces text that looks like a secret with `[redacted:KIND]` before it is written anywhere.
+//! Pure: no IO, no environment.
 //!
-//! One Aho-Corasick scan over the keywords decides which rules may apply, so
-//! that plain prose costs a single pass; a rule's regex is compiled at its first use.
-//! The rules are data (`rules.toml`), and a user may add their own.
+//! One Aho-Corasick scan over the keywords selects the rules that may apply, so that plain prose
+//! costs a single pass; the regex of a rule is compiled at its first use. The rules are data
+//! (`rules.toml`), and users can add their own.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,32 +20,32 @@ mod verdict;
 pub use rules::RulesError;
 
 const MARKER_OPENING: &str = "[redacted:";
-/// Removing a secret can bare another one beside it; more rounds than this only
-/// happen in text made to cause them, and must not take quadratic time.
+/// Maximum number of passes. Removing a secret can expose another one beside it; more passes are
+/// needed only by hostile text and would take quadratic time.
 const MAX_ROUNDS: usize = 8;
-/// A refused value is searched again for a nested assignment only up to this
-/// length, which keeps the search linear on long runs without whitespace.
+/// Maximum length of a rejected value that is searched again for a nested assignment. Keeps the
+/// search linear on long runs without whitespace.
 const MAX_NESTED_VALUE: usize = 256;
 
-/// Text without its secrets, and how many of each kind were taken out.
+/// Redacted text, with the number of replaced secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redacted<'a> {
-    /// The text that may be stored; borrowed when nothing had to change.
+    /// Text that may be stored; borrowed if unchanged.
     pub text: Cow<'a, str>,
-    /// How many secrets of each kind this call replaced.
+    /// Number of secrets replaced by this call, by kind.
     pub found: BTreeMap<String, u32>,
 }
 
-/// The rules that are compiled in.
+/// Built-in rules.
 static BUILT_IN: LazyLock<Rules> = LazyLock::new(Rules::built_in);
-/// The same with a user's own. Like those it is set once, before anything is written.
+/// Built-in rules and the user's. Set once, before anything is written.
 static EXTENDED: OnceLock<Rules> = OnceLock::new();
 
-/// Adds rules in the form of gitleaks to the built-in ones, for this process. Every regex is tried, so that none is
-/// left out in silence.
+/// Adds rules in the gitleaks format to the built-in ones, for this process. The regexes of all
+/// rules are compiled first, so that an invalid one is an error and not silently ignored.
 pub fn extend(rules: &str) -> Result<(), RulesError> {
     let extended = Rules::extended(rules)?;
-    // A second call comes from the same settings.
+    // Later calls use the same settings, so the first value may stay.
     let _ = EXTENDED.set(extended);
     Ok(())
 }
@@ -54,15 +54,15 @@ fn rules() -> &'static Rules {
     EXTENDED.get().unwrap_or(&BUILT_IN)
 }
 
-/// Replaces every secret in a finished text.
+/// Redacts a complete text.
 #[must_use]
 pub fn redact(text: &str) -> Redacted<'_> {
     redact_as(text, Ending::Finished, rules())
 }
 
-/// Replaces every secret in a text that is still being streamed: the last word is left out, since it
-/// may be half a key, and an open private key is redacted to the end. Keys are ASCII, so that text
-/// without spaces (Chinese, say) is kept up to its last character.
+/// Redacts a text that is still being streamed: drops the last word, which may be part of a key,
+/// and redacts an open private key up to the end. Keys are ASCII, so text without spaces (such as
+/// Chinese) is kept up to its last character.
 #[must_use]
 pub fn redact_unfinished(text: &str) -> Redacted<'_> {
     let complete_words = text.trim_end_matches(|c: char| c.is_ascii() && !c.is_ascii_whitespace());
@@ -75,7 +75,7 @@ enum Ending {
     Streaming,
 }
 
-/// Secrets by start: their end and kind. They never overlap.
+/// Secrets by start: end and kind. They never overlap.
 type Spans<'r> = BTreeMap<usize, (usize, &'r str)>;
 
 fn redact_as<'a>(original: &'a str, ending: Ending, rules: &Rules) -> Redacted<'a> {
@@ -102,8 +102,8 @@ fn redact_as<'a>(original: &'a str, ending: Ending, rules: &Rules) -> Redacted<'
     Redacted { text, found }
 }
 
-/// Markers and private keys split the text into segments that are searched one by
-/// one: what a former call wrote is opaque, hence a second call changes nothing.
+/// Finds the secrets of a text. Placeholders and private keys split the text into segments that are
+/// searched separately: existing placeholders are opaque, so redaction is idempotent.
 fn find_secrets<'r>(text: &str, ending: Ending, rules: &'r Rules) -> Spans<'r> {
     let mut spans: Spans<'r> = private_key::blocks(text, ending)
         .into_iter()
@@ -130,7 +130,8 @@ fn is_free(spans: &Spans<'_>, range: &Range<usize>) -> bool {
     before.is_none_or(|(_, (end, _))| *end <= range.start)
 }
 
-/// Only known kinds count, or `[redacted:` would be a way to smuggle a key through.
+/// Returns the placeholders in a text. Only known kinds count; otherwise `[redacted:` could be used
+/// to hide a key.
 fn markers(text: &str, rules: &Rules) -> impl Iterator<Item = Range<usize>> {
     text.match_indices(MARKER_OPENING)
         .filter_map(|(start, opening)| {
@@ -148,7 +149,8 @@ fn kinds(rules: &Rules) -> impl Iterator<Item = &str> {
     std::iter::once(private_key::KIND).chain(specific)
 }
 
-/// Rules come most specific first, so the first one to claim a place keeps it.
+/// Searches one segment. Rules are sorted from specific to general, and the first match of a range
+/// wins.
 fn search_segment<'r>(text: &str, segment: Range<usize>, rules: &'r Rules, spans: &mut Spans<'r>) {
     let offset = segment.start;
     let segment = &text[segment];
@@ -158,7 +160,7 @@ fn search_segment<'r>(text: &str, segment: Range<usize>, rules: &'r Rules, spans
         while let Some(captures) = regex.captures_at(segment, position) {
             let Some(whole) = captures.get(0) else { break };
             let group = rule.secret(&captures).unwrap_or(whole);
-            // In escaped JSON the closing quote is `\"`: that backslash is not the value's.
+            // In escaped JSON the closing quote is `\"`: that backslash is not part of the value.
             let secret = group.as_str().trim_end_matches('\\');
             let candidate = Candidate {
                 lead: &segment[whole.start()..group.start()],

@@ -1,12 +1,12 @@
-//! One way of cutting text into searchable words.
+//! Tokenisation of text for search.
 //!
-//! What is stored ([`indexable`]), what is asked ([`SearchTerms::match_expression`]) and what is decided
-//! without an index ([`SearchTerms::matches`]) all go through the same `cut`, so they cannot disagree.
+//! Indexed text ([`indexable`]), index queries ([`SearchTerms::match_expression`]) and matching
+//! without an index ([`SearchTerms::matches`]) all use the same `cut`, so that they cannot
+//! disagree.
 //!
-//! The index is FTS5 with `unicode61 remove_diacritics 2`. Its tables of letters and marks are older
-//! than ours and it splits words at vowel signs, so it is only ever shown characters about which
-//! there can be no two opinions: ASCII letters and digits, and private-use characters standing for
-//! everything else (see `cut::code`).
+//! The index is FTS5 with `unicode61 remove_diacritics 2`. Its Unicode tables are older than ours
+//! and it splits words at vowel signs, so it receives only unambiguous characters: ASCII letters
+//! and digits, and private-use characters for everything else (see `cut::code`).
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ mod cut;
 #[cfg(test)]
 mod tests;
 
-/// Why a query cannot be used.
+/// Reasons why a query cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SearchTermsError {
-    /// The query has no word at all: it is empty or only punctuation.
+    /// The query has no word: it is empty or only punctuation.
     #[error("nothing to search for: type at least one word")]
     Nothing,
-    /// The query says only what must not occur.
+    /// The query has only exclusions.
     #[error("only exclusions: add at least one word that must occur")]
     OnlyExclusions,
-    /// A quote was opened and never closed; the position counts characters from 1.
+    /// A quote is not closed.
     #[error("the quote opened at character {position} is never closed")]
     UnclosedQuote {
-        /// Which character of the query is the opening quote, counting from 1.
+        /// Position of the opening quote in characters, from 1.
         position: usize,
     },
 }
@@ -42,12 +42,12 @@ pub struct SearchTerms {
     unwanted: Vec<Phrase>,
 }
 
-/// A piece of a text on one line, with the places that matched.
+/// An excerpt of a text on one line, with its matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snippet {
-    /// The piece, with `…` where the text goes on.
+    /// The excerpt, with `…` where the text continues.
     pub text: String,
-    /// Byte ranges of `text` that matched: in order, not overlapping.
+    /// Byte ranges of `text` that match: sorted, not overlapping.
     pub marks: Vec<Range<usize>>,
 }
 
@@ -55,12 +55,12 @@ pub struct Snippet {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Phrase {
     tokens: Vec<String>,
-    /// Whether the last token may be only the beginning of what stands in the text.
+    /// True if the last token may be a prefix of the token in the text.
     prefix: bool,
 }
 
 impl SearchTerms {
-    /// Reads what a user typed: `word`, `"a phrase"`, `-not`, `-"not this"`, `begin*`.
+    /// Parses user input: `word`, `"a phrase"`, `-not`, `-"not this"`, `begin*`.
     pub fn parse(input: &str) -> Result<SearchTerms, SearchTermsError> {
         let mut words = SearchTerms {
             wanted: Vec::new(),
@@ -109,7 +109,7 @@ impl SearchTerms {
         }
     }
 
-    /// The FTS5 MATCH string for an index fed with [`indexable`] text.
+    /// Returns the FTS5 MATCH expression for an index of [`indexable`] text.
     pub fn match_expression(&self) -> String {
         let wanted = joined(&self.wanted, " AND ");
         if self.unwanted.is_empty() {
@@ -118,14 +118,14 @@ impl SearchTerms {
         format!("({wanted}) NOT ({})", joined(&self.unwanted, " OR "))
     }
 
-    /// Whether the text answers the query: the same meaning as FTS5's, without FTS5.
+    /// Returns true if the text matches the query, with the semantics of FTS5 but without an index.
     pub fn matches(&self, text: &str) -> bool {
         let cut = Tokens::of(text);
         let occurs = |phrase: &Phrase| cut.occurrences(phrase).next().is_some();
         self.wanted.iter().all(occurs) && !self.unwanted.iter().any(occurs)
     }
 
-    /// How well the text answers what is asked for; higher is better, 0 when nothing occurs.
+    /// Returns the relevance of a text; higher is better, 0 if no phrase occurs.
     pub fn score(&self, text: &str) -> f64 {
         let cut = Tokens::of(text);
         let damping = 1.2 * (0.25 + 0.75 * cut.tokens.len() as f64 / 120.0);
@@ -136,11 +136,11 @@ impl SearchTerms {
         self.wanted.iter().map(weight).sum()
     }
 
-    /// About `width` characters of the text around the place where most of the query occurs.
+    /// Returns about `width` characters of the text around the best match.
     pub fn snippet(&self, text: &str, width: usize) -> Snippet {
         let line = one_line(text);
         let cut = Tokens::of(text);
-        // Places are counted in characters of the line, so that widths need no byte arithmetic.
+        // Positions are counted in characters of the line, so that widths need no byte arithmetic.
         let place = |byte: usize| line.partition_point(|&(at, _)| at < byte);
         let mut hits: Vec<Hit> = Vec::new();
         for (term, phrase) in self.wanted.iter().enumerate() {
@@ -164,12 +164,12 @@ impl SearchTerms {
     }
 }
 
-/// The snippet's text with `before` and `after` put around every match.
+/// Returns the text of a snippet with `before` and `after` around every match.
 pub fn highlighted(snippet: &Snippet, before: &str, after: &str) -> String {
     let mut out = String::with_capacity(snippet.text.len() + 16);
     let mut done = 0;
     for mark in &snippet.marks {
-        // The fields are public: a range that does not fit the text is passed over, not a panic.
+        // The fields are public: a range that does not fit the text is skipped and must not panic.
         let (Some(plain), Some(hit)) = (
             snippet.text.get(done..mark.start),
             snippet.text.get(mark.clone()),
@@ -183,7 +183,7 @@ pub fn highlighted(snippet: &Snippet, before: &str, after: &str) -> String {
     out
 }
 
-/// The text as it is put into FTS5: folded tokens separated by spaces.
+/// Returns the text as stored in FTS5: folded tokens separated by spaces.
 pub fn indexable(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     cut(text, |token| {
@@ -196,7 +196,7 @@ pub fn indexable(text: &str) -> String {
 }
 
 impl Phrase {
-    /// The phrase a text asks for, or none when it holds no word.
+    /// Returns the phrase for a text, or `None` if the text has no word.
     fn of(text: &str, star: bool) -> Option<Phrase> {
         let mut tokens: Vec<String> = Vec::new();
         let mut kinds = Vec::new();
@@ -205,9 +205,9 @@ impl Phrase {
             kinds.push(token.kind);
         });
         let mut prefix = star;
-        // A run at the end of a query may go on in the text. Its lone last character stands in the
-        // index only where the run ends, so it is left out, or, when it is all there is, any pair
-        // beginning with it will do. A run with words after it does end: its last character stays.
+        // A run at the end of a query may continue in the text. Its last character alone is indexed
+        // only where a run ends; so it is dropped, or, if it is the only token, matches as a prefix
+        // of pairs. A run followed by words is complete: its last character stays.
         match kinds.as_slice() {
             [.., Kind::Pair, Kind::Last] => {
                 tokens.pop();
@@ -219,7 +219,7 @@ impl Phrase {
         (!tokens.is_empty()).then_some(Phrase { tokens, prefix })
     }
 
-    /// The phrase of an unquoted word; a star counts only directly after a letter.
+    /// Returns the phrase of an unquoted word; a star counts only directly after a letter.
     fn of_bare(word: &str) -> Option<Phrase> {
         let stem = word.trim_end_matches('*');
         let mut letters_end = None;
@@ -230,7 +230,7 @@ impl Phrase {
 }
 
 fn joined(phrases: &[Phrase], operator: &str) -> String {
-    // Tokens hold no quotes, so quoting them is enough to keep FTS5 from reading them as operators.
+    // Tokens contain no quotes, so quoting them is enough to keep FTS5 from parsing operators.
     let quoted = |phrase: &Phrase| {
         let star = if phrase.prefix { " *" } else { "" };
         format!("\"{}\"{star}", phrase.tokens.join(" "))
@@ -239,7 +239,7 @@ fn joined(phrases: &[Phrase], operator: &str) -> String {
     quoted.join(operator)
 }
 
-/// Whether a term begins with a minus that excludes: `-word` and `-"phrase"`, not `--flag` or `->`.
+/// Returns true for a minus that excludes: `-word` and `-"phrase"`, not `--flag` or `->`.
 fn excludes(term: &str) -> bool {
     let next = term.strip_prefix('-').and_then(|rest| rest.chars().next());
     next.is_some_and(|c| c == '"' || is_searchable(c))
@@ -251,14 +251,14 @@ fn is_searchable(c: char) -> bool {
     found
 }
 
-/// A text's tokens, kept to look for phrases in them.
+/// Tokens of a text, stored for phrase search.
 struct Tokens {
-    /// All token texts, one after the other.
+    /// All token texts, concatenated.
     letters: String,
     tokens: Vec<Kept>,
 }
 
-/// Where one kept token is.
+/// Ranges of one stored token.
 struct Kept {
     letters: Range<usize>,
     span: Range<usize>,
@@ -283,7 +283,7 @@ impl Tokens {
         all
     }
 
-    /// The source spans where a phrase stands.
+    /// Returns the ranges of the source text where a phrase occurs.
     fn occurrences<'a>(&'a self, phrase: &'a Phrase) -> impl Iterator<Item = Range<usize>> + 'a {
         let last = phrase.tokens.len().saturating_sub(1);
         let fits = move |(at, token): (usize, &Kept)| {
@@ -304,14 +304,14 @@ impl Tokens {
     }
 }
 
-/// Where a phrase of the query stands, in characters of the line.
+/// Match of a phrase of the query, in characters of the line.
 struct Hit {
     start: usize,
     end: usize,
     term: usize,
 }
 
-/// The text on one line: each character with its byte in the original.
+/// Returns the text on one line: each character with its byte offset in the original.
 fn one_line(text: &str) -> Vec<(usize, char)> {
     let mut line: Vec<(usize, char)> = Vec::new();
     for (at, c) in text.char_indices() {
@@ -321,7 +321,7 @@ fn one_line(text: &str) -> Vec<(usize, char)> {
             }
         } else if !c.is_control() && !matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
         {
-            // Direction overrides are dropped too: they would turn the terminal's line around.
+            // Directional formatting is dropped too: it would reverse the terminal's line.
             line.push((at, c));
         }
     }
@@ -331,13 +331,14 @@ fn one_line(text: &str) -> Vec<(usize, char)> {
     line
 }
 
-/// The stretch of at most `room` characters with most different terms, then most hits, then first.
+/// Returns the range of at most `room` characters with the most distinct terms, then the most hits,
+/// then the first.
 fn best_place(hits: &[Hit], terms: usize, room: usize) -> Range<usize> {
     let mut counts = vec![0usize; terms];
     let (mut different, mut next) = (0, 0);
     let mut best = (0, 0, 0..0);
     for (at, first) in hits.iter().enumerate() {
-        // The first hit is always in, however long.
+        // The first hit is always included, even if it is longer than `room`.
         while next < hits.len() && (next <= at || hits[next].end <= first.start + room) {
             counts[hits[next].term] += 1;
             different += usize::from(counts[hits[next].term] == 1);
@@ -352,7 +353,8 @@ fn best_place(hits: &[Hit], terms: usize, room: usize) -> Range<usize> {
     best.2
 }
 
-/// What part of the line to show: `width` characters less the room for `…`, around the best place.
+/// Returns the part of the line to show: `width` characters minus those for `…`, around the best
+/// match.
 fn window(line: &[(usize, char)], best: Range<usize>, width: usize) -> Range<usize> {
     if line.len() <= width {
         return 0..line.len();
@@ -362,7 +364,8 @@ fn window(line: &[(usize, char)], best: Range<usize>, width: usize) -> Range<usi
     let mut end = start + width;
     start += usize::from(start > 0);
     end -= usize::from(end < line.len() && end > 0);
-    // Marks stay with their letter: rather show a letter less than half of one.
+    // Does not separate a letter from its combining marks: one letter less is better than half of
+    // one.
     let splits = |at: usize| {
         let glued =
             |c: char| is_combining_mark(c) || matches!(c, '\u{200D}' | '\u{1F3FB}'..='\u{1F3FF}');
@@ -386,7 +389,7 @@ fn rendered(line: &[(usize, char)], window: Range<usize>, hits: &[Hit]) -> Snipp
         snippet.text.push('…');
     }
     let mut hits = hits.iter().peekable();
-    // Hits come by their start; the furthest end so far decides whether a character is in one.
+    // Hits are sorted by start; the furthest end so far decides whether a character is in one.
     let mut marked_until = 0;
     for at in window.clone() {
         while let Some(hit) = hits.next_if(|hit| hit.start <= at) {

@@ -1,5 +1,5 @@
-//! A session is a fold over its entries: title, tags, counts, state and family are derived, never kept
-//! beside the log.
+//! Session metadata as a fold over the log: title, tags, counts, status and fork relations are
+//! derived from the entries and never stored as a second source of truth.
 
 mod log;
 mod source;
@@ -21,137 +21,137 @@ pub use source::Source;
 pub use speakers::Spoke;
 use title::{title_from, without_markers};
 
-/// The most that the log of one session may weigh.
+/// Maximum size of a session log, in bytes.
 pub const SESSION_LIMIT: u64 = 100_000_000;
 
-/// How many changes can be taken back, one after the other.
+/// Number of changes that can be undone, one after the other.
 const UNDO_DEPTH: usize = 20;
 
-/// What a list shows of a session: a fold that stays small however long the log is, so that each
-/// append can carry it on.
+/// Session metadata shown in lists. The fold stays small for any length of log, so that every
+/// append can update it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionMeta {
-    /// Which session.
+    /// Id of the session.
     pub id: SessionId,
-    /// What kind of conversation.
+    /// Kind of conversation.
     pub kind: Kind,
-    /// The title: as given, or the beginning of the first message.
+    /// Title: as given, or taken from the first human message.
     pub title: Option<String>,
-    /// Whether somebody gave the title.
+    /// True if the title was given explicitly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub titled: bool,
-    /// The team, for team sessions.
+    /// Name of the team, for team sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    /// The project it belongs to.
+    /// Project of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Every identity of the project when the session began.
+    /// All identities of the project when the session was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project_ids: Vec<String>,
-    /// The folder it was begun in.
+    /// Working directory at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Its tags, sorted.
+    /// Tags, sorted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// When it began.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When somebody last spoke in it. Tidying up (titles, tags) leaves it alone.
+    /// Time of the last message or failure. Housekeeping (titles, tags) does not change it.
     pub updated_at: Timestamp,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Their tokens.
+    /// Total tokens.
     pub tokens: Usage,
-    /// The agents that spoke, in order of appearance.
+    /// Agents that answered, in order of first appearance; in a pair, instructor and worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
-    /// The people and agents that spoke, in order of appearance, and how much.
+    /// People and agents with their message counts, in order of first appearance.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub speakers: Vec<Spoke>,
-    /// The model of the last answer.
+    /// Model of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The agent that was asked or answered last, however that ended.
+    /// Agent that was prompted or answered last, whatever the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
-    /// The sessions in which agents themselves remember this one.
+    /// The agents' own (native) sessions for this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub natives: Vec<Native>,
-    /// What the team is to do, as it was last said.
+    /// The team's current task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The file that describes the team.
+    /// Path of the team file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team_file: Option<String>,
-    /// Earlier speakers whose seats members of the team have now, by id.
+    /// Replaced team members: id of the earlier speaker to id of the current member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub heirs: BTreeMap<String, String>,
-    /// How far an instructor and a worker are.
+    /// State of a pair session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<Box<Pair>>,
-    /// The last entry that the newest summary for agents stands for.
+    /// The last entry covered by the newest compaction summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compacted: Option<Seq>,
-    /// The other program's session that it was imported from.
+    /// Session of another program that this one was imported from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// What it continues, if it is a fork.
+    /// Session that this fork continues.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// Who has the floor.
+    /// Whether an answer is due.
     pub status: Status,
-    /// Since when it is in the trash.
+    /// Time when the session was moved to the trash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trashed_at: Option<Timestamp>,
-    /// The changes that can be taken back, oldest first.
+    /// Changes that can be undone, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// The size of its log, shared beginning included.
+    /// Size of the log in bytes, including the part shared with the fork's parent.
     pub bytes: u64,
-    /// The end of its log.
+    /// End of the log.
     pub head: Head,
 }
 
-/// An agent's own session, in its own store.
+/// An agent's own session, in the agent's own store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Native {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The id that it gave its session.
+    /// Id that the agent gave its session.
     pub id: String,
-    /// The folder in which it works there.
+    /// Working directory of the native session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The entry since which it is known.
+    /// The entry that recorded the native session.
     pub since: Seq,
-    /// What its answers have cost since.
+    /// Tokens that the agent's answers have used since then.
     pub spent: Usage,
 }
 
 /// The session that a fork continues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parent {
-    /// Which session.
+    /// Id of the original session.
     pub id: SessionId,
-    /// The last entry that both share.
+    /// The last shared entry.
     pub seq: Seq,
-    /// How they are related.
+    /// How the two sessions are related.
     pub relation: Relation,
 }
 
-/// Who has the floor.
+/// Whether an answer is due.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// An answer is due.
     Active,
-    /// A human may speak.
+    /// The session waits for the user.
     Paused,
 }
 
 impl Status {
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             Status::Active => "active",
@@ -160,33 +160,33 @@ impl Status {
     }
 }
 
-/// A change that can be taken back.
+/// A change that can be undone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The entry that made it.
+    /// The entry that made the change.
     pub seq: Seq,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// The command that made it.
+    /// Id of the command.
     pub operation: EntryId,
-    /// What it replaced.
+    /// The replaced value.
     pub before: Before,
 }
 
-/// What a change replaced.
+/// The value that a change replaced.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Before {
-    /// The title, and whether it was given.
+    /// The title, and whether it was given explicitly.
     Title(Option<String>, bool),
     /// The tags.
     Tags(Vec<String>),
-    /// The time at which it went to the trash, if it was there.
+    /// The time when the session was moved to the trash, if it was there.
     Trash(Option<Timestamp>),
 }
 
 impl SessionMeta {
-    /// A session of which nothing is known but its id.
+    /// Returns metadata that has only an id.
     pub fn blank(id: SessionId) -> SessionMeta {
         SessionMeta {
             id,
@@ -222,7 +222,7 @@ impl SessionMeta {
         }
     }
 
-    /// Folds a log.
+    /// Folds the entries of a log.
     pub fn of<'a>(id: SessionId, entries: impl IntoIterator<Item = &'a Entry>) -> SessionMeta {
         let mut meta = SessionMeta::blank(id);
         for entry in entries {
@@ -231,7 +231,7 @@ impl SessionMeta {
         meta
     }
 
-    /// The same session with one more entry.
+    /// Updates the metadata with one more entry.
     pub fn apply(&mut self, entry: &Entry) {
         self.head = entry.head();
         self.bytes += entry.line().len() as u64 + 1;
@@ -311,7 +311,7 @@ impl SessionMeta {
         self.pair_on(entry);
     }
 
-    /// The same for an instructor and a worker: who has the floor is for them to say.
+    /// Updates the state of a pair session, which determines agents and status.
     fn pair_on(&mut self, entry: &Entry) {
         let Some(pair) = &mut self.pair else {
             return;
@@ -355,12 +355,12 @@ impl SessionMeta {
         }
         self.created_at = entry.at;
         self.updated_at = entry.at;
-        // What was done to the original is the original's to take back, and its trash is not ours.
+        // A fork cannot undo changes of the original, and does not inherit its place in the trash.
         self.changes.clear();
         self.trashed_at = None;
-        // Two talks in one session of an agent would each hear the other.
+        // Two sessions must not share one native session, or their contexts would mix.
         self.natives.clear();
-        // The original id stays with the session that was imported.
+        // The original id stays with the imported session.
         self.source = None;
     }
 
@@ -384,7 +384,7 @@ impl SessionMeta {
         }
         match message.speaker.kind {
             SpeakerKind::Human if self.kind == Kind::Team => {
-                // Who addresses nobody in a team is not waiting for an answer.
+                // In a team, a message without a known addressee expects no answer.
                 let reached = |addressee: &Addressee| addressee.member.is_some();
                 self.status = if message.addressees.iter().any(reached) {
                     Status::Active
@@ -399,7 +399,7 @@ impl SessionMeta {
                 self.status = Status::Active;
             }
             SpeakerKind::Ai => {
-                // Whoever has called for tools is not done.
+                // An answer with tool calls is not final.
                 self.status = if message.tool_calls.is_empty() {
                     Status::Paused
                 } else {
@@ -430,7 +430,7 @@ impl SessionMeta {
     }
 
     fn take_back(&mut self, change: Seq) {
-        // Only the newest can be taken back, or later ones would be undone with it.
+        // Only the newest change can be undone; otherwise later changes would be reverted with it.
         if self.changes.last().is_none_or(|last| last.seq != change) {
             return;
         }
@@ -445,29 +445,29 @@ impl SessionMeta {
         }
     }
 
-    /// When the newest change was made that can be taken back.
+    /// Returns the time of the newest change that can be undone.
     pub fn changed_at(&self) -> Option<Timestamp> {
         self.changes.last().map(|change| change.at)
     }
 
-    /// The agent that was asked or answered last.
+    /// Returns the agent that was prompted or answered last.
     pub fn last_agent(&self) -> Option<&str> {
-        // Rows of before this was folded know the order of appearance only.
+        // Rows written before `answered_by` existed have only the order of appearance.
         let last = self.agents.last();
         self.answered_by.as_ref().or(last).map(String::as_str)
     }
 
-    /// From its beginning to when somebody last spoke.
+    /// Returns the time from creation to the last message.
     pub fn duration(&self) -> SignedDuration {
         self.updated_at.duration_since(self.created_at)
     }
 
-    /// The title, or words that say that there is none.
+    /// Returns the title, or `(untitled)`.
     pub fn title_or_untitled(&self) -> &str {
         self.title.as_deref().unwrap_or("(untitled)")
     }
 
-    /// The state in one word, for lists.
+    /// Returns the state in one word, for lists.
     pub fn state(&self) -> &'static str {
         if self.trashed_at.is_some() {
             "trashed"

@@ -1,6 +1,6 @@
-//! What claude-master kept of an instructor and a worker: one document with the whole state, or a log of
-//! lines of which the last may be torn. Nothing but what is named here is taken over, so that the keys that it
-//! wrote into its files stay there.
+//! Reads claude-master's files: one document with the whole state, or a log of lines of which the
+//! last may be incomplete. Only the fields named here are read, so that API keys in those files are
+//! not imported.
 
 mod talk;
 #[cfg(test)]
@@ -13,50 +13,50 @@ use serde_json::Value;
 use tertulia_core::foreign::Changes;
 use tertulia_core::pair::Budget;
 
-/// The newest major version of the document that is known.
+/// Newest supported major version of the document.
 const NEWEST_VERSION: u64 = 1;
 
-/// What it kept.
+/// A session of claude-master.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
-    /// Its own name for the session.
+    /// Id of the session.
     pub session: String,
-    /// When it began.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it was last saved.
+    /// Time of the last save.
     pub updated_at: Option<Timestamp>,
-    /// The version of the document.
+    /// Version of the document.
     pub version: Option<String>,
-    /// The instructor's model.
+    /// Model of the instructor.
     pub instructor_model: Option<String>,
-    /// The worker's model.
+    /// Model of the worker.
     pub worker_model: Option<String>,
-    /// Whether the instructor thought.
+    /// Whether the instructor used thinking.
     pub thinking: bool,
-    /// The folder that they worked in.
+    /// Working directory.
     pub work_dir: String,
-    /// What the instructor was told about its part.
+    /// System prompt of the instructor.
     pub system: String,
-    /// How often the instructor was called.
+    /// Number of calls of the instructor.
     pub round: u64,
-    /// How often the worker may still be called.
+    /// Remaining worker calls.
     pub remaining: Budget,
-    /// How often the worker might be called altogether.
+    /// Total number of worker calls allowed.
     pub max_rounds: Option<Budget>,
-    /// The instructor's last thinking, where only the state has it.
+    /// The instructor's last thinking, if only the state has it.
     pub last_thinking: Option<String>,
-    /// What the instructor remembers.
+    /// Messages of the instructor's context.
     pub instructor: Vec<Remembered>,
-    /// What the worker remembers.
+    /// Messages of the worker's context.
     pub worker: Vec<Remembered>,
-    /// What could not be read.
+    /// Content that could not be read.
     pub changes: Changes,
 }
 
-/// A message, as it was kept.
+/// A recorded message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Remembered {
-    /// When, where that was kept.
+    /// Time, if recorded.
     pub at: Option<Timestamp>,
     /// `user` or `assistant`.
     pub role: String,
@@ -64,16 +64,16 @@ pub struct Remembered {
     pub content: Value,
 }
 
-/// Why a file cannot be read.
+/// Reasons why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClaudeMasterError {
-    /// It is no JSON.
+    /// The file is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(String),
-    /// It lacks what every such file has.
+    /// A required part is missing.
     #[error("it has no {0}")]
     Lacks(&'static str),
-    /// A later version of the program wrote it.
+    /// A later version of the program wrote the file.
     #[error(
         "its version is {0}; versions up to {NEWEST_VERSION}.x are supported, so upgrade tertulia"
     )]
@@ -90,13 +90,14 @@ struct State {
     last_instructor_response: Option<LastReply>,
 }
 
-/// What the state says of the instructor's last reply. The rest of it follows from the reply itself.
+/// The state's data about the instructor's last reply. Everything else is parsed from the reply
+/// itself.
 #[derive(Deserialize)]
 struct LastReply {
     thinking: Option<String>,
 }
 
-/// Of its settings only what says how the two worked: its keys are in there too.
+/// The relevant part of the settings, which also contain API keys.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Config {
@@ -131,7 +132,7 @@ struct Line {
     message: Option<Told>,
 }
 
-/// Whether a file looks like one of its.
+/// Returns true if a file looks like one of claude-master.
 pub fn is_one(content: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(content) else {
         return false;
@@ -146,7 +147,7 @@ pub fn is_one(content: &[u8]) -> bool {
 }
 
 impl Kept {
-    /// Reads a file of either form.
+    /// Reads a file of either format.
     pub fn read(content: &[u8]) -> Result<Kept, ClaudeMasterError> {
         let text = String::from_utf8_lossy(content);
         let text = text.trim_start_matches('\u{feff}').trim();
@@ -175,7 +176,7 @@ impl Kept {
         })
     }
 
-    /// A log: messages, and after each save the state. The last state counts.
+    /// Reads a log: messages, and the state after each save. The last state counts.
     fn of_log(text: &str) -> Result<Kept, ClaudeMasterError> {
         let (mut messages, mut known, mut changes) = (Vec::new(), None, Changes::default());
         let lines = text.lines().enumerate();
@@ -206,7 +207,7 @@ impl Kept {
     }
 }
 
-/// The state beside what was said.
+/// The state without messages.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Known {
@@ -231,7 +232,7 @@ impl Known {
         let created_at = self
             .created_at
             .ok_or(ClaudeMasterError::Lacks("createdAt"))?;
-        // What has no limit was written as null, and came back as nothing left.
+        // An unlimited budget was saved as null, which claude-master itself reads back as zero.
         let limit = self.config.max_rounds.as_ref().and_then(calls);
         let remaining = self.remaining.as_ref().and_then(calls);
         Ok(Kept {
@@ -255,7 +256,7 @@ impl Known {
     }
 }
 
-/// Whether a later major version wrote it. What is no number is no later one.
+/// Returns true for a later major version. A version that is not a number is accepted.
 fn is_too_new(version: &str) -> bool {
     let major = version
         .split('.')
@@ -269,7 +270,7 @@ fn calls(value: &Value) -> Option<Budget> {
 }
 
 fn whole(number: f64) -> u64 {
-    // Its numbers are JavaScript's; what is below nothing is nothing.
+    // Numbers are JavaScript's; negative ones count as zero.
     number.max(0.0) as u64
 }
 

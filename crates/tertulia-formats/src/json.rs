@@ -1,4 +1,4 @@
-//! A session as a JSON object: what scripts read. Its names are a promise.
+//! JSON objects for scripts. Their field names are a stable interface.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use tertulia_core::query::{Hit, Row};
 use tertulia_core::search_text::highlighted;
 use tertulia_core::session::{Log, Spoke};
 
-/// A session as lists show it.
+/// Returns a session as shown in lists.
 pub fn session(row: &Row) -> Map<String, Value> {
     let meta = &row.meta;
     let value = json!({
@@ -40,7 +40,7 @@ pub fn session(row: &Row) -> Map<String, Value> {
     object
 }
 
-/// A session with its speakers and its entries, and with what could not be read of it.
+/// Returns a session with its speakers, entries and damage.
 pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
     let mut object = with_speakers(row);
     object.insert("entries".into(), entries(&log.entries).into());
@@ -50,7 +50,7 @@ pub fn transcript(row: &Row, log: &Log) -> Map<String, Value> {
     object
 }
 
-/// A session with its speakers: what stands before its entries.
+/// Returns a session with its speakers, without entries.
 pub fn with_speakers(row: &Row) -> Map<String, Value> {
     let mut object = session(row);
     let duration = row.meta.duration().as_millis();
@@ -68,7 +68,7 @@ pub fn with_speakers(row: &Row) -> Map<String, Value> {
     object
 }
 
-/// How far an instructor and a worker are.
+/// Returns the state of a pair session.
 fn pair(pair: &Pair) -> Value {
     json!({
         "instructor": pair.instructor,
@@ -84,7 +84,7 @@ fn pair(pair: &Pair) -> Value {
     })
 }
 
-/// How often a worker may still be called: a number, or the word for any number.
+/// Returns the remaining worker calls: a number, or `"unlimited"`.
 pub fn remaining(budget: Budget) -> Value {
     match budget {
         Budget::Unlimited => json!("unlimited"),
@@ -92,7 +92,7 @@ pub fn remaining(budget: Budget) -> Value {
     }
 }
 
-/// Somebody who spoke, and how much.
+/// Returns a speaker with its counts.
 fn spoke(spoke: &Spoke) -> Value {
     json!({
         "id": spoke.id,
@@ -104,7 +104,7 @@ fn spoke(spoke: &Spoke) -> Value {
     })
 }
 
-/// Entries in their order. Each tool call among them says what came of it, once that is known.
+/// Returns entries in order. A tool call also has the status of its result, if there is one.
 pub fn entries(entries: &[Entry]) -> Vec<Value> {
     let results = entries.iter().filter_map(Entry::message);
     let outcomes: HashMap<&str, &str> = results
@@ -126,7 +126,7 @@ pub fn entries(entries: &[Entry]) -> Vec<Value> {
     all
 }
 
-/// An entry. A message has all its fields, also those that its line leaves out.
+/// Returns an entry. A message also has the most common fields that its line omits as defaults.
 pub fn entry(entry: &Entry) -> Value {
     let mut object = Map::new();
     object.insert("seq".into(), json!(entry.seq));
@@ -148,7 +148,8 @@ pub fn entry(entry: &Entry) -> Value {
     Value::Object(object)
 }
 
-/// A message that is held in memory because it could not be saved: it has no place yet.
+/// Returns a message that is held in memory because it could not be saved: it has no sequence
+/// number.
 pub fn held(message: &Message) -> Value {
     let mut object = Map::new();
     object.insert("type".into(), json!("message"));
@@ -161,7 +162,7 @@ pub fn held(message: &Message) -> Value {
     Value::Object(object)
 }
 
-/// A tool's result says what came of the call, also where its line does not.
+/// Adds the outcome of a tool result, also if its line lacks it.
 fn with_outcome(object: &mut Map<String, Value>, message: &Message) {
     if let Some(outcome) = message.tool_outcome() {
         object.insert("outcome".into(), json!(outcome));
@@ -169,7 +170,8 @@ fn with_outcome(object: &mut Map<String, Value>, message: &Message) {
 }
 
 fn with_defaults(message: &mut Map<String, Value>) {
-    // Which agent was asked matters to the next resume only: it is in the log, not in what scripts read.
+    // The prompted agent matters only for resuming: it is in the log, but not part of this
+    // interface.
     message.remove("asked");
     for (key, default) in [
         ("thread", Value::Null),
@@ -182,7 +184,7 @@ fn with_defaults(message: &mut Map<String, Value>) {
     }
 }
 
-/// An entry that a search found.
+/// Returns a search hit.
 pub fn hit(hit: &Hit) -> Value {
     json!({
         "session": hit.session,

@@ -1,15 +1,16 @@
-//! Foreign forms of a session, one file each. At rest there is only the line of [`tertulia_core::entry`].
+//! Import and export formats of sessions, one module each. Stores use only the line format of
+//! [`tertulia_core::entry`].
 //!
-//! | form | written | read |
+//! | format | export | import |
 //! |---|---|---|
-//! | [`json`] | yes: the object that every `--json` answer shows | no |
+//! | [`json`] | yes: the object in all `--json` output | no |
 //! | [`jsonl`](tertulia_core::jsonl) | yes: the log itself, line by line | yes |
-//! | [`claude_master`] | no | yes: what claude-master kept of an instructor and a worker |
+//! | [`claude_master`] | no | yes: instructor and worker sessions of claude-master |
 //! | [`markdown`] | yes, for people | no |
-//! | [`openagent_terminal`] | no | yes: the session files of openagent-terminal |
-//! | [`snapshot`] | yes: a team's talk as one document | yes |
+//! | [`openagent_terminal`] | no | yes: session files of openagent-terminal |
+//! | [`snapshot`] | yes: a team session as one document | yes |
 //!
-//! What another program kept is a [`foreign`](tertulia_core::foreign) talk before it becomes entries.
+//! An imported session is a [`foreign`](tertulia_core::foreign) session before it becomes entries.
 
 pub mod claude_master;
 pub mod json;

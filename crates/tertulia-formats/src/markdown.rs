@@ -1,4 +1,4 @@
-//! A session for people to read and to put elsewhere.
+//! Exports a session as Markdown.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 use tertulia_core::entry::{Body, Entry, Failed, Message, Role, ToolOutcome};
 use tertulia_core::session::{Log, SessionMeta};
 
-/// The whole transcript.
+/// Returns the whole transcript.
 pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
     let mut text = format!("# {}\n\n", one_line(meta.title_or_untitled()));
     text.push_str(&format!("- session: `{}`\n", meta.id));
@@ -49,7 +49,7 @@ pub fn transcript(meta: &SessionMeta, log: &Log) -> String {
     text
 }
 
-/// A failure in words, with its kind where that says more than that it failed.
+/// Describes a failure, with its kind if that is informative.
 pub fn failure(failed: &Failed) -> String {
     let kind = match failed.kind.as_str() {
         "failed" => String::new(),
@@ -85,7 +85,7 @@ fn spoken(entry: &Entry, message: &Message) -> String {
         text.push_str(&format!("{} {}\n\n", outcome.sign(), outcome.name()));
     }
     if message.role == Role::Tool {
-        // What a tool printed is not written for this page.
+        // Tool output is not Markdown.
         let fence = fence_for(&message.content);
         let output = message.content.trim_end_matches('\n');
         text.push_str(&format!("{fence}\n{output}\n{fence}\n"));
@@ -106,11 +106,11 @@ fn spoken(entry: &Entry, message: &Message) -> String {
     text
 }
 
-/// How many levels the headings of a message stand below those of the speakers.
+/// Added to headings in messages, to place them below those of the speakers.
 const DEEPER: &str = "##";
 
-/// The words of a message, so that neither a heading in them can pass for a speaker nor anything that they leave
-/// open (a fence, a comment) can swallow the next one. They read the same.
+/// Returns the text of a message in a form in which no heading can pass for a speaker and no open
+/// construct (a fence, a comment) can swallow the next message. It renders the same otherwise.
 fn contained(content: &str) -> String {
     let mut text = content.to_owned();
     let headings: Vec<Range<usize>> = Parser::new(content)
@@ -124,13 +124,13 @@ fn contained(content: &str) -> String {
         let heading = &content[range.clone()];
         let marks = heading.len() - heading.trim_start_matches('#').len();
         match marks {
-            // One that is underlined: the line becomes a rule.
+            // Setext heading: the underline becomes a rule.
             0 => {
                 let underline = heading.trim_end().rfind('\n').unwrap_or(0);
                 text.insert(range.start + underline, '\n');
             }
             1..=4 => text.insert_str(range.start, DEEPER),
-            // There are six levels.
+            // There are only six levels.
             _ => text.insert_str(range.start, &"#".repeat(6_usize.saturating_sub(marks))),
         }
     }
@@ -148,7 +148,7 @@ fn contained(content: &str) -> String {
     format!("{fence}\n{}\n{fence}\n", content.trim_end_matches('\n'))
 }
 
-/// Whether a heading that followed would not be one.
+/// Returns true if a heading after the text would not be parsed as one.
 fn is_open(text: &str) -> bool {
     let probed = format!("{text}\n## x\n");
     let start = text.len() + 1;
@@ -159,7 +159,7 @@ fn is_open(text: &str) -> bool {
         })
 }
 
-/// The fence with which a line opens a code block.
+/// Returns the fence with which a line opens a code block.
 fn opening_fence(line: &str) -> Option<&str> {
     let line = line.trim_start_matches([' ', '>']);
     ['`', '~'].into_iter().find_map(|mark| {
@@ -168,7 +168,7 @@ fn opening_fence(line: &str) -> Option<&str> {
     })
 }
 
-/// The text with its HTML headings as text. In code they are text already.
+/// Escapes HTML headings. Those in code are text already.
 fn without_html_headings(text: &str) -> String {
     let starts: Vec<usize> = Parser::new(text)
         .into_offset_iter()
@@ -194,7 +194,7 @@ fn without_html_headings(text: &str) -> String {
     text
 }
 
-/// A fence that the content does not close.
+/// Returns a fence that the content does not close.
 fn fence_for(content: &str) -> String {
     let mut longest = 0;
     let mut run = 0;
@@ -224,7 +224,7 @@ mod tests {
         check("# a\n##### b\n###### c", "### a\n###### b\n###### c\n");
         check("You · now\n---\nno", "You · now\n\n---\nno\n");
         check("a\n<h2>You</h2>", "a\n&lt;h2>You&lt;/h2>\n");
-        // In code nothing is a heading, and code that was left open ends with the message.
+        // Code contains no headings, and an open code block ends with the message.
         check("```\n## You\n```", "```\n## You\n```\n");
         check("    ## You", "    ## You\n");
         check("~~~~sh\n## You", "~~~~sh\n## You\n~~~~\n");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is said, the heading after it is one, and it is the only one of its level.
+        /// After any content, the next heading is recognised and is the only one of its level.
         #[test]
         fn the_next_speaker_is_seen(content in "[-#=`~<>!h2/ \\n\\tYou·*1.]{0,40}") {
             let page = format!("## A\n\n{}\n## B\n", contained(&content));

@@ -1,4 +1,5 @@
-//! The session files of openagent-terminal: one document with metadata and messages, and an index of them.
+//! Reads openagent-terminal's session files (metadata and messages in one document) and their
+//! index.
 
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,9 @@ use tertulia_core::foreign::{Changes, Foreign, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::redact::redact;
 
-/// The program's name, from which the ids of its sessions and messages are derived beside their own.
+/// Name of the program, part of the derived ids of sessions and messages.
 const FORM: &str = "openagent-terminal";
-/// The name that stands for the program's agent.
+/// Speaker name for the program's agent.
 const AGENT: &str = "assistant";
 
 /// A session file.
@@ -51,7 +52,7 @@ struct Kept {
     metadata: Option<Value>,
 }
 
-/// The index of a folder of session files.
+/// Index of a directory of session files.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct IndexFile {
     sessions: Vec<Listed>,
@@ -62,13 +63,13 @@ struct Listed {
     session_id: String,
 }
 
-/// Why a file cannot be read.
+/// Reasons why a file cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SessionFileError {
-    /// It is not a document of this form.
+    /// Not a document of this format.
     #[error("it is not a session of openagent-terminal: {0}")]
     Unreadable(String),
-    /// No time says when it began.
+    /// No time of creation is known.
     #[error("metadata.created_at is not a time, and no message has one")]
     Timeless,
 }
@@ -97,20 +98,20 @@ fn has_fields(content: &[u8], fields: &[&str]) -> bool {
 }
 
 impl SessionFile {
-    /// Reads a session file.
+    /// Parses a session file.
     pub fn read(content: &[u8]) -> Result<SessionFile, SessionFileError> {
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
         serde_json::from_slice(content)
             .map_err(|error| SessionFileError::Unreadable(error.to_string()))
     }
 
-    /// The session that it becomes: the same each time.
+    /// Returns the id of the session to create, which is the same for every import.
     pub fn session_id(&self) -> SessionId {
         let original = &self.metadata.session_id;
         SessionId::new(foreign_uuid(original).unwrap_or_else(|| derived(&[FORM, original])))
     }
 
-    /// The conversation, to be imported.
+    /// Converts the file to a session for import.
     pub fn talk(&self) -> Result<Foreign, SessionFileError> {
         let metadata = &self.metadata;
         let mut times = Times::default();
@@ -170,7 +171,7 @@ impl SessionFile {
                 &self.metadata.session_id,
                 &place.to_string(),
                 role.name(),
-                // The id is written down, so no secret may be part of it.
+                // The id is stored, so no secret may be part of it.
                 &redact(&message.content).text,
             ]));
             said.push(Said {
@@ -195,7 +196,7 @@ impl SessionFile {
         said
     }
 
-    /// Names the counts of the metadata that its messages do not bear out.
+    /// Reports counts in the metadata that do not match the messages.
     fn compare(&self, said: &[Said], changes: &mut Changes) {
         let messages = self.messages.len() as u64;
         if let Some(told) = self.metadata.message_count.filter(|told| *told != messages) {
@@ -214,7 +215,7 @@ impl SessionFile {
 }
 
 impl Kept {
-    /// The message as an entry has it. `pending` are the calls whose results have not come yet.
+    /// Converts to a message of the log. `pending` are the tool calls without a result so far.
     fn message(
         &self,
         place: usize,
@@ -245,7 +246,7 @@ impl Kept {
             Usage {
                 input,
                 output,
-                // The program counted words.
+                // The program only estimated tokens, by counting words.
                 estimated: true,
             }
         });
@@ -268,7 +269,7 @@ fn is_annotated(metadata: Option<&Value>) -> bool {
     fields.is_some_and(|fields| !fields.is_empty())
 }
 
-/// A call, which the program kept as `{tool, args}` without an id.
+/// Converts a tool call, stored as `{tool, args}` without an id.
 fn tool_call(call: &Value, place: usize, at: usize) -> ToolCall {
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| call[*key].as_str());
     let arguments = ["args", "arguments"]
@@ -285,7 +286,7 @@ fn tool_call(call: &Value, place: usize, at: usize) -> ToolCall {
     }
 }
 
-/// Reads times, and counts those without an offset or that are none.
+/// Parses times, and counts those without an offset and invalid ones.
 #[derive(Default)]
 struct Times {
     naive: usize,
@@ -297,7 +298,7 @@ impl Times {
         if let Ok(at) = text.parse() {
             return Some(at);
         }
-        // Read the same way on every machine, so that importing again finds the same messages.
+        // Independent of the local time zone, so that a repeated import finds the same messages.
         let naive = text.parse::<DateTime>().ok();
         let naive = naive.and_then(|naive| TimeZone::UTC.to_timestamp(naive).ok());
         match naive {

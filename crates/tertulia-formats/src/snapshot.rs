@@ -1,5 +1,6 @@
-//! A team's talk as one document, schema 1.0: the form in which an earlier program kept and restored
-//! its sessions. Its older way of naming speakers is read too; only the newer one is written.
+//! A team session as one document, schema 1.0: the format in which an earlier program
+//! (agent-chatter) saved its sessions. The older naming of speakers is read too; only the newer one
+//! is written.
 
 mod account;
 mod talk;
@@ -19,84 +20,84 @@ use tertulia_core::session::{Log, SessionMeta};
 use tertulia_core::team::markers::parse;
 use tertulia_core::team::{Form, Problem, TeamError, has_halves, unreadable_time};
 
-/// How much of the first message the summary shows, in characters.
+/// Length of the first message in the summary, in characters.
 const SUMMARY_LENGTH: usize = 50;
 
-/// What was said in a team's talk.
+/// Messages of a team session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// The team's id.
+    /// Id of the team.
     pub team: String,
-    /// The session's id, which in other programs' documents need not be one of ours.
+    /// Id of the session; documents of other programs need not use a UUID.
     pub session: String,
-    /// When the talk began.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When somebody last spoke.
+    /// Time of the last message, or of a later save.
     pub updated_at: Timestamp,
-    /// What the team works on.
+    /// Task of the team.
     pub team_task: Option<String>,
-    /// What was said, oldest first.
+    /// Messages, oldest first.
     pub messages: Vec<Remembered>,
 }
 
-/// A snapshot as it was read, with what reading changed.
+/// A parsed snapshot, with the changes made while reading.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
-    /// What it says.
+    /// The snapshot.
     pub snapshot: Snapshot,
-    /// How many speakers and addressees were named in the older way.
+    /// Number of speakers and addressees in the older naming.
     pub older_names: usize,
-    /// How many speakers of the older way have no title: their name stands in for it.
+    /// Number of speakers in the older naming without a title: their name is used instead.
     pub untitled: usize,
-    /// Whether halves of characters were replaced.
+    /// True if lone surrogates were replaced.
     pub halves: bool,
 }
 
 /// One message of a snapshot.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Remembered {
-    /// Its id in the document.
+    /// Id in the document.
     pub id: String,
-    /// When it was said.
+    /// Time of the message.
     #[serde(rename = "timestamp")]
     pub at: Timestamp,
-    /// Who said it.
+    /// The speaker.
     #[serde(deserialize_with = "speaker")]
     pub speaker: Speaker,
-    /// The words.
+    /// The text.
     pub content: String,
-    /// To whom it went.
+    /// The addressees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
 }
 
-/// To whom a message went.
+/// Addressees of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Routing {
-    /// The addressees as they were written.
+    /// Addressees as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub raw_next_markers: Vec<String>,
-    /// Whom they meant.
+    /// Members that they resolve to.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resolved_addressees: Vec<Addressee>,
 }
 
-/// Somebody whom a message addressed.
+/// An addressee of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Addressee {
-    /// The name as it was written.
+    /// The name as written.
     pub identifier: String,
-    /// The member's id, if the name meant one.
+    /// Id of the member, if the name resolves to one.
     #[serde(alias = "roleId")]
     pub member_id: Option<String>,
-    /// The member's name, if the name meant one.
+    /// Name of the member, if the name resolves to one.
     #[serde(alias = "roleName")]
     pub member_name: Option<String>,
 }
 
-/// A speaker, named in the newer or the older way; the schema has seen to it that it is one of them.
+/// Reads a speaker in the newer or older naming; the schema ensures that it is one of them.
 fn speaker<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Speaker, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -120,7 +121,7 @@ fn speaker<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Speaker,
     })
 }
 
-/// The document as it is read. What can be counted from the messages is not read.
+/// The document as read. Fields that can be computed from the messages are ignored.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -138,7 +139,7 @@ struct Context {
     team_task: Option<String>,
 }
 
-/// The document as it is written.
+/// The document as written.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -170,7 +171,7 @@ struct Metadata<'a> {
 }
 
 impl Snapshot {
-    /// Whether a file looks like a snapshot, be it damaged or of another version.
+    /// Returns true if a file looks like a snapshot, even if it is damaged or of another version.
     pub fn is_one(content: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(content) else {
             return false;
@@ -181,12 +182,12 @@ impl Snapshot {
         text.starts_with('{') && found.count() > 1
     }
 
-    /// Reads a snapshot and checks it. `origin` is where it came from, for people.
+    /// Parses and validates a snapshot. `origin` names the source in error messages.
     pub fn read(text: &str, origin: &str) -> Result<Snapshot, TeamError> {
         Ok(Snapshot::read_closely(text, origin)?.snapshot)
     }
 
-    /// The same, with what reading changed.
+    /// Like [`Snapshot::read`], with the changes made while reading.
     pub fn read_closely(text: &str, origin: &str) -> Result<Reading, TeamError> {
         let value = Form::Snapshot.read(text, origin, times)?;
         let older_names = older_names(&value);
@@ -212,7 +213,7 @@ impl Snapshot {
         })
     }
 
-    /// The snapshot of a session.
+    /// Returns the snapshot of a session.
     pub fn of(summary: &SessionMeta, log: &Log) -> Snapshot {
         let names: HashMap<&str, &str> = log
             .messages()
@@ -223,7 +224,8 @@ impl Snapshot {
             .filter(|(_, message)| has_words(message))
             .map(|(entry, message)| Remembered::of(entry, message, &names))
             .collect();
-        // Only words count: a failure, say, has no place in the form, and would make two of one talk.
+        // Only messages count: a failure, for example, is not part of the format, and would make
+        // the same session appear as two versions.
         let spoken = messages.iter().map(|message| message.at);
         let spoken = spoken.fold(summary.created_at, Timestamp::max);
         let source = summary.source.as_ref();
@@ -239,7 +241,8 @@ impl Snapshot {
         }
     }
 
-    /// The document. What [`Snapshot::read`] would refuse, like a session without a team, is an error.
+    /// Serialises the snapshot. Fails for content that [`Snapshot::read`] would reject, such as a
+    /// session without a team.
     pub fn write(&self) -> Result<String, TeamError> {
         let document = Written {
             schema_version: Form::Snapshot.newest().to_string(),
@@ -262,7 +265,8 @@ impl Snapshot {
         Form::Snapshot.write(&document, "the session snapshot", times)
     }
 
-    /// One line about the talk, as the form has it: how many messages, and how the first begins.
+    /// Returns the one-line summary of the format: message count and beginning of the first
+    /// message.
     pub fn summary(&self) -> String {
         match self.messages.first() {
             Some(first) => {
@@ -277,7 +281,7 @@ impl Snapshot {
 }
 
 impl Remembered {
-    /// What a snapshot has of a message. `names` are those of the members who spoke, by id.
+    /// Converts a message of the log. `names` are the names of the speakers, by id.
     fn of(entry: &Entry, message: &Message, names: &HashMap<&str, &str>) -> Remembered {
         Remembered {
             id: entry.id.to_string(),
@@ -288,7 +292,7 @@ impl Remembered {
         }
     }
 
-    /// The message as an entry has it, the words byte for byte.
+    /// Converts to a message of the log, with the text unchanged.
     pub fn message(&self) -> Message {
         Message {
             speaker: self.speaker.clone(),
@@ -316,7 +320,7 @@ impl Remembered {
 }
 
 impl Routing {
-    /// To whom a message goes, if it names anybody.
+    /// Returns the addressees of a message, or `None` if there are none.
     fn of(addressees: &[entry::Addressee], names: &HashMap<&str, &str>) -> Option<Routing> {
         let resolved = addressees.iter().map(|addressee| {
             let member = addressee.member.as_deref();
@@ -336,8 +340,7 @@ impl Routing {
         })
     }
 
-    /// The addressees as an entry has them. Where nobody has looked whom the markers mean, they are
-    /// what is known.
+    /// Converts to addressees of the log. Without resolved addressees, the raw markers are used.
     fn addressees(&self) -> Vec<entry::Addressee> {
         let addressee = |identifier: &str, member: Option<String>, intent| entry::Addressee {
             identifier: identifier.to_owned(),
@@ -364,7 +367,7 @@ impl Routing {
     }
 }
 
-/// How many speakers and addressees are named in the older way.
+/// Counts speakers and addressees in the older naming.
 fn older_names(document: &Value) -> usize {
     let messages = document
         .pointer("/context/messages")
@@ -384,7 +387,7 @@ fn older_names(document: &Value) -> usize {
         .sum()
 }
 
-/// How many speakers that are named in the older way have no title.
+/// Counts speakers in the older naming without a title.
 fn untitled(document: &Value) -> usize {
     let messages = document
         .pointer("/context/messages")
@@ -398,7 +401,7 @@ fn untitled(document: &Value) -> usize {
     speakers.filter(untitled).count()
 }
 
-/// The times of a snapshot that cannot be read.
+/// Reports times that cannot be parsed.
 fn times(document: &Value) -> Vec<Problem> {
     let messages = document
         .pointer("/context/messages")

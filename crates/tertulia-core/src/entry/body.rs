@@ -1,4 +1,5 @@
-//! What may happen to a session. A new feature is a new variant here and an arm in the fold.
+//! Entry bodies: every event that a session log can record. A new feature adds a variant here and
+//! an arm in the fold (`SessionMeta::apply`).
 
 use std::collections::BTreeMap;
 
@@ -12,55 +13,55 @@ use crate::entry::Hash;
 use crate::id::{EntryId, Seq, SessionId};
 use crate::pair::Budget;
 
-/// What an entry says.
+/// The event that an entry records.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Body {
-    /// The session began.
+    /// The session was created.
     Created(Created),
-    /// The session began as a continuation of another's log.
+    /// The session was created as a fork of another session.
     Forked(Forked),
-    /// A speaker said something.
+    /// A speaker sent a message.
     Message(Message),
-    /// The session got a title.
+    /// The title was set.
     Renamed(Renamed),
-    /// Tags came or went.
+    /// Tags were added or removed.
     Tagged(Tagged),
-    /// The session went to the trash.
+    /// The session was moved to the trash.
     Trashed(Touched),
-    /// The session came back from the trash.
+    /// The session was restored from the trash.
     Restored(Touched),
-    /// An earlier change was taken back.
+    /// An earlier change was undone.
     Undone(Undone),
     /// An agent failed to answer.
     Failed(Failed),
-    /// A team sat down, or in another order than before.
+    /// The roster of a team was set or changed.
     Seated(Seated),
-    /// The team got a task.
+    /// The team's task was set.
     Tasked(Tasked),
-    /// An instructor and a worker sat down, or others than before.
+    /// The instructor and the worker of a pair were set or changed.
     Paired(Paired),
-    /// The worker may be called so often from here on.
+    /// The budget of worker calls was set.
     Budgeted(Budgeted),
-    /// What an agent thought before it spoke.
+    /// An agent's thinking before its answer.
     Thought(Thought),
-    /// An agent remembers the talk in a session of its own.
+    /// An agent keeps its own (native) session for this one.
     Linked(Linked),
-    /// The older part was summed up for the agents; the log keeps all of it.
+    /// Older entries were summarised for the agents; the log keeps all of them.
     Compacted(Compacted),
-    /// An entry stood here that could not be read any more.
+    /// Placeholder for an entry that could not be read any more.
     Lost(Lost),
     /// The log was repaired.
     Repaired(Repaired),
     /// The session was imported from another program.
     Imported(Imported),
-    /// Something that this version does not know. It is kept as it stands on its line.
+    /// A type that this version does not know. The entry keeps its line unchanged.
     #[serde(skip)]
     Unknown(String),
 }
 
 impl Body {
-    /// Reads the body of a line whose type is `kind`.
+    /// Parses the body of a line whose type is `kind`.
     pub(super) fn decode(kind: &str, line: &str) -> Result<Body, serde_json::Error> {
         Ok(match kind {
             "created" => Body::Created(serde_json::from_str(line)?),
@@ -86,7 +87,7 @@ impl Body {
         })
     }
 
-    /// The name of the variant, as it is written.
+    /// Returns the serialised name of the variant.
     pub fn kind(&self) -> &str {
         match self {
             Body::Created(_) => "created",
@@ -112,7 +113,8 @@ impl Body {
         }
     }
 
-    /// Whether it only tidies up: a title or a tag does not come between two speakers.
+    /// Returns true for housekeeping such as titles and tags, which does not count as part of the
+    /// conversation.
     pub fn is_tidying(&self) -> bool {
         matches!(
             self,
@@ -125,8 +127,8 @@ impl Body {
         )
     }
 
-    /// Shows every piece of free text to `visit`, which may change it: so that nothing that people or
-    /// agents wrote reaches the disk unseen.
+    /// Calls `visit` with the texts that people and agents wrote, which it may change. Redaction
+    /// uses this before a body is written to disk.
     pub fn for_each_text(&mut self, visit: &mut dyn FnMut(&mut String)) {
         match self {
             Body::Created(created) => {
@@ -162,7 +164,7 @@ impl Body {
         }
     }
 
-    /// The text by which the entry can be found; empty where there is nothing to find.
+    /// Returns the text to index for search; empty if there is none.
     pub fn searchable(&self) -> String {
         match self {
             Body::Created(Created {
@@ -220,7 +222,7 @@ fn append_strings(value: &Value, text: &mut String) {
     }
 }
 
-/// What kind of conversation a session is.
+/// Kind of conversation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -234,7 +236,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::Chat => "chat",
@@ -244,46 +246,46 @@ impl Kind {
     }
 }
 
-/// The beginning of a session.
+/// Creation of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Created {
-    /// The session's own id.
+    /// Id of the session.
     pub session: SessionId,
-    /// What kind of conversation.
+    /// Kind of conversation.
     pub kind: Kind,
-    /// A title, if one was given.
+    /// Title given by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The team, for team sessions.
+    /// Name of the team, for team sessions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    /// The project it belongs to.
+    /// Project of the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Every identity of the project when the session began.
+    /// All identities of the project when the session was created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub project_ids: Vec<String>,
-    /// The folder it was begun in.
+    /// Working directory at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 
-/// The beginning of a session that continues another's log.
+/// Creation of a session that continues the log of another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forked {
-    /// The session's own id.
+    /// Id of the new session.
     pub session: SessionId,
-    /// What it continues.
+    /// The entry that it continues from.
     pub from: Origin,
-    /// How the two are related.
+    /// How the two sessions are related.
     pub relation: Relation,
-    /// A title, if one was given.
+    /// Title given by the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// The project it belongs to, where that is not the original's.
+    /// Project, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// The folder it was begun in, where that is not the original's.
+    /// Working directory, if it differs from the original's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
@@ -291,30 +293,30 @@ pub struct Forked {
 /// The entry that a fork continues from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The session.
+    /// The original session.
     pub id: SessionId,
-    /// The last entry that both share.
+    /// The last shared entry.
     pub seq: Seq,
-    /// That entry's hash.
+    /// Hash of the last shared entry.
     pub hash: Hash,
 }
 
-/// How a session came from another.
+/// Why a session was created from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Relation {
-    /// Somebody asked for a fork.
+    /// The user asked for a fork.
     Fork,
-    /// Two wrote at once; the second's words went on here.
+    /// Two writers appended at once; the second one continued here.
     Conflict,
-    /// Two sessions were put together.
+    /// Two sessions were merged.
     Merge,
-    /// The human side was played again.
+    /// The human messages were replayed.
     Replay,
 }
 
 impl Relation {
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             Relation::Fork => "fork",
@@ -330,165 +332,167 @@ impl Relation {
 pub struct Renamed {
     /// The title.
     pub title: String,
-    /// The command that did it; one command may touch several sessions.
+    /// Id of the command; one command may change several sessions.
     pub operation: EntryId,
 }
 
-/// Tags that came and went.
+/// Tags added and removed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tagged {
-    /// Tags that the session has from now on.
+    /// Tags added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub add: Vec<String>,
-    /// Tags that it no longer has.
+    /// Tags removed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remove: Vec<String>,
-    /// The command that did it.
+    /// Id of the command.
     pub operation: EntryId,
 }
 
-/// A change that needs no more words.
+/// A change without further data (trash, restore).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Touched {
-    /// The command that did it.
+    /// Id of the command.
     pub operation: EntryId,
 }
 
-/// A change taken back.
+/// The undo of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undone {
-    /// The change's place.
+    /// Sequence number of the undone change.
     pub change: Seq,
-    /// The command that did it.
+    /// Id of the command.
     pub operation: EntryId,
 }
 
 /// An agent's failure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failed {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// What kind of failure, as `FailureKind` of the agents names it.
+    /// Kind of failure: the name of a `FailureKind` of the agents crate.
     pub kind: String,
-    /// What went wrong, in words.
+    /// Error message.
     pub message: String,
-    /// When it may be tried again, where the agent said so.
+    /// Earliest time for a retry, if the agent reported one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
-    /// Whether a person stopped it before it had said or done anything: the words that asked for it are
-    /// withdrawn, and no agent is asked for them again.
+    /// True if the user cancelled before the agent produced output or ran a tool: the prompt is
+    /// withdrawn and not sent to any agent again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withdrawn: bool,
 }
 
-/// Who sits where in a team's talk.
+/// Roster of a team session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seated {
-    /// The file that describes the team, so that the talk can go on from anywhere.
+    /// Path of the team file, so that the session can be resumed from any directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Earlier speakers whose seats members have now, each by id. What was said keeps its names.
+    /// Replaced members: id of the earlier speaker to id of the member that takes its place.
+    /// Recorded messages keep their speakers.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub heirs: BTreeMap<String, String>,
 }
 
-/// What a team is to do.
+/// Task of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tasked {
     /// The task.
     pub task: String,
 }
 
-/// Who instructs and who works, and where.
+/// Participants and settings of a pair session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Paired {
-    /// Who instructs.
+    /// The instructor.
     pub instructor: PairedAgent,
-    /// Who works.
+    /// The worker.
     pub worker: PairedAgent,
-    /// Whether the instructor thinks before it speaks, where it can.
+    /// True if the instructor thinks before it answers, where its model can.
     pub thinking: bool,
-    /// The folder that they work in.
+    /// Working directory of both.
     pub work_dir: String,
-    /// What the instructor is told about its part.
+    /// System prompt of the instructor.
     pub system: String,
-    /// The round at which the talk is, where another program counted.
+    /// Current round, if the session was imported from a program that counted rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u64>,
 }
 
-/// An agent in one of the two seats.
+/// Agent of the instructor or worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairedAgent {
-    /// Its name.
+    /// Name of the agent.
     pub agent: String,
-    /// Its model, if one was chosen.
+    /// Model, if one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// How often the worker may be called.
+/// Budget of worker calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budgeted {
-    /// From here on.
+    /// The budget from this entry on.
     pub budget: Budget,
 }
 
-/// What an agent thought before it spoke.
+/// An agent's thinking before its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thought {
-    /// In which thread.
+    /// Thread of the agent.
     pub thread: String,
-    /// The thoughts.
+    /// The thinking text.
     pub text: String,
 }
 
-/// An agent's own session.
+/// An agent's own (native) session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Linked {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
-    /// The id that it gave its session.
+    /// Id that the agent gave its session.
     pub native: String,
-    /// The folder in which it works there. Some find their sessions only where these began.
+    /// Working directory of the native session. Some agents find a session only from the directory
+    /// where it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 
-/// What agents are told instead of the older part of a talk.
+/// Compaction summary that replaces older messages in the agents' context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// The last entry that the summary stands for.
+    /// The last entry that the summary covers.
     pub upto: Seq,
     /// The summary.
     pub summary: String,
-    /// Who wrote it.
+    /// Agent that wrote the summary.
     pub agent: String,
-    /// With which model.
+    /// Model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What writing it cost.
+    /// Tokens used to write the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The thread that it stands for, where there are several.
+    /// Thread that the summary covers, if the session has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
 }
 
-/// What stands in the place of an entry that a repair could not read.
+/// Placeholder for an entry that a repair could not read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lost {
-    /// What was wrong with it.
+    /// What was wrong with the entry.
     pub reason: String,
 }
 
-/// What a repair did to a log.
+/// Result of a repair.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repaired {
-    /// The places of entries that are lost.
+    /// Sequence numbers of lost entries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Seq>,
-    /// The places of entries that can be read but are not what was written.
+    /// Sequence numbers of entries that are readable but do not match their hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubtful: Vec<Seq>,
 }

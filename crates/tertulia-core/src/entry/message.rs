@@ -1,47 +1,48 @@
-//! What a speaker said: the words, and what goes with them.
+//! Messages: text, speaker, tool calls and token usage.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Something that a speaker said.
+/// A message of one speaker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Who.
+    /// The speaker.
     pub speaker: Speaker,
-    /// In which role an agent reads it.
+    /// Role in which an agent receives the message.
     pub role: Role,
-    /// The words, byte for byte.
+    /// The text, byte for byte.
     pub content: String,
-    /// The thread within the session, where there are several.
+    /// Thread within the session, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The tools that it calls.
+    /// Tool calls that the message makes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The tool call that it answers, in the role `tool`.
+    /// Id of the tool call that the message answers (role `tool`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// What it cost.
+    /// Tokens used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// The model that said it.
+    /// Model that wrote the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whom it addresses, in a team.
+    /// Addressees, in a team.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addressees: Vec<Addressee>,
-    /// The agent that was asked to answer it, in a chat: known however the answer ended.
+    /// Agent that the message was sent to, in a chat: recorded even if no answer came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
-    /// Whether it was cut off before its end.
+    /// True if the message was cut off before its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
-    /// What came of the tool call that it answers. Older logs do not say: [`Message::tool_outcome`] reads both.
+    /// Outcome of the tool call that the message answers. Older logs lack it;
+    /// [`Message::tool_outcome`] handles both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<ToolOutcome>,
 }
 
-/// A message without anything but words.
+/// Returns a message that has only text.
 pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
     Message {
         speaker: speaker.clone(),
@@ -59,7 +60,7 @@ pub fn plain(speaker: &Speaker, role: Role, content: String) -> Message {
     }
 }
 
-/// The human at the keyboard.
+/// Returns the speaker for the local user.
 pub fn human() -> Speaker {
     Speaker {
         id: "human".into(),
@@ -69,7 +70,7 @@ pub fn human() -> Speaker {
     }
 }
 
-/// What the results of failed tool calls begin with in logs that do not say what came of them.
+/// Prefixes of failed tool results, for older logs without a recorded outcome.
 const ERRORS: &[&str] = &[
     "error: ",
     "Error: ",
@@ -81,11 +82,12 @@ const ERRORS: &[&str] = &[
     "there is no file ",
 ];
 
-/// What the result of a tool call that was not allowed begins with.
+/// Prefix of the result of a denied tool call.
 pub const NOT_RUN_MARK: &str = "[not run: ";
 
 impl Message {
-    /// What came of the tool call that this message answers; `None` if it answers none.
+    /// Returns the outcome of the tool call that this message answers, or `None` if it answers
+    /// none.
     pub fn tool_outcome(&self) -> Option<ToolOutcome> {
         let is_result = self.role == Role::Tool || self.speaker.kind == SpeakerKind::Tool;
         if !is_result {
@@ -99,22 +101,22 @@ impl Message {
     }
 }
 
-/// What came of a tool call.
+/// Outcome of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolOutcome {
-    /// It did what it was asked to.
+    /// The call succeeded.
     Ok,
-    /// It ran, or was tried, and failed.
+    /// The call ran, or could not be started, and failed.
     Failed,
-    /// It was not allowed and did not run.
+    /// The call was denied and did not run.
     Denied,
-    /// It was stopped, or the program ended before its result came.
+    /// The call was cancelled, or the program ended before its result.
     Interrupted,
 }
 
 impl ToolOutcome {
-    /// The outcome of a call with this result.
+    /// Returns the outcome of a call from its result and success flag.
     pub fn of(output: &str, ok: bool) -> ToolOutcome {
         match ok {
             true => ToolOutcome::Ok,
@@ -123,7 +125,7 @@ impl ToolOutcome {
         }
     }
 
-    /// The outcome of a call by its result alone, for logs that do not have it.
+    /// Infers the outcome from the result text, for logs without a recorded outcome.
     fn read_back(output: &str) -> ToolOutcome {
         let last = output.trim_end().lines().next_back().unwrap_or_default();
         let ending = last.strip_prefix('[').and_then(|end| end.strip_suffix(']'));
@@ -146,7 +148,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             ToolOutcome::Ok => "ok",
@@ -156,7 +158,7 @@ impl ToolOutcome {
         }
     }
 
-    /// Its sign: ✓ it worked, ✗ it failed or was stopped, ⊘ it was not allowed.
+    /// Returns the symbol: ✓ succeeded, ✗ failed or interrupted, ⊘ denied.
     pub const fn sign(self) -> &'static str {
         match self {
             ToolOutcome::Ok => "✓",
@@ -166,29 +168,29 @@ impl ToolOutcome {
     }
 }
 
-/// Whom a message in a team addresses.
+/// An addressee of a team message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addressee {
-    /// The name, as it was written.
+    /// The name as written in the message.
     pub identifier: String,
-    /// The member that it means, if it means one.
+    /// Id of the member that the name resolves to, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
-    /// How urgent it is.
+    /// Priority.
     pub intent: Intent,
 }
 
-/// How urgent an address in a team is.
+/// Priority of an address in a team.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub enum Intent {
-    /// Before everything else.
+    /// Before all others.
     P1,
-    /// In answer to what was said.
+    /// Normal: a reply.
     #[default]
     P2,
-    /// When nothing else is left.
+    /// When nothing else is queued.
     P3,
 }
 
@@ -202,23 +204,23 @@ impl std::fmt::Display for Intent {
     }
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Speaker {
-    /// A stable id.
+    /// Stable id.
     pub id: String,
-    /// The name that commands and markers use.
+    /// Name used in commands and markers.
     pub name: String,
-    /// The name that people read.
+    /// Name shown to users.
     pub display_name: String,
-    /// What kind of speaker.
+    /// Kind of speaker.
     #[serde(rename = "type")]
     pub kind: SpeakerKind,
 }
 
 impl Speaker {
-    /// A speaker whose id, name and display name are one.
+    /// Returns a speaker whose id, name and display name are the same.
     pub fn plain(name: &str, kind: SpeakerKind) -> Speaker {
         Speaker {
             id: name.to_owned(),
@@ -229,7 +231,7 @@ impl Speaker {
     }
 }
 
-/// What kind of speaker.
+/// Kind of speaker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpeakerKind {
@@ -237,28 +239,28 @@ pub enum SpeakerKind {
     Human,
     /// An agent.
     Ai,
-    /// The program.
+    /// tertulia itself.
     System,
     /// A tool.
     Tool,
 }
 
-/// In which role an agent reads a message.
+/// Role in which an agent receives a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// The one who asks.
+    /// Prompt.
     User,
-    /// The one who answers.
+    /// Answer.
     Assistant,
     /// Instructions.
     System,
-    /// A tool's result.
+    /// Tool result.
     Tool,
 }
 
 impl Role {
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             Role::User => "user",
@@ -269,31 +271,31 @@ impl Role {
     }
 }
 
-/// A tool that an agent wants to use.
+/// A tool call of an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The call's id, which its result names.
+    /// Id of the call, referred to by its result.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// What it is given.
+    /// Arguments.
     pub arguments: Value,
 }
 
-/// The tokens of one answer.
+/// Token usage of one answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens read.
+    /// Input tokens.
     pub input: u64,
-    /// Tokens written.
+    /// Output tokens.
     pub output: u64,
-    /// Whether they were counted here because the agent did not tell.
+    /// True if the counts are estimated because the agent did not report usage.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
 }
 
 impl Usage {
-    /// Tokens as an agent told them.
+    /// Returns usage as reported by an agent.
     pub const fn told(input: u64, output: u64) -> Usage {
         Usage {
             input,
@@ -302,7 +304,7 @@ impl Usage {
         }
     }
 
-    /// Both together.
+    /// Returns the sum of both.
     pub fn plus(self, other: Usage) -> Usage {
         Usage {
             input: self.input + other.input,

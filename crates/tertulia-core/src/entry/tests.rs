@@ -1,4 +1,4 @@
-//! The line: written one way, read back the same, and every change to it found.
+//! Tests of the line format: stable serialisation, round trips, detection of every change.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -38,7 +38,7 @@ fn seal(body: Body) -> Entry {
         .remove(0)
 }
 
-/// The form at rest is a promise to every store out there: this line must never need a new spelling.
+/// Existing stores depend on this format: the serialised line must never change.
 #[test]
 fn the_line_is_written_one_way() {
     let entry = seal(said("hello\n\"you\""));
@@ -231,7 +231,7 @@ proptest! {
         let mut bytes = entry.line().as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] ^= 1 << bit;
-        // In the hash itself upper and lower case spell the same digit.
+        // Within the hash, upper and lower case hexadecimal digits are equal.
         prop_assume!(!bytes.eq_ignore_ascii_case(entry.line().as_bytes()) || at < bytes.len() - HASH_TAIL);
         if let Ok(read) = Entry::decode(&bytes) {
             prop_assert!(!read.follows(&Head::START));
@@ -272,13 +272,13 @@ fn what_came_of_a_tool_call_is_known_also_from_older_logs() {
     ] {
         assert_eq!(older(content), Some(expected), "{content}");
     }
-    // What the log says counts more than the words.
+    // A recorded outcome takes precedence over the text.
     let told = result("[not run: ha]", false, Some(ToolOutcome::Ok));
     assert_eq!(told.tool_outcome(), Some(ToolOutcome::Ok));
     let stopped = result("", true, None);
     assert_eq!(stopped.tool_outcome(), Some(ToolOutcome::Interrupted));
     assert_eq!(ToolOutcome::of("[not run: no]", false), ToolOutcome::Denied);
-    // Words of a person are no result.
+    // A human message is not a tool result.
     let Body::Message(words) = said("[not run: x]") else {
         panic!("no message");
     };

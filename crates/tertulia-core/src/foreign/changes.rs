@@ -1,29 +1,30 @@
-//! What importing changed or could not keep, counted by cause.
+//! Content that an import changed or could not keep, counted by cause.
 
 use crate::entry::MESSAGE_LIMIT;
 
-/// Room for the mark that says how much of a message is missing.
+/// Bytes reserved for the note that a message was cut.
 const MARK: usize = 100;
-/// More line numbers than this are counted, not listed.
+/// Maximum number of line numbers listed.
 const LISTED: usize = 20;
 
-/// What importing a session changed or could not keep.
+/// Content that the import of a session changed or could not keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// How many texts had NUL characters, which were replaced.
+    /// Number of texts with NUL characters, which were replaced.
     pub nul: usize,
-    /// The sizes, in bytes, of the texts that were cut to the limit of a message.
+    /// Original sizes, in bytes, of texts that were cut to the message limit.
     pub cut: Vec<usize>,
-    /// The numbers of the lines that are damaged and were left out.
+    /// Numbers of damaged lines, which were skipped.
     pub damaged: Vec<usize>,
-    /// Other changes, in words.
+    /// Descriptions of other changes.
     pub changed: Vec<String>,
-    /// What has no place in a session, in words.
+    /// Descriptions of content that a session cannot represent.
     pub lost: Vec<String>,
 }
 
 impl Changes {
-    /// The text as a message may have it: without NUL, and cut with a mark where it is too long.
+    /// Returns the text as a message may contain it: without NUL, and cut with a note if it is too
+    /// long.
     pub fn keepable(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         if text.contains('\0') {
@@ -40,7 +41,7 @@ impl Changes {
         text
     }
 
-    /// What was changed, a line for each cause.
+    /// Returns the changes, one line for each cause.
     pub fn changed(&self) -> Vec<String> {
         let mut words = self.changed.clone();
         if self.nul > 0 {
@@ -60,7 +61,7 @@ impl Changes {
         words
     }
 
-    /// What was not kept, a line for each cause.
+    /// Returns the lost content, one line for each cause.
     pub fn lost(&self) -> Vec<String> {
         let mut words = self.lost.clone();
         if !self.damaged.is_empty() {
@@ -81,7 +82,7 @@ impl Changes {
     }
 }
 
-/// A number with its noun.
+/// Formats a number with its noun.
 fn counted(count: usize, noun: &str) -> String {
     match count {
         1 => format!("1 {noun}"),

@@ -1,4 +1,4 @@
-//! How a talk and a log of its session stand to each other.
+//! Tests of the comparison between an imported session and an existing log.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ fn entry_id(n: usize) -> EntryId {
     EntryId::new(Uuid::from_u128(n as u128 + 1))
 }
 
-/// A talk of the team in which these words were said, one per second.
+/// A team session with these messages, one per second.
 fn talk(words: &[&str], task: Option<&str>) -> Foreign {
     let said = words.iter().enumerate().map(|(place, words)| Said {
         id: entry_id(place),
@@ -44,7 +44,7 @@ fn talk(words: &[&str], task: Option<&str>) -> Foreign {
     }
 }
 
-/// The log of a talk: its opening, its words, its task.
+/// The log of a session: first entry, messages, task.
 fn log(talk: &Foreign) -> Log {
     let mut new = vec![talk.opening(talk.id)];
     new.extend(
@@ -72,7 +72,7 @@ fn a_log_knows_a_talk_and_all_its_earlier_states() {
             assert_eq!(talk(words, task).meet(&whole), Meeting::Known, "{words:?}");
         }
     }
-    // An earlier state must not bring its earlier task back.
+    // An earlier state must not restore its earlier task.
     assert_eq!(talk(&["a"], Some("old")).meet(&whole), Meeting::Known);
 }
 
@@ -119,7 +119,7 @@ fn other_words_another_speaker_and_another_time_part_them() {
         let parted = Meeting::Parts {
             shared: 2,
             at: Some(second),
-            // The task was given after they parted.
+            // The task was set after the divergence.
             task: Some("t".into()),
         };
         assert_eq!(other.meet(&log), parted);

@@ -1,5 +1,5 @@
-//! Secrets in a log from elsewhere: counted, or replaced on request. Replacing changes hashes, so that it is
-//! never done unasked.
+//! Secrets in an imported log: counted, or redacted on request. Redaction changes hashes and is
+//! therefore never done unasked.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use crate::entry::{Body, EntryError, Head};
 use crate::id::Seq;
 use crate::redact::redact;
 
-/// How many secrets of each kind.
+/// Number of secrets by kind.
 pub type SecretCounts = BTreeMap<String, u32>;
 
 impl Imported {
-    /// Counts what looks like a secret in the log, per kind.
+    /// Counts apparent secrets in the log, by kind.
     pub fn secrets(&self) -> SecretCounts {
         let mut counts = SecretCounts::new();
         for entry in &self.entries {
@@ -22,8 +22,8 @@ impl Imported {
         counts
     }
 
-    /// Replaces what looks like a secret. From the first entry that changes on, hashes are made anew; the same
-    /// log always becomes the same entries, so that a second import adds nothing.
+    /// Redacts apparent secrets. Hashes are recomputed from the first changed entry on. The result
+    /// is deterministic, so that a second import adds nothing.
     pub fn redact(&mut self) -> Result<SecretCounts, EntryError> {
         let mut counts = SecretCounts::new();
         let mut head = match self.after {
@@ -37,7 +37,7 @@ impl Imported {
             let mut found = SecretCounts::new();
             let mut body = entry.body.clone();
             redact_body(&mut body, &mut found);
-            // A fork names the hash of the entry that it continues, which may be a new one.
+            // A fork refers to the hash of the entry that it continues, which may have changed.
             if let Body::Forked(forked) = &mut body
                 && let Some(shared) = heads.get(&forked.from.seq)
             {

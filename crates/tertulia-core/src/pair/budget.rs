@@ -1,34 +1,34 @@
-//! How often the worker may still be called, and what a person types to change that.
+//! Budget of worker calls, and the syntax to change it.
 
 use serde::{Deserialize, Serialize};
 
-/// How often the worker may still be called.
+/// Number of worker calls left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// As often as it takes. It is no number, so that nothing can make one of it.
+    /// No limit. A separate variant, so that no arithmetic turns it into a number.
     #[default]
     Unlimited,
-    /// So many times.
+    /// This many calls.
     Calls(u64),
 }
 
 /// A change of the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// `[r+5]`: so many more.
+    /// `[r+5]`: adds calls.
     Add(u64),
-    /// `[r=10]`: so many.
+    /// `[r=10]`: sets the number of calls.
     Set(u64),
 }
 
 impl Budget {
-    /// Whether the worker may not be called any more.
+    /// Returns true if no call is left.
     pub const fn is_spent(self) -> bool {
         matches!(self, Budget::Calls(0))
     }
 
-    /// What is left after one more call.
+    /// Returns the budget after one more call.
     #[must_use]
     pub const fn spend(self) -> Budget {
         match self {
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// The budget after a change.
+    /// Returns the budget after a change.
     #[must_use]
     pub const fn changed(self, change: Change) -> Budget {
         match (self, change) {
@@ -47,7 +47,7 @@ impl Budget {
         }
     }
 
-    /// The calls that are left, where they are counted.
+    /// Returns the number of calls left, or `None` if unlimited.
     pub const fn calls(self) -> Option<u64> {
         match self {
             Budget::Unlimited => None,
@@ -56,7 +56,7 @@ impl Budget {
     }
 }
 
-/// For people.
+/// Formats the budget for users.
 impl std::fmt::Display for Budget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -67,7 +67,7 @@ impl std::fmt::Display for Budget {
     }
 }
 
-/// What a person typed: the changes at its beginning, and the words behind them.
+/// Splits user input into the budget changes at its beginning and the remaining text.
 pub fn read(input: &str) -> (Vec<Change>, &str) {
     let mut changes = Vec::new();
     let mut rest = input;
@@ -95,7 +95,7 @@ fn change(text: &str) -> Option<(Change, &str)> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More than anybody could call is as good as any other such number.
+    // A number that overflows is as good as the maximum.
     let calls = digits.parse().unwrap_or(u64::MAX);
     Some((make(calls), after))
 }

@@ -1,13 +1,14 @@
-//! An instructor and a worker, folded from their log: each entry changes the [`Pair`], which knows what is to be
-//! done next, so that a session that was killed anywhere goes on from its last entry.
+//! State of a pair session (instructor and worker), folded from its log: each entry updates the
+//! [`Pair`], which determines the next step, so that a session that was killed at any point resumes
+//! from its last entry.
 //!
-//! | part | what |
+//! | part | contents |
 //! |---|---|
-//! | [`reply`] | what the instructor's reply says: thinking, an instruction, DONE |
-//! | [`budget`] | how often the worker may still be called, and `[r+5]` |
-//! | [`instructions`] | what each of the two is told about its part |
-//! | [`speakers`] | the two and the narrator, as speakers |
-//! | [`state`] | the fold: counters, the last reply, who is next |
+//! | [`reply`] | parsing of the instructor's reply: thinking, an instruction, DONE |
+//! | [`budget`] | remaining worker calls, and `[r+5]` |
+//! | [`instructions`] | system prompts |
+//! | [`speakers`] | speakers of a pair session |
+//! | [`state`] | the fold: counters, the last reply, the next step |
 
 pub mod budget;
 pub mod instructions;
@@ -19,7 +20,7 @@ pub use budget::Budget;
 pub use reply::Reply;
 pub use state::{Next, Pair, Todo, Wait};
 
-/// One of the two seats.
+/// Role of an agent in a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PairRole {
     /// Plans and reviews.
@@ -29,7 +30,7 @@ pub enum PairRole {
 }
 
 impl PairRole {
-    /// Its name: the speaker's, and that of its thread.
+    /// Returns the name, used for the speaker and for the thread.
     pub const fn name(self) -> &'static str {
         match self {
             PairRole::Instructor => "instructor",
@@ -37,7 +38,7 @@ impl PairRole {
         }
     }
 
-    /// The seat whose thread has this name.
+    /// Returns the role whose thread has this name.
     pub fn of_thread(thread: Option<&str>) -> Option<PairRole> {
         [PairRole::Instructor, PairRole::Worker]
             .into_iter()

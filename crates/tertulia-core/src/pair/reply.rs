@@ -1,35 +1,35 @@
-//! What the instructor's reply says: what it thought, what the worker is told and by which model it is
-//! to be done, and whether everything is done.
+//! Parses the instructor's reply: thinking, the instruction for the worker with an optional model,
+//! and whether the task is done.
 
 use serde::{Deserialize, Serialize};
 
-/// `DONE` counts on so many of the last lines.
+/// Number of last lines on which `DONE` counts.
 const LAST_LINES: usize = 3;
-/// The longest name of a model, with what stands before it.
+/// Maximum length of `(use MODEL)`, in bytes.
 const LONGEST_MODEL: usize = 200;
-/// How far before `Tell worker:` the beginning of its line is looked for.
+/// How far before `Tell worker:` the beginning of its line is searched, in bytes.
 const NEAR: usize = 400;
-/// How thinking is set apart in a text.
+/// Tags around thinking.
 const THOUGHTS: [(&str, &str); 2] = [("<thinking>", "</thinking>"), ("<think>", "</think>")];
 
-/// A reply of the instructor, read.
+/// A parsed reply of the instructor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reply {
-    /// What it thought, apart from what it said.
+    /// Thinking, separated from the rest of the reply.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thinking: String,
-    /// What the worker is told; empty if it is told nothing.
+    /// Instruction for the worker; empty if there is none.
     pub instruction: String,
-    /// The model that the worker is to use for it.
+    /// Model that the worker should use for this instruction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker_model: Option<String>,
-    /// Whether it is not done.
+    /// False if the reply says DONE.
     pub should_continue: bool,
-    /// Whether it neither tells the worker anything nor is done.
+    /// True if the reply has neither an instruction nor DONE.
     pub needs_correction: bool,
 }
 
-/// Reads a reply. Who says DONE is done, whatever else was said.
+/// Parses a reply. DONE takes precedence over an instruction.
 pub fn read(text: &str) -> Reply {
     let (thinking, said) = apart(text);
     let done = is_done(&said);
@@ -47,8 +47,8 @@ pub fn read(text: &str) -> Reply {
     }
 }
 
-/// What was thought, and what was said. Behind `Tell worker:` everything is said: an instruction may
-/// well be about such marks.
+/// Splits a reply into thinking and the rest. Tags after `Tell worker:` are not thinking, because
+/// an instruction may be about such tags.
 fn apart(text: &str) -> (String, String) {
     let (mut thinking, mut said) = (Vec::new(), String::new());
     let mut from = 0;
@@ -70,7 +70,7 @@ fn apart(text: &str) -> (String, String) {
         };
         said.push_str(&text[from..at]);
         let inside = at + open.len();
-        // Who does not say where the thought ends is still thinking.
+        // An unclosed tag extends to the end.
         let Some(length) = find(&text[inside..], close) else {
             thinking.push(text[inside..].trim());
             break;
@@ -82,8 +82,8 @@ fn apart(text: &str) -> (String, String) {
     (thinking.join("\n\n"), said)
 }
 
-/// Where something stands next. It is looked for again only when that place is passed, so that reading
-/// takes time in proportion to the text.
+/// Next position of a pattern. It is searched again only after that position is passed, so that
+/// parsing stays linear.
 #[derive(Clone, Copy, Default)]
 struct Ahead {
     looked: bool,
@@ -100,7 +100,7 @@ impl Ahead {
     }
 }
 
-/// Where some ASCII words stand in a text, in any case.
+/// Finds ASCII text, ignoring case.
 fn find(text: &str, words: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     bytes
@@ -116,14 +116,14 @@ fn is_done(said: &str) -> bool {
     })
 }
 
-/// `Tell worker (use MODEL): …`.
+/// A parsed `Tell worker (use MODEL): …`.
 struct Told<'a> {
     at: usize,
     model: Option<&'a str>,
     instruction: &'a str,
 }
 
-/// The first such words at `from` or behind it.
+/// Returns the first such marker at or after `from`.
 fn marker(text: &str, mut from: usize) -> Option<Told<'_>> {
     while let Some(found) = find(&text[from..], "tell") {
         let at = from + found;
@@ -151,8 +151,8 @@ fn marker(text: &str, mut from: usize) -> Option<Told<'_>> {
     None
 }
 
-/// Whether the words between these two are only spoken of: in quotes of their own, as in "write `Tell worker:`
-/// and the instruction", or on a line that quotes another text.
+/// Returns true if the marker is only mentioned: in quotes, as in "write `Tell worker:` and the
+/// instruction", or on a line of a block quote.
 fn is_quoted(before: &str, behind: &str) -> bool {
     const QUOTES: [(char, char); 6] = [
         ('`', '`'),
@@ -167,7 +167,8 @@ fn is_quoted(before: &str, behind: &str) -> bool {
     let closed = QUOTES
         .iter()
         .any(|(open, close)| opening == Some(*open) && closing.starts_with(*close));
-    // Looked for nearby only: a line may be as long as the text, and hold these words many times.
+    // Limited to nearby text: a line may be as long as the whole text and contain the marker many
+    // times.
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(NEAR))..];
     let line = match near.rfind('\n') {
         Some(at) => &near[at + 1..],
@@ -194,7 +195,8 @@ fn after_tell(text: &str) -> Option<(Option<&str>, &str)> {
     let mut rest = &rest[skipped(rest)..];
     let mut model = None;
     if let Some(inside) = rest.strip_prefix('(') {
-        // A name is not longer; looking for its end all through the text, each time, would take long.
+        // Limited to the maximum length: a search through the whole text for each marker would be
+        // quadratic.
         let near = &inside[..inside.floor_char_boundary(LONGEST_MODEL)];
         let end = near.find(')')?;
         let (chosen, behind) = (&inside[..end], &inside[end + 1..]);
@@ -205,7 +207,7 @@ fn after_tell(text: &str) -> Option<(Option<&str>, &str)> {
     Some((model, behind))
 }
 
-/// `use opus`, `model: opus`.
+/// Parses `use opus` or `model: opus`.
 fn chosen_model(words: &str) -> Option<&str> {
     let words = words.trim_start();
     let after = |prefix: &str| {
@@ -245,7 +247,7 @@ mod tests {
         nothing("I am to write `Tell worker:` and the instruction behind it.");
         nothing("You said \"Tell worker:\", and “Tell worker (use opus):” too.");
         nothing("> Tell worker: do it\n\nWhat does that mean?");
-        // An instruction after it is one.
+        // A real instruction after a mention counts.
         told(
             "You want `Tell worker:` first.\nTell worker: run it",
             None,
@@ -363,7 +365,7 @@ mod tests {
         ] {
             assert!(read(text).should_continue, "{text:?}");
         }
-        // Who is done is done, and what was said all the same is not lost.
+        // DONE takes precedence, and the instruction is kept.
         let both = read("Tell worker: one more thing\nDONE");
         assert!(!both.should_continue && !both.needs_correction);
         assert_eq!(both.instruction, "one more thing\nDONE");
@@ -381,7 +383,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is said, it is exactly one of: an instruction, done, to be corrected.
+        /// Every reply is exactly one of: an instruction, done, in need of correction.
         #[test]
         fn every_reply_is_one_of_three(text in "(?s)([a-zA-Zé\\n<>/:*_() ]|Tell worker:|DONE|<thinking>|</thinking>|\\(use x\\)){0,12}") {
             let reply = read(&text);

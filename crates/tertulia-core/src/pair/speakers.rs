@@ -1,9 +1,9 @@
-//! Who speaks in a pair, as the log names them.
+//! Speakers of a pair session.
 
 use super::PairRole;
 use crate::entry::{Speaker, SpeakerKind};
 
-/// Who speaks from a seat.
+/// Returns the speaker for a role.
 pub fn speaker(seat: PairRole) -> Speaker {
     Speaker {
         display_name: match seat {
@@ -14,7 +14,7 @@ pub fn speaker(seat: PairRole) -> Speaker {
     }
 }
 
-/// Who says what has happened.
+/// Returns the speaker for messages of tertulia itself.
 pub fn narrator() -> Speaker {
     Speaker::plain("tertulia", SpeakerKind::System)
 }

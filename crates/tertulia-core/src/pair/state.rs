@@ -1,5 +1,5 @@
-//! The fold: what an instructor and a worker have come to, from their log alone. It stays small however
-//! long the log is; texts are here by their beginning, and by where they stand.
+//! The fold of a pair session. It stays small for any length of log: long texts are truncated and
+//! referred to by sequence number.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,83 +9,83 @@ use super::reply::{self, Reply};
 use crate::entry::{Body, Entry, Failed, Message, PairedAgent, Role, SpeakerKind};
 use crate::id::Seq;
 
-/// How often the instructor is asked to correct itself, one time after the other.
+/// Maximum number of corrections in a row that the instructor is asked for.
 pub const CORRECTIONS: u32 = 3;
-/// How much of a text the fold carries along, in characters.
+/// Maximum length of a text in the fold, in characters.
 const KEPT: usize = 2000;
-/// How a failure is called that is none: somebody stopped it.
+/// Failure kind for a turn that the user cancelled.
 const CANCELLED: &str = "cancelled";
 
-/// How far an instructor and a worker are.
+/// State of a pair session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
-    /// Who instructs.
+    /// The instructor.
     pub instructor: PairedAgent,
-    /// Who works.
+    /// The worker.
     pub worker: PairedAgent,
-    /// Whether the instructor thinks before it speaks.
+    /// Whether the instructor thinks before it answers.
     pub thinking: bool,
-    /// The folder that they work in.
+    /// Working directory.
     pub work_dir: String,
-    /// The entry that says so, with what the instructor is told.
+    /// The entry with these settings and the instructor's system prompt.
     pub paired_at: Option<Seq>,
-    /// How often the instructor has replied.
+    /// Number of replies of the instructor.
     pub round: u64,
-    /// How often the worker was given an instruction.
+    /// Number of instructions given to the worker.
     pub worker_calls: u64,
-    /// How often it may still be.
+    /// Remaining worker calls.
     pub remaining: Budget,
-    /// The beginning of the last instruction.
+    /// The last instruction, truncated.
     pub last_instruction: String,
-    /// The last reply, read; texts by their beginning.
+    /// The last reply, with its texts truncated.
     pub last_reply: Option<Reply>,
     /// The entry of that reply.
     pub reply_at: Option<Seq>,
-    /// The entry with which the worker ended last: its answer, or why there is none.
+    /// The entry that ended the worker's last turn: its answer or its failure.
     pub report_at: Option<Seq>,
-    /// How often the instructor was asked to correct itself since it last was right.
+    /// Number of corrections asked for since the last valid reply or human message.
     pub corrections: u32,
-    /// What is to be done next.
+    /// The next step.
     pub next: Next,
-    /// Whether somebody or something stopped it before that was done.
+    /// True if the session was interrupted before the next step.
     pub stopped: bool,
-    /// The newest summary of each thread.
+    /// Newest compaction summary of each thread.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub summed_up: Vec<SummedUp>,
 }
 
-/// Where a thread's newest summary is, and up to which entry it stands for the thread.
+/// Reference to the newest compaction summary of a thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummedUp {
     /// The thread.
     pub thread: String,
-    /// The entry that has the summary.
+    /// The entry with the summary.
     pub at: Seq,
-    /// The last entry that it stands for.
+    /// The last entry that the summary covers.
     pub upto: Seq,
 }
 
-/// What is to be done next, as the log has it.
+/// The next step, according to the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// The human is to say something.
+    /// The user writes a message.
     #[default]
     Human,
-    /// The instructor is to reply.
+    /// The instructor replies.
     Instructor,
-    /// The instructor is to be asked to correct itself.
+    /// The instructor is asked for a correction.
     Correction,
-    /// The worker is to be given the instruction.
+    /// The instruction is given to the worker.
     Handover,
-    /// The worker was given the instruction and has not finished.
+    /// The worker works on the instruction.
     Worker,
-    /// The instructor is to be told what the worker said.
+    /// The worker's answer is given to the instructor.
     Report,
 }
 
 impl Next {
-    /// Its name as it is written.
+    /// Returns the serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             Next::Human => "human",
@@ -98,36 +98,36 @@ impl Next {
     }
 }
 
-/// What is to be done now.
+/// The action to take now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Todo {
-    /// Have somebody answer.
+    /// Prompt this agent.
     Ask(PairRole),
-    /// Ask the instructor to correct itself, for the how many-eth time.
+    /// Ask the instructor for a correction; the number counts from 1.
     Correct(u32),
-    /// Give the worker its instruction.
+    /// Give the instruction to the worker.
     HandOver,
-    /// Tell the instructor what the worker said.
+    /// Give the worker's answer to the instructor.
     Report,
-    /// Wait for the human.
+    /// Wait for the user.
     Wait(Wait),
 }
 
-/// Why the human is waited for.
+/// Reasons to wait for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing has been asked for.
+    /// No reply yet: no task was given.
     Idle,
-    /// The instructor says that everything is done.
+    /// The instructor says DONE.
     Done,
-    /// The instructor could not say what the worker is to do.
+    /// The instructor did not give a valid reply after all corrections.
     Corrections,
-    /// The worker may not be called any more.
+    /// The budget of worker calls is spent.
     Budget,
 }
 
 impl Pair {
-    /// What is to be done now.
+    /// Returns the action to take now.
     pub fn todo(&self) -> Todo {
         match self.next {
             Next::Human => Todo::Wait(match &self.last_reply {
@@ -144,19 +144,19 @@ impl Pair {
         }
     }
 
-    /// Whether the human has the floor.
+    /// Returns true if the session waits for the user.
     pub fn is_waiting(&self) -> bool {
         self.stopped || matches!(self.todo(), Todo::Wait(_))
     }
 
-    /// The newest summary of a thread.
+    /// Returns the newest compaction summary of a thread.
     pub fn summary_of(&self, seat: PairRole) -> Option<&SummedUp> {
         self.summed_up
             .iter()
             .find(|summed| summed.thread == seat.name())
     }
 
-    /// The same pair with one more entry.
+    /// Updates the state with one more entry.
     pub fn apply(&mut self, entry: &Entry) {
         match &entry.body {
             Body::Paired(paired) => {
@@ -201,7 +201,7 @@ impl Pair {
                 self.corrections = 0;
                 self.go_on(Next::Instructor);
             }
-            // The worker's words.
+            // The worker's answer.
             (Role::User, SpeakerKind::Ai) => self.go_on(Next::Instructor),
             (Role::User, _) if self.next == Next::Correction => {
                 self.corrections += 1;
@@ -209,7 +209,7 @@ impl Pair {
             }
             (Role::User, _) if self.next == Next::Instructor => self.stopped = false,
             (Role::Assistant, _) if message.interrupted => self.stopped = true,
-            // Whoever has called for tools is not done.
+            // A reply with tool calls is not final.
             (Role::Assistant, _) if message.tool_calls.is_empty() => {
                 self.read(seq, &message.content);
             }
@@ -251,7 +251,7 @@ impl Pair {
                 self.worker_calls += 1;
                 self.go_on(Next::Worker);
             }
-            // It is asked again for the same.
+            // A retry of the same instruction.
             (Role::User, _) => self.go_on(Next::Worker),
             (Role::Assistant, _) if message.interrupted => self.stopped = true,
             (Role::Assistant, _) if message.tool_calls.is_empty() => {

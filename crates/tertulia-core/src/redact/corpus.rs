@@ -1,11 +1,12 @@
-//! Many kinds of secrets as people paste them, and as many texts that only look like one. All are made up.
+//! Many kinds of secrets as users paste them, and as many texts that only resemble secrets. All are
+//! made up.
 
 use super::redact;
 
 const ALNUM: &str = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5kL7nP9rS1uV3wX5zA7cE9gH1iJ3kL5mN7oP9";
 const HEX: &str = "3f9a0c71e5b84d26a7f31c09e84b5d62f0a93c17be45d8602c9f1e7a3b5d8064a1c2e3f4";
 
-/// The text with `{aN}` and `{hN}` replaced by N letters and digits, or hexadecimal digits.
+/// Replaces `{aN}` with N letters and digits, and `{hN}` with N hexadecimal digits.
 fn filled(text: &str) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -29,7 +30,7 @@ fn filled(text: &str) -> String {
     filled
 }
 
-/// What stands around a secret, marked by « and », and the kind that it is taken for.
+/// Expected kind and text; the secret is between « and ».
 const SECRETS: &[(&str, &str)] = &[
     ("anthropic-key", "ANTHROPIC_API_KEY=«sk-ant-api03-{a60}»"),
     ("openrouter-key", "use «sk-or-v1-{h64}» please"),

@@ -1,4 +1,4 @@
-//! Private keys in text (PEM, OpenSSH, PGP): the only secrets that span lines.
+//! Private keys (PEM, OpenSSH, PGP): the only secrets that span lines.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,14 +7,14 @@ use regex::Regex;
 
 use super::Ending;
 
-/// The kind under which private keys are counted.
+/// Kind of private keys.
 pub(super) const KIND: &str = "private-key";
 
 pub(super) static KEY_BOUNDARY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"-{4,5} ?(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}").ok()
 });
 
-/// The part of a cut-off key that is still recognizable: headers and long base64 lines.
+/// Recognisable part of a truncated key: headers and long base64 lines.
 pub(super) static CUT_OFF_KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r#"\A(?:(?:\s|\\[nr]|["'+,|>])*"#,
@@ -23,7 +23,7 @@ pub(super) static CUT_OFF_KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The places of all private keys, in order; they never overlap.
+/// Returns the ranges of all private keys, in order and without overlaps.
 pub(super) fn blocks(text: &str, ending: Ending) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     if !text.contains("PRIVATE KEY") {
@@ -56,7 +56,8 @@ pub(super) fn blocks(text: &str, ending: Ending) -> Vec<Range<usize>> {
     blocks
 }
 
-/// Code that only names the two boundary lines has quotes between them, but no key.
+/// Returns false for code that only mentions the two boundary lines: it has quotes between them,
+/// but no key.
 fn is_key_body(body: &str) -> bool {
     let lines = body.replace("\\r", "").replace("\\n", "\n");
     let is_block = lines.trim_start_matches('\r').starts_with('\n');

@@ -1,4 +1,4 @@
-//! Rules of what is a secret, in the form that gitleaks uses.
+//! Rules that detect secrets, in the gitleaks format.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -9,34 +9,34 @@ use serde::Deserialize;
 
 use super::verdict::{Candidate, Check};
 
-/// The rules that are compiled in.
+/// Built-in rules.
 const BUILT_IN: &str = include_str!("rules.toml");
 
-/// All rules, and which keywords lead to which of them.
+/// All rules, with an index from keywords to rules.
 #[derive(Debug)]
 pub(super) struct Rules {
     rules: Vec<Rule>,
     prefilter: Option<AhoCorasick>,
-    /// The rule of each keyword.
+    /// Index of the rule for each keyword.
     owners: Vec<usize>,
-    /// Rules without keywords.
+    /// Indices of rules without keywords.
     always: Vec<usize>,
-    /// What no rule takes for a secret.
+    /// Global allowlists.
     allowed: Vec<Allowlist>,
 }
 
-/// Why a file of rules cannot be used.
+/// Reasons why a rules file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// It is not in the form of rules.
+    /// The file is not a rules file.
     #[error("it is not a file of rules: {0}")]
     Form(String),
-    /// A rule's regex is none.
+    /// The regex of a rule is invalid.
     #[error("the regex of the rule '{rule}' cannot be used: {reason}")]
     Regex {
-        /// Which rule.
+        /// Id of the rule.
         rule: String,
-        /// Why.
+        /// Error message.
         reason: String,
     },
 }
@@ -55,17 +55,17 @@ struct RulesFile {
 #[derive(Debug, Deserialize)]
 pub(super) struct Rule {
     id: String,
-    /// What stands in the marker: the id by default.
+    /// Kind in the placeholder; defaults to the id.
     #[serde(default)]
     pub kind: String,
     #[serde(default)]
     regex: Option<String>,
-    /// Each text that the regex matches has at least one of them, in lower case.
+    /// Every text that the regex matches contains at least one of these; lower case.
     #[serde(default)]
     keywords: Vec<String>,
     #[serde(default, rename = "secretGroup")]
     secret_group: usize,
-    /// The entropy that a secret exceeds, in bits per character.
+    /// Entropy that a secret must exceed, in bits per character.
     #[serde(default)]
     entropy: Option<f64>,
     #[serde(default)]
@@ -78,7 +78,7 @@ pub(super) struct Rule {
     compiled: OnceLock<Option<Regex>>,
 }
 
-/// What is no secret although a rule matches it.
+/// Matches of a rule that are not secrets.
 #[derive(Debug, Deserialize)]
 struct Allowlist {
     #[serde(default)]
@@ -91,7 +91,7 @@ struct Allowlist {
     compiled: OnceLock<Vec<Regex>>,
 }
 
-/// What the regexes of an allowlist are held against.
+/// Text that the regexes of an allowlist are matched against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Target {
@@ -102,12 +102,12 @@ enum Target {
 }
 
 impl Rules {
-    /// The rules that are compiled in. A test reads them.
+    /// Returns the built-in rules. A test ensures that they parse.
     pub fn built_in() -> Rules {
         Rules::of(read(BUILT_IN).into_iter().collect())
     }
 
-    /// The same with those of a file behind them.
+    /// Returns the built-in rules followed by those of a file.
     pub fn extended(text: &str) -> Result<Rules, RulesError> {
         let own = read(text)?;
         for rule in &own.rules {
@@ -151,12 +151,12 @@ impl Rules {
         }
     }
 
-    /// Each of them, most specific first.
+    /// Returns all rules, from specific to general.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.rules.iter()
     }
 
-    /// The rules that a text is searched by, most specific first.
+    /// Returns the rules that may match a text, from specific to general.
     pub fn with_a_keyword_in(&self, text: &str) -> impl Iterator<Item = &Rule> {
         let numbers: BTreeSet<usize> = match &self.prefilter {
             Some(prefilter) => prefilter
@@ -164,13 +164,13 @@ impl Rules {
                 .map(|hit| self.owners[hit.pattern().as_usize()])
                 .chain(self.always.iter().copied())
                 .collect(),
-            // Slow is better than a leak.
+            // Without a prefilter, tries all rules: slow is better than a leak.
             None => (0..self.rules.len()).collect(),
         };
         numbers.into_iter().map(|at| &self.rules[at])
     }
 
-    /// Whether what a rule has matched is a secret.
+    /// Returns true if a match of a rule is a secret.
     pub fn accept(&self, rule: &Rule, candidate: &Candidate<'_>, whole: &str) -> bool {
         let is_random = rule
             .entropy
@@ -185,13 +185,13 @@ impl Rules {
 }
 
 impl Rule {
-    /// The regex, compiled at its first use.
+    /// Returns the regex, compiled at its first use.
     pub fn regex(&self) -> Option<&Regex> {
         let compile = || Regex::new(self.regex.as_deref()?).ok();
         self.compiled.get_or_init(compile).as_ref()
     }
 
-    /// The part of a match that is the secret; all of it where the regex has no group.
+    /// Returns the group of a match that is the secret, or `None` if the regex has no group.
     pub fn secret<'t>(&self, captures: &Captures<'t>) -> Option<Match<'t>> {
         match self.secret_group {
             0 => captures.iter().skip(1).flatten().next(),
@@ -242,7 +242,7 @@ fn tried(rule: &str, regex: &str) -> Result<(), RulesError> {
     }
 }
 
-/// Shannon's entropy, in bits per character.
+/// Shannon entropy, in bits per character.
 fn entropy(text: &str) -> f64 {
     let mut counts = std::collections::BTreeMap::new();
     for c in text.chars() {

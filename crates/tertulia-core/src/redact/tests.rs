@@ -21,7 +21,7 @@ fn check_untouched(input: &str) {
     check(input, input);
 }
 
-/// One made-up key per kind that is recognized by itself.
+/// Made-up keys of every kind that is recognised without context.
 fn bare_keys() -> Vec<(&'static str, String)> {
     let body = |length: usize| &BODY[..length];
     let plain = "abcdefghijklmnopqrst";

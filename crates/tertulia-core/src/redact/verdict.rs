@@ -1,26 +1,26 @@
-//! Judging what a rule has matched: a real secret, or code, a word, a placeholder.
+//! Decides whether a match is a real secret, or code, a word or a placeholder.
 
 use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-/// A possible secret: the matched text before it, itself, and the next character.
+/// A possible secret: the matched text before it, the secret, and the next character.
 pub(super) struct Candidate<'a> {
     pub lead: &'a str,
     pub secret: &'a str,
     pub following: Option<char>,
 }
 
-/// How a match is judged.
+/// How to judge a match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Check {
     /// Every match is a secret.
     Any,
-    /// It is no placeholder.
+    /// Not a placeholder.
     #[default]
     Real,
-    /// Nor does it consist of words.
+    /// Neither a placeholder nor words.
     Random,
     Openai,
     Bearer,
@@ -30,7 +30,7 @@ pub(super) enum Check {
 }
 
 impl Check {
-    /// Whether this is a secret.
+    /// Returns true if the candidate is a secret.
     pub fn accepts(self, candidate: &Candidate<'_>) -> bool {
         match self {
             Check::Any => true,
@@ -48,7 +48,8 @@ impl Check {
     }
 }
 
-/// After "the password is" most words tell what it is like; one in quotes or with a digit or sign in it is it.
+/// Judges the value after "the password is". Most words there describe the password; a value in
+/// quotes, with a digit or with a symbol is the password.
 fn is_said(candidate: &Candidate<'_>) -> bool {
     let value = candidate.secret.trim_end_matches(['.', '!', '?', ')', ':']);
     let is_quoted = candidate.lead.ends_with(['"', '\'', '`', '“']);
@@ -60,12 +61,13 @@ fn is_said(candidate: &Candidate<'_>) -> bool {
         && (is_quoted || (has_letter && has_other) || is_number)
 }
 
-/// Text that does not stand in for a secret.
+/// Returns true for text that is not a placeholder.
 fn is_real(candidate: &Candidate<'_>) -> bool {
     !is_placeholder(candidate.secret)
 }
 
-/// `sk-` also starts CSS classes (`sk-toggleable__label-arrow`) and package names.
+/// Judges `sk-` keys: CSS classes (`sk-toggleable__label-arrow`) and package names also begin with
+/// it.
 fn is_openai_key(candidate: &Candidate<'_>) -> bool {
     let body = candidate.secret.trim_start_matches("sk-");
     let is_marked = ["proj-", "svcacct-", "admin-", "None-"]
@@ -82,8 +84,8 @@ fn is_bearer_token(candidate: &Candidate<'_>) -> bool {
         && (is_header || !looks_like_words(candidate.secret))
 }
 
-/// Decides whether the value given to a name like `password` is a real one, and
-/// neither code (`next_token()`), nor a type, nor a text to show (`"Password"`).
+/// Returns true if the value of a name like `password` is a secret, and neither code
+/// (`next_token()`), nor a type, nor a label (`"Password"`).
 fn is_secret_value(candidate: &Candidate<'_>) -> bool {
     let value = candidate.secret;
     let is_template = value.contains('{') && value.contains('}');
@@ -94,7 +96,7 @@ fn is_secret_value(candidate: &Candidate<'_>) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let has_digit = value.bytes().any(|b| b.is_ascii_digit());
     let variety = value.bytes().collect::<BTreeSet<_>>().len();
-    // A URL is no secret as a whole: its password has a rule of its own.
+    // A URL as a whole is not a secret: its password has a rule of its own.
     if is_template || is_call || value.contains("://") || is_placeholder(value) {
         return false;
     }
@@ -112,7 +114,7 @@ fn is_secret_value(candidate: &Candidate<'_>) -> bool {
     if !looks_like_words(value) {
         return is_literal || has_digit || value.len() >= 20;
     }
-    // Passwords are made by people: `hunter22` is one, although it looks like a word.
+    // Passwords chosen by people, such as `hunter22`, may look like words.
     let lowercase_name = name.to_ascii_lowercase();
     let is_password = lowercase_name.contains("pass") || lowercase_name.contains("pwd");
     let is_path = value.starts_with(['/', '.', '~']);
@@ -125,8 +127,8 @@ fn is_secret_value(candidate: &Candidate<'_>) -> bool {
     is_literal || (ends_the_word && is_one_word && !repeats_the_name)
 }
 
-/// True for identifiers, paths, versions and phrases: each part could be a word,
-/// in any usual case, with at most one short number in it.
+/// Returns true for identifiers, paths, versions and phrases: each part could be a word, in any
+/// usual case, with at most one short number in it.
 fn looks_like_words(value: &str) -> bool {
     let separators = |c: char| "_-./:=+*%?&|".contains(c);
     value.split(separators).all(is_wordlike)
@@ -158,7 +160,7 @@ fn is_wordlike(part: &str) -> bool {
         && longest.unwrap_or(0) <= LONGEST_WORD
 }
 
-/// Text that stands in for a secret in documentation, or fetches it at run time.
+/// Returns true for text that replaces a secret in documentation, or that reads it at run time.
 fn is_placeholder(value: &str) -> bool {
     const LOOKUPS: &str = "process.env os.environ getenv env::var meta.env secrets. env[";
     const STAND_INS: &str = "your example changeme placeholder replace redacted insert todo";
@@ -177,7 +179,7 @@ fn is_placeholder(value: &str) -> bool {
     {
         return true;
     }
-    // A real key may happen to contain such a word, beside a part that is random.
+    // A real key may contain such a word by chance, next to a random part.
     let has_random_part = value
         .split(|c: char| !c.is_ascii_alphanumeric())
         .any(|part| part.len() >= 16 && !is_wordlike(part) && !is_x_filled(part));

@@ -1,4 +1,4 @@
-//! Cutting: from text to the folded tokens that both the index and the queries are made of.
+//! Cuts text into the folded tokens used by both index and queries.
 
 use std::ops::Range;
 
@@ -6,28 +6,28 @@ use unicode_normalization::char::{
     canonical_combining_class, compose, decompose_compatible, is_combining_mark,
 };
 
-/// Longer tokens are cut to this many bytes: blobs are not searched by their far end, and FTS5 has a
-/// limit of its own that `matches` would otherwise have to imitate.
+/// Maximum length of a token in bytes; longer ones are truncated. The far end of a blob is not
+/// worth indexing, and FTS5 has a limit of its own that `matches` would otherwise have to imitate.
 const LONGEST_TOKEN: usize = 256;
 
-/// What a token stands for; only queries need to know.
+/// Kind of token; only queries use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A word between separators, or a lone symbol.
+    /// A word between separators, or a single symbol.
     Word,
-    /// Two neighbours of a run written without spaces.
+    /// Two adjacent characters of a run written without spaces.
     Pair,
     /// The last character of such a run.
     Last,
 }
 
-/// One token as it comes out of `cut`.
+/// One token produced by `cut`.
 pub(super) struct Token<'t> {
     pub(super) text: &'t str,
     pub(super) kind: Kind,
-    /// The bytes of the source it was made of.
+    /// Byte range in the source.
     pub(super) span: Range<usize>,
-    /// Where its first character ends in the source (for a pair), or the whole word.
+    /// End of its first character in the source for a pair; end of the token otherwise.
     pub(super) head: usize,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn cut(text: &str, emit: impl FnMut(Token<'_>)) {
             }
             let alone = bytes.get(at).is_none_or(u8::is_ascii) && cutter.is_idle();
             if alone && lower && at - start <= LONGEST_TOKEN {
-                // By far the commonest word: nothing to fold, so nothing to copy.
+                // Fast path for the most common case: nothing to fold, so nothing to copy.
                 (cutter.emit)(Token {
                     text: &text[start..at],
                     kind: Kind::Word,
@@ -79,7 +79,7 @@ pub(super) fn cut(text: &str, emit: impl FnMut(Token<'_>)) {
     cutter.gap();
 }
 
-/// How a folded character is treated.
+/// Treatment of a folded character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// Part of a word.
@@ -88,7 +88,7 @@ enum Class {
     Unit,
     /// A word by itself.
     Symbol,
-    /// As if it were not there: accents, joiners.
+    /// Ignored: accents, joiners.
     Skip,
     /// Between words.
     Gap,
@@ -99,7 +99,7 @@ struct Cutter<F> {
     emit: F,
     word: String,
     span: Range<usize>,
-    /// The word is complete and takes no more letters (a symbol).
+    /// True if the word accepts no more letters (a symbol).
     sealed: bool,
     run: Vec<(char, Range<usize>)>,
 }
@@ -114,7 +114,7 @@ impl<F: FnMut(Token<'_>)> Cutter<F> {
     }
 
     fn any(&mut self, c: char, span: Range<usize>) {
-        // The commonest characters that fold to themselves need no tables.
+        // Fast path for common characters that fold to themselves.
         match c {
             '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' => return self.unit(c, span),
             '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' => return self.unit(c, span),
@@ -125,7 +125,7 @@ impl<F: FnMut(Token<'_>)> Cutter<F> {
             _ => {}
         }
         decompose_compatible(c, |part| match part {
-            // Letters whose mark is part of their drawing have no decomposition; and the final sigma.
+            // Letters whose mark is part of the glyph have no decomposition; and the final sigma.
             'ß' | 'ẞ' => self.ascii("ss", span.clone()),
             'æ' | 'Æ' => self.ascii("ae", span.clone()),
             'œ' | 'Œ' => self.ascii("oe", span.clone()),
@@ -184,8 +184,8 @@ impl<F: FnMut(Token<'_>)> Cutter<F> {
         if !self.word.is_empty() {
             self.gap();
         }
-        // Text may come decomposed (file names of some systems): put kana and their sound marks,
-        // and the letters of a Hangul syllable, together again.
+        // The text may be decomposed (file names of some systems): composes kana with their sound
+        // marks, and the letters of a Hangul syllable.
         if let Some((last, at)) = self.run.last_mut()
             && let Some(whole) = compose(*last, c)
         {
@@ -196,7 +196,7 @@ impl<F: FnMut(Token<'_>)> Cutter<F> {
         self.run.push((c, span));
     }
 
-    /// Ends the token being built, if any.
+    /// Emits the token being built, if any.
     fn gap(&mut self) {
         if !self.word.is_empty() {
             (self.emit)(Token {
@@ -229,9 +229,10 @@ impl<F: FnMut(Token<'_>)> Cutter<F> {
     }
 }
 
-/// Writes a folded character in the form FTS5 is shown: ASCII as it is, anything else as a
-/// private-use character (a category unicode61 always keeps and never folds), after one for the
-/// plane when it is not the first. Texts' own private-use characters are gaps, so none can collide.
+/// Writes a folded character in the form for FTS5: ASCII unchanged, anything else as a private-use
+/// character (a category that unicode61 always keeps and never folds), preceded by another one for
+/// the plane if that is not the first. Private-use characters of the text are gaps, so none can
+/// collide.
 fn code(c: char, out: &mut String) {
     let number = u32::from(c);
     if number < 0x80 {
@@ -254,13 +255,13 @@ fn class(c: char) -> Class {
     let mark = is_combining_mark(c);
     match c {
         _ if is_spaceless(c) && (mark || c.is_alphanumeric()) => Class::Unit,
-        // Skin tones: a thumb is found whatever its colour.
+        // Skin tones: an emoji is found with any of them.
         '\u{1F3FB}'..='\u{1F3FF}' => Class::Skip,
         '\u{231A}' | '\u{231B}' | '\u{23E9}'..='\u{23FA}' | '\u{2600}'..='\u{27BF}' => {
             Class::Symbol
         }
         '\u{2B50}' | '\u{2B55}' | '\u{1F000}'..='\u{1FAFF}' => Class::Symbol,
-        // Soft hyphen, joiners, directions, byte order mark.
+        // Soft hyphen, joiners, direction marks, byte order mark.
         '\u{AD}' | '\u{200C}'..='\u{200F}' | '\u{2060}' | '\u{FEFF}' => Class::Skip,
         _ if mark && is_accent(c) => Class::Skip,
         _ if mark || c.is_alphanumeric() => Class::Letter,
@@ -268,15 +269,15 @@ fn class(c: char) -> Class {
     }
 }
 
-/// Marks that only modify: by combining class, so that the vowel signs of Indic scripts and Tibetan,
-/// which are as good as letters, stay.
+/// Returns true for marks that only modify a letter: by combining class, so that the vowel signs of
+/// Indic scripts and Tibetan, which act as letters, stay.
 fn is_accent(mark: char) -> bool {
     matches!(canonical_combining_class(mark), 1 | 10..=36 | 200..=240)
         || matches!(mark, '\u{34F}' | '\u{20DD}'..='\u{20E4}' | '\u{FE00}'..='\u{FE0F}')
         || matches!(mark, '\u{E0100}'..='\u{E01EF}')
 }
 
-/// Blocks of scripts written without spaces (with their signs, which `class` sorts out).
+/// Blocks of scripts written without spaces (including their signs, which `class` handles).
 fn is_spaceless(c: char) -> bool {
     matches!(c,
         // Thai and Lao; Myanmar; Hangul letters; Khmer.

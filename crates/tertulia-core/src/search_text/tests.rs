@@ -4,7 +4,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::*;
 
-/// Undoes the private-use form, so that expectations can be read.
+/// Decodes the private-use form, for readable expectations.
 fn readable(coded: &str) -> String {
     let mut plane = 0;
     let mut out = String::new();
@@ -39,7 +39,7 @@ fn put(db: &Connection, id: usize, text: &str) {
         .unwrap();
 }
 
-/// The rows FTS5 finds, in order.
+/// Rows that FTS5 finds, in order.
 fn found(db: &Connection, words: &SearchTerms) -> Vec<usize> {
     db.prepare_cached("select rowid from t where t match ?1 order by rowid")
         .unwrap()
@@ -49,7 +49,7 @@ fn found(db: &Connection, words: &SearchTerms) -> Vec<usize> {
         .collect()
 }
 
-/// All tokens FTS5 has stored, in the order of rows and places.
+/// All tokens stored in FTS5, by row and position.
 fn stored(db: &Connection) -> Vec<String> {
     db.prepare("select term from seen order by doc, offset")
         .unwrap()
@@ -71,7 +71,7 @@ fn texts_become_tokens() {
     check("don't don’t", "don t don t");
     check("user@example.org", "user example org");
     check("/path/to/file.rs --flag", "path to file rs flag");
-    // Accents, composed or not; letters with a drawn-in mark; case.
+    // Accents, composed or not; letters whose mark is part of the glyph; case.
     check("Canción CANCIO\u{301}N", "cancion cancion");
     check("Łódź Øre straße STRAẞE", "lodz ore strasse strasse");
     check("İstanbul ısı œuvre", "istanbul isi oeuvre");
@@ -224,11 +224,12 @@ fn fts5_sees_every_character_as_we_do() {
     let db = index();
     db.execute_batch("begin").unwrap();
     let mut ours = Vec::new();
-    // What is not searchable is never written, so FTS5 need not be asked about all of it.
+    // Characters that are not searchable are never written, so FTS5 need not be tested with all of
+    // them.
     let all: Vec<char> = ('\0'..=char::MAX)
         .filter(|&c| c < '\u{3000}' || is_searchable(c))
         .collect();
-    // Each alone and inside a word, a run and a mix; FTS5 must cut and fold nothing on its own.
+    // Each alone and inside a word, a run and a mix; FTS5 must not cut or fold anything itself.
     for (id, chars) in all.chunks(500).enumerate() {
         let text: String = chars
             .iter()
@@ -254,7 +255,7 @@ fn folding_is_done_in_one_go() {
             "U+{:04X}",
             u32::from(c)
         );
-        // Runs grow a last character each time, so only words are comparable.
+        // Runs gain a last character each time, so only words are comparable.
         let run = once.contains(|c: char| readable(&indexable(&format!("{c}{c}"))).contains(' '));
         if !run {
             assert_eq!(readable(&indexable(&once)), once, "U+{:04X}", u32::from(c));
@@ -349,7 +350,7 @@ fn snippets_show_the_best_place() {
     check("cccc", "aaaa bbbb cccc dddd eeee", 10, "…b [cccc] d…");
     check("eeee", "aaaa bbbb cccc dddd eeee", 10, "…dddd [eeee]");
     check("aaaa", "aaaa bbbb cccc dddd eeee", 10, "[aaaa] bbbb…");
-    // Both terms together win over the first place of one of them.
+    // Both terms together win over an earlier match of one term.
     check(
         "p q",
         "p - - - - - - - - - - - p q - - - - - -",
@@ -470,7 +471,7 @@ proptest! {
     #[test]
     fn snippets_never_panic(text in any::<String>(), query in any::<String>(), width in any::<usize>()) {
         for width in [width, width % 20] {
-            // A piece of the text itself, so that there is something to find.
+            // A part of the text itself, so that there is a match.
             for query in [query.clone(), text.chars().skip(3).take(4).collect()] {
                 if let Ok(words) = SearchTerms::parse(&query) {
                     prop_assert!(is_well_made(&words.snippet(&text, width), width));

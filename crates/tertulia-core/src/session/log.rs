@@ -1,33 +1,33 @@
-//! What was read of a log: the entries, and what is damaged.
+//! Entries read from a log, and its damage.
 
 use serde::Serialize;
 
 use crate::entry::{Entry, Head, Message};
 use crate::id::{Seq, SessionId};
 
-/// A piece of a log as it was read: what is readable, and what is not.
+/// A section of a log as read: the readable entries, and the damage.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// The entries, in order.
     pub entries: Vec<Entry>,
-    /// What could not be read, or is not what was written.
+    /// Entries that are missing, unreadable or altered.
     pub damage: Vec<Damage>,
 }
 
-/// An entry that is not as it was written.
+/// A damaged entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// Which session.
+    /// The session.
     pub session: SessionId,
-    /// Its place.
+    /// Sequence number of the entry.
     pub seq: Seq,
-    /// What is wrong with it.
+    /// What is wrong with the entry.
     pub reason: String,
 }
 
 impl Log {
-    /// Reads lines that should follow `before`, noting what is missing, unreadable or altered. Without
-    /// a known parent the first line is taken as it is.
+    /// Parses lines that should follow `before`, and records missing, unreadable and altered ones.
+    /// Without a known parent, the hash of the first line is not verified.
     pub fn read(session: SessionId, before: Option<Head>, after: Seq, lines: &[Line]) -> Log {
         let mut log = Log::default();
         let mut expected = after.next();
@@ -63,14 +63,14 @@ impl Log {
         log
     }
 
-    /// The messages, in order.
+    /// Returns the messages, in order.
     pub fn messages(&self) -> impl Iterator<Item = (&Entry, &Message)> {
         self.entries
             .iter()
             .filter_map(|entry| Some((entry, entry.message()?)))
     }
 
-    /// Leaves the last `count` messages, with what happened between and after them.
+    /// Keeps the last `count` messages and all other entries from the first of them on.
     pub fn keep_last_messages(&mut self, count: usize) {
         let surplus = self.messages().count().saturating_sub(count);
         if surplus > 0 {
@@ -80,7 +80,8 @@ impl Log {
         }
     }
 
-    /// One note for each, unless a damaged number makes them more than anybody could read.
+    /// Records each missing entry, or a single summary for more than 1000: a corrupt sequence
+    /// number could otherwise produce billions.
     pub fn note_missing(&mut self, session: SessionId, first: Seq, upto: Seq) {
         let count = upto.0 - first.0;
         if count > 1000 {
@@ -101,13 +102,13 @@ impl Log {
     }
 }
 
-/// One line of a log as a store gives it out: unread, so that copying needs no parsing and a damaged
-/// line hides no other.
+/// One line of a log as stored. It is not parsed, so that copying is cheap and one damaged line
+/// does not hide others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Its place.
+    /// Sequence number.
     pub seq: Seq,
-    /// Its bytes, without a line feed.
+    /// The bytes, without a line feed.
     pub bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The fold of where an imported session comes from.
+//! Origin of an imported session, as part of the metadata.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -9,19 +9,19 @@ use crate::entry::Imported;
 /// The session of another program that a session was imported from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    // First in the row: `row_fragment` relies on it.
-    /// Its id there, by which the session can be named here as well.
+    // Must be the first field: `row_fragment` relies on the serialised order.
+    /// Id in that program; also accepted as a reference to this session.
     pub id: String,
-    /// The program, as `import --from` names it.
+    /// The program, as named by `import --from`.
     pub program: String,
-    /// When the program last saved it.
+    /// When the program last saved the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_at: Option<Timestamp>,
 }
 
 impl Source {
-    /// A text that is part of the serialised row of every session with this original id: stores narrow
-    /// their rows down by it without parsing them.
+    /// Returns a text contained in the serialised row of every session with this original id.
+    /// Stores use it to preselect rows without parsing them.
     pub fn row_fragment(id: &str) -> String {
         let id = serde_json::to_string(id).unwrap_or_default();
         format!("\"source\":{{\"id\":{id},")
@@ -41,7 +41,7 @@ impl SessionMeta {
         self.tags.extend(imported.tags.iter().cloned());
         self.tags.sort();
         self.tags.dedup();
-        // A session keeps the project that it was begun in.
+        // A session keeps the project in which it was created.
         if self.project.is_none() {
             self.project.clone_from(&imported.project);
         }

@@ -1,26 +1,26 @@
-//! Who spoke in a session, and how much.
+//! Message and token counts by speaker.
 
 use serde::{Deserialize, Serialize};
 
 use crate::entry::{Message, Speaker, SpeakerKind, Usage};
 
-/// Somebody who spoke: a person or an agent. What the program and the tools say is nobody's.
+/// A person or agent with its counts. Messages of the system and of tools are not counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spoke {
-    /// A stable id.
+    /// Stable id.
     pub id: String,
-    /// The name that commands and markers use, as last used.
+    /// Name used in commands and markers, as last used.
     pub name: String,
-    /// The name that people read, as last used.
+    /// Name shown to users, as last used.
     pub display_name: String,
-    /// A person or an agent.
+    /// Human or AI.
     pub kind: SpeakerKind,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// Their tokens.
+    /// Total tokens.
     #[serde(default, skip_serializing_if = "costs_nothing")]
     pub tokens: Usage,
-    /// The model of the last answer.
+    /// Model of the last answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
@@ -43,7 +43,7 @@ fn costs_nothing(tokens: &Usage) -> bool {
     *tokens == Usage::default()
 }
 
-/// Counts one more message.
+/// Counts a message for its speaker.
 pub(super) fn count(speakers: &mut Vec<Spoke>, message: &Message) {
     let speaker = &message.speaker;
     if !matches!(speaker.kind, SpeakerKind::Human | SpeakerKind::Ai) {

@@ -1,4 +1,4 @@
-//! The fold: what a log makes of a session.
+//! Tests of the fold from log to session metadata.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn a_talk_has_title_counts_and_state() {
     assert_eq!(answered.updated_at, Timestamp::from_second(3).unwrap());
 }
 
-/// What somebody called `id`, by people called `shown`, says with the model `m2` and two tokens.
+/// A message by `id`, displayed as `shown`; an agent uses the model `m2` and two tokens.
 fn said_by(id: &str, shown: &str, kind: SpeakerKind) -> Body {
     let mut body = said(kind, "words");
     if let Body::Message(message) = &mut body {
@@ -122,7 +122,7 @@ fn people_and_agents_are_counted_by_what_they_said() {
         said_by("shell", "shell", SpeakerKind::Tool),
         said_by("ada", "Ada L.", SpeakerKind::Ai),
         said_by("tertulia", "tertulia", SpeakerKind::System),
-        // Whoever is called like somebody of the other kind is somebody else.
+        // Speakers with the same id but another kind are counted separately.
         said_by("ada", "Ada", SpeakerKind::Human),
     ]);
     let counted: Vec<(&str, SpeakerKind, u64, Usage, Option<&str>)> = meta
@@ -144,7 +144,7 @@ fn people_and_agents_are_counted_by_what_they_said() {
         ]
     );
     assert_eq!(meta.duration().as_secs(), 6);
-    // Rows of before speakers were counted are read, and the count goes through a row unchanged.
+    // The counts round-trip, and rows without `speakers` (older versions) can be read.
     let row = serde_json::to_string(&meta).unwrap();
     assert_eq!(serde_json::from_str::<SessionMeta>(&row).unwrap(), meta);
     let mut old = serde_json::to_value(&meta).unwrap();
@@ -196,7 +196,7 @@ fn changes_are_taken_back_in_order() {
     ];
     let meta = fold(log.clone());
     assert_eq!((meta.title.as_deref(), meta.tags.len()), (Some("A"), 1));
-    // Tidying up does not make a session newer.
+    // Housekeeping does not change `updated_at`.
     assert_eq!(meta.updated_at, Timestamp::from_second(2).unwrap());
 
     log.push(Body::Trashed(Touched {
@@ -213,7 +213,7 @@ fn changes_are_taken_back_in_order() {
         (Some("first"), false, 0)
     );
     assert!(meta.changes.is_empty());
-    // Taking back what is already taken back changes nothing.
+    // Undoing a change again has no effect.
     log.push(undo(3));
     assert_eq!(fold(log).title.as_deref(), Some("first"));
 }
@@ -285,7 +285,7 @@ fn a_log_reports_what_is_missing_unreadable_or_altered() {
     let places: Vec<u64> = log.damage.iter().map(|damage| damage.seq.0).collect();
     assert_eq!(places, [2, 4, 5]);
     assert!(log.damage[1].reason.contains("hash"), "{:?}", log.damage);
-    // What is readable is read, the altered one included: it is shown with its warning.
+    // Readable entries are kept, including the altered one: it is shown with a warning.
     assert_eq!(log.entries.len(), 4);
 }
 

@@ -1,9 +1,9 @@
-//! Titles from first messages.
+//! Titles derived from first messages.
 
-/// How many characters of the first message stand in for a title.
+/// Maximum length of a derived title, in characters.
 const TITLE_LENGTH: usize = 60;
 
-/// What is said in a team without what says who is meant. A title needs no closer reading than this.
+/// Returns a team message without its markers. Approximate parsing is enough for a title.
 pub(super) fn without_markers(content: &str) -> String {
     let mut words = String::new();
     let mut rest = content;
@@ -15,7 +15,7 @@ pub(super) fn without_markers(content: &str) -> String {
             let start = marker.get(..keyword.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
         });
-        // What was redacted stands in brackets of its own.
+        // A redaction placeholder inside a marker has brackets of its own.
         let inner = marker[1..].find("[redacted:").map(|at| at + 1);
         let first = marker.find(']');
         let from = match (inner, first) {
@@ -39,7 +39,7 @@ pub(super) fn without_markers(content: &str) -> String {
     words
 }
 
-/// The first line that says something, cut at a word where that loses little.
+/// Returns the first non-empty line, cut at a word boundary where that loses little.
 pub(super) fn title_from(content: &str) -> Option<String> {
     let line = content
         .lines()

@@ -1,5 +1,5 @@
-//! Which parts of a text are code, by the rules of CommonMark: fenced and indented blocks, also in quotes
-//! and lists, and code within a line. What stands there was written about, not said.
+//! Finds the code in a text by the rules of CommonMark: fenced and indented blocks, also in quotes
+//! and lists, and code spans. Markers inside code are not markers.
 
 #[cfg(test)]
 mod tests;
@@ -7,23 +7,23 @@ mod tests;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Deeper than this, a line is not the beginning of a fence, a quote or a list item.
+/// Maximum indentation of a line that opens a fence, a quote or a list item.
 const DEEPEST: usize = 3;
-/// Deeper than this, quotes and lists are running text: nobody writes so, and it would take long.
+/// Maximum nesting of quotes and lists; deeper ones are treated as plain text, to bound the time.
 const MOST_NESTED: usize = 32;
-/// The fewest characters of a fence.
+/// Minimum number of characters of a fence.
 const SHORTEST_FENCE: usize = 3;
 
 /// A part of a text that is code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Where, in bytes, with its fences or backticks.
+    /// Byte range, including fences or backticks.
     pub range: Range<usize>,
-    /// Whether it is a block, fenced or indented.
+    /// True for a block (fenced or indented), false for a code span.
     pub fenced: bool,
 }
 
-/// All code in a text, in order, without overlaps. Takes time in proportion to the text.
+/// Returns all code in a text, in order, without overlaps. Runs in linear time.
 pub fn code(text: &str) -> Vec<Code> {
     let mut blocks = Blocks {
         text,
@@ -38,11 +38,11 @@ pub fn code(text: &str) -> Vec<Code> {
     blocks.found
 }
 
-/// What holds other blocks.
+/// A block that contains other blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Container {
     Quote,
-    /// A list item, whose text stands so many columns in.
+    /// A list item, with the column where its text begins.
     Item(usize),
 }
 
@@ -51,20 +51,21 @@ struct Fence {
     mark: char,
     length: usize,
     start: usize,
-    /// How many containers it stands in: it ends with them.
+    /// Number of containers around the fence: it ends when one of them ends.
     depth: usize,
 }
 
-/// The block structure up to some line.
+/// Block structure of the lines read so far.
 #[derive(Default)]
 struct Blocks<'a> {
     text: &'a str,
     open: Vec<Container>,
     fence: Option<Fence>,
-    /// The lines of running text just before; code within lines does not reach beyond them.
+    /// The open paragraph; code spans do not extend beyond it.
     paragraph: Option<Range<usize>>,
     found: Vec<Code>,
-    /// Whether anything was said before: nobody begins with code that nothing announces.
+    /// True once the text has a line of plain text. Indented lines before it are not treated as
+    /// code.
     begun: bool,
 }
 
@@ -88,7 +89,8 @@ impl Blocks<'_> {
         }
         let (opened, rest) = containers(rest);
         let begins = begins_fence(rest);
-        // A line of running text goes on even if it leaves out the marks of what it stands in.
+        // Lazy continuation: a paragraph goes on even if a line lacks the markers of its
+        // containers.
         let lazy = opened.is_empty() && begins.is_none() && self.paragraph.is_some();
         if !lazy {
             if held < self.open.len() || !opened.is_empty() {
@@ -159,7 +161,8 @@ impl Blocks<'_> {
         }
     }
 
-    /// How many of the open containers a line still stands in, and what it is in the innermost.
+    /// Returns how many of the open containers a line continues, and the line without their
+    /// markers.
     fn held<'l>(&self, line: &'l str) -> (usize, &'l str) {
         let mut rest = line;
         for (depth, container) in self.open.iter().enumerate() {
@@ -179,7 +182,7 @@ impl Blocks<'_> {
     }
 }
 
-/// The containers that begin on a line, and the rest of it.
+/// Returns the containers that a line opens, and the rest of the line.
 fn containers(line: &str) -> (Vec<Container>, &str) {
     let mut opened = Vec::new();
     let mut rest = line;
@@ -197,7 +200,7 @@ fn containers(line: &str) -> (Vec<Container>, &str) {
     (opened, rest)
 }
 
-/// A line of a quote without its mark.
+/// Returns a line of a quote without its marker.
 fn quoted(line: &str) -> Option<&str> {
     if indent(line) > DEEPEST {
         return None;
@@ -206,7 +209,7 @@ fn quoted(line: &str) -> Option<&str> {
     Some(inside.strip_prefix(' ').unwrap_or(inside))
 }
 
-/// The first line of a list item: how far in its text stands, and that text.
+/// Parses the first line of a list item: the column of its text, and the text.
 fn item(line: &str) -> Option<(usize, &str)> {
     let before = indent(line);
     if before > DEEPEST {
@@ -223,7 +226,7 @@ fn item(line: &str) -> Option<(usize, &str)> {
     if !inside.is_empty() && !inside.starts_with([' ', '\t', '\n', '\r']) {
         return None;
     }
-    // Text that stands more than four columns after the mark is indented code of an item.
+    // Text more than four columns after the marker is indented code within the item.
     let gap = match indent(inside) {
         gap @ 1..=4 if !inside.trim().is_empty() => gap,
         _ => 1,
@@ -231,7 +234,7 @@ fn item(line: &str) -> Option<(usize, &str)> {
     Some((before + mark + gap, unindented(inside, gap)))
 }
 
-/// How many columns of white space a line begins with.
+/// Returns the width of the leading white space, in columns.
 fn indent(line: &str) -> usize {
     let mut columns = 0;
     for byte in line.bytes() {
@@ -244,7 +247,8 @@ fn indent(line: &str) -> usize {
     columns
 }
 
-/// A line without its first columns of white space. A tab that reaches further goes as a whole.
+/// Removes leading white space up to a number of columns. A tab that extends further is removed as
+/// a whole.
 fn unindented(line: &str, columns: usize) -> &str {
     let cut = (0..=line.len())
         .take_while(|at| line.is_char_boundary(*at))
@@ -252,14 +256,14 @@ fn unindented(line: &str, columns: usize) -> &str {
     &line[cut.unwrap_or(0)..]
 }
 
-/// The mark and the length of the fence that begins with this line.
+/// Returns the marker and the length of the fence that a line opens.
 fn begins_fence(line: &str) -> Option<(char, usize)> {
     let (mark, length, info) = fence(line)?;
-    // With backticks after it, it is code within a line.
+    // With backticks in its info string, the line is a code span instead.
     (mark == '~' || !info.contains('`')).then_some((mark, length))
 }
 
-/// Whether a line that begins a block is indented so deeply that the block is code.
+/// Returns true if a line that begins a block is indented enough to be code.
 fn is_indented(line: &str) -> bool {
     let mut columns = 0;
     for letter in line.chars() {
@@ -289,7 +293,8 @@ fn fence(line: &str) -> Option<(char, usize, &str)> {
     (length >= SHORTEST_FENCE).then_some((mark, length, rest))
 }
 
-/// Code within running text: from some backticks to the next that are exactly as many.
+/// Returns the code spans of a paragraph: from a run of backticks to the next run of the same
+/// length.
 fn spans(text: &str) -> Vec<Range<usize>> {
     let runs = runs(text);
     let mut by_length: HashMap<usize, Vec<usize>> = HashMap::new();
@@ -301,7 +306,7 @@ fn spans(text: &str) -> Vec<Range<usize>> {
         if spans.last().is_some_and(|span| run.start < span.end) {
             continue;
         }
-        // A backslash takes the first backtick away, but only where code would begin.
+        // A backslash escapes the first backtick, but only of an opening run.
         let start = run.start + usize::from(is_escaped(text, run.start));
         let length = run.end - start;
         let ends = by_length.get(&length).map_or(&[][..], Vec::as_slice);
@@ -313,7 +318,7 @@ fn spans(text: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// Where backticks stand, as many as stand together.
+/// Returns the runs of adjacent backticks.
 fn runs(text: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     for (at, _) in text.match_indices('`') {

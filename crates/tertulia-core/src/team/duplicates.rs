@@ -1,4 +1,4 @@
-//! Keys that stand twice in one object of a JSON text. Parsers keep the last value and say nothing.
+//! Finds duplicate keys in a JSON text. Parsers silently keep the last value.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -6,19 +6,20 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// The paths of keys that an object has more than once, in the order of the text. Nothing if it is not JSON.
+/// Returns the paths of keys that occur more than once in an object, in the order of the text.
+/// Stops at the first syntax error.
 pub fn duplicate_keys(text: &str) -> Vec<String> {
     let found = RefCell::new(Vec::new());
     let walk = Walk {
         path: String::new(),
         found: &found,
     };
-    // What is wrong with the text is told where it is read.
+    // Syntax errors are reported by the actual parser.
     let _ = walk.deserialize(&mut serde_json::Deserializer::from_str(text));
     found.into_inner()
 }
 
-/// A value on the way through the text.
+/// A value during the traversal.
 struct Walk<'a> {
     path: String,
     found: &'a RefCell<Vec<String>>,

@@ -1,6 +1,6 @@
-//! The markers that people and agents write into what they say: `[NEXT: a, b!P1]`, `[FROM: name]`,
-//! `[TEAM_TASK: text]`, `[DROP: ALL]`. Reading them and leaving them out are both done from the stored
-//! text, which never changes.
+//! Markers that people and agents write into messages: `[NEXT: a, b!P1]`, `[FROM: name]`,
+//! `[TEAM_TASK: text]`, `[DROP: ALL]`. They are parsed and hidden when a message is read; the
+//! stored text never changes.
 
 #[cfg(test)]
 mod tests;
@@ -13,58 +13,58 @@ pub use unmarked::Unmarked;
 
 use super::code::{Code, code};
 
-/// So many names are read of a text: far more than a queue takes.
+/// Maximum number of addressees read from a text: far more than the queue accepts.
 const MOST_NAMES: usize = 200;
-/// So many bytes of a name: far more than a member has.
+/// Maximum length of a name in bytes: far longer than any member's.
 const LONGEST_NAME: usize = 200;
 
-/// The longest team task, in bytes.
+/// Maximum length of a team task, in bytes.
 pub const TASK_LIMIT: usize = 5 * 1024;
 
-/// What agents like to put around names.
+/// Characters that agents often put around names.
 const DECORATION: [char; 8] = ['`', '*', '@', '＠', '"', '\'', '“', '”'];
 
-/// What the markers of a text say.
+/// Markers of a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Markers {
-    /// Who is to speak next, in the order written.
+    /// Addressees, in the order written.
     pub next: Vec<Addressee>,
-    /// Who says that they speak: the first such marker counts.
+    /// Claimed speaker: the first such marker counts.
     pub from: Option<String>,
-    /// The team's new task, whole: the last such marker counts. [`cut_task`] keeps it short.
+    /// New team task, in full: the last such marker counts. [`cut_task`] limits its length.
     pub task: Option<String>,
-    /// Who is not to speak after all.
+    /// Addressees to remove from the queue.
     pub drop: Option<Drop>,
 }
 
-/// Somebody who is to speak, as written.
+/// An addressee as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addressee {
-    /// The name, which may be nobody's.
+    /// The name, which need not be a member's.
     pub name: String,
-    /// How urgently.
+    /// Priority.
     pub intent: Intent,
 }
 
-/// Who is not to speak after all.
+/// Addressees to remove from the queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Drop {
-    /// Nobody who waits.
+    /// All of them.
     All,
     /// These names, as written.
     Names(Vec<String>),
 }
 
-/// A team task that is short enough.
+/// A team task within the length limit.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TeamTask {
-    /// The task, of [`TASK_LIMIT`] bytes at most.
+    /// The task, at most [`TASK_LIMIT`] bytes.
     pub text: String,
-    /// How many bytes of its end were left out.
+    /// Number of bytes cut off at the end.
     pub left_out: usize,
 }
 
-/// Reads the markers of a text.
+/// Parses the markers of a text.
 pub fn parse(text: &str) -> Markers {
     let mut read = Markers::default();
     for marker in find(text) {
@@ -88,15 +88,16 @@ pub fn parse(text: &str) -> Markers {
     read
 }
 
-/// A text as people and agents read it: without markers, without the lines that held nothing else, and
-/// without one of the two spaces that a marker stood between. All other bytes stay.
+/// Returns a text as shown to people and agents: without markers, without lines that contained only
+/// markers, and without one of the two spaces around a marker. All other bytes stay.
 pub fn shown(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut markers = find(text).into_iter().map(|marker| marker.range).peekable();
     let mut at = 0;
     while at < text.len() {
-        // A marker may span lines: what is before and after it is then one line. The line's end is looked
-        // for only then: a long line of many markers would take long.
+        // A marker may span lines, which joins the text before and after it into one line. The end
+        // of the line is searched again only in that case, so that a long line with many markers
+        // stays linear.
         let mut kept = Vec::new();
         let mut end = line_end(text, at);
         let mut from = at;
@@ -121,7 +122,7 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// Cuts a team task to [`TASK_LIMIT`], between two characters.
+/// Cuts a team task to [`TASK_LIMIT`] at a character boundary.
 pub fn cut_task(task: &str) -> TeamTask {
     let end = task.floor_char_boundary(TASK_LIMIT);
     TeamTask {
@@ -130,12 +131,12 @@ pub fn cut_task(task: &str) -> TeamTask {
     }
 }
 
-/// A name without what agents like to put around names: backticks, stars, quotes, an `@`.
+/// Removes backticks, asterisks, quotes and `@` around a name.
 pub fn undecorated(name: &str) -> &str {
     name.trim_matches(|sign: char| sign.is_whitespace() || DECORATION.contains(&sign))
 }
 
-/// A name without the `!P1` after it, and what that says. A lone `!P1` is a name.
+/// Splits a name from a `!P1` suffix. A lone `!P1` is a name.
 pub fn split_intent(name: &str) -> (&str, Option<Intent>) {
     let Some((rest, suffix)) = name.trim().rsplit_once(['!', '！']) else {
         return (name.trim(), None);
@@ -160,10 +161,10 @@ enum Keyword {
     Drop,
 }
 
-/// How what stands for a secret begins.
+/// Opening of a redaction placeholder.
 const REDACTED: &str = "[redacted:";
 
-/// How markers begin.
+/// Openings of markers.
 const OPENINGS: [(&str, Keyword); 4] = [
     ("[NEXT:", Keyword::Next),
     ("[FROM:", Keyword::From),
@@ -178,9 +179,9 @@ struct Marker<'a> {
     range: Range<usize>,
 }
 
-/// All markers of a text, in order. A marker ends at the first `]`. One that says nothing is none, and
-/// so is one in which another begins, or a list of names that goes on into another paragraph: it was
-/// never closed, and must not swallow what follows it.
+/// Returns all markers of a text, in order. A marker ends at the first `]`. Ignored are empty
+/// markers, markers in which another one opens, and lists of names that run into another paragraph:
+/// those were never closed and must not swallow the following text.
 fn find(text: &str) -> Vec<Marker<'_>> {
     let mut found = Vec::new();
     let mut open: Option<(Keyword, usize, usize)> = None;
@@ -194,7 +195,7 @@ fn find(text: &str) -> Vec<Marker<'_>> {
             continue;
         }
         match text.as_bytes()[at] {
-            // What was redacted stands in brackets of its own.
+            // A redaction placeholder has brackets of its own.
             b'[' if open.is_some() && text[at..].starts_with(REDACTED) => {
                 at += text[at..].find(']').unwrap_or(0);
             }
@@ -230,7 +231,7 @@ fn opening(text: &str) -> Option<(&'static str, Keyword)> {
     })
 }
 
-/// The place after the line in which a place is.
+/// Returns the position after the end of the line that contains `at`.
 fn line_end(text: &str, at: usize) -> usize {
     text[at..].find('\n').map_or(text.len(), |end| at + end + 1)
 }
@@ -243,7 +244,7 @@ fn names(list: &str) -> impl Iterator<Item = &str> {
 
 fn addressee(name: &str) -> Addressee {
     let (name, intent) = match split_intent(name) {
-        // `**ben!P1**`
+        // Emphasis around name and priority: `**ben!P1**`.
         (_, None) if split_intent(undecorated(name)).1.is_some() => split_intent(undecorated(name)),
         split => split,
     };

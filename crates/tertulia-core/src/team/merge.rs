@@ -1,5 +1,5 @@
-//! What a team file and the registry say about one agent, put together. A file that came with a
-//! project must not choose which program runs under the name of an agent that a person registered.
+//! Merges agent definitions of a team file and of the registry. A team file that comes with a
+//! project must not choose the program for an agent that the user registered.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,50 +7,50 @@ use std::fmt;
 use super::problem::quoted;
 use super::{AgentDefinition, Registry};
 
-/// The agents of a team, and what had to be decided about them.
+/// Agents of a team, with conflicts and unknown names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Merged {
-    /// How each is started, by name.
+    /// Launch settings of each agent, by name.
     pub agents: BTreeMap<String, Launch>,
-    /// Where the team file wanted another program than the registry has.
+    /// Definitions in the team file whose program differs from the registry's.
     pub conflicts: Vec<Conflict>,
-    /// Names in the team file for which nobody knows a program.
+    /// Names in the team file for which no program is known.
     pub unknown: Vec<String>,
 }
 
-/// How an agent is started.
+/// Launch settings of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// The program.
     pub command: String,
-    /// What it is given on its command line.
+    /// Command-line arguments.
     pub args: Vec<String>,
-    /// Who chose that.
+    /// Origin of the arguments.
     pub args_source: Source,
-    /// Whether it wants a terminal.
+    /// True if the program needs a terminal (pty).
     pub use_pty: bool,
-    /// Who chose the program.
+    /// Origin of the program.
     pub source: Source,
 }
 
-/// Who chose a program, or what it is given.
+/// Origin of a program or of its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// The person who registered it.
+    /// The user's registry.
     Registry,
     /// The team file.
     TeamFile,
 }
 
-/// A team file that wants another program than the registry has. The registry's is used, and nothing
-/// of the team file's: its arguments were meant for the other program.
+/// A team file that names another program than the registry. The registry's settings are used and
+/// the team file's ignored, because its arguments were meant for the other program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The agent.
+    /// Name of the agent.
     pub agent: String,
     /// The program that is used.
     pub registered: String,
-    /// The program that the team file wants.
+    /// The program that the team file names.
     pub wanted: String,
 }
 
@@ -66,7 +66,8 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// The agents of a team: those that its file names, or all that are registered where it names none.
+/// Returns the agents of a team: those defined in its file, or all registered ones if it defines
+/// none.
 pub fn merge(registry: &Registry, definitions: &[AgentDefinition]) -> Merged {
     let mut merged = Merged::default();
     if definitions.is_empty() {
@@ -122,11 +123,11 @@ fn from_team_file(command: &str) -> Launch {
     }
 }
 
-/// A team may say how its agents are called, but not which program that is.
+/// Applies the arguments and the pty setting of a team file, but never its program.
 fn with_wishes(launch: Launch, definition: &AgentDefinition) -> Launch {
     let wanted = definition.args.as_ref();
     Launch {
-        // The same arguments are no wish.
+        // Arguments equal to the registered ones keep their origin.
         args_source: match wanted {
             Some(wanted) if *wanted != launch.args => Source::TeamFile,
             _ => launch.args_source,

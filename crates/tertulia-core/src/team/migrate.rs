@@ -1,5 +1,5 @@
-//! Older published forms of team files and agent registries, brought to the form that is read today. Nothing is
-//! changed in silence: each change is a line.
+//! Converts older published versions of team files and agent registries to the current one, and
+//! reports each change as a line.
 
 use serde_json::{Map, Value, json};
 
@@ -7,18 +7,18 @@ use super::problem::TeamError;
 use super::rules;
 use super::schema::{Form, parse};
 
-/// A document in today's form.
+/// A document in the current version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migration {
-    /// What it is.
+    /// Kind of document.
     pub form: Form,
-    /// Its text, valid under its schema and its rules.
+    /// Text, valid under its schema and rules.
     pub text: String,
-    /// What was changed, one line each; nothing if it was as it should be.
+    /// Changes, one line each; empty if the document was already current.
     pub changes: Vec<String>,
 }
 
-/// Fields of a member that an earlier version had, and why they are gone.
+/// Obsolete fields of a member, and why they were removed.
 const GONE: &[(&str, &str)] = &[
     (
         "workDir",
@@ -31,10 +31,11 @@ const GONE: &[(&str, &str)] = &[
     ("instructionFileText", "the file is read when it is needed"),
 ];
 
-/// The names under which a member's agent was known before `agentType`.
+/// Earlier names of the member field `agentType`.
 const AGENT_NAMES: &[&str] = &["agentConfigId", "agentConfigName", "agentName", "agent"];
 
-/// Brings a team file or an agent registry to today's form. `origin` is where it came from, for people.
+/// Converts a team file or an agent registry to the current version. `origin` names the source in
+/// error messages.
 pub fn migrate(text: &str, origin: &str) -> Result<Migration, TeamError> {
     let mut document = parse(text, origin)?;
     let form = form_of(&document);
@@ -58,7 +59,7 @@ pub fn migrate(text: &str, origin: &str) -> Result<Migration, TeamError> {
     })
 }
 
-/// A registry has agents by their names, and no team.
+/// Distinguishes registries (an object of agents and no team) from team files.
 fn form_of(document: &Value) -> Form {
     let has_team = document.get("team").is_some();
     match document.get("agents") {
@@ -67,7 +68,7 @@ fn form_of(document: &Value) -> Form {
     }
 }
 
-/// What was changed so far.
+/// Changes made so far.
 #[derive(Default)]
 struct Changes {
     lines: Vec<String>,
@@ -88,13 +89,13 @@ impl Changes {
             Some(before) => format!("schemaVersion: {} -> \"{newest}\"", shown(&before)),
             None => format!("schemaVersion: added \"{newest}\""),
         });
-        // It stands first.
+        // Inserts the version as the first field.
         let rest = std::mem::take(object);
         object.insert("schemaVersion".to_owned(), json!(newest));
         object.extend(rest.into_iter().filter(|(key, _)| key != "schemaVersion"));
     }
 
-    /// Removes fields that are not among these.
+    /// Removes fields that are not in `known`.
     fn only(&mut self, object: &mut Map<String, Value>, path: &str, known: &[&str], why: &str) {
         let unknown: Vec<String> = object
             .keys()
@@ -108,7 +109,7 @@ impl Changes {
         }
     }
 
-    /// Gives a field another name, if nothing has that name.
+    /// Renames a field, unless the new name already exists.
     fn rename(&mut self, object: &mut Map<String, Value>, path: &str, old: &str, new: &str) {
         if object.contains_key(new) {
             return;
@@ -119,7 +120,7 @@ impl Changes {
         }
     }
 
-    /// Adds a field that is missing.
+    /// Adds a field if it is missing.
     fn add(&mut self, object: &mut Map<String, Value>, path: &str, key: &str, value: Value) {
         if !object.contains_key(key) {
             self.say(format!("{path}{key}: added {}", shown(&value)));
@@ -185,7 +186,7 @@ fn team_file(document: &mut Map<String, Value>, changes: &mut Changes) {
     }
 }
 
-/// The end of an answer is known without a marker since answers are read as events.
+/// Removes `endMarker`: answers are read as events, so their end is known without a marker.
 fn agent_fields(agent: &mut Map<String, Value>, path: &str, known: &[&str], changes: &mut Changes) {
     let marker = text_of(agent, "endMarker");
     if let Some(value) = agent.shift_remove("endMarker") {
@@ -252,7 +253,7 @@ fn team_fields(team: &mut Map<String, Value>, agents: &[String], changes: &mut C
     }
 }
 
-/// Members were sorted by a number; now the list says it.
+/// Sorts members by their `order` numbers; today the order of the list counts.
 fn in_order(team: &mut Map<String, Value>, changes: &mut Changes) {
     let Some(members) = team.get_mut("members").and_then(Value::as_array_mut) else {
         return;
@@ -312,8 +313,8 @@ fn member_fields(
     }
 }
 
-/// The folder of a member's instructions was `roleDir`, and instruction files were named from where the program ran.
-/// Now they are named from that folder.
+/// Renames `roleDir` to `baseDir`. Instruction files were relative to the working directory of the
+/// program; now they are relative to `baseDir`.
 fn base_dir(member: &mut Map<String, Value>, path: &str, changes: &mut Changes) {
     changes.rename(member, path, "roleDir", "baseDir");
     changes.add(member, path, "baseDir", json!("."));
@@ -366,7 +367,7 @@ fn registry(document: &mut Map<String, Value>, changes: &mut Changes) {
     }
 }
 
-/// The objects of a list, with the path of each.
+/// Returns the objects of a list, each with its path.
 fn items<'a>(
     object: &'a mut Map<String, Value>,
     key: &str,
@@ -392,7 +393,7 @@ fn text_of(object: &Map<String, Value>, key: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// A name that markers can use and nobody else has.
+/// Returns a name that markers can use and that is not taken.
 fn fitting_name(name: &str, taken: &[String]) -> String {
     let letters: String = name
         .chars()
@@ -418,7 +419,7 @@ fn fitting_name(name: &str, taken: &[String]) -> String {
     fitting
 }
 
-/// A value on one line, and not all of a long one.
+/// Returns a value on one line, truncated if it is long.
 fn shown(value: &Value) -> String {
     const MOST: usize = 60;
     let text = value.to_string();

@@ -1,7 +1,8 @@
-//! Teams as their files describe them: who takes part, with which agent, under which limits. What is
-//! read here has been checked against its schema and against the rules that a schema cannot say.
+//! Team files: members, agents and limits of a team, checked against a JSON Schema and against the
+//! rules that a schema cannot express.
 //!
-//! A team's id is its name and a member's id is the member's name, so that a talk finds its team again.
+//! The id of a team is its name, and the id of a member is the member's name, so that a session
+//! finds its team again.
 
 pub mod code;
 mod duplicates;
@@ -32,35 +33,35 @@ pub use rules::unreadable_time;
 pub use schema::{Form, Version};
 pub use surrogates::has_halves;
 
-/// A team file that is valid and needs no agent but the built-in one.
+/// A valid team file that needs only the built-in agent.
 pub const EXAMPLE: &str = include_str!("../../../../schemas/examples/demo-team.json");
 
 /// A team.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TeamFile {
-    /// The name, which is also the id.
+    /// Name, which is also the id.
     pub name: String,
-    /// The name that people read, where it differs.
+    /// Name shown to users, if it differs.
     pub display_name: Option<String>,
-    /// What the team is for.
+    /// Purpose of the team.
     pub description: String,
-    /// A file with instructions for every member.
+    /// File with instructions for all members.
     pub instruction_file: Option<String>,
-    /// What the roles mean.
+    /// Descriptions of the roles.
     pub role_definitions: Vec<RoleDefinition>,
-    /// Who takes part, in the order of the file.
+    /// Members, in the order of the file.
     pub members: Vec<Member>,
-    /// Agents as the team wants them started; none means all that are registered.
+    /// Agent definitions of the team; if empty, all registered agents are available.
     pub agents: Vec<AgentDefinition>,
-    /// How many turns agents take before a person is asked.
+    /// Maximum number of agent turns before the user is asked.
     pub max_rounds: Option<u32>,
-    /// How the talk is held.
+    /// Conversation settings.
     pub conversation: Conversation,
-    /// The paths of keys that the file has twice: the last value counts.
+    /// Paths of duplicate keys in the file: the last value counts.
     pub duplicate_keys: Vec<String>,
 }
 
-/// The document as it is written.
+/// The document as written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -85,66 +86,66 @@ struct Team {
     members: Vec<Member>,
 }
 
-/// What a role means.
+/// Description of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleDefinition {
-    /// The name by which members have it.
+    /// Name that members refer to.
     pub name: String,
-    /// The name that people read.
+    /// Name shown to users.
     pub display_name: Option<String>,
-    /// What it is about.
+    /// What the role is about.
     pub description: Option<String>,
 }
 
-/// An agent as a team file wants it started. What the registry says goes before it, see [`merge`].
+/// Agent definition of a team file. The registry takes precedence, see [`merge`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDefinition {
-    /// The name by which members have it as their agent type.
+    /// Name that members use as `agentType`.
     pub name: String,
     /// The program.
     pub command: Option<String>,
-    /// What it is given on its command line.
+    /// Command-line arguments.
     pub args: Option<Vec<String>>,
-    /// Whether it wants a terminal.
+    /// True if the program needs a terminal (pty).
     pub use_pty: Option<bool>,
 }
 
-/// One who takes part.
+/// A member of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Member {
-    /// The name that markers use, which is also the id.
+    /// Name used in markers, which is also the id.
     pub name: String,
-    /// The name that people read.
+    /// Name shown to users.
     pub display_name: String,
     /// The role.
     pub role: String,
-    /// The role as people read it, where it differs.
+    /// Role shown to users, if it differs.
     pub display_role: Option<String>,
-    /// Whether it is an agent or a person.
+    /// Agent or person.
     #[serde(rename = "type")]
     pub kind: MemberKind,
-    /// Which agent speaks; every agent has one.
+    /// Name of the agent; required for members of type `ai`.
     pub agent_type: Option<String>,
-    /// The colour of the name.
+    /// Colour of the name.
     pub theme_color: Option<String>,
-    /// The folder in which instruction files are looked for.
+    /// Directory of the instruction files.
     pub base_dir: String,
-    /// What it is told about itself.
+    /// System instruction.
     pub system_instruction: Instruction,
-    /// A file with more of it, see [`Member::instruction_file_or_default`].
+    /// File with further instructions, see [`Member::instruction_file_or_default`].
     pub instruction_file: Option<String>,
-    /// What its environment has in addition.
+    /// Additional environment variables.
     #[serde(default)]
     pub env: Environment,
-    /// Its place in the team, from 0: of several people the first is asked.
+    /// Position in the team, from 0: of several people, the first is asked.
     #[serde(skip)]
     pub order: usize,
 }
 
-/// Whether a member is an agent or a person.
+/// Agent or person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberKind {
@@ -154,7 +155,7 @@ pub enum MemberKind {
     Human,
 }
 
-/// What a member is told about itself: a text, or a list of lines.
+/// System instruction: a text, or a list of lines.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum Instruction {
@@ -165,7 +166,7 @@ pub enum Instruction {
 }
 
 impl Instruction {
-    /// It as one text: lines are trimmed, and empty ones left out.
+    /// Returns the instruction as one text; items of a list are trimmed and empty ones dropped.
     pub fn text(&self) -> String {
         match self {
             Instruction::Text(text) => text.clone(),
@@ -179,7 +180,7 @@ impl Instruction {
     }
 }
 
-/// Variables of an environment. Their values are where people put keys, so they are not shown.
+/// Environment variables. `Debug` hides the values, because they often contain keys.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Environment(pub BTreeMap<String, String>);
@@ -190,20 +191,20 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// How the talk of a team is held.
+/// Conversation settings of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Conversation {
     #[serde(deserialize_with = "whole")]
     max_agent_response_time: u32,
-    /// Whether it is shown for how long an agent has been thinking.
+    /// Whether to show how long an agent has been thinking.
     pub show_thinking_timer: bool,
-    /// Whether Esc stops an agent.
+    /// Whether Esc cancels an agent's turn.
     pub allow_esc_cancel: bool,
-    /// How many earlier messages an agent is given.
+    /// Maximum number of earlier messages sent to an agent.
     #[serde(deserialize_with = "whole")]
     pub context_window_size: u32,
-    /// How many bytes an agent is given at most.
+    /// Maximum size of the messages sent to an agent, in bytes.
     #[serde(deserialize_with = "whole")]
     pub max_bytes: u32,
 }
@@ -221,21 +222,21 @@ impl Default for Conversation {
 }
 
 impl Conversation {
-    /// How long an agent may take for an answer.
+    /// Returns the time limit for an answer.
     pub fn max_agent_response_time(&self) -> Duration {
         Duration::from_millis(u64::from(self.max_agent_response_time))
     }
 }
 
-/// A whole number, which JSON Schema also sees in `5.0`; the schema keeps it within its limits.
+/// Reads a whole number, which in JSON Schema includes `5.0`; the schema enforces the limits.
 fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     let number = f64::deserialize(deserializer)?;
-    // The schema has been asked before: there is nothing to cut off.
+    // Lossless: the schema was checked before.
     Ok(number as u32)
 }
 
 impl TeamFile {
-    /// Reads a team file and checks it. `origin` is where it came from, for people.
+    /// Parses and validates a team file. `origin` names the source in error messages.
     pub fn read(text: &str, origin: &str) -> Result<TeamFile, TeamError> {
         let value = Form::Team.read(text, origin, rules::team)?;
         let document: Document =
@@ -261,22 +262,22 @@ impl TeamFile {
         })
     }
 
-    /// The id, which stays the same as long as the name does.
+    /// Returns the id, which stays the same as long as the name does.
     pub fn id(&self) -> &str {
         &self.name
     }
 
-    /// The name that people read.
+    /// Returns the name shown to users.
     pub fn shown_name(&self) -> &str {
         self.display_name.as_deref().unwrap_or(&self.name)
     }
 
-    /// The member who answers to a name, however it is written.
+    /// Returns the member with a name, see [`Member::answers_to`].
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.answers_to(name))
     }
 
-    /// The people, in the order of the file.
+    /// Returns the human members, in the order of the file.
     pub fn humans(&self) -> impl Iterator<Item = &Member> {
         self.members
             .iter()
@@ -285,12 +286,12 @@ impl TeamFile {
 }
 
 impl Member {
-    /// The id, which stays the same as long as the name does.
+    /// Returns the id, which stays the same as long as the name does.
     pub fn id(&self) -> &str {
         &self.name
     }
 
-    /// The member as the one who says something.
+    /// Returns the member as a speaker.
     pub fn speaker(&self) -> Speaker {
         Speaker {
             id: self.name.clone(),
@@ -303,19 +304,20 @@ impl Member {
         }
     }
 
-    /// The role as people read it.
+    /// Returns the role shown to users.
     pub fn shown_role(&self) -> &str {
         self.display_role.as_deref().unwrap_or(&self.role)
     }
 
-    /// Whether a name means this member, be it written in another case, with spaces, `-` or `_`.
+    /// Returns true if `name` is the name or display name, ignoring case, spaces, `-` and `_`.
     pub fn answers_to(&self, name: &str) -> bool {
         let wanted = address(name);
         !wanted.is_empty()
             && (address(&self.name) == wanted || address(&self.display_name) == wanted)
     }
 
-    /// The file with its instructions, below its folder: its own, or the one that its agent is used to.
+    /// Returns the instruction file, relative to `base_dir`: the configured one, or the usual one
+    /// of the agent.
     pub fn instruction_file_or_default(&self) -> &str {
         if let Some(file) = &self.instruction_file {
             return file;

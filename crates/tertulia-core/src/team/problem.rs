@@ -1,4 +1,5 @@
-//! What is wrong with a document: every place at once, with what was found there and what was expected.
+//! Validation errors of documents: all problems at once, each with path, found value and
+//! expectation.
 
 use std::fmt;
 
@@ -8,20 +9,20 @@ use super::schema::{Form, Version};
 use crate::preview::one_line;
 use crate::redact::redact;
 
-/// How much of a text is shown as what was found.
+/// Maximum length of a quoted text, in characters.
 const MOST_SHOWN: usize = 60;
 
-/// What is expected where a time should be.
+/// Expectation for a timestamp.
 pub(super) const A_TIME: &str = "a time like 2026-01-31T12:00:00Z";
 
-/// One place of a document that is not as it should be.
+/// One invalid place in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where, as a JSON pointer; empty for the whole document.
+    /// JSON pointer; empty for the whole document.
     pub path: String,
-    /// What is there.
+    /// Description of the value found.
     pub found: String,
-    /// What should be there.
+    /// Description of the expected value.
     pub expected: String,
 }
 
@@ -41,73 +42,74 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a document cannot be used.
+/// Reasons why a document cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TeamError {
-    /// It is not JSON.
+    /// The text is not JSON.
     #[error("{origin} is not JSON: line {line}, column {column}: {reason}")]
     NotJson {
-        /// Where the document came from.
+        /// Source of the document.
         origin: String,
-        /// The line, from 1.
+        /// Line, from 1.
         line: usize,
-        /// The column, from 1.
+        /// Column, from 1.
         column: usize,
-        /// What is wrong there.
+        /// Parse error.
         reason: String,
     },
-    /// It was written for a later version of this program.
+    /// The document needs a later version of this program.
     #[error(
         "{origin}: schema version {version} is not supported, the newest known for {form} is {newest}: upgrade tertulia"
     )]
     TooNew {
-        /// Where the document came from.
+        /// Source of the document.
         origin: String,
-        /// What it was read as.
+        /// Expected kind of document.
         form: Form,
-        /// Its version.
+        /// Version of the document.
         version: Version,
-        /// The newest that can be read.
+        /// Newest supported version.
         newest: Version,
     },
-    /// It was written in a form that is no longer read.
+    /// The version of the document is no longer supported.
     #[error(
         "{origin}: schema version {version} is deprecated, the oldest still read for {form} is {oldest}: migrate the file to schema version {newest}"
     )]
     TooOld {
-        /// Where the document came from.
+        /// Source of the document.
         origin: String,
-        /// What it was read as.
+        /// Expected kind of document.
         form: Form,
-        /// Its version.
+        /// Version of the document.
         version: Version,
-        /// The oldest that can be read.
+        /// Oldest supported version.
         oldest: Version,
-        /// The newest that can be read.
+        /// Newest supported version.
         newest: Version,
     },
-    /// It is not what its schema and its rules ask for.
+    /// The document violates its schema or rules.
     #[error("{origin} is not a valid {}:{}", .form.name(), lines(.problems))]
     Invalid {
-        /// Where the document came from.
+        /// Source of the document.
         origin: String,
-        /// What it was read as.
+        /// Expected kind of document.
         form: Form,
-        /// Everything that is wrong, in the order of the paths.
+        /// All problems, sorted by path.
         problems: Vec<Problem>,
     },
-    /// The schema that is built in cannot be used. This is a defect of the program.
+    /// The built-in schema is unusable, or a document that passed it cannot be converted: a bug in
+    /// this program.
     #[error("the built-in schema of {form} cannot be used: {reason}")]
     Schema {
-        /// Which.
+        /// Kind of document.
         form: Form,
-        /// Why.
+        /// Error message.
         reason: String,
     },
 }
 
 impl TeamError {
-    /// What is wrong in particular, where the document could be looked into.
+    /// Returns the problems of an invalid document; empty for other errors.
     pub fn problems(&self) -> &[Problem] {
         match self {
             TeamError::Invalid { problems, .. } => problems,
@@ -123,7 +125,7 @@ fn lines(problems: &[Problem]) -> String {
         .collect()
 }
 
-/// Puts problems into the order of their paths, places in a list by number, each of them once.
+/// Sorts problems by path, with list positions in numeric order, and removes duplicates.
 pub(super) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_cached_key(|problem| {
         let steps: Vec<(usize, String)> = problem
@@ -137,13 +139,13 @@ pub(super) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems
 }
 
-/// A path one step further down.
+/// Returns a JSON pointer extended by one step.
 pub(super) fn below(path: &str, step: &str) -> String {
     format!("{path}/{}", step.replace('~', "~0").replace('/', "~1"))
 }
 
-/// What stands somewhere, in a few words. Values of environments are never shown, since they are where
-/// people put keys; of lists and objects only the size is.
+/// Describes a value briefly. Values below `env` are never shown, because they often contain keys;
+/// lists and objects are described by their size.
 pub(super) fn found(path: &str, value: &Value) -> String {
     let secret = path.split('/').any(|step| step == "env");
     match value {
@@ -164,7 +166,7 @@ fn counted(what: &str, count: usize, thing: &str) -> String {
     format!("{what} {count} {thing}{plural}")
 }
 
-/// A text in quotes on one line, without secrets and not too long.
+/// Returns a text in quotes on one line, redacted and truncated.
 pub(super) fn quoted(text: &str) -> String {
     let clean = redact(text).text;
     let mut shown: String = clean.chars().take(MOST_SHOWN).collect();

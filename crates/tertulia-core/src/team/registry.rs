@@ -1,4 +1,4 @@
-//! The agents that a person has registered, as one document.
+//! The user's registry of agents.
 
 use std::collections::BTreeMap;
 
@@ -9,43 +9,43 @@ use super::problem::TeamError;
 use super::rules;
 use super::schema::Form;
 
-/// The registered agents, by name.
+/// The registered agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Registry {
-    /// The agents.
+    /// Agents by name.
     pub agents: BTreeMap<String, Registered>,
 }
 
-/// An agent as it was registered.
+/// A registered agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Registered {
-    /// The name that people read.
+    /// Name shown to users.
     pub display_name: String,
     /// The program.
     pub command: String,
-    /// What it is given on its command line.
+    /// Command-line arguments.
     pub args: Vec<String>,
-    /// Whether it wants a terminal.
+    /// True if the program needs a terminal (pty).
     pub use_pty: bool,
-    /// Its version when it was looked at.
+    /// Version when last checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When it was registered.
+    /// Time of registration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub installed_at: Option<Timestamp>,
-    /// When it was last seen to work.
+    /// Time of the last successful check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_verified: Option<Timestamp>,
 }
 
-/// The document as it is read.
+/// The document as read.
 #[derive(Deserialize)]
 struct Document {
     agents: BTreeMap<String, Registered>,
 }
 
-/// The document as it is written: each agent says its name again.
+/// The document as written: each agent also contains its name.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Written<'a> {
@@ -61,8 +61,8 @@ struct Named<'a> {
 }
 
 impl Registry {
-    /// Reads a registry and checks it. `origin` is where it came from, for people. Where there is no
-    /// file there is an empty registry, which is the caller's to know.
+    /// Parses and validates a registry. `origin` names the source in error messages. A missing file
+    /// means an empty registry; that is up to the caller.
     pub fn read(text: &str, origin: &str) -> Result<Registry, TeamError> {
         let value = Form::Registry.read(text, origin, rules::registry)?;
         let document: Document =
@@ -75,8 +75,8 @@ impl Registry {
         })
     }
 
-    /// The registry as text, in the order of the names. What [`Registry::read`] would refuse is an
-    /// error here, so that it never gets to disk.
+    /// Serialises the registry, sorted by name. Fails for content that [`Registry::read`] would
+    /// reject, so that it is never written to disk.
     pub fn write(&self) -> Result<String, TeamError> {
         let agents = self
             .agents

@@ -1,5 +1,5 @@
-//! The rules of a document that its schema cannot say. They look at the document as it came, so that
-//! they can be told together with what the schema found.
+//! Validation rules that a JSON Schema cannot express. They inspect the raw document, so that their
+//! problems can be reported together with schema errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::problem::{A_TIME, Problem, below, found, quoted};
 
-/// A name as it is compared: lower case, without spaces, `-` and `_`.
+/// Returns a name in the form used for comparison: lower case, without spaces, `-` and `_`.
 pub fn address(name: &str) -> String {
     name.chars()
         .filter(|char| !char.is_whitespace() && !matches!(char, '-' | '_'))
@@ -16,7 +16,7 @@ pub fn address(name: &str) -> String {
         .collect()
 }
 
-/// What a team file breaks.
+/// Returns the rule violations of a team file.
 pub(super) fn team(document: &Value) -> Vec<Problem> {
     let mut problems = repeated_agents(document);
     problems.extend(unfit_names(document));
@@ -27,7 +27,7 @@ pub(super) fn team(document: &Value) -> Vec<Problem> {
     problems
 }
 
-/// What a registry breaks.
+/// Returns the rule violations of a registry.
 pub(super) fn registry(document: &Value) -> Vec<Problem> {
     let agents = document.get("agents").and_then(Value::as_object);
     agents
@@ -45,7 +45,7 @@ pub(super) fn registry(document: &Value) -> Vec<Problem> {
         .collect()
 }
 
-/// Each agent has the name under which it is listed.
+/// Checks that an agent's name equals its key.
 fn other_name(path: &str, key: &str, agent: &Value) -> Option<Problem> {
     let name = agent.get("name")?.as_str()?;
     (name != key).then(|| Problem {
@@ -55,7 +55,8 @@ fn other_name(path: &str, key: &str, agent: &Value) -> Option<Problem> {
     })
 }
 
-/// A time that is written as it should be and yet is none, like one after the end of the year 9999.
+/// Reports a timestamp that matches the schema's format but cannot be parsed, such as one after the
+/// year 9999.
 pub fn unreadable_time(object: &Value, path: &str, field: &str) -> Option<Problem> {
     let value = object.get(field)?;
     let path = below(path, field);
@@ -67,15 +68,16 @@ pub fn unreadable_time(object: &Value, path: &str, field: &str) -> Option<Proble
     })
 }
 
-/// Where a name stands, and whose it is.
+/// Where a name is used, and by which member.
 struct Use<'a> {
     path: String,
     name: &'a str,
     member: usize,
 }
 
-/// Every member answers to the name and the display name. A marker must not mean two of them, except by a display
-/// name that both have: then it means the first, and the other is called by name.
+/// Reports names that could mean two members. Members are addressed by name and by display name;
+/// only a display name shared by two members is allowed: it means the first, and the other is
+/// addressed by name.
 fn ambiguous_names(members: &[Value]) -> Vec<Problem> {
     let mut uses: BTreeMap<String, Use<'_>> = BTreeMap::new();
     let mut displayed = BTreeSet::new();
@@ -88,7 +90,8 @@ fn ambiguous_names(members: &[Value]) -> Vec<Problem> {
             let path = format!("/team/members/{member}/{field}");
             let address = address(name);
             if address.is_empty() {
-                // An empty text is the schema's affair, and a display name is only one of two.
+                // Empty names are reported by the schema; a display name without letters is fine,
+                // because the member still has a name.
                 if field == "name" && !name.is_empty() {
                     problems.push(unspeakable(path, name));
                 }
@@ -131,8 +134,7 @@ fn ambiguous(path: String, name: &str, first: &Use<'_>) -> Problem {
     }
 }
 
-/// The lists in which things have names, and the fields in which the names stand. A member's `name` is the
-/// schema's affair.
+/// Lists of named objects, with their name fields. The schema checks the `name` of members.
 const NAMED: &[(&str, &[&str])] = &[
     ("/agents", &["name"]),
     ("/team/roleDefinitions", &["name", "displayName"]),
@@ -142,8 +144,8 @@ const NAMED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Names are shown before what somebody says, to people and to agents. One with a line end in it would be
-/// a way to put words into somebody else's mouth.
+/// Reports names with line breaks or control characters. Names are shown before messages, to people
+/// and to agents: a line break in one could fake a message of another speaker.
 fn unfit_names(document: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(team) = document.get("team") {
@@ -173,13 +175,14 @@ fn unfit<'a>(
     })
 }
 
-/// Whether a character ends a line, steers a terminal or turns the direction of writing. Those that join
-/// letters belong to names in many scripts.
+/// Returns true for characters that end a line, control a terminal or change the text direction.
+/// Joiners are allowed, because names in many scripts need them.
 fn breaks_or_turns(char: char) -> bool {
     char.is_control() || matches!(char, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Only where all are known to be agents: a type that is misspelt is told by the schema.
+/// Reports a team without people. Only if all members are of type `ai`: the schema reports misspelt
+/// types.
 fn nobody_human(members: &[Value]) -> Option<Problem> {
     let all_agents = members.iter().all(|member| member["type"] == "ai");
     (all_agents && !members.is_empty()).then(|| Problem {
@@ -189,7 +192,7 @@ fn nobody_human(members: &[Value]) -> Option<Problem> {
     })
 }
 
-/// Of two definitions of one agent it would depend on chance which one counts.
+/// Reports agents that are defined twice, since it would be undefined which definition counts.
 fn repeated_agents(document: &Value) -> Vec<Problem> {
     let mut first: BTreeMap<&str, usize> = BTreeMap::new();
     let mut problems = Vec::new();

@@ -1,5 +1,5 @@
-//! The schemas of the documents that are shared with other programs. They are built in, and nothing is
-//! read past them: first the version, then the schema.
+//! Built-in JSON Schemas of the documents shared with other programs. Every document is validated
+//! before use: first its version, then its schema.
 
 use std::fmt;
 
@@ -10,18 +10,18 @@ use super::problem::{Problem, TeamError, in_order};
 use super::schema_error::problems;
 use super::surrogates;
 
-/// A kind of document that has a schema.
+/// Kind of document that has a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A team file, 1.1 and 1.2, which have the same fields.
+    /// Team file, 1.1 and 1.2, which have the same fields.
     Team,
-    /// An agent registry, 1.1.
+    /// Agent registry, 1.1.
     Registry,
-    /// A session snapshot, 1.0.
+    /// Session snapshot, 1.0.
     Snapshot,
 }
 
-/// A schema's version.
+/// Version of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     major: u64,
@@ -33,14 +33,14 @@ impl Version {
         Version { major, minor }
     }
 
-    /// Reads `1.2`. The numbers count, not the text: 1.10 is later than 1.9.
+    /// Parses `1.2`. Compared as numbers: 1.10 is later than 1.9.
     fn parse(text: &str) -> Option<Version> {
         let (major, minor) = text.split_once('.')?;
         Some(Version::new(number(major)?, number(minor)?))
     }
 }
 
-/// A number of any length; one that is too long to hold is later than all that is known.
+/// Parses a number of any length; one that overflows is treated as newer than all known versions.
 fn number(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u64::MAX))
@@ -63,10 +63,10 @@ impl fmt::Display for Form {
 }
 
 impl Form {
-    /// All of them.
+    /// All kinds of documents.
     pub const ALL: [Form; 3] = [Form::Team, Form::Registry, Form::Snapshot];
 
-    /// The name of one of them.
+    /// Returns the name, in the singular.
     pub const fn name(self) -> &'static str {
         match self {
             Form::Team => "team file",
@@ -75,7 +75,7 @@ impl Form {
         }
     }
 
-    /// The text of its JSON Schema.
+    /// Returns the JSON Schema as text.
     pub const fn schema(self) -> &'static str {
         match self {
             Form::Team => include_str!("../../../../schemas/team-1.2.json"),
@@ -84,7 +84,7 @@ impl Form {
         }
     }
 
-    /// The oldest version that is read.
+    /// Returns the oldest supported version.
     pub const fn oldest(self) -> Version {
         match self {
             Form::Team | Form::Registry => Version::new(1, 1),
@@ -92,7 +92,7 @@ impl Form {
         }
     }
 
-    /// The newest version that is read, and the one that is written.
+    /// Returns the newest supported version, which is also the one written.
     pub const fn newest(self) -> Version {
         match self {
             Form::Team => Version::new(1, 2),
@@ -101,8 +101,8 @@ impl Form {
         }
     }
 
-    /// Reads a document and checks it: its version, its schema, and `rules`, which add what a schema
-    /// cannot say. All that is wrong is told at once. `origin` is where it came from, for people.
+    /// Parses and validates a document: version, schema, and `rules` for checks that a schema
+    /// cannot express. Reports all problems at once. `origin` names the source in error messages.
     pub fn read(
         self,
         text: &str,
@@ -115,7 +115,7 @@ impl Form {
         Ok(document)
     }
 
-    /// The text of a document, which is checked as if it had been read.
+    /// Validates a document like [`Form::read`] and serialises it.
     pub fn write(
         self,
         document: &impl Serialize,
@@ -147,7 +147,7 @@ impl Form {
         Err(self.invalid(origin, problems))
     }
 
-    /// The error of a document in which something is wrong.
+    /// Returns the error for an invalid document.
     pub fn invalid(self, origin: &str, problems: Vec<Problem>) -> TeamError {
         TeamError::Invalid {
             origin: origin.to_owned(),
@@ -156,7 +156,8 @@ impl Form {
         }
     }
 
-    /// A version that is no text or no version is left to the schema, which names it with all the rest.
+    /// Rejects unsupported versions. A version that is malformed is left to the schema, which
+    /// reports it together with all other problems.
     fn check_version(self, document: &Value, origin: &str) -> Result<(), TeamError> {
         self.check_not_newer(document, origin)?;
         match version_of(document) {
@@ -171,7 +172,7 @@ impl Form {
         }
     }
 
-    /// Refuses what a later program has written.
+    /// Rejects documents written by a later version of the program.
     pub(super) fn check_not_newer(self, document: &Value, origin: &str) -> Result<(), TeamError> {
         match version_of(document) {
             Some(version) if version > self.newest() => Err(TeamError::TooNew {
@@ -205,7 +206,7 @@ fn version_of(document: &Value) -> Option<Version> {
 }
 
 pub(super) fn parse(text: &str, origin: &str) -> Result<Value, TeamError> {
-    // Some editors put a mark before the text that JSON does not know.
+    // Some editors write a byte order mark, which JSON does not allow.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(&surrogates::replaced(text)).map_err(|error| TeamError::NotJson {
         origin: origin.to_owned(),
@@ -215,7 +216,7 @@ pub(super) fn parse(text: &str, origin: &str) -> Result<Value, TeamError> {
     })
 }
 
-/// What went wrong without where, which is told apart.
+/// Returns the error message without the position, which is reported separately.
 fn without_place(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rfind(" at line ") {

@@ -1,4 +1,4 @@
-//! What a schema found wrong, in words: the validator's own would repeat values, which may be secrets.
+//! Describes schema errors. The validator's own messages would repeat values, which may be secrets.
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::problem::{A_TIME, Problem, below, found};
 
-/// What team files take for a member's name.
+/// Pattern for member names in team files.
 const NAME_PATTERN: &str = "^[a-zA-Z0-9_-]+$";
 
-/// What is wrong: one problem, or one for each field that should not be there.
+/// Converts a validation error to one problem, or to one for each unexpected field.
 pub(super) fn problems(schema: &Value, error: &ValidationError<'_>) -> Vec<Problem> {
     let path = error.instance_path().as_str();
     match error.kind() {
@@ -47,8 +47,8 @@ fn missing_field(schema: &Value, place: &str, path: &str, field: &str) -> Proble
     }
 }
 
-/// What a schema says about a field that is asked for at `place`: beside it, or above it where the
-/// asking depends on a condition.
+/// Returns the definition of a field that is required at `place`: a sibling, or further up if the
+/// requirement is conditional.
 fn definition<'a>(schema: &'a Value, place: &str, field: &str) -> Option<&'a Value> {
     let mut place = place;
     while let Some((above, _)) = place.rsplit_once('/') {
@@ -63,7 +63,7 @@ fn definition<'a>(schema: &'a Value, place: &str, field: &str) -> Option<&'a Val
     None
 }
 
-/// A definition that stands elsewhere in the schema.
+/// Follows a `$ref` within the schema.
 fn resolved<'a>(schema: &'a Value, definition: &'a Value) -> &'a Value {
     definition
         .get("$ref")
@@ -72,7 +72,7 @@ fn resolved<'a>(schema: &'a Value, definition: &'a Value) -> &'a Value {
         .unwrap_or(definition)
 }
 
-/// What a definition asks for, in a few words.
+/// Describes briefly what a definition requires.
 fn wanted(definition: &Value) -> String {
     if definition
         .get("format")
@@ -117,7 +117,7 @@ fn expected(kind: &ValidationErrorKind, error: &ValidationError<'_>) -> String {
         ValidationErrorKind::FalseSchema => {
             "nothing, because the older fields stand beside it".to_owned()
         }
-        // The schemas use no other words; should one come to, this says at least which.
+        // The schemas use no other keywords; a future one is at least named.
         other => format!(
             "what `{}` at {} asks for",
             other.keyword(),

@@ -1,12 +1,12 @@
-//! Halves of characters. Programs that count text in 16-bit units cut an emoji in two where a text is
-//! shortened, and write the half as an escape that is not Unicode; no word of the document should be lost to that.
+//! Replaces lone UTF-16 surrogates in JSON escapes. Programs that count text in 16-bit units may
+//! cut an emoji in half when they shorten a text; the document should still be readable.
 
 use std::borrow::Cow;
 
-/// What stands in the place of half a character, as long as the escape that it replaces.
+/// Replacement for a lone surrogate, of the same length as its escape.
 const REPLACEMENT: &str = "\\ufffd";
 
-/// The text with the replacement character for every escape that is half a character.
+/// Returns the text with every escaped lone surrogate replaced.
 pub(super) fn replaced(text: &str) -> Cow<'_, str> {
     let mut out = String::new();
     let mut copied = 0;
@@ -24,7 +24,7 @@ pub(super) fn replaced(text: &str) -> Cow<'_, str> {
                 copied = at;
             }
             Some(_) => at += 6,
-            // The escaped character may be a backslash, which then escapes nothing itself.
+            // Skips the escaped character: it may be a backslash, which then escapes nothing.
             None => at += 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
         }
     }
@@ -35,12 +35,12 @@ pub(super) fn replaced(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a text has halves of characters, which reading it replaces.
+/// Returns true if a text has lone surrogates, which parsing replaces.
 pub fn has_halves(text: &str) -> bool {
     matches!(replaced(text), Cow::Owned(_))
 }
 
-/// The 16-bit unit that an escape at the beginning of a text stands for.
+/// Returns the 16-bit unit of an escape at the beginning of a text.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     let hexadecimal = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -109,7 +109,7 @@ fn the_example_is_a_team_of_three_demos_and_a_person() {
     assert_eq!(team.members[2].order, 2);
 }
 
-/// The example with one thing changed.
+/// Parses the example with one change.
 fn changed(change: impl FnOnce(&mut serde_json::Value)) -> Result<TeamFile, TeamError> {
     let mut document = serde_json::from_str(EXAMPLE).unwrap();
     change(&mut document);

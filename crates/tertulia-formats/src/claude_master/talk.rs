@@ -1,4 +1,4 @@
-//! What was kept, as a talk that can be taken in: two threads, woven together as they were spoken.
+//! Converts a claude-master session for import: two threads, merged in their original order.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -16,27 +16,27 @@ use tertulia_core::pair::speakers::speaker;
 use tertulia_core::pair::{PairRole, reply};
 use tertulia_core::redact::redact;
 
-/// What the ids of this form's sessions and messages are derived from, beside their own.
+/// Name of the format, part of the derived ids of sessions and messages.
 const FORM: &str = "claude-master";
-/// The agent that it was.
+/// Agent that the program used.
 const AGENT: &str = "anthropic";
-/// The tools with which its later versions called the worker.
+/// Tools with which later versions called the worker.
 const WORKER_TOOLS: [&str; 3] = ["call_worker", "call_worker_with_file", "tell_worker"];
 
-/// A message with the reasoning before it.
+/// A message with the thinking before it.
 struct Turn {
     message: Message,
     thought: Option<String>,
 }
 
 impl Kept {
-    /// The session that it becomes: the same each time.
+    /// Returns the id of the session to create, which is the same for every import.
     pub fn session_id(&self) -> SessionId {
         let own = foreign_uuid(&self.session);
         SessionId::new(own.unwrap_or_else(|| derived(&[FORM, &self.session])))
     }
 
-    /// The talk, to be taken in.
+    /// Converts the file to a session for import.
     pub fn talk(&self) -> Foreign {
         let mut changes = self.changes.clone();
         if self.worker.is_empty() {
@@ -98,7 +98,7 @@ impl Kept {
         let mut last = self.created_at;
         for (place, (at, turn)) in self.woven(changes).into_iter().enumerate() {
             let message = turn.message;
-            // Where no time was kept, one after the other.
+            // Without a recorded time, messages are one millisecond apart.
             let next = last.checked_add(SignedDuration::from_millis(1));
             last = at.or(next.ok()).unwrap_or(last).max(last);
             let id = EntryId::new(derived(&[
@@ -106,7 +106,7 @@ impl Kept {
                 &self.session,
                 &place.to_string(),
                 message.thread.as_deref().unwrap_or_default(),
-                // The id is written down, so no secret may be part of it.
+                // The id is stored, so no secret may be part of it.
                 &redact(&message.content).text,
             ]));
             said.push(Said {
@@ -119,8 +119,8 @@ impl Kept {
         said
     }
 
-    /// Both threads as one: after each instruction what the worker made of it. What the worker did before
-    /// the instructor remembers anything comes first.
+    /// Merges both threads: each instruction is followed by the worker's turn. Worker turns from
+    /// before the instructor's first recorded message come first.
     fn woven(&self, changes: &mut Changes) -> Vec<(Option<Timestamp>, Turn)> {
         let mut instructor: Vec<(Option<Timestamp>, Vec<Turn>)> = Vec::new();
         for told in &self.instructor {
@@ -132,7 +132,7 @@ impl Kept {
             .iter()
             .filter_map(|(_, messages)| instruction(messages))
             .count();
-        // What it said last may not have reached the worker.
+        // The last instruction may not have reached the worker.
         let waits = instructor.last().and_then(|(_, last)| instruction(last));
         let reached = |waits: &String| {
             let told = exchanges.last().and_then(|exchange| exchange.first());
@@ -165,7 +165,7 @@ impl Kept {
         woven
     }
 
-    /// The state may have the thinking of the last reply where the reply itself has not.
+    /// Adds the thinking of the last reply from the state, if the reply itself lacks it.
     fn with_last_thinking(&self, instructor: &mut [(Option<Timestamp>, Vec<Turn>)]) {
         let last = instructor.iter_mut().rev().flat_map(|(_, turns)| turns);
         let last = last
@@ -179,7 +179,7 @@ impl Kept {
         }
     }
 
-    /// What the worker was told, each time with what it made of it.
+    /// Groups the worker's messages: each instruction with the answer to it.
     fn exchanges(&self, changes: &mut Changes) -> Vec<Vec<(Option<Timestamp>, Turn)>> {
         let mut exchanges: Vec<Vec<_>> = Vec::new();
         for told in &self.worker {
@@ -195,7 +195,7 @@ impl Kept {
     }
 }
 
-/// What the worker is told, if it is told anything.
+/// Returns the instruction for the worker, if there is one.
 fn instruction(turns: &[Turn]) -> Option<String> {
     let replies = turns
         .iter()
@@ -207,7 +207,7 @@ fn instruction(turns: &[Turn]) -> Option<String> {
         .map(|read| read.instruction)
 }
 
-/// A message with its blocks: words, calls, and what they gave.
+/// Converts the blocks of a message: text, tool calls and tool results.
 fn messages(told: &Remembered, seat: PairRole, changes: &mut Changes) -> Vec<Turn> {
     let by = |speaker: &Speaker, role, words: String| Message {
         thread: Some(seat.name().to_owned()),
@@ -273,7 +273,7 @@ fn messages(told: &Remembered, seat: PairRole, changes: &mut Changes) -> Vec<Tur
     found
 }
 
-/// `Tell worker (use MODEL): …`, from a call that meant it.
+/// Converts a worker tool call to `Tell worker (use MODEL): …`.
 fn told_worker(input: &Value) -> String {
     let text = |key: &str| input[key].as_str().filter(|text| !text.is_empty());
     let told = text("instruction")

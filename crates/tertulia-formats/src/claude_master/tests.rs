@@ -1,4 +1,4 @@
-//! Both forms, whole and damaged.
+//! Tests of both formats, intact and damaged.
 
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ fn a_state_becomes_two_threads_at_its_round() {
     assert_eq!(pair.last_instruction, "step two");
     assert_eq!((pair.work_dir.as_str(), pair.thinking), ("/w", false));
     assert_eq!(pair.worker.model.as_deref(), Some("claude-haiku-4-5"));
-    // Its keys stay where they are.
+    // API keys are not imported.
     let all = format!("{:?} {:?}", kept, kept.talk());
     assert!(!all.contains("never"), "{all}");
 }
@@ -152,7 +152,7 @@ fn a_log_counts_by_its_last_state_and_may_be_torn() {
         kept.talk().said[1].at,
         "2025-11-08T15:30:02Z".parse().unwrap()
     );
-    // Cut anywhere in its last line, it is what it was before that.
+    // A log cut within its last line equals the log without that line.
     let torn = &whole[..whole.len() - 30];
     let kept = Kept::read(torn.as_bytes()).unwrap();
     assert_eq!(kept.changes.damaged, [7]);
@@ -191,7 +191,7 @@ fn what_the_state_says_beside_the_messages_is_kept() {
     assert_eq!((source.saved_at, source.spoken_at), (saved, saved));
     assert_eq!(source.version.as_deref(), Some("1.0.0"));
     assert_eq!(source.cwd.as_deref(), Some("/w"));
-    // The thinking of the last reply may be in the state only.
+    // The thinking of the last reply may be only in the state.
     let mut other = state(json!(4));
     other["config"]["maxRounds"] = json!(20);
     other["lastInstructorResponse"] = json!({ "thinking": "almost" });

@@ -1,10 +1,10 @@
-//! The documented file, its index, and what is odd in them.
+//! Tests of the documented file, its index, and irregular content.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-/// The session file of the program's own documentation, with counts that are right.
+/// The session file of the program's documentation, with corrected counts.
 fn document() -> Value {
     json!({
         "metadata": {

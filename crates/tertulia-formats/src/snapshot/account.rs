@@ -1,26 +1,26 @@
-//! What became of a snapshot that was taken in: what is as it was, what was changed, what has no place.
+//! Report on an imported snapshot: kept, changed and lost content.
 
 use super::{Reading, Remembered, Routing, Snapshot};
 use tertulia_core::entry::Entry;
 use tertulia_core::foreign::Changes;
 use tertulia_core::session::{Log, SessionMeta};
 
-/// What became of a snapshot.
+/// Report on an imported snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Account {
-    /// How many messages it brought, those that were changed included.
+    /// Number of imported messages, including changed ones.
     pub messages: usize,
-    /// Whether it brought a task.
+    /// True if a task was imported.
     pub task: bool,
-    /// What was changed, in words.
+    /// Descriptions of changes.
     pub changed: Vec<String>,
-    /// What was not kept, in words.
+    /// Descriptions of lost content.
     pub lost: Vec<String>,
 }
 
 impl Account {
-    /// Compares a snapshot with the log that was made of it, by writing that as a snapshot again.
-    /// `changes` are those that reading made to its texts.
+    /// Compares a snapshot with the log made from it, by converting that log back to a snapshot.
+    /// `changes` are those made to the texts by the conversion.
     pub fn of(reading: &Reading, entries: &[Entry], changes: &Changes) -> Account {
         let told = &reading.snapshot;
         let log = Log {
@@ -77,7 +77,7 @@ impl Account {
     }
 }
 
-/// To whom a message goes; nobody is nobody, however it is written.
+/// Returns the addressees of a message; a missing and an empty list are equal.
 fn addressed(message: &Remembered) -> Routing {
     message.routing.clone().unwrap_or_default()
 }

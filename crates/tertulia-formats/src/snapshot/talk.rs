@@ -1,4 +1,4 @@
-//! A snapshot as a talk that can be taken in, and which of several saves of a talk is the newest.
+//! Converts a snapshot for import, and compares several saves of one session.
 
 use std::collections::HashSet;
 
@@ -8,17 +8,18 @@ use tertulia_core::foreign::{Changes, Foreign, Said};
 use tertulia_core::id::{EntryId, SessionId, derived, foreign_uuid};
 use tertulia_core::redact::redact;
 
-/// What the ids of this form's sessions and messages are derived from, beside their own.
+/// Name of the format, part of the derived ids of sessions and messages.
 pub(super) const FORM: &str = "agent-chatter";
 
 impl Snapshot {
-    /// The session that it becomes: its own UUID, else one that is the same for every save of the talk.
+    /// Returns the id of the session to create: its own UUID, or one derived from team and session,
+    /// which is the same for every save.
     pub fn session_id(&self) -> SessionId {
         let own = foreign_uuid(&self.session);
         SessionId::new(own.unwrap_or_else(|| derived(&[FORM, &self.team, &self.session])))
     }
 
-    /// The talk, to be taken in.
+    /// Converts the snapshot to a session for import.
     pub fn talk(&self) -> Foreign {
         let mut taken = HashSet::new();
         let mut changes = Changes::default();
@@ -52,14 +53,15 @@ impl Snapshot {
         }
     }
 
-    /// Whether this is an earlier state of the other's talk.
+    /// Returns true if this is an earlier state of the other snapshot's session.
     pub fn is_beginning_of(&self, other: &Snapshot) -> bool {
         self.session_id() == other.session_id()
             && self.team == other.team
             && other.messages.starts_with(&self.messages)
     }
 
-    /// The id of a message's entry. What two saves tell differently at one place has two ids.
+    /// Returns the entry id of a message. Two saves that differ in the same message yield different
+    /// ids, unless the message has a UUID.
     fn entry_id(
         &self,
         place: usize,
@@ -79,7 +81,7 @@ impl Snapshot {
             &message.id,
             &message.at.to_string(),
             &message.speaker.id,
-            // The id is written down, so no secret may be part of it.
+            // The id is stored, so no secret may be part of it.
             &redact(&message.content).text,
         ]));
         taken.insert(id);

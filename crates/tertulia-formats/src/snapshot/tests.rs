@@ -36,7 +36,7 @@ fn calling(content: &str) -> Body {
     body
 }
 
-/// A team's session in which these things happened, one per second.
+/// The snapshot of a team session with these entries, one per second.
 fn snapshot(bodies: Vec<Body>, team_task: Option<&str>) -> Snapshot {
     let tasked = team_task.map(|task| {
         Body::Tasked(Tasked {
@@ -239,7 +239,8 @@ fn half_an_emoji_in_a_summary_does_not_cost_the_talk() {
     assert_eq!(Snapshot::read(&text, "cut").unwrap().messages.len(), 1);
 }
 
-/// A message to Ada, who has spoken by another name than her id, to Ben, who has not, and to nobody.
+/// A message to Ada, who has spoken under a name other than her id, to Ben, who has not spoken, and
+/// to an unknown name.
 fn addressing() -> Body {
     let mut body = said(
         "you",
@@ -364,7 +365,7 @@ fn ids_are_kept_where_this_program_made_them_and_derived_where_not() {
     let first = ids(&one);
     assert_eq!(first, ids(&one));
     assert_eq!(first[0].to_string(), own);
-    // The same name twice, or the same place with other words, is another entry.
+    // A repeated id, or another text at the same position, gives another entry id.
     assert_ne!(first[1], first[0]);
     one.messages[2].content.push('!');
     assert_ne!(ids(&one)[2], first[2]);

@@ -1,5 +1,5 @@
-//! Every sample of a team file, an agent registry and a session snapshot: those that are right are
-//! read, and those that are wrong are refused with everything that is wrong in them.
+//! All samples of team files, agent registries and session snapshots: valid ones are read, and
+//! invalid ones are rejected with all their problems.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test should stop")]
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use tertulia_core::team::{Registry, TeamError, TeamFile};
 use tertulia_formats::snapshot::Snapshot;
 
-/// The samples of a folder whose names begin like this: their names and texts, in order.
+/// Names and texts of the samples in a directory whose names begin with `form`, sorted.
 fn samples(folder: &str, form: &str) -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/team")
@@ -30,7 +30,7 @@ fn samples(folder: &str, form: &str) -> Vec<(String, String)> {
     samples
 }
 
-/// Reads a sample as what its name says.
+/// Parses a sample as the kind of document that its name says.
 fn read(name: &str, text: &str) -> Result<(), TeamError> {
     match name.split('-').next() {
         Some("team") => TeamFile::read(text, name).map(drop),
@@ -89,7 +89,7 @@ fn wrong_snapshots_are_refused_with_all_that_is_wrong() {
     insta::assert_snapshot!(refusals("snapshot"));
 }
 
-/// What a reader of the snapshot has of it is what a writer writes, whoever wrote it.
+/// Writing a snapshot and reading it again gives the same snapshot.
 #[test]
 fn snapshots_are_written_as_they_were_read() {
     for (name, text) in samples("valid", "snapshot") {
@@ -99,7 +99,7 @@ fn snapshots_are_written_as_they_were_read() {
     }
 }
 
-/// Half a file is an error like any other, wherever it ends.
+/// A truncated file is an error, wherever it ends.
 #[test]
 fn cut_off_anywhere_a_document_is_refused() {
     for form in ["team", "registry", "snapshot"] {

@@ -1,12 +1,12 @@
-//! The schemas themselves: every rule in them is there because a sample breaks it, and whatever they
-//! let through can be read.
+//! Tests of the schemas: every rule is violated by a sample, and every document that passes can be
+//! read.
 
 use serde_json::{Value, json};
 use tertulia_core::team::{Form, TeamError};
 
 use super::{read, samples};
 
-/// The beginning of the names of a form's samples.
+/// Prefix of the sample names of a kind of document.
 fn prefix(form: Form) -> &'static str {
     match form {
         Form::Team => "team",
@@ -15,7 +15,7 @@ fn prefix(form: Form) -> &'static str {
     }
 }
 
-/// Rules that stand for themselves; types are tried by [`whatever_passes_a_schema_can_be_read`].
+/// Keywords that count as rules; types are tested by [`whatever_passes_a_schema_can_be_read`].
 const RULES: &[&str] = &[
     "additionalProperties",
     "const",
@@ -30,7 +30,7 @@ const RULES: &[&str] = &[
     "then",
 ];
 
-/// Every place in a document, as a JSON pointer.
+/// Collects all places in a document, as JSON pointers.
 fn places(value: &Value, path: &str, all: &mut Vec<String>) {
     all.push(path.to_owned());
     match value {
@@ -49,7 +49,7 @@ fn places(value: &Value, path: &str, all: &mut Vec<String>) {
     }
 }
 
-/// The document without what stands at a place.
+/// Returns the document without the value at a place.
 fn without(document: &Value, path: &str) -> Value {
     let mut document = document.clone();
     let (above, step) = path.rsplit_once('/').unwrap();
@@ -61,7 +61,7 @@ fn without(document: &Value, path: &str) -> Value {
     document
 }
 
-/// How many things a schema finds wrong in each document.
+/// Returns the number of errors that a schema finds in each document.
 fn counts(schema: &Value, documents: &[Value]) -> Vec<usize> {
     let validator = jsonschema::options()
         .should_validate_formats(true)
@@ -76,7 +76,7 @@ fn counts(schema: &Value, documents: &[Value]) -> Vec<usize> {
 fn is_rule(path: &str) -> bool {
     let steps: Vec<&str> = path.rsplit('/').collect();
     let required = steps.len() > 1 && steps[1] == "required" && !path.contains("/if/");
-    // Below `properties` stand names, which may look like rules.
+    // Names below `properties` may look like keywords.
     let keyword = RULES.contains(&steps[0]) && steps.get(1) != Some(&"properties");
     required || keyword && !path.contains("/if/")
 }
@@ -104,7 +104,7 @@ fn every_rule_of_a_schema_is_broken_by_a_sample() {
     assert!(idle.is_empty(), "no sample breaks\n{}", idle.join("\n"));
 }
 
-/// Samples in which, together, every field stands.
+/// Samples that together contain every field.
 const RICHEST: &[&str] = &[
     "team-every-field.json",
     "registry-every-field.json",
@@ -112,8 +112,8 @@ const RICHEST: &[&str] = &[
     "snapshot-older-names.json",
 ];
 
-/// Puts something else in every place of a sample. Each is read or refused for what is wrong with
-/// it; that a document passes its schema and then cannot be read would be our mistake.
+/// Replaces every value of a sample. Each result is read, or rejected with its problems; a document
+/// that passes its schema but cannot be read would be a bug.
 #[test]
 fn whatever_passes_a_schema_can_be_read() {
     let others = [

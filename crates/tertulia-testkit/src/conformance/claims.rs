@@ -1,4 +1,4 @@
-//! Who has a session open.
+//! Session locks.
 
 use tertulia_store::Store;
 
@@ -6,7 +6,7 @@ use crate::ask::{everything, list, now, row};
 use crate::clock::still_clock;
 use crate::logs::Writer;
 
-/// One holder at a time; whoever lets go makes room.
+/// A session has one lock holder at a time, and can be locked again after release.
 pub fn one_holder(store: &dyn Store) {
     let writer = Writer::begin(store, &still_clock(1));
     let claim = now(store.claim(writer.id)).unwrap().unwrap();
@@ -17,7 +17,7 @@ pub fn one_holder(store: &dyn Store) {
     assert!(again.is_some());
 }
 
-/// Lists and look-ups show what is open.
+/// Lists and look-ups show locked sessions as open.
 pub fn shown_in_rows(store: &dyn Store) {
     let clock = still_clock(1);
     let first = Writer::begin(store, &clock);
@@ -36,7 +36,7 @@ pub fn shown_in_rows(store: &dyn Store) {
     assert!(!row(store, first.id).open);
 }
 
-/// Several sessions may be open at once, and appending needs no claim.
+/// Several sessions may be locked at once, and appending needs no lock.
 pub fn one_per_session(store: &dyn Store) {
     let clock = still_clock(1);
     let mut first = Writer::begin(store, &clock);

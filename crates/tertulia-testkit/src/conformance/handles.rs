@@ -1,4 +1,4 @@
-//! Several handles on one place, as several processes have them.
+//! Several handles on one store, like several processes.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
 use crate::place::Place;
 
-/// What one writes the other reads at once.
+/// Appends through one handle are visible at once through the other.
 pub fn sees_appends_at_once(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
@@ -29,12 +29,12 @@ pub fn sees_appends_at_once(place: &dyn Place) {
     }
 }
 
-/// Who comes second is told, through whichever handle.
+/// The second of two conflicting appends fails, through either handle.
 pub fn conflicts_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
     let mut late = writer.clone();
-    // The other handle has looked before: what it remembers must not count.
+    // The other handle has read the session before: its cache must not count.
     assert_log(&*there, &late);
     writer.say(&*here, "first");
     let answer = late.try_append(&*there, vec![human("second")]);
@@ -48,7 +48,7 @@ pub fn conflicts_over_two(place: &dyn Place) {
     assert!(matches!(answer, Err(StoreError::Exists(_))), "{answer:?}");
 }
 
-/// What one writes the other's search finds, whoever's index is behind.
+/// A search through one handle finds what the other wrote, even if its index is behind.
 pub fn searches_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
@@ -62,7 +62,7 @@ pub fn searches_what_the_other_wrote(place: &dyn Place) {
     assert_eq!(found(&*here, "needle"), []);
 }
 
-/// What one purges is gone for the other.
+/// A purge through one handle is visible through the other.
 pub fn sees_purges(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
@@ -81,7 +81,7 @@ pub fn sees_purges(place: &dyn Place) {
     assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
 }
 
-/// A fork may continue what another process has just said.
+/// A fork may continue an entry that another process has just written.
 pub fn forks_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
@@ -96,7 +96,7 @@ pub fn forks_what_the_other_wrote(place: &dyn Place) {
     }
 }
 
-/// What was half-written when a process ended is there for the next.
+/// A draft survives the end of the process.
 pub fn drafts_survive_reopening(place: &dyn Place) {
     let store = place.open();
     let mut writer = Writer::begin(&*store, &still_clock(1));
@@ -114,7 +114,7 @@ pub fn drafts_survive_reopening(place: &dyn Place) {
     assert_eq!(draft(&*place.open(), writer.id), None);
 }
 
-/// A draft is seen by others, and goes when any of them writes.
+/// A draft is visible through other handles, and is removed when any of them appends.
 pub fn drafts_of_the_other(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let mut writer = Writer::begin(&*here, &still_clock(1));
@@ -125,7 +125,7 @@ pub fn drafts_of_the_other(place: &dyn Place) {
     assert_eq!(draft(&*here, writer.id), None);
 }
 
-/// One holder over all handles, and all see that it is open.
+/// A session lock holds across all handles, and all of them show the session as open.
 pub fn claims_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
     let writer = Writer::begin(&*here, &still_clock(1));
@@ -145,8 +145,8 @@ pub fn claims_over_two(place: &dyn Place) {
     assert!(!list(&*here, &everything()).rows[0].open);
 }
 
-/// Looking at a list holds nothing: a claim that nobody else has must succeed meanwhile. It takes many
-/// attempts to hit the moment in which a look would be in the way.
+/// Listing must not block locks: a free session can always be locked meanwhile. Many attempts are
+/// needed to hit the moment in which a list would interfere.
 pub fn claims_while_others_list(place: &dyn Place) {
     const CLAIMS: usize = 5000;
     let here = place.open();
@@ -161,7 +161,7 @@ pub fn claims_while_others_list(place: &dyn Place) {
                 }
             });
         }
-        // No panic here, or the others would look on for ever.
+        // Must not panic, or the other threads would never end.
         let claim = |_: &usize| !matches!(now(here.claim(writer.id)), Ok(Some(_)));
         let refused = (0..CLAIMS).filter(claim).count();
         done.store(true, Ordering::Relaxed);
@@ -173,7 +173,7 @@ pub fn claims_while_others_list(place: &dyn Place) {
     );
 }
 
-/// A store that is opened again is the store that was closed.
+/// A reopened store has the same contents.
 pub fn everything_survives_reopening(place: &dyn Place) {
     let store = place.open();
     let clock = still_clock(1);
@@ -200,7 +200,8 @@ pub fn everything_survives_reopening(place: &dyn Place) {
     }
 }
 
-/// Two threads with a handle each. The store is made before: making it is another case.
+/// Runs a job in two threads with a handle each. The store exists before: concurrent creation is
+/// another case.
 fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
     let job = &job;
     let stores = [(1, place.open()), (2, place.open())];
@@ -211,7 +212,7 @@ fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
     });
 }
 
-/// Several that find no store each make the same one.
+/// Concurrent creation of a store by several handles gives one store.
 pub fn several_make_the_store(place: &dyn Place) {
     let ready = Barrier::new(4);
     let ready = &ready;
@@ -229,8 +230,8 @@ pub fn several_make_the_store(place: &dyn Place) {
     assert_eq!(list(&*place.open(), &everything()).rows.len(), 4);
 }
 
-/// Two that write to one session at once: each is told when the other was first, nothing is lost and
-/// nobody comes between two entries of one append.
+/// Two concurrent writers to one session: each gets a conflict if the other was first, no entry is
+/// lost, and appends are not interleaved.
 pub fn two_write_to_one_session(place: &dyn Place) {
     let first = Writer::begin(&*place.open(), &still_clock(9));
     both(place, |store, seed| {
@@ -279,7 +280,7 @@ pub fn two_write_to_one_session(place: &dyn Place) {
     }
 }
 
-/// Two that write to sessions of their own never hear of each other.
+/// Two writers to different sessions do not conflict.
 pub fn two_write_to_two_sessions(place: &dyn Place) {
     both(place, |store, seed| {
         let clock = still_clock(seed);
@@ -305,7 +306,7 @@ pub fn two_write_to_two_sessions(place: &dyn Place) {
     assert_eq!(left.len(), 10);
 }
 
-/// Deriving anew does not get in the way of somebody who writes.
+/// A rebuild does not disturb a concurrent writer.
 pub fn rebuild_beside_a_writer(place: &dyn Place) {
     both(place, |store, seed| {
         let mut writer = Writer::begin(store, &still_clock(seed));

@@ -1,4 +1,4 @@
-//! Lists: their order, their pages, and what they say about what they do not show.
+//! Lists: order, pages and counts of hidden sessions.
 
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
@@ -8,7 +8,7 @@ use crate::ask::{everything, ids, list, now};
 use crate::clock::{frozen_clock, still_clock};
 use crate::logs::{Writer, ai, human, renamed, restored, tagged, trashed};
 
-/// The session in which somebody spoke last comes first.
+/// The session with the newest message comes first.
 pub fn newest_first(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writers: Vec<_> = (0..4).map(|_| Writer::begin(store, &clock)).collect();
@@ -23,11 +23,11 @@ pub fn newest_first(store: &dyn Store) {
     assert_eq!(listed()[0], fork.id);
 }
 
-/// Of sessions of the same moment the one with the greater id comes first.
+/// Sessions with equal times are sorted by descending id.
 pub fn equal_times_by_id(store: &dyn Store) {
     let clock = frozen_clock(1, 0);
     let mut made: Vec<SessionId> = (0..5).map(|_| clock.session_id()).collect();
-    // Created in another order than that of their ids.
+    // Created in an order other than that of their ids.
     made.swap(0, 3);
     made.swap(1, 4);
     for id in &made {
@@ -43,7 +43,7 @@ pub fn equal_times_by_id(store: &dyn Store) {
     }
 }
 
-/// Tidying up leaves the order alone.
+/// Housekeeping does not change the order.
 pub fn only_speaking_moves_a_session_up(store: &dyn Store) {
     let clock = still_clock(1);
     let mut old = Writer::begin(store, &clock);
@@ -54,7 +54,7 @@ pub fn only_speaking_moves_a_session_up(store: &dyn Store) {
     assert_eq!(ids(&list(store, &Filter::default()).rows), [new.id, old.id]);
 }
 
-/// All pages one after the other, however large each is.
+/// Returns the rows of all pages.
 fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -> Vec<SessionId> {
     let mut seen: Vec<Row> = Vec::new();
     let mut cursor = None;
@@ -74,7 +74,7 @@ fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -
     }
 }
 
-/// 23 sessions at 6 moments, some of them changed, some in the trash.
+/// 23 sessions with 6 different times, some of them changed, some in the trash.
 fn crowd(store: &dyn Store) {
     for n in 0..23 {
         let clock = frozen_clock(n, i64::try_from(n % 6).unwrap());
@@ -88,7 +88,7 @@ fn crowd(store: &dyn Store) {
     }
 }
 
-/// Pages of any size cover everything exactly once, in the order of the whole list.
+/// Pages of any size return every session exactly once, in the order of the whole list.
 pub fn pages_cover_everything_once(store: &dyn Store) {
     crowd(store);
     let filters = [
@@ -113,7 +113,7 @@ pub fn pages_cover_everything_once(store: &dyn Store) {
     assert_eq!(list(store, &Filter::default()).rows.len(), 18);
 }
 
-/// A cursor does not mind how large the next page is.
+/// The page size may change between pages.
 pub fn pages_of_changing_size(store: &dyn Store) {
     crowd(store);
     let whole = ids(&list(store, &everything()).rows);
@@ -127,7 +127,7 @@ pub fn pages_of_changing_size(store: &dyn Store) {
     }
 }
 
-/// The same for the order of changes.
+/// The same for the order by change.
 pub fn pages_by_change(store: &dyn Store) {
     crowd(store);
     let filter = Filter {
@@ -141,7 +141,7 @@ pub fn pages_by_change(store: &dyn Store) {
     }
 }
 
-/// People pass a cursor on as text.
+/// A cursor round-trips through text.
 pub fn a_cursor_survives_being_written_down(store: &dyn Store) {
     crowd(store);
     let whole = ids(&list(store, &everything()).rows);
@@ -186,14 +186,14 @@ fn hidden(store: &dyn Store, project: Option<&str>, trash: Trash) -> (u64, u64) 
     (hidden.elsewhere, hidden.trashed)
 }
 
-/// A list says how many it hides for being elsewhere, and how many for being in the trash.
+/// A list counts hidden sessions in other projects and in the trash.
 pub fn hidden_are_counted(store: &dyn Store) {
     assert_eq!(list(store, &Filter::default()).hidden, Hidden::default());
     projects(store);
     assert_eq!(hidden(store, None, Trash::Without), (0, 4));
     assert_eq!(hidden(store, None, Trash::Only), (0, 0));
     assert_eq!(hidden(store, None, Trash::With), (0, 0));
-    // With a project: those elsewhere that the trash would let through, and the trash of the project.
+    // With a project: sessions elsewhere that match the trash setting, and the project's trash.
     assert_eq!(hidden(store, Some("a"), Trash::Without), (3, 2));
     assert_eq!(hidden(store, Some("a"), Trash::Only), (2, 0));
     assert_eq!(hidden(store, Some("a"), Trash::With), (5, 0));
@@ -201,7 +201,8 @@ pub fn hidden_are_counted(store: &dyn Store) {
     assert_eq!(hidden(store, Some("nowhere"), Trash::Without), (6, 0));
 }
 
-/// The other wishes of a filter do not count: nobody overlooks what he asked to leave out.
+/// Other filter conditions do not affect the counts of hidden sessions: those exclusions are
+/// intended by the user.
 pub fn hidden_count_every_other_filter(store: &dyn Store) {
     let mut writers = projects(store);
     writers[0].append(store, vec![tagged(&["x"], &[])]);
@@ -215,7 +216,7 @@ pub fn hidden_count_every_other_filter(store: &dyn Store) {
     assert_eq!((listing.hidden.elsewhere, listing.hidden.trashed), (3, 2));
 }
 
-/// The counts follow trash, restoring, undoing, forks into other projects and purges.
+/// The counts follow trash, restore, undo, forks into other projects and purges.
 pub fn hidden_follow_every_change(store: &dyn Store) {
     let mut writers = projects(store);
     let here = |store| hidden(store, Some("a"), Trash::Without);

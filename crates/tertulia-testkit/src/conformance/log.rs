@@ -1,4 +1,4 @@
-//! One log: what is written is read, in order, byte for byte, and nobody comes in between.
+//! Logs: entries are read in order and byte for byte, and appends are atomic.
 
 use serde_json::json;
 use tertulia_core::entry::{Body, Head};
@@ -14,7 +14,7 @@ use crate::logs::{
     undone,
 };
 
-/// What is created and appended is read back as it was written.
+/// Created and appended entries are read back unchanged.
 pub fn round_trip_byte_for_byte(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
@@ -29,7 +29,7 @@ pub fn round_trip_byte_for_byte(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// Any window gives the lines in it, in order, and no others.
+/// Any window returns exactly its lines, in order.
 pub fn windows(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     for turn in 0..9 {
@@ -49,7 +49,7 @@ pub fn windows(store: &dyn Store) {
     }
 }
 
-/// Numbers that no log reaches are no error: people type them.
+/// Positions beyond the end are not an error, because users type them.
 pub fn windows_of_extreme_size(store: &dyn Store) {
     let writer = Writer::begin(store, &still_clock(1));
     let read = |after, limit| now(store.read(writer.id, Seq(after), limit)).unwrap();
@@ -60,7 +60,7 @@ pub fn windows_of_extreme_size(store: &dyn Store) {
     assert_eq!(read(u64::MAX, usize::MAX), []);
 }
 
-/// Several entries of one append are all there, one after the other.
+/// All entries of one append are present, in order.
 pub fn append_of_several_is_one(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
@@ -75,7 +75,7 @@ pub fn append_of_several_is_one(store: &dyn Store) {
     assert_log(store, &writer);
     let then: Vec<u32> = writer.log.iter().map(|entry| entry.then).collect();
     assert_eq!(then, [0, 3, 2, 1, 0]);
-    // All or none: a second append of several from the same place leaves nothing at all.
+    // All or none: a conflicting append of several entries writes nothing.
     let mut late = writer.clone();
     late.log.truncate(1);
     assert!(
@@ -85,7 +85,7 @@ pub fn append_of_several_is_one(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// An append whose last entry announces more would be taken for one that was cut off: no store takes it.
+/// An append whose last entry announces more would look truncated: every store rejects it.
 pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
@@ -108,7 +108,7 @@ pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
     writer.say(store, "goes on");
 }
 
-/// Whoever continues from an old end is told the true one, and nothing is written.
+/// An append after an old head fails with the current head, and writes nothing.
 pub fn stale_head_is_a_conflict(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     let mut late = writer.clone();
@@ -121,7 +121,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
         other => panic!("expected a conflict, not {other:?}"),
     }
     assert_log(store, &writer);
-    // The place alone is not enough: another history of the same length is another history.
+    // The sequence number alone is not enough: the hash must match, too.
     let same_place = Head {
         hash: late.log[0].hash,
         ..writer.head()
@@ -132,7 +132,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
         matches!(answer, Err(StoreError::Conflict { head, .. }) if head == writer.head()),
         "{answer:?}"
     );
-    // A head from the future is none either.
+    // A head beyond the end is a conflict, too.
     let mut ahead = writer.clone();
     ahead.log.extend(ahead.seal(vec![human("never sent")]));
     assert!(matches!(
@@ -144,7 +144,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// A refused append changes neither row, nor draft, nor search, nor other sessions.
+/// A rejected append changes neither row, nor draft, nor search, nor other sessions.
 pub fn conflict_leaves_everything_alone(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
@@ -159,7 +159,7 @@ pub fn conflict_leaves_everything_alone(store: &dyn Store) {
     assert_log(store, &other);
 }
 
-/// There is one answer about a session that does not exist.
+/// All operations on an unknown session return `NotFound`.
 pub fn unknown_session_is_not_found(store: &dyn Store) {
     let clock = still_clock(1);
     let writer = Writer::begin(store, &clock);
@@ -178,7 +178,7 @@ pub fn unknown_session_is_not_found(store: &dyn Store) {
     assert_eq!(look(store).sessions, 1);
 }
 
-/// An id is given once: to a beginning as to a fork.
+/// An existing id is rejected, for new sessions and for forks.
 pub fn taken_id_exists(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
@@ -201,7 +201,7 @@ pub fn taken_id_exists(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// The row of a list is the fold of the log, whatever was appended last.
+/// The row equals the fold of the log after every kind of entry.
 pub fn rows_follow_every_kind_of_entry(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     let each = vec![
@@ -236,7 +236,7 @@ pub fn rows_follow_every_kind_of_entry(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// Every change can be taken back, and the list, the look-up and the trash see it.
+/// Every change can be undone, which is visible in lists, look-ups and the trash.
 pub fn undo_of_every_change(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(store, vec![human("derived title")]);
@@ -257,7 +257,7 @@ pub fn undo_of_every_change(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// The row stays small: only so many changes are remembered, and the oldest are forgotten first.
+/// The row stays small: only the newest changes can be undone.
 pub fn more_changes_than_can_be_undone(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     for turn in 0..30 {
@@ -271,7 +271,7 @@ pub fn more_changes_than_can_be_undone(store: &dyn Store) {
     assert_eq!(row(store, writer.id).meta.title_or_untitled(), "title 9");
 }
 
-/// What the store says of itself.
+/// Counts in the store's info.
 pub fn info_counts(store: &dyn Store) {
     let clock = still_clock(1);
     let info = || now(store.info()).unwrap();
@@ -284,7 +284,7 @@ pub fn info_counts(store: &dyn Store) {
     assert_eq!(counts(), (2, 0, 4));
     second.append(store, vec![trashed()]);
     assert_eq!(counts(), (2, 1, 5));
-    // What a fork shares is there once.
+    // Shared entries are counted once.
     first.fork(store, 3);
     assert_eq!(counts(), (3, 1, 6));
     second.append(store, vec![restored()]);

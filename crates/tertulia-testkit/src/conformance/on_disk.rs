@@ -1,4 +1,4 @@
-//! What lies on the disk.
+//! Files on disk.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use crate::clock::still_clock;
 use crate::logs::Writer;
 use crate::place::{Folder, Place};
 
-/// A word that is in no other text, so that whole pages of others do not hide it.
+/// A word that occurs in no other text.
 const SECRET: &str = "zyzzyvaquux";
 
 const NONE: [PathBuf; 0] = [];
 
-/// The files that hold the word.
+/// Returns the files that contain the word.
 fn holding<S, F>(folder: &Folder<F>) -> Vec<PathBuf>
 where
     S: Store + 'static,
@@ -23,7 +23,7 @@ where
     folder.scratch().files_with(SECRET.as_bytes())
 }
 
-/// A purge is physical: no file holds the words any more, neither the log nor the index.
+/// A purge is physical: no file contains the text any more, neither log nor index.
 pub fn what_is_purged_is_in_no_file<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,
@@ -37,14 +37,14 @@ where
     writer.say(&*store, SECRET);
     now(store.keep_draft(writer.id, &writer.draft(SECRET))).unwrap();
     assert_eq!(found(&*store, SECRET).len(), 1);
-    // Otherwise this would prove nothing.
+    // Ensures that the search itself works.
     assert_ne!(holding(folder), NONE);
     now(store.purge(writer.id)).unwrap();
     assert_eq!(holding(folder), NONE);
     assert_sound(&*store);
 }
 
-/// Also what forks still needed when their original was purged, once they are purged themselves.
+/// The same for a prefix shared with forks, once the forks are purged, too.
 pub fn what_was_purged_with_its_forks_is_in_no_file<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,
@@ -60,7 +60,7 @@ where
     assert_sound(&*store);
 }
 
-/// The sizes are those of files.
+/// Sizes are those of files.
 pub fn bytes_are_counted<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,

@@ -1,4 +1,4 @@
-//! Texts that break things: every byte comes back.
+//! Unusual texts: every byte is preserved.
 
 use serde_json::json;
 use tertulia_core::entry::{
@@ -11,7 +11,7 @@ use crate::ask::{assert_log, found, row};
 use crate::clock::{moment, still_clock};
 use crate::logs::{Writer, ai, human, message, renamed, tagged, unknown};
 
-/// Texts that somebody will write one day.
+/// Unusual texts.
 pub const ODD: &[&str] = &[
     "",
     " ",
@@ -43,7 +43,7 @@ pub const ODD: &[&str] = &[
     "\u{10ffff}\u{e000}\u{fffd}",
 ];
 
-/// Contents come back byte for byte, alone and all in one append.
+/// Contents are preserved byte for byte, alone and in one append.
 pub fn odd_contents(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
@@ -54,7 +54,7 @@ pub fn odd_contents(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// So do titles and tags, in the log and in the row.
+/// The same for titles and tags, in the log and in the row.
 pub fn odd_titles_and_tags(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
@@ -67,7 +67,7 @@ pub fn odd_titles_and_tags(store: &dyn Store) {
     assert_eq!(row(store, writer.id).meta.tags, tags);
 }
 
-/// A message of almost the allowed size, with more after it.
+/// A message close to the size limit, followed by others.
 pub fn large_message(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     let mut text = "Lorem ipsum dolor sit amet \"\\ 世 ".repeat(25_000);
@@ -79,7 +79,7 @@ pub fn large_message(store: &dyn Store) {
     assert_eq!(found(store, "needle"), [(writer.id, 2), (writer.id, 4)]);
 }
 
-/// An append of a thousand.
+/// An append of a thousand entries.
 pub fn many_entries_in_one_append(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
@@ -116,7 +116,7 @@ pub fn every_field(store: &dyn Store) {
         tool_calls: vec![ToolCall {
             id: "c".into(),
             name: "t".into(),
-            // The order of the keys and the spelling of numbers are the agent's.
+            // The order of keys and the spelling of numbers must be preserved.
             arguments: json!({"z": 1.50, "a": [null, true, {"m": -0.0, "b": 1e300}]}),
         }],
         tool_call_id: Some("other".into()),
@@ -148,7 +148,7 @@ pub fn every_field(store: &dyn Store) {
     assert_log(store, &fork);
 }
 
-/// What a later version wrote survives in the hands of this one, through forks too.
+/// Entries of a later version are preserved, also through forks.
 pub fn unknown_types_survive(store: &dyn Store) {
     let clock = still_clock(1);
     let mut writer = Writer::begin(store, &clock);
@@ -170,7 +170,7 @@ pub fn unknown_types_survive(store: &dyn Store) {
     assert_eq!(found(store, "needle"), []);
 }
 
-/// Odd texts do not keep what stands beside them from being found.
+/// Unusual texts do not prevent adjacent words from being found.
 pub fn searched_by_odd_words(store: &dyn Store) {
     let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {

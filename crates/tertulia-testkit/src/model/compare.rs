@@ -1,4 +1,4 @@
-//! The answers of a store beside those of the model.
+//! Compares results of a store with those of the model.
 
 use std::fmt::Debug;
 
@@ -12,15 +12,15 @@ use super::plain::{Plain, Session};
 use super::play::Play;
 use crate::ask::{everything, now, query};
 
-/// Whether a step went as it should, or how it did not.
+/// Result of a step: success, or a description of the difference.
 pub(super) type Step = Result<(), String>;
 
-/// The answer, where there should be one.
+/// Returns the value of a call that must succeed.
 pub(super) fn answered<T>(answer: StoreResult<T>) -> Result<T, String> {
     answer.map_err(|error| format!("refused: {error:?}"))
 }
 
-/// A session that is gone is not found.
+/// Expects `NotFound` for a purged session.
 pub(super) fn absent<T: Debug>(answer: StoreResult<T>, session: &Session) -> Step {
     match answer {
         Err(StoreError::NotFound(id)) if id == session.id => Ok(()),
@@ -28,7 +28,7 @@ pub(super) fn absent<T: Debug>(answer: StoreResult<T>, session: &Session) -> Ste
     }
 }
 
-/// Two answers are one.
+/// Expects two values to be equal.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Step {
     if found == expected {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) ->
     Err(format!("{what}\n   found {found:?}\nexpected {expected:?}"))
 }
 
-/// Two pieces of a log are one; only the first line that differs is shown, and as text.
+/// Expects two sections of a log to be equal; reports only the first different line, as text.
 fn same_lines(found: &[Line], expected: &[Line]) -> Step {
     let text = |line: Option<&Line>| {
         line.map(|line| (line.seq, String::from_utf8_lossy(&line.bytes).into_owned()))
@@ -54,7 +54,7 @@ fn same_lines(found: &[Line], expected: &[Line]) -> Step {
 }
 
 impl Play {
-    /// After every step: all rows, all logs, all drafts, the commonest words and the counts.
+    /// Compares after every step: all rows, logs and drafts, common search terms and the counts.
     pub(super) fn compare(&self, store: &dyn Store) -> Step {
         self.list(store, &everything(), 1000)?;
         let mut common = query("appl*");
@@ -122,7 +122,7 @@ impl Play {
     pub(super) fn search(&self, store: &dyn Store, query: &SearchQuery) -> Step {
         let hits = answered(now(store.search(query, &Progress::unseen())))?;
         let (expected, elsewhere) = self.model.found(query);
-        // No two entries of a history happen at one moment.
+        // No two entries of a history have the same time.
         let mut places: Vec<_> = hits.hits.iter().map(|hit| (hit.at, hit.seq)).collect();
         places.sort_unstable();
         let mut wanted: Vec<_> = expected

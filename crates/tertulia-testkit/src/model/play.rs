@@ -1,4 +1,4 @@
-//! One history on a store and on the model, step by step.
+//! Runs one history on a store and on the model, step by step.
 
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
@@ -14,7 +14,7 @@ use crate::ask::{now, query};
 use crate::clock::still_clock;
 use crate::logs::{self, ai, human, renamed, restored, tagged, trashed, undone};
 
-/// A history that is being played.
+/// A running history.
 #[derive(Debug)]
 pub struct Play {
     pub(super) model: Plain,
@@ -28,7 +28,7 @@ impl Default for Play {
 }
 
 impl Play {
-    /// Nothing has happened yet.
+    /// Starts with an empty model.
     pub fn new() -> Play {
         Play {
             model: Plain::default(),
@@ -36,7 +36,7 @@ impl Play {
         }
     }
 
-    /// Plays all steps.
+    /// Runs all steps.
     pub fn all(&mut self, ops: &[Op], doors: &mut dyn Doors) -> Step {
         for (number, op) in ops.iter().enumerate() {
             if matches!(op, Op::OtherHandle) {
@@ -80,13 +80,13 @@ impl Play {
         }
     }
 
-    /// A step about a session that was made before; without one nothing happens.
+    /// Runs a step on an existing session; does nothing if there is none.
     fn step_of_session(&mut self, store: &dyn Store, op: &Op) -> Step {
         let count = self.model.sessions.len();
         if count == 0 {
             return Ok(());
         }
-        // Counted from the first, the last standing for all beyond: so that a shorter history means the same.
+        // Clamped to the last session, so that a shrunk history keeps its meaning.
         let pick = |n: &usize| (*n).min(count - 1);
         match op {
             Op::CreateAgain(n) => {
@@ -319,7 +319,7 @@ impl Play {
     }
 }
 
-/// What a person and an agent say in turn.
+/// Returns messages of a person and an agent in turn.
 fn turns(said: &[&str]) -> Vec<Body> {
     let turn = |(n, words): (usize, &&str)| match n % 2 {
         0 => human(words),

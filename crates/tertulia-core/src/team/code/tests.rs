@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-/// The code of a text; blocks between fences have a `#` before them.
+/// Checks the code of a text; expected blocks are prefixed with `#`.
 fn check(text: &str, expected: &[&str]) {
     let found: Vec<String> = code(text)
         .into_iter()
@@ -90,7 +90,7 @@ fn a_backslash_keeps_a_backtick_from_beginning_code() {
     check(r"\``a` b", &["`a`"]);
 }
 
-/// If the time grew with the square of the text, this would take many minutes.
+/// With quadratic time this would take many minutes.
 #[test]
 fn long_hostile_texts_take_no_long_time() {
     let begun = Instant::now();
@@ -104,7 +104,7 @@ fn long_hostile_texts_take_no_long_time() {
 }
 
 proptest! {
-    /// Parts are in order, apart, not empty, and lie between characters.
+    /// Ranges are sorted, disjoint, not empty, and at character boundaries.
     #[test]
     fn parts_are_in_order(text in "([`~> \\-\n\\\\ä1.]|```\n|~~~\n|- |> |    ){0,60}") {
         let mut at = 0;

@@ -65,7 +65,7 @@ fn intents_follow_names() {
     );
 }
 
-/// What stands around a name is part of it as it was written, but hides neither an intent nor `ALL`.
+/// Decoration is part of the name as written, but hides neither a priority nor `ALL`.
 #[test]
 fn intents_are_seen_through_what_stands_around_a_name() {
     check_next(
@@ -194,7 +194,7 @@ fn lines_of_markers_disappear_and_all_else_stays() {
     check_shown("a\n[TEAM_TASK: x\n\ny]\nc", "a\nc");
 }
 
-/// A line that begins with a brace, indentation and blank lines were once lost on the way.
+/// Regression: lines that begin with a brace, indentation and blank lines were once lost.
 #[test]
 fn code_in_a_reply_stays_as_it_is() {
     let reply = "Here:\n\n```json\n{\n    \"a\":  1\n}\n```\n\n\n{ not json\n\tfn x() {\n\n    }\n";
@@ -218,7 +218,7 @@ fn a_long_task_is_cut_between_characters() {
     assert!(fits.starts_with(&task.text));
 }
 
-/// If the time grew with the square of the text, this would take many minutes.
+/// With quadratic time this would take many minutes.
 #[test]
 fn long_hostile_texts_take_no_long_time() {
     let begun = Instant::now();
@@ -230,7 +230,7 @@ fn long_hostile_texts_take_no_long_time() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// Pieces of texts that are markers, code, or nearly so.
+/// Texts from pieces that are, or resemble, markers and code.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("[NEXT: a, b!P1]".to_owned()),
@@ -250,7 +250,7 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Without an opening there is no marker, and without a marker nothing changes.
+    /// Without an opening there is no marker, and without a marker the text is unchanged.
     #[test]
     fn a_text_without_markers_is_shown_as_it_is(text in pieces()) {
         let plain = text.replace("[NEXT", "(").replace("[next", "(").replace("[TEAM_TASK", "(")
@@ -259,7 +259,7 @@ proptest! {
         prop_assert_eq!(shown(&plain), plain);
     }
 
-    /// What is shown is the text with nothing but markers and white space around them left out.
+    /// Only markers and adjacent white space are removed.
     #[test]
     fn nothing_but_markers_is_left_out(text in pieces()) {
         let found = find(&text);
@@ -278,7 +278,7 @@ proptest! {
         prop_assert!(shown.chars().all(|letter| rest.any(|other| other == letter)));
     }
 
-    /// Nothing that stands between fences addresses anybody, and it is shown as it is.
+    /// Markers in fenced code address no member and are shown unchanged.
     #[test]
     fn fenced_code_never_routes(
         before in "([a-z ]{0,9}\n\n){0,2}",
@@ -290,7 +290,7 @@ proptest! {
         closed: bool,
     ) {
         let fence = format!("{}{}", " ".repeat(indent), mark.repeat(length));
-        // Nothing inside may close the fence: there are no marks of its kind.
+        // Removes fence characters, so that the fence cannot be closed early.
         let inside = inside.join("\n").replace(&mark, "");
         let end = if closed { format!("\n{fence}\n") } else { String::new() };
         let text = format!("{before}{fence}{info}\n{inside}{end}");

@@ -1,28 +1,28 @@
-//! A text without its markers, while it is still being said.
+//! Removes markers from a text while it is streamed.
 
 use super::{OPENINGS, shown};
 
-/// Of a text that holds a marker at least this part is waited for before all of it is read again, so
-/// that reading stays in proportion to the text.
+/// A held back section with a marker must be at least 1/4 of the whole text before the text is
+/// parsed again, so that the total time stays linear.
 const PART: usize = 4;
 
-/// Hands on what is said, but for markers: from where one may begin, the line is held back.
+/// Passes on streamed text without markers: from a possible marker on, the line is held back.
 #[derive(Clone, Debug, Default)]
 pub struct Unmarked {
     all: String,
-    /// How far `all` is handed on.
+    /// Length of the part of `all` that was passed on or parsed.
     upto: usize,
-    /// How much of it as it is shown.
+    /// Length of the output so far.
     given: usize,
 }
 
 impl Unmarked {
-    /// More is said. What can be shown now.
+    /// Appends streamed text and returns the part that can be shown now.
     pub fn push(&mut self, text: &str) -> String {
         self.all.push_str(text);
         let rest = &self.all[self.upto..];
         let Some(at) = suspicious(rest) else {
-            // A line that is empty so far is gone with the markers that may follow.
+            // A line that is blank so far is removed if only markers follow on it.
             let line = self.all.rfind('\n').map_or(0, |end| end + 1);
             let blank = self.all[line..].trim().is_empty();
             return self.hand_on(if blank {
@@ -41,7 +41,7 @@ impl Unmarked {
         String::new()
     }
 
-    /// Everything is said. What was held back.
+    /// Returns the text held back, at the end of the stream.
     pub fn finish(mut self) -> String {
         self.read_again()
     }
@@ -62,7 +62,7 @@ impl Unmarked {
     }
 }
 
-/// Where a marker begins, or might when more is said.
+/// Returns the position of a marker, or of a prefix that may become one.
 fn suspicious(text: &str) -> Option<usize> {
     let brackets = text.match_indices('[').map(|(at, _)| at);
     brackets.into_iter().find(|&at| {
@@ -74,7 +74,7 @@ fn suspicious(text: &str) -> Option<usize> {
     })
 }
 
-/// Whether the marker that begins here has an end.
+/// Returns true if the marker is closed.
 fn is_whole(text: &str) -> bool {
     text.contains(']')
 }
@@ -117,7 +117,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a text is cut into pieces, it is shown as if it had come at once.
+        /// The result does not depend on how the text is split.
         #[test]
         fn pieces_make_no_difference(
             parts in prop::collection::vec("(\\[next: a\\]|\\[drop: all\\]|[a\\[\\]\n ]){0,4}", 0..12)

@@ -7,13 +7,14 @@ use super::*;
 fn migrated(document: &Value) -> (TeamFile, Vec<String>) {
     let migration = migrate(&document.to_string(), "old.json").unwrap();
     let team = TeamFile::read(&migration.text, "new.json").unwrap();
-    // What is as it should be is left as it is.
+    // A second migration changes nothing.
     let again = migrate(&migration.text, "new.json").unwrap();
     assert_eq!((again.text, again.changes), (migration.text, Vec::new()));
     (team, migration.changes)
 }
 
-/// The first published form: no version, roles in place of members, agents by `agentName`.
+/// The first published version: no version field, `roles` instead of `members`, agents by
+/// `agentName`.
 fn first_form() -> Value {
     json!({
         "agents": [{
@@ -34,7 +35,7 @@ fn first_form() -> Value {
     })
 }
 
-/// Version 1.0: folders for each member, and files named from where the program ran.
+/// Version 1.0: directories for each member, and files relative to the program's working directory.
 fn second_form() -> Value {
     let member = |name: &str, kind: &str, agent: Option<&str>| {
         let mut member = json!({
@@ -109,7 +110,7 @@ fn folders_of_members_become_base_folders() {
 
 #[test]
 fn forms_that_earlier_programs_ran_though_their_schema_did_not() {
-    // 1.1 with agents of the registry, a work folder for all, and no instructions.
+    // 1.1 with registered agents, one working directory for all, and no instructions.
     let (team, changes) = migrated(&json!({
         "schemaVersion": "1.1",
         "agents": [{ "name": "claude", "endMarker": "[CUSTOM]" }],
@@ -131,7 +132,7 @@ fn forms_that_earlier_programs_ran_though_their_schema_did_not() {
             .iter()
             .any(|line| line.starts_with("team.workDir: removed"))
     );
-    // An agent of which nobody said which it is, where there is only one.
+    // A member without an agent, where the file defines only one.
     let mut alone = second_form();
     alone["team"]["members"][0]
         .as_object_mut()
@@ -154,7 +155,7 @@ fn forms_that_earlier_programs_ran_though_their_schema_did_not() {
         .map(|m| m.name)
         .collect();
     assert_eq!(names, ["Claude-Code", "claude-code-2"]);
-    // The order that numbers said.
+    // Order given by numbers.
     let mut numbered = second_form();
     numbered["team"]["members"][0]["order"] = json!(1);
     numbered["team"]["members"][1]["order"] = json!(0);
@@ -199,7 +200,7 @@ fn what_cannot_be_guessed_is_refused_with_what_is_wrong() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever a document is: it is refused, or what comes out is valid and is not changed again.
+    /// Any document is either rejected, or the result is valid and stable.
     #[test]
     fn what_comes_out_is_valid(
         path in 0_usize..6, value in prop_oneof![
