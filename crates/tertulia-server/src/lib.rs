@@ -15,7 +15,7 @@
 //! | [`read`] | a line to a request, or an error | pure |
 //! | [`blocks`] | the code blocks in a stream of text | pure |
 //! | [`telling`] | the events of a turn as replies to the client that started it | pure |
-//! | [`window`], [`moment`] | recent events, and the current state: for clients that join late | pure |
+//! | [`window`], [`moment`] | recent events, and the current state, for late joiners | pure |
 //! | [`schema`] | the protocol as a JSON Schema | pure |
 //! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
 //! | [`outbox`] | bounded queue of replies to a client | IO |

@@ -384,10 +384,10 @@ pub enum StoreError {
         /// The reason.
         reason: String,
     },
-    /// Another process holds the write lock for too long; the holder is known.
+    /// Another process holds the write lock for longer than the limit.
     #[error("{0}")]
     Held(Box<HeldLock>),
-    /// Another process holds a lock, and the holder is unknown.
+    /// Another process has the store, or a session to repair, locked.
     #[error("{} is locked by another program", place.display())]
     Locked {
         /// The path.
