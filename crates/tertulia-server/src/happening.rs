@@ -1,5 +1,5 @@
-//! Everything that happens in a talk, as data in both directions: a screen is fed with it, be the talk in the
-//! same program or behind a socket.
+//! Everything that happens in a live session, as serialisable data: it feeds frontends in the same
+//! process and behind a socket.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,14 +129,14 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// A durable entry.
+    /// Creates the event of a durable entry.
     pub fn durable(entry: &Entry) -> Happening {
         Happening::Durable {
             line: entry.line().to_owned(),
         }
     }
 
-    /// The entry that became durable, if that is what happened.
+    /// Returns the entry of a `Durable` event.
     pub fn entry(&self) -> Option<Entry> {
         match self {
             Happening::Durable { line } => Entry::decode(line.as_bytes()).ok(),
@@ -144,7 +144,7 @@ impl Happening {
         }
     }
 
-    /// About how many bytes it has as a line.
+    /// Returns the approximate size of its line in bytes.
     pub fn weight(&self) -> usize {
         let text = match self {
             Happening::Text { text }
@@ -193,7 +193,7 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// How a talk stands of which nothing is known yet.
+    /// Creates the state of a session of which nothing is known yet.
     pub fn blank(id: SessionId) -> Floor {
         Floor {
             id,
@@ -208,7 +208,7 @@ impl Floor {
     }
 
     fn weight(&self) -> usize {
-        // A pair keeps its last reply in its metadata.
+        // A pair keeps its last instruction in its metadata.
         let pair = self.meta.as_ref().and_then(|meta| {
             let pair = meta.pair.as_ref()?;
             Some(pair.last_instruction.len() * 2)

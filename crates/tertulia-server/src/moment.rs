@@ -1,4 +1,4 @@
-//! How a talk stands at this moment, what is being said included: for who joins in the middle.
+//! The current state of a live session, including the partial answer: for clients that join late.
 
 use tertulia_agents::AgentEvent;
 use tertulia_core::entry::{Entry, Role, ToolCall};
@@ -8,29 +8,29 @@ use tertulia_engine::team::events::Output;
 
 use crate::happening::{Floor, Happening};
 
-/// How a talk stands.
+/// State of a live session.
 #[derive(Debug)]
 pub struct Moment {
     floor: Floor,
     answering: bool,
-    /// Who of several was asked.
+    /// The last `Asked` event: the current speaker of several.
     asked: Option<Happening>,
     text: String,
     thought: String,
-    /// The last list of things to do.
+    /// The last to-do list.
     todos: Option<Happening>,
     /// The last state of the queue.
     queue: Option<Happening>,
-    /// Tools that were called and have not come back.
+    /// Tool calls that have not completed.
     calls: Vec<ToolCall>,
-    /// What is being asked.
+    /// The pending approval request.
     question: Option<Happening>,
     /// The tool permissions in force.
     permissions: Option<Happening>,
 }
 
 impl Moment {
-    /// A talk of which nothing is known yet.
+    /// Creates the state of a session of which nothing is known yet.
     pub fn blank(id: SessionId) -> Moment {
         Moment {
             floor: Floor::blank(id),
@@ -46,12 +46,12 @@ impl Moment {
         }
     }
 
-    /// How it stood when a person last had the floor, with every entry since.
+    /// Returns the state at the last time that the user could write, plus all later entries.
     pub fn floor(&self) -> &Floor {
         &self.floor
     }
 
-    /// Takes in what happened.
+    /// Applies an event.
     pub fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Opened { floor } | Happening::Over { floor } => {
@@ -96,7 +96,8 @@ impl Moment {
         }
     }
 
-    /// What tells it to who joins: the same happenings that led to it, joined.
+    /// Returns events that recreate the state for a client that joins: as they happened, with text
+    /// joined.
     pub fn replay(&self) -> Vec<Happening> {
         let mut all = vec![Happening::Opened {
             floor: Box::new(self.floor.clone()),
@@ -148,7 +149,7 @@ impl Moment {
         }
     }
 
-    /// What was being said is a message now.
+    /// Clears the partial answer, which is a message now.
     fn said(&mut self) {
         self.text.clear();
         self.thought.clear();
@@ -183,7 +184,7 @@ mod tests {
         moment.take(&permissions);
         moment.take(&Happening::Over { floor: floor() });
         assert_eq!(moment.replay()[1..], [permissions]);
-        // Who opens it again is asked again.
+        // Permissions end with the conversation.
         let farewell = crate::happening::Farewell::default();
         moment.take(&Happening::Gone { farewell });
         assert_eq!(moment.replay().len(), 1);

@@ -1,5 +1,5 @@
-//! Taking in a log from elsewhere, byte for byte: from a file, or from another store. The same log a
-//! second time adds nothing; one that went another way becomes a fork.
+//! Imports a log from a file or another store, byte for byte. Importing the same log again adds
+//! nothing; a log that diverged from the stored session becomes a fork.
 
 use uuid::Uuid;
 
@@ -9,44 +9,44 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::jsonl::Imported;
 use tertulia_core::query::Lookup;
 
-/// About how many entries are written at a time.
+/// Approximate number of entries per write.
 pub(super) const CHUNK: usize = 2000;
 
-/// What became of a log that was taken in.
+/// Result of importing a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adopted {
-    /// It is a new session.
+    /// A new session.
     Created {
-        /// Which.
+        /// Its id.
         id: SessionId,
-        /// How many entries were written.
+        /// Number of entries written.
         entries: usize,
     },
-    /// It continues a session that was there.
+    /// The log continues a stored session.
     Extended {
-        /// Which.
+        /// Its id.
         id: SessionId,
-        /// How many entries were written.
+        /// Number of entries written.
         entries: usize,
     },
-    /// Everything was there already.
+    /// All entries were stored already.
     Known {
-        /// Which session.
+        /// The session that has them.
         id: SessionId,
     },
-    /// The session that was there went another way: the log is a fork of it now.
+    /// The log diverged from the stored session and became a fork of it.
     Forked {
         /// The fork.
         id: SessionId,
-        /// The session that both come from.
+        /// The stored session.
         from: SessionId,
-        /// How many entries were written.
+        /// Number of entries written.
         entries: usize,
     },
 }
 
 impl Adopted {
-    /// The session that has what was taken in.
+    /// Returns the session that holds the imported log.
     pub fn id(&self) -> SessionId {
         match *self {
             Adopted::Created { id, .. }
@@ -58,12 +58,12 @@ impl Adopted {
 }
 
 impl Sessions {
-    /// What taking in a log would do, without doing it.
+    /// Returns what [`Sessions::adopt`] would do, without writing.
     pub async fn preview(&self, log: &Imported) -> StoreResult<Adopted> {
         self.take_in(log, Doing::Preview).await
     }
 
-    /// Takes in a log.
+    /// Imports a log.
     pub async fn adopt(&self, log: &Imported) -> StoreResult<Adopted> {
         self.take_in(log, Doing::Write).await
     }
@@ -96,7 +96,8 @@ impl Sessions {
         self.take_in_as_fork(log, doing).await
     }
 
-    /// The log and the session that was there parted: find where, and keep both.
+    /// Finds the last entry that the log shares with the stored session and imports the rest as a
+    /// fork.
     async fn take_in_as_fork(&self, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
         let store = self.store();
         let mut shared = None;
@@ -112,7 +113,7 @@ impl Sessions {
             shared = Some((0, parent));
         }
         let (at, head) = shared.ok_or(StoreError::Exists(log.id))?;
-        // Named after its content, so that taking it in again finds it.
+        // The id is derived from the content, so that importing the log again finds the fork.
         let last = log.entries.last().map_or(Head::START, Entry::head);
         let id = SessionId::new(Uuid::new_v8(
             last.hash.bytes()[..16].try_into().unwrap_or_default(),
@@ -176,7 +177,7 @@ fn continues(log: &Imported, head: &Head) -> bool {
     log.entries.first().is_some_and(|entry| entry.follows(head))
 }
 
-/// Makes the session, sharing what its base in this store has of it.
+/// Creates the session, on top of its base if this store has that entry.
 async fn create(store: &dyn Store, log: &Imported, doing: Doing) -> StoreResult<Adopted> {
     let base = match &log.fork {
         Some(origin)
@@ -229,7 +230,7 @@ pub(super) async fn append(
     Ok(())
 }
 
-/// Entries in pieces that can be written one by one: an append is never cut in two.
+/// Splits entries into chunks that can be written one by one; an append is never split.
 pub(super) fn chunks(entries: &[Entry]) -> impl Iterator<Item = &[Entry]> {
     let mut rest = entries;
     std::iter::from_fn(move || {

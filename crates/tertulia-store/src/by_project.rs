@@ -1,16 +1,17 @@
-//! Selecting the rows of a project that has had several identities.
+//! SQL for rows of a project that has had several ids.
 
 use rusqlite::types::Value;
 
 use tertulia_core::query::ProjectIds;
 
-/// Up to so many identities are selected one by one.
+/// Maximum number of project ids with one select each.
 const FEW: usize = 16;
 
-/// The select `every` with an open `WHERE`, narrowed to a project; its identities are added to `values`.
+/// Returns the select `every`, which ends in an open `WHERE`, narrowed to a project; adds the
+/// project ids to `values`.
 ///
-/// A few identities become one ordered select each, which SQLite merges by the index instead of sorting all of
-/// their rows.
+/// A few ids become one ordered select each, which SQLite merges by the index instead of sorting
+/// all rows.
 pub(super) fn of_project(
     every: &str,
     project: Option<&ProjectIds>,

@@ -1,4 +1,4 @@
-//! Tidying up: titles, tags, the trash, and taking the last of them back. Each is one entry.
+//! Metadata changes (rename, tag, trash, restore) and undo. Each is one entry.
 
 use super::{Sessions, StoreError, StoreResult};
 use tertulia_core::entry::{Body, Renamed, Tagged, Touched, Undone};
@@ -6,13 +6,13 @@ use tertulia_core::id::{EntryId, SessionId};
 use tertulia_core::query::{Filter, Order, Page, Row, Trash};
 use tertulia_core::session::SessionMeta;
 
-/// How often a change is tried again when others write to the same session.
+/// Retries of a change when other writers append to the same session.
 const TRIES: usize = 20;
-/// How many sessions are looked through at a time for the pieces of one operation.
+/// Page size of the search for the sessions that one operation changed.
 const OPERATION_SPAN: usize = 500;
 
 impl Sessions {
-    /// Gives a session a title.
+    /// Sets a session's title.
     pub async fn rename(
         &self,
         id: SessionId,
@@ -28,7 +28,7 @@ impl Sessions {
         .await
     }
 
-    /// Changes a session's tags. Without effect, nothing is written.
+    /// Adds and removes tags. Writes nothing if the tags stay the same.
     pub async fn tag(
         &self,
         id: SessionId,
@@ -58,7 +58,7 @@ impl Sessions {
         .await
     }
 
-    /// Puts a session into the trash.
+    /// Moves a session to the trash.
     pub async fn trash(&self, id: SessionId, operation: EntryId) -> StoreResult<SessionMeta> {
         self.change(id, |meta| {
             meta.trashed_at
@@ -78,8 +78,8 @@ impl Sessions {
         .await
     }
 
-    /// Takes the last change back, on all the sessions that it touched: as they were changed, and as
-    /// they are now. Empty if there is nothing to take back.
+    /// Undoes the last operation on all sessions that it changed. Returns each session's metadata
+    /// before and after the undo; empty if there is nothing to undo.
     pub async fn undo(&self) -> StoreResult<Vec<(SessionMeta, SessionMeta)>> {
         let filter = Filter {
             trash: Trash::With,
@@ -90,7 +90,8 @@ impl Sessions {
         let mut page = Page::first(OPERATION_SPAN);
         let mut last = None;
         let mut touched = Vec::new();
-        // The pieces of one operation stand together; a page without any is past them.
+        // Sessions changed by one operation are adjacent in this order: a page without any is past
+        // them.
         loop {
             let listing = self.store().list(&filter, &page).await?;
             last = last.or_else(|| listing.rows.first().and_then(operation_of));
@@ -129,7 +130,7 @@ impl Sessions {
         Ok(undone)
     }
 
-    /// Appends what `decide` makes of the session as it is, again if somebody else was faster.
+    /// Appends the entry that `decide` derives from the current metadata; retries on conflict.
     async fn change(
         &self,
         id: SessionId,

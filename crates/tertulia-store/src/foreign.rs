@@ -1,5 +1,5 @@
-//! Taking in talks that other programs kept. What was taken in before is known, what was said since is
-//! added, and what went another way becomes a fork: nothing is overwritten, nothing is lost.
+//! Imports conversations of other programs. Messages imported before are recognised, newer ones are
+//! appended, and a conversation that diverged becomes a fork: nothing is overwritten or lost.
 
 #[cfg(test)]
 mod tests;
@@ -14,35 +14,36 @@ use tertulia_core::id::{EntryId, SessionId, derived};
 use tertulia_core::query::Lookup;
 use tertulia_core::session::{Log, SessionMeta};
 
-/// Whether something is done, or only said.
+/// Whether an import writes or only reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Only say what would happen.
+    /// Only report what would happen.
     Preview,
-    /// Do it.
+    /// Write.
     Write,
 }
 
-/// Takes in talks one after the other.
+/// Imports conversations one after the other.
 #[derive(Debug)]
 pub struct Intake<'a> {
     sessions: &'a Sessions,
     doing: Doing,
-    /// In a preview, the logs that the talks so far would have made: later talks may go on from them.
+    /// In a preview, the logs that earlier conversations would have made: later ones may continue
+    /// them.
     imagined: HashMap<SessionId, Vec<Entry>>,
 }
 
-/// A talk that was taken in.
+/// An imported conversation.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// What became of it.
+    /// Result of the import.
     pub adopted: Adopted,
-    /// What it is as a session of its own, secrets replaced.
+    /// Its entries as a session of its own, secrets replaced.
     pub entries: Vec<Entry>,
 }
 
 impl Taken {
-    /// How many secrets of each kind were replaced in it.
+    /// Returns how many secrets of each kind were replaced.
     pub fn redacted(&self) -> BTreeMap<String, u32> {
         let mut counts = BTreeMap::new();
         for (kind, count) in self.entries.iter().flat_map(|entry| &entry.redacted) {
@@ -52,7 +53,8 @@ impl Taken {
     }
 }
 
-/// Where a talk leaves another: the session, its last entry that both have, how many messages these are.
+/// Where an imported conversation diverges: the last shared entry, and the number of shared
+/// messages.
 struct Parted {
     from: Origin,
     shared: usize,
@@ -60,7 +62,7 @@ struct Parted {
 }
 
 impl Sessions {
-    /// Begins to take in talks.
+    /// Starts an import.
     pub fn intake(&self, doing: Doing) -> Intake<'_> {
         Intake {
             sessions: self,
@@ -71,13 +73,13 @@ impl Sessions {
 }
 
 impl Intake<'_> {
-    /// Takes in a talk.
+    /// Imports a conversation.
     pub async fn take_in(&mut self, talk: &Foreign) -> StoreResult<Taken> {
         let said = self.said(talk)?;
         let entries = self.whole(talk, talk.id, &said)?;
         let mut id = talk.id;
         let mut parted = None;
-        // Each turn shares more with the talk than the one before it.
+        // Each iteration shares more messages with the conversation than the previous one.
         for _ in 0..=talk.said.len() + 1 {
             let Some(log) = self.log(id).await? else {
                 let adopted = match &parted {
@@ -120,7 +122,7 @@ impl Intake<'_> {
         Err(StoreError::Exists(id))
     }
 
-    /// The log of a session, as it is or as it would be by now.
+    /// Returns the log of a session: the stored one, or the previewed one.
     async fn log(&self, id: SessionId) -> StoreResult<Option<Log>> {
         if let Some(entries) = self.imagined.get(&id) {
             return Ok(Some(Log {
@@ -135,7 +137,7 @@ impl Intake<'_> {
         }
     }
 
-    /// The entries of each message.
+    /// Returns the entries of each message.
     fn said(&self, talk: &Foreign) -> StoreResult<Vec<Vec<Unsealed>>> {
         let keep = |new: Unsealed| self.sessions.kept(new.id, new.at, new.body);
         let said = talk.said.iter();
@@ -168,7 +170,7 @@ impl Intake<'_> {
             .collect()
     }
 
-    /// The whole talk as a log of its own.
+    /// Returns the whole conversation as a log of its own.
     fn whole(
         &self,
         talk: &Foreign,
@@ -288,8 +290,9 @@ fn origin(id: SessionId, head: Head) -> Origin {
     }
 }
 
-/// Seals entries one by one: together they would count for nothing until the last of them is written, and
-/// a long talk is written in several parts. One that is cut off goes on when it is taken in again.
+/// Seals entries one by one: sealed as one append they would not count until the last is written,
+/// and a long conversation is written in several chunks. An interrupted import continues when it is
+/// repeated.
 fn seal_each(mut head: Head, new: Vec<Unsealed>) -> StoreResult<Vec<Entry>> {
     let mut sealed = Vec::with_capacity(new.len());
     for new in new {

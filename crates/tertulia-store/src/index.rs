@@ -1,7 +1,7 @@
-//! The full-text index that backends keep beside their logs. Derived: deleting it loses nothing.
+//! Full-text index that backends keep beside their logs. Derived: deleting it loses nothing.
 //!
-//! It follows the log at a distance: an append does not touch it, a search first lets it catch up.
-//! Documents are numbers that the backend understands; the words themselves are not kept twice.
+//! The index is updated lazily: an append does not touch it, a search first brings it up to date.
+//! Documents are numbers that the backend understands; the text itself is not stored twice.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use super::{Deadline, StoreError, StoreResult, place};
 use tertulia_core::entry::Hash;
 use tertulia_core::search_text;
 
-/// Changes whenever text is cut into words in another way: an index of another version is made anew.
+/// Changes whenever text is tokenised differently; an index of another version is rebuilt.
 const VERSION: u32 = 2;
-/// So many bytes of postings are gathered before they are written: fewer, larger segments need less merging.
+/// Bytes of postings gathered before they are written: fewer, larger segments need less merging.
 const GATHERED: u32 = 32 << 20;
-/// So many kilobytes of pages are kept in memory while the index is written.
+/// Page cache in KiB.
 const CACHED: i64 = 32 * 1024;
-/// The index's own log is written back every so many pages.
+/// Pages in the WAL before it is checkpointed.
 const CHECKPOINT_PAGES: u32 = 16_000;
 
-/// How many entries the index takes in at first: a search that cannot wait soon has some.
+/// Entries in the first batch: small, so that a search with a short time limit soon has results.
 const FIRST_BATCH: usize = 250;
-/// How many at most.
+/// Maximum entries per batch.
 const BATCH: usize = 16_000;
-/// How much text at once: a search that waits for another to let go of the index waits briefly.
+/// Maximum bytes of text per batch: keeps the wait of other searches for the index short.
 const BATCH_BYTES: usize = 8_000_000;
-/// Another search may be catching up; it lets go between batches.
+/// Busy timeout: another search may be updating the index; it releases the lock between batches.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Ranking looks at so many of the newest hits: weighing all hits of a common word takes too long.
+/// Number of newest hits that are ranked: ranking all hits of a common word takes too long.
 pub(super) const RANKED: usize = 256;
-/// Counting stops there.
+/// Number of hits at which counting stops.
 pub(super) const COUNTED: usize = 10_000;
 
 const SCHEMA: &str = "
@@ -43,8 +43,8 @@ CREATE VIRTUAL TABLE words USING fts5(
   text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
 );";
 
-/// How far the index has followed one source, and the hash of the entry there: a log that was put
-/// back from a copy has another.
+/// How far the index has followed one source, and the hash of the entry there: a log restored from
+/// a backup has another hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) upto: u64,
@@ -58,13 +58,13 @@ impl Reached {
     };
 }
 
-/// Documents to add, and how far the index has come with them.
+/// Documents to add, and the position reached with them.
 pub(super) struct Batch {
     pub(super) documents: Vec<Document>,
     pub(super) reached: Reached,
 }
 
-/// How much is indexed at once. Batches grow: large ones are written in fewer and larger segments.
+/// Batch size. It grows, because large batches are written in fewer and larger segments.
 pub(super) struct Pace {
     entries: usize,
 }
@@ -74,30 +74,30 @@ impl Pace {
         entries: FIRST_BATCH,
     };
 
-    /// How many entries the next batch has at most.
+    /// Maximum entries of the next batch.
     pub(super) fn entries(&self) -> usize {
         self.entries
     }
 
-    /// Whether so much is a batch.
+    /// Returns true if the entries or bytes fill a batch.
     pub(super) fn is_reached(&self, entries: usize, bytes: usize) -> bool {
         entries >= self.entries || bytes >= BATCH_BYTES
     }
 
-    /// After a batch was written.
+    /// Doubles the batch size, up to the maximum.
     pub(super) fn speed_up(&mut self) {
         self.entries = (self.entries * 2).min(BATCH);
     }
 }
 
-/// A text to add, and how far the index has come with it.
+/// A text to add, and the position reached with it.
 pub(super) struct Document {
     pub(super) number: u64,
     pub(super) text: String,
     pub(super) reached: Reached,
 }
 
-/// The index.
+/// The open index.
 #[derive(Debug)]
 pub(super) struct Index {
     connection: Connection,
@@ -105,7 +105,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Opens the index in a file, or in memory. One that is damaged or of another version is made anew.
+    /// Opens the index in a file, or in memory. Recreates one that is damaged or of another
+    /// version.
     pub(super) fn open(path: Option<&Path>) -> StoreResult<Index> {
         let Some(path) = path else {
             let connection = Connection::open_in_memory().and_then(lay_out);
@@ -140,12 +141,12 @@ impl Index {
         }
     }
 
-    /// How far the index has followed a source.
+    /// Returns how far the index has followed a source.
     pub(super) fn reached(&self, source: u64) -> StoreResult<Reached> {
         reached(&self.connection, source).map_err(|error| self.trouble(error))
     }
 
-    /// How far the index has followed every source.
+    /// Returns how far the index has followed every source.
     pub(super) fn all_reached(&self) -> StoreResult<HashMap<u64, Reached>> {
         let read = || {
             let mut select = self
@@ -163,8 +164,8 @@ impl Index {
         read().map_err(|error| self.trouble(error))
     }
 
-    /// Follows several sources at once, each from where the caller saw the index stand, until the deadline.
-    /// A source that somebody else has followed meanwhile is left alone.
+    /// Adds batches of several sources in one transaction, until the deadline. Skips a source whose
+    /// position is not the expected one, because another process has advanced it.
     pub(super) fn advance_many(
         &mut self,
         steps: &[(u64, Reached, Batch)],
@@ -186,7 +187,7 @@ impl Index {
         transaction.commit().map_err(say)
     }
 
-    /// Forgets sources and their documents, which lie in the ranges.
+    /// Removes sources and their documents, which are in the given ranges.
     pub(super) fn forget(&mut self, sources: &[(u64, std::ops::Range<u64>)]) -> StoreResult<()> {
         let path = self.path.clone();
         let say = |error| trouble(&path, "cannot write the index", error);
@@ -208,15 +209,15 @@ impl Index {
                 })
                 .map_err(say)?;
         }
-        // Merging the segments is what removes the words themselves.
+        // Only merging the segments removes the text itself.
         transaction
             .execute("INSERT INTO words(words) VALUES('optimize')", [])
             .map_err(say)?;
         transaction.commit().map_err(say)
     }
 
-    /// Follows a source by one batch, which `fetch` reads from where the index stands, until the deadline.
-    /// Whether there was something to add.
+    /// Adds one batch of a source until the deadline; `fetch` reads the batch from the current
+    /// position. Returns false if there was nothing to add.
     pub(super) fn advance(
         &mut self,
         source: u64,
@@ -237,12 +238,13 @@ impl Index {
         Ok(true)
     }
 
-    /// Whether it is gone with the process: then a later call cannot finish what this one begins.
+    /// Returns true if the index is in memory: then a later process cannot finish the work of this
+    /// one.
     pub(super) fn is_in_memory(&self) -> bool {
         self.path == Path::new(":memory:")
     }
 
-    /// At most `limit` documents that match an expression, newest first.
+    /// Returns at most `limit` documents that match an expression, newest first.
     pub(super) fn matching(&self, expression: &str, limit: usize) -> StoreResult<Vec<u64>> {
         let read = || {
             let mut select = self.connection.prepare_cached(
@@ -255,7 +257,7 @@ impl Index {
         read().map_err(|error| self.trouble(error))
     }
 
-    /// Takes documents out.
+    /// Removes documents.
     pub(super) fn remove(&mut self, documents: &[u64]) -> StoreResult<()> {
         let path = self.path.clone();
         let say = |error| trouble(&path, "cannot write the index", error);
@@ -271,18 +273,18 @@ impl Index {
                 )
                 .map_err(say)?;
         }
-        // Merging the segments is what removes the words themselves.
+        // Only merging the segments removes the text itself.
         transaction
             .execute("INSERT INTO words(words) VALUES('optimize')", [])
             .map_err(say)?;
         transaction.commit().map_err(say)?;
-        // The index's own log still holds the old pages until they are written back.
+        // The WAL still holds the old pages until they are checkpointed.
         self.connection
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
             .map_err(say)
     }
 
-    /// Forgets everything. If even that cannot be done with the file, another takes its place.
+    /// Removes all documents. Replaces the file if it is too damaged for that.
     pub(super) fn clear(&mut self) -> StoreResult<()> {
         let emptied = self.connection.execute_batch(
             "BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;",
@@ -299,7 +301,7 @@ impl Index {
         Ok(())
     }
 
-    /// What is wrong with the index, if anything.
+    /// Describes damage of the index, if any.
     pub(super) fn fault(&self) -> Option<String> {
         self.connection
             .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
@@ -307,7 +309,7 @@ impl Index {
             .map(|error| format!("the search index is damaged: {error}"))
     }
 
-    /// The index's size on disk.
+    /// Returns the index's size on disk.
     pub(super) fn bytes(path: Option<&Path>) -> u64 {
         path.and_then(|path| std::fs::metadata(path).ok())
             .map_or(0, |found| found.len())
@@ -318,7 +320,8 @@ impl Index {
     }
 }
 
-/// Whether the file is at fault, not the moment: then it is made anew, for it is derived.
+/// Returns true if the file is damaged, as opposed to a temporary failure; a damaged index is
+/// rebuilt.
 fn is_damage(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode as Code;
     !matches!(
@@ -334,7 +337,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Removes an index file with what SQLite keeps beside it.
+/// Removes an index file with SQLite's files beside it.
 pub(super) fn discard(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut name = path.as_os_str().to_owned();
@@ -356,7 +359,8 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
     }))
 }
 
-/// Adds the documents of a batch, at least one of them, until the deadline. Whether that was all.
+/// Adds the documents of a batch, at least one, until the deadline. Returns false if it stopped
+/// early.
 fn write_batch(
     transaction: &Connection,
     source: u64,
@@ -388,7 +392,7 @@ fn write_batch(
 
 fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(PATIENCE)?;
-    // What is purged is gone, not merely unlinked.
+    // Overwrites purged content instead of only unlinking it.
     connection.pragma_update(None, "secure_delete", "ON")?;
     connection.pragma_update(None, "cache_size", -CACHED)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
@@ -400,7 +404,7 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
         return Ok(connection);
     }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
-    // What is lost in a crash is caught up again: nothing here needs to wait for the disk.
+    // Documents lost in a crash are indexed again, so there is no need to wait for the disk.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if version(&connection)? != VERSION {

@@ -1,5 +1,5 @@
-//! A store that could not be opened yet, because there was no room for it or because its place cannot be
-//! written to. Every write tries again to open it; until that succeeds nothing is acknowledged.
+//! A store that could not be opened yet, because the disk is full or its path is not writable.
+//! Every write tries to open it again; until that succeeds nothing is acknowledged.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use tertulia_core::session::Line;
 
 type Open = Box<dyn Fn() -> StoreResult<Arc<dyn Store>> + Send + Sync>;
 
-/// A store that is opened as soon as it can be.
+/// A store that is opened as soon as possible.
 pub struct LateStore {
     open: Open,
     opened: Mutex<Option<Arc<dyn Store>>>,
@@ -30,12 +30,12 @@ impl std::fmt::Debug for LateStore {
 }
 
 impl LateStore {
-    /// A store that `open` could not open just now; it gives its stores this patience.
+    /// Creates a store for an `open` that just failed; `patience` is that of the stores it opens.
     pub fn new(
         open: impl Fn() -> StoreResult<Arc<dyn Store>> + Send + Sync + 'static,
         patience: &Patience,
     ) -> LateStore {
-        // What was just found locked is not waited for as long again.
+        // The store may just have been found locked: later waits are short.
         patience.tire();
         LateStore {
             open: Box::new(open),
@@ -49,7 +49,7 @@ impl LateStore {
         opened.clone()
     }
 
-    /// The store, opened now if it can be.
+    /// Returns the store, after trying to open it if necessary.
     fn store(&self) -> StoreResult<Arc<dyn Store>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         match &*opened {

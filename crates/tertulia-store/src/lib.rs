@@ -1,14 +1,16 @@
-//! Where sessions live. One small trait in plain data; one file per backend; [`Sessions`] is the
-//! comfortable handle around it.
+//! Session storage: the [`Store`] trait, its two backends, and the [`Sessions`] handle around them.
 //!
-//! | part | what |
+//! | part | purpose |
 //! |---|---|
-//! | [`Store`] | what every backend can do, each the same way (see the conformance suite) |
-//! | [`Sessions`] | what every door needs: naming, redaction, limits, rename, tag, trash, undo, fork |
+//! | [`Store`] | operations of a backend; the conformance suite holds all backends to them |
+//! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
-//! | `index` | the full-text index that both keep beside their logs; it may be deleted |
-//! | `session_lock`, `queue`, `worker`, `place` | locks that say who has a session open; waiting for other writers; a thread that owns a connection; private files |
+//! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
+//! | `session_lock` | locks that show which process has a session open |
+//! | `queue` | waiting for other writers |
+//! | `worker` | a thread that owns a connection |
+//! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
 
 mod adopt;
@@ -46,96 +48,99 @@ use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::{Damage, Line};
 
-/// A place for sessions.
+/// Storage backend for sessions.
 ///
-/// Whatever the backend: an entry that was given back as appended survives a crash of the machine;
-/// nobody's entries come between two of one append; reading never needs anything but the store.
+/// Every backend guarantees: an entry whose append succeeded survives a crash of the machine; the
+/// entries of one append are contiguous in the log; reading needs nothing but the store.
 #[async_trait]
 pub trait Store: std::fmt::Debug + Send + Sync {
-    /// Begins a session with its first entries, on top of `new.base` if it is a fork. Durable when it
-    /// returns, and as cheap for a fork of many entries as of few. [`StoreError::Exists`] if the id is taken.
+    /// Creates a session with its first entries, on top of `new.base` if it is a fork. Durable on
+    /// return; the cost does not depend on how many entries a fork shares. Fails with
+    /// [`StoreError::Exists`] if the id is taken.
     async fn create(&self, new: &NewSession) -> StoreResult<Head>;
 
-    /// Appends entries that continue from `after`: all or none, durable when it returns. If the log
-    /// does not end at `after` any more, [`StoreError::Conflict`]. Words (not tidying up) replace the
-    /// session's draft.
+    /// Appends entries that continue from `after`: all or none, durable on return. Fails with
+    /// [`StoreError::Conflict`] if the log does not end at `after`. Entries other than metadata
+    /// changes replace the session's draft.
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head>;
 
-    /// At most `limit` lines after place `after`, shared beginning included, without reading others.
+    /// Returns at most `limit` lines after `after`, a fork's shared prefix included, without
+    /// reading other lines.
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>>;
 
-    /// Sessions, newest first.
+    /// Lists sessions, newest first.
     async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing>;
 
-    /// At most `limit` sessions of that name, in the trash or not, newest first.
+    /// Returns at most `limit` sessions that match `lookup`, trashed ones included, newest first.
     async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>>;
 
-    /// Entries with these words. Everything appended before the call is found, unless the caller does not
-    /// wait for the index: then the hits say how many entries are pending.
+    /// Searches the entries' text. Finds everything appended before the call, unless `progress`
+    /// limits the time to update the index: then [`Hits`] says how many entries are pending.
     async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits>;
 
-    /// Brings the search index up to the logs, as far as the caller waits. How many entries are pending.
+    /// Updates the search index within the time limit of `progress`. Returns the number of pending
+    /// entries.
     async fn index(&self, progress: &Progress) -> StoreResult<u64>;
 
-    /// Keeps a half-written answer in the one place that the finished one replaces.
+    /// Saves a partial answer as the session's only draft, until the finished answer replaces it.
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()>;
 
-    /// The half-written answer that nobody finished, if nobody has spoken since. Tidying up does not count.
+    /// Returns the unfinished answer unless other entries followed; metadata changes do not count.
     async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>>;
 
-    /// Marks a session as open until the claim is dropped or the process ends, however it ends.
-    /// `None` if somebody else has it open.
+    /// Marks a session as open until the lock is dropped or the process ends in any way. Returns
+    /// `None` if another process has the session open.
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>>;
 
-    /// Removes a session physically. What its forks share with it stays readable through them.
+    /// Physically removes a session. The prefix that its forks share stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
 
-    /// Looks at every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] it salvages what
-    /// is readable, keeps the damaged original beside it, and says what is lost.
+    /// Checks every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] also
+    /// salvages readable entries, keeps a copy of the damaged original, and reports losses.
     async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report>;
 
-    /// Derives list rows and search index anew from the logs.
+    /// Rebuilds list rows and the search index from the logs.
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt>;
 
-    /// What the store is, and how much is in it.
+    /// Describes the store: backend, format, counts and sizes.
     async fn info(&self) -> StoreResult<Info>;
 
-    /// How its writers wait for other programs.
+    /// Returns how its writers wait for other processes.
     fn patience(&self) -> &Patience;
 }
 
-/// The beginning of a session.
+/// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Its id, the one that its opening entry names.
+    /// Session id, as in the opening entry.
     pub id: SessionId,
-    /// The entry of another session that its log continues.
+    /// Entry of another session that a fork continues.
     pub base: Option<Origin>,
-    /// Its first own entries.
+    /// The first entries of its own log.
     pub entries: Vec<Entry>,
 }
 
-/// An answer in the making.
+/// A partial answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Draft {
-    /// The end of the log that it answers.
+    /// Head of the log that the answer follows.
     pub after: Head,
-    /// The name that the finished message will have.
+    /// Entry id of the finished message.
     pub id: EntryId,
-    /// When it was last kept.
+    /// Time of the last save.
     pub at: Timestamp,
-    /// Who is speaking.
+    /// Speaker of the answer.
     pub speaker: Speaker,
-    /// The model that is speaking.
+    /// Model of the speaker.
     pub model: Option<String>,
-    /// The thread in which it is said.
+    /// Thread of the answer.
     pub thread: Option<String>,
-    /// The words so far.
+    /// Text so far.
     pub content: String,
 }
 
 impl Draft {
-    /// Whether it still waits to be finished, given the lines after the place that it answers.
+    /// Returns true if `lines`, the log after the draft's head, hold only metadata changes.
     fn still_waits(&self, lines: &[Line]) -> bool {
         let mut head = self.after;
         lines.iter().all(|line| match Entry::decode(&line.bytes) {
@@ -148,13 +153,13 @@ impl Draft {
     }
 }
 
-/// Whether entries are words, which replace a half-written answer.
+/// Returns true if any entry is more than a metadata change and so replaces the draft.
 fn has_words(entries: &[Entry]) -> bool {
     entries.iter().any(|entry| !entry.body.is_tidying())
 }
 
-/// Refuses entries whose last one announces more of its append: the rest would be missing for ever, and
-/// a reader would take it for an append that was cut off.
+/// Rejects entries whose last one announces more entries of its append: the rest would never come,
+/// and a reader would take the log for one with an interrupted append.
 pub(crate) fn check_whole(entries: &[Entry]) -> StoreResult<()> {
     match entries.last().and_then(unfinished_append) {
         Some(reason) => Err(StoreError::damaged("the log", reason)),
@@ -162,7 +167,7 @@ pub(crate) fn check_whole(entries: &[Entry]) -> StoreResult<()> {
     }
 }
 
-/// What is wrong with a log that ends with this entry, if it announces more.
+/// Describes the fault of a log that ends with `last`, if `last` announces more entries.
 pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
     (last.then > 0).then(|| {
         format!(
@@ -172,42 +177,42 @@ pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
     })
 }
 
-/// Whether a check may change anything.
+/// Whether a check only reads or also repairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckMode {
-    /// Only look.
+    /// Read only.
     Look,
-    /// Salvage what is readable. The moment names the copy that is kept of the damaged original.
+    /// Salvage readable entries. The timestamp names the copy of the damaged original.
     Repair(Timestamp),
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// How many sessions were looked at.
+    /// Sessions checked.
     pub sessions: u64,
-    /// How many entries.
+    /// Entries checked.
     pub entries: u64,
-    /// Entries that are not as they were written.
+    /// Damaged or missing entries.
     pub damage: Vec<Damage>,
-    /// Damage to the store itself, to derived rows or to the index, in words.
+    /// Faults of the store itself, of derived rows or of the index, human-readable.
     pub faults: Vec<String>,
-    /// What is odd but harmless, in words.
+    /// Harmless oddities, human-readable.
     pub notes: Vec<String>,
-    /// What a repair did, in words. Empty if nothing was repaired.
+    /// What a repair did, human-readable. Empty if nothing was repaired.
     pub repaired: Vec<String>,
-    /// What a repair could not bring back, in words.
+    /// What a repair could not restore, human-readable.
     pub lost: Vec<String>,
 }
 
 impl Report {
-    /// Whether all is as it should be.
+    /// Returns true if the check found no damage and no faults.
     pub fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.faults.is_empty()
     }
 }
 
-/// What was derived anew.
+/// Counts of a rebuild.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Rebuilt {
     /// List rows.
@@ -216,16 +221,16 @@ pub struct Rebuilt {
     pub entries: u64,
 }
 
-/// What a store is, and how much is in it.
+/// Description of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Info {
     /// The backend: `sqlite` or `files`.
     pub backend: &'static str,
-    /// Where it is.
+    /// Path of the store.
     pub place: String,
-    /// The version of its format.
+    /// Version of its format.
     pub format: u32,
-    /// Sessions, those in the trash included.
+    /// Sessions, trashed ones included.
     pub sessions: u64,
     /// Sessions in the trash.
     pub trashed: u64,
@@ -237,8 +242,8 @@ pub struct Info {
     pub index_bytes: u64,
 }
 
-/// How far something long has come: told what is being done, how much is done, and of how much. It also says
-/// how long the caller waits for work that a later call can finish.
+/// Progress callback of a long operation (step, done, total), with an optional time limit for work
+/// that a later call can finish.
 #[derive(Clone)]
 pub struct Progress {
     tell: Arc<dyn Fn(&'static str, u64, u64) + Send + Sync>,
@@ -246,7 +251,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Progress that is told to `tell`.
+    /// Creates a `Progress` that calls `tell`.
     pub fn new(tell: impl Fn(&'static str, u64, u64) + Send + Sync + 'static) -> Progress {
         Progress {
             tell: Arc::new(tell),
@@ -254,12 +259,12 @@ impl Progress {
         }
     }
 
-    /// Progress that nobody watches.
+    /// Creates a `Progress` that reports nothing.
     pub fn unseen() -> Progress {
         Progress::new(|_, _, _| {})
     }
 
-    /// The same for a caller who waits so long for what can be finished later.
+    /// Sets the time limit for work that a later call can finish.
     #[must_use]
     pub fn within(self, patience: Duration) -> Progress {
         Progress {
@@ -268,23 +273,23 @@ impl Progress {
         }
     }
 
-    /// Tells how far `what` has come.
+    /// Reports that `done` of `total` units of the step `what` are finished.
     pub fn at(&self, what: &'static str, done: u64, total: u64) {
         (self.tell)(what, done, total);
     }
 
-    /// The moment at which work that begins now is to pause, if any.
+    /// Returns the deadline for work that starts now.
     fn deadline(&self) -> Deadline {
         Deadline(self.patience.map(|patience| Instant::now() + patience))
     }
 }
 
-/// When work pauses that can be finished later.
+/// When resumable work pauses, if ever.
 #[derive(Clone, Copy, Debug)]
 struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// Work that is not paused.
+    /// Deadline of work that never pauses.
     const NEVER: Deadline = Deadline(None);
 
     fn has_passed(self) -> bool {
@@ -298,10 +303,10 @@ impl std::fmt::Debug for Progress {
     }
 }
 
-/// What a store answers.
+/// Result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// Why a store cannot do what it was asked: each variant is something that a caller does differently.
+/// Store failures. Each variant is one that callers handle differently.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// There is no such session.
@@ -310,90 +315,90 @@ pub enum StoreError {
     /// The id is taken.
     #[error("there is a session {0} already")]
     Exists(SessionId),
-    /// Somebody else has appended since.
+    /// The log has other entries after the expected head.
     #[error("another writer has appended to session {id}: it now ends at entry {}", head.seq)]
     Conflict {
-        /// Which session.
+        /// The session.
         id: SessionId,
         /// Where its log ends now.
         head: Head,
     },
-    /// The place holds something, but no store.
+    /// The path holds something other than a store.
     #[error("{} is not a tertulia store: {reason}", place.display())]
     NotAStore {
-        /// Where.
+        /// The path.
         place: PathBuf,
-        /// What it is instead.
+        /// What it holds instead.
         reason: String,
     },
-    /// A later version of the program wrote it.
+    /// A newer version of the program wrote the store.
     #[error("{} has format {found}; this program knows formats up to {known}", place.display())]
     NewerFormat {
-        /// Where.
+        /// The path.
         place: PathBuf,
-        /// Its version.
+        /// Its format version.
         found: u32,
-        /// The newest version that can be read.
+        /// The newest format version that this program reads.
         known: u32,
     },
-    /// The store is damaged in a way that hides what was asked for.
+    /// The store is damaged in a way that hides the requested data.
     #[error("{place} is damaged: {reason}")]
     Damaged {
-        /// What is damaged.
+        /// The damaged part.
         place: String,
-        /// How.
+        /// The kind of damage.
         reason: String,
     },
-    /// It is damaged, and nothing in it can be read.
+    /// The store is damaged, and no entry in it can be read.
     #[error("{} is damaged, and {}; it was left as it is", place.display(), nothing_left(*entries))]
     Unsalvageable {
-        /// Where.
+        /// The path.
         place: PathBuf,
         /// How many entries it is known to have held.
         entries: u64,
     },
-    /// It would grow too large.
+    /// A size limit would be exceeded.
     #[error("{what} would be {size} bytes long, {limit} are allowed")]
     TooLarge {
-        /// What would.
+        /// What would exceed it.
         what: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         size: u64,
-        /// The limit.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// The words cannot be kept.
+    /// The store rejects the input.
     #[error("{0}")]
     Refused(String),
     /// The disk is full.
     #[error("no space is left at {}", place.display())]
     Full {
-        /// Where.
+        /// The path.
         place: PathBuf,
     },
-    /// The place may not be written to.
+    /// The path is not writable.
     #[error("{} cannot be written to: {reason}", place.display())]
     ReadOnly {
-        /// Where.
+        /// The path.
         place: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// Another program is writing and does not let others in.
+    /// Another process holds the write lock for longer than the limit.
     #[error("{0}")]
     Held(Box<HeldLock>),
-    /// Another program holds it and does not let go.
+    /// Another process has the store, or a session to repair, locked.
     #[error("{} is locked by another program", place.display())]
     Locked {
-        /// Where.
+        /// The path.
         place: PathBuf,
     },
-    /// Anything else, with its cause.
+    /// Any other failure, with its cause.
     #[error("{what}")]
     Failed {
-        /// What was being done.
+        /// The operation that failed.
         what: String,
-        /// Why it failed.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -417,8 +422,7 @@ impl StoreError {
         }
     }
 
-    /// Whether it says that bytes are not as they were written, rather than that they could not be
-    /// reached now.
+    /// Returns true if stored bytes are corrupt, as opposed to temporarily out of reach.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(
             self,

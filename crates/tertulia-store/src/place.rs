@@ -1,4 +1,4 @@
-//! Private files and folders: made for their owner alone, whatever the umask, and synced into place.
+//! Private files and folders: readable by their owner only, whatever the umask, and synced.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::{StoreError, StoreResult};
 
-/// Makes a folder and what is missing above it, each 0700 and each synced into its parent.
+/// Creates a folder and its missing parents, each with mode 0700 and synced into its parent.
 pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
     if folder.is_dir() {
         return Ok(());
@@ -26,12 +26,12 @@ pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
         Err(error) => return Err(trouble(folder, "cannot make the folder", error)),
     }
     sync_folder_of(folder).inspect_err(|_| {
-        // Whoever finds it takes it for synced.
+        // Another process that finds the folder would assume that it is synced.
         let _ = fs::remove_dir(folder);
     })
 }
 
-/// Makes a new file for its owner alone; an error if there is one.
+/// Creates a new file with mode 0600; fails if it exists.
 pub(super) fn create_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -41,7 +41,7 @@ pub(super) fn create_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Opens a lock file, making it for its owner alone.
+/// Opens a lock file; creates it with mode 0600.
 pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
     OpenOptions::new()
         .read(true)
@@ -53,7 +53,7 @@ pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
         .map_err(|error| trouble(path, "cannot open the lock file", error))
 }
 
-/// Replaces a file as a whole: readers see the old one or the new one.
+/// Replaces a file atomically: readers see the old or the new content.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> StoreResult<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
@@ -79,7 +79,7 @@ pub(super) fn sync_folder_of(path: &Path) -> StoreResult<()> {
         .map_err(|error| trouble(folder, "cannot sync the folder", error))
 }
 
-/// Takes the group's and others' rights from a file that may be older than this program.
+/// Removes group and other permissions from a file that may be older than this program.
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     let metadata = fs::metadata(path)?;
     if metadata.permissions().mode() & 0o077 != 0 {
@@ -88,7 +88,8 @@ pub(super) fn make_private(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a name still stands for a file that is open: a lock on a file without a name keeps nobody out.
+/// Returns true if the path still refers to the open file: a lock on an unlinked file excludes no
+/// other process.
 pub(super) fn names_this_file(path: &Path, file: &File) -> bool {
     match (fs::metadata(path), file.metadata()) {
         (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
@@ -96,14 +97,14 @@ pub(super) fn names_this_file(path: &Path, file: &File) -> bool {
     }
 }
 
-/// Whether this process may not open another file: SQLite has no name for that.
+/// Returns true if this process cannot open another file: SQLite has no error code for that.
 pub(super) fn is_out_of_files() -> bool {
     let refused = File::open("/").err().and_then(|error| error.raw_os_error());
     let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
     refused.is_some_and(|code| limits.iter().any(|limit| limit.raw_os_error() == code))
 }
 
-/// Sorts a system error by what a caller does about it.
+/// Maps an I/O error to the `StoreError` variant that callers handle.
 pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
@@ -119,8 +120,8 @@ pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError 
     }
 }
 
-/// A name as one part of a path, so that two names never share a part: everything but lower-case
-/// letters, digits, `-`, `_` and inner dots becomes `%` and two digits.
+/// Escapes a name as one path component, without collisions: every byte but lower-case letters,
+/// digits, `-`, `_` and inner dots becomes `%` and two digits.
 pub(super) fn path_part(name: &str) -> String {
     let mut part = String::with_capacity(name.len());
     for (at, byte) in name.bytes().enumerate() {

@@ -1,8 +1,10 @@
-//! Waiting for a lock that another writer holds: announced after a second, given up after a limit or on request.
+//! Waits for a file lock that another writer holds; announced after a second, given up after a
+//! limit or on request.
 //!
-//! A writer first tries the lock. If it is taken, a thread of its own blocks on it, so that the kernel decides
-//! who is next (polling starves some of many writers), while the writer keeps an eye on the clock. A wait that
-//! was given up leaves that thread behind; the next wait for the same lock takes it over.
+//! A writer first tries the lock. If it is taken, a separate thread blocks on it, so that the
+//! kernel decides the order (polling starves some of many writers), while the writer watches the
+//! clock. A wait that is given up leaves that thread behind; the next wait for the same lock takes
+//! it over.
 
 mod holder;
 
@@ -23,23 +25,23 @@ use tertulia_core::id::SessionId;
 pub use holder::LockHolder;
 pub(super) use holder::Record;
 
-/// A wait that takes longer than this is announced.
+/// A wait longer than this is announced.
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
-/// After a wait that was given up, the next ones are no longer than this until one succeeds.
+/// Limit of the waits after one that was given up, until one succeeds.
 const TIRED_LIMIT: Duration = Duration::from_secs(1);
-/// How often a waiting writer looks whether it is to give up.
+/// How often a waiting writer checks whether to give up.
 const GLANCE: Duration = Duration::from_millis(40);
-/// The limit where none is set.
+/// The limit if none is set.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 
-/// A lock that is waited for.
+/// A lock that another process holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLock {
     /// The store or log that it guards.
     pub place: PathBuf,
-    /// Who holds it, where that can be found out.
+    /// Its holder, if known.
     pub holder: Option<LockHolder>,
-    /// How long it is waited for in all.
+    /// The total time limit of the wait.
     pub limit: Duration,
 }
 
@@ -53,13 +55,13 @@ impl fmt::Display for HeldLock {
     }
 }
 
-/// How long the writers of a store wait for other programs. Clones share one state.
+/// How long the writers of a store wait for other processes. Clones share one state.
 #[derive(Clone)]
 pub struct Patience(Arc<Shared>);
 
 struct Shared {
     limit: Duration,
-    /// This process, as it is shown to those who wait for it.
+    /// This process, as shown to processes that wait for it.
     me: LockHolder,
     now: Option<Box<dyn Fn() -> Timestamp + Send + Sync>>,
     state: Mutex<PatienceState>,
@@ -68,9 +70,10 @@ struct Shared {
 
 #[derive(Default)]
 struct PatienceState {
-    /// Whose writes wait no more, and how often that was asked for; `None` stands for all.
+    /// Sessions whose writes must not wait, with the number of guards; `None` stands for all
+    /// sessions.
     hurried: HashMap<Option<SessionId>, usize>,
-    /// Whether the last wait was given up.
+    /// True if the last wait was given up.
     tired: bool,
 }
 
@@ -87,7 +90,8 @@ impl fmt::Debug for Patience {
 }
 
 impl Patience {
-    /// Writers that wait for so long; to others they show themselves as this program on this machine.
+    /// Creates a `Patience` with this limit; other processes see the given program and host as the
+    /// holder.
     pub fn new(
         limit: Duration,
         program: &str,
@@ -119,12 +123,13 @@ impl Patience {
         }))
     }
 
-    /// The wait that goes on for more than a second, whenever there is another one.
+    /// Subscribes to waits of more than a second.
     pub fn waits(&self) -> Waits {
         Waits(self.0.waits.subscribe())
     }
 
-    /// Lets writes of this session, or all of them, fail instead of waiting, until the guard is dropped.
+    /// Makes writes of this session, or all writes, fail instead of waiting, until the guard is
+    /// dropped.
     #[must_use]
     pub fn give_up(&self, session: Option<SessionId>) -> GivenUp {
         *self.state().hurried.entry(session).or_default() += 1;
@@ -134,7 +139,7 @@ impl Patience {
         }
     }
 
-    /// Waits no more than a moment until a write succeeds, as after a wait that was given up.
+    /// Limits waits to `TIRED_LIMIT` until one succeeds, as after a wait that was given up.
     pub(super) fn tire(&self) {
         self.state().tired = true;
     }
@@ -143,7 +148,7 @@ impl Patience {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long a write of this session may wait now.
+    /// Returns how long a write of this session may wait now.
     pub(super) fn limit(&self, session: Option<SessionId>) -> Duration {
         let state = self.state();
         if state.hurried.contains_key(&None) || state.hurried.contains_key(&session) {
@@ -165,12 +170,12 @@ impl Patience {
     }
 }
 
-/// Waits that go on for more than a second, one after the other.
+/// Receives waits of more than a second.
 #[derive(Debug)]
 pub struct Waits(watch::Receiver<Option<HeldLock>>);
 
 impl Waits {
-    /// The next one.
+    /// Returns the current wait, or the next one.
     pub async fn next(&mut self) -> HeldLock {
         loop {
             if let Some(held) = self.0.borrow_and_update().clone() {
@@ -182,7 +187,7 @@ impl Waits {
         }
     }
 
-    /// The next one after the one that was just told.
+    /// Returns the next wait after the one just returned.
     pub async fn another(&mut self) -> HeldLock {
         match self.0.changed().await {
             Ok(()) => self.next().await,
@@ -191,7 +196,7 @@ impl Waits {
     }
 }
 
-/// While this exists, writes do not wait.
+/// While this guard exists, writes do not wait.
 #[derive(Debug)]
 pub struct GivenUp {
     patience: Patience,
@@ -210,12 +215,12 @@ impl Drop for GivenUp {
     }
 }
 
-/// A write that was asked for: by which session, and since when it waits.
+/// A requested operation: its session, and since when it waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) session: Option<SessionId>,
     since: Instant,
-    /// A write that is worth only so much waiting.
+    /// Limit of this operation's wait.
     limit: Option<Duration>,
 }
 
@@ -228,7 +233,7 @@ impl Asked {
         }
     }
 
-    /// The same, but worth only so much waiting.
+    /// Sets a limit for this operation's wait.
     pub(super) fn within(self, limit: Duration) -> Asked {
         Asked {
             limit: Some(limit),
@@ -237,12 +242,12 @@ impl Asked {
     }
 }
 
-/// A file whose lock is waited for with patience.
+/// A lock file with a queue.
 #[derive(Debug)]
 pub(super) struct QueueLock {
     file: Arc<File>,
     waiter: Arc<(Mutex<Waiter>, Condvar)>,
-    /// Where its holder is written down: in the file itself, in another, or nowhere.
+    /// Where the holder is recorded.
     record: Record,
 }
 
@@ -250,9 +255,9 @@ pub(super) struct QueueLock {
 enum Waiter {
     #[default]
     None,
-    /// A thread blocks on the lock, for somebody or for nobody any more.
+    /// A thread blocks on the lock; `wanted` is false after the wait was given up.
     Blocks { wanted: bool },
-    /// The thread has it, or has failed.
+    /// The thread has the lock, or has failed.
     Done(io::Result<()>),
 }
 
@@ -269,7 +274,7 @@ impl QueueLock {
         &self.file
     }
 
-    /// Takes the lock, or says who has it.
+    /// Takes the lock, or fails with its holder.
     pub(super) fn acquire(
         &self,
         guarded: &Path,
@@ -313,7 +318,8 @@ impl QueueLock {
             }
             let limit = patience.limit(asked.session);
             let limit = asked.limit.map_or(limit, |own| own.min(limit));
-            // Whoever had to wait for others of this program still tries for a moment.
+            // An operation that spent its time behind others of this process still tries for a
+            // moment.
             let waited = asked.since.elapsed();
             if waited >= limit && (limit.is_zero() || began.elapsed() >= GLANCE) {
                 *waiter = Waiter::Blocks { wanted: false };
@@ -346,7 +352,7 @@ impl QueueLock {
         Ok(())
     }
 
-    /// Lets go of the lock.
+    /// Releases the lock.
     pub(super) fn release(&self) {
         self.record.write(&self.file, None);
         let _ = self.file.unlock();

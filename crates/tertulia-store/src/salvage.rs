@@ -1,5 +1,5 @@
-//! Making a damaged log whole again: what can be read stays where it was, what cannot leaves a mark in
-//! its place, and the chain of hashes is closed anew.
+//! Repairs a damaged log: readable entries keep their sequence numbers, placeholders replace
+//! unreadable ones, and the hash chain is sealed again.
 
 use std::collections::BTreeMap;
 
@@ -17,31 +17,31 @@ use tertulia_core::session::Line;
 pub(super) struct Salvaged {
     /// The whole log after its base.
     pub(super) entries: Vec<Entry>,
-    /// How many of them were in the damaged log.
+    /// Number of entries that were in the damaged log.
     pub(super) kept: usize,
-    /// Places of entries that are gone.
+    /// Sequence numbers of lost entries.
     pub(super) lost: Vec<Seq>,
-    /// Places of entries that are readable but not as they were written.
+    /// Sequence numbers of entries that are readable but altered.
     pub(super) doubtful: Vec<Seq>,
 }
 
 /// What is known of a log besides its lines.
 pub(super) struct Known {
     pub(super) session: SessionId,
-    /// The end of the base as it is now; the start for a session without a base.
+    /// The base's head as it is now; the start for a session without a base.
     pub(super) parent: Head,
-    /// The end of the base as it was when the session was forked.
+    /// The base's head when the session was forked.
     pub(super) parent_was: Head,
-    /// The last place that the log is known to have had.
+    /// The highest sequence number that the log is known to have had.
     pub(super) last: Seq,
-    /// The moment of the repair.
+    /// Time of the repair.
     pub(super) now: Timestamp,
 }
 
-/// More entries than this are not lost in one place: then it is the number that is wrong.
+/// Largest credible gap; beyond it the sequence number is damaged.
 const GREATEST_GAP: u64 = 100_000;
 
-/// Salvages a log. Without damage, and on an unchanged base, its entries are just as they were.
+/// Repairs a log. Without damage, and on an unchanged base, its entries stay the same.
 pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
     let mut result = Salvaged {
         entries: Vec::new(),
@@ -103,7 +103,7 @@ pub(super) fn salvage(known: &Known, lines: &BTreeMap<Seq, Line>) -> Salvaged {
 }
 
 impl Salvaged {
-    /// Closes a log whose last entry announces more of its append than was ever there.
+    /// Closes a log whose last entry announces more entries of its append than exist.
     pub(super) fn close_append(&mut self, known: &Known) {
         if let Some(last) = self.entries.last().filter(|last| last.then > 0) {
             let repaired = Body::Repaired(Repaired {
@@ -116,8 +116,8 @@ impl Salvaged {
     }
 }
 
-/// The last place that there can have been. A damaged number may name any place at all, and a log with
-/// a mark for each entry before it would fill the disk.
+/// Returns the last credible sequence number. A damaged number can be arbitrarily high, and a log
+/// with a placeholder for each entry before it would fill the disk.
 fn believable_last(known: &Known, lines: &BTreeMap<Seq, Line>) -> Seq {
     let mut places: Vec<Seq> = lines.keys().copied().collect();
     places.push(known.last);
@@ -132,7 +132,7 @@ fn believable_last(known: &Known, lines: &BTreeMap<Seq, Line>) -> Seq {
     })
 }
 
-/// An altered opening may name another session; which one it opens is known.
+/// Corrects the session id in an altered opening.
 fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
     let body = match entry.body.clone() {
         Body::Created(created) if created.session != session => {
@@ -155,7 +155,7 @@ fn with_its_name(entry: Entry, session: SessionId, parent: &Head) -> Entry {
     sealed.unwrap_or(entry)
 }
 
-/// An entry, also if a stray byte stands where its line should end.
+/// Decodes an entry, also if a stray byte replaces its line feed.
 fn decode_whole(bytes: &[u8]) -> Result<Entry, EntryError> {
     Entry::decode(bytes).or_else(|error| match bytes.split_last() {
         Some((_, whole)) if whole.ends_with(b"\"}") => Entry::decode(whole).map_err(|_| error),
@@ -163,13 +163,13 @@ fn decode_whole(bytes: &[u8]) -> Result<Entry, EntryError> {
     })
 }
 
-/// The same entry continuing another parent. Where nothing has changed, it keeps its bytes.
+/// Reseals an entry onto another parent. It keeps its bytes if nothing has changed.
 fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
     if entry.follows(parent) {
         return Some(entry);
     }
     match &entry.body {
-        // A fork names the hash it continues; the rest of an entry does not depend on its parent.
+        // A fork names the hash that it continues; other bodies do not depend on the parent.
         Body::Forked(forked) if forked.from.seq == parent.seq => {
             let mut forked = forked.clone();
             forked.from = Origin {
@@ -189,7 +189,7 @@ fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
 }
 
 fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) -> Option<Entry> {
-    // The same repair of the same log gives the same entry, wherever it is done.
+    // The same repair of the same log gives the same entry everywhere.
     let name = format!("{session}:{}:{}", parent.seq.next(), body.kind());
     let mut id = [0; 16];
     id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
@@ -202,7 +202,7 @@ fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) ->
     Entry::seal(parent, vec![new]).ok()?.pop()
 }
 
-/// Says in words what became of a log.
+/// Describes losses and alterations for the report.
 pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
     let words = |places: &[Seq], of_one: &str, of_more: &str| match places {
         [] => None,
@@ -225,7 +225,7 @@ pub(super) fn in_words(session: SessionId, salvaged: &Salvaged) -> Vec<String> {
     lost.into_iter().chain(doubtful).collect()
 }
 
-/// Places in words: `1, 2, 5-9`.
+/// Formats sequence numbers: `1, 2, 5-9`.
 fn ranges(places: &[Seq]) -> String {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for place in places {

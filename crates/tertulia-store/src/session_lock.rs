@@ -1,5 +1,5 @@
-//! Who has which session open: one lock file per open session, in a folder beside the store. The
-//! system lets go of the lock when its holder ends, however it ends.
+//! Session locks: one lock file per open session, in a folder beside the store. The operating
+//! system releases the lock when its holder ends in any way.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -10,11 +10,11 @@ use std::time::Duration;
 use super::{StoreResult, place};
 use tertulia_core::id::SessionId;
 
-/// How long a glance at a lock may take, and after how many of them it is somebody's for good.
+/// Retry interval and number of retries before a lock counts as held by another process.
 const GLANCE: Duration = Duration::from_millis(1);
 const GLANCES: usize = 20;
 
-/// The claims on the sessions of one store.
+/// The session locks of one store.
 #[derive(Clone, Debug)]
 pub(super) enum Claims {
     /// For a store on disk: a folder of lock files.
@@ -23,7 +23,7 @@ pub(super) enum Claims {
     Memory(Arc<Mutex<HashSet<SessionId>>>),
 }
 
-/// Holding this means having the session open.
+/// Lock on an open session, released on drop.
 #[derive(Debug)]
 pub struct SessionLock {
     id: SessionId,
@@ -32,7 +32,7 @@ pub struct SessionLock {
 
 #[derive(Debug)]
 enum Held {
-    /// The file is never used, only held: its lock is the claim.
+    /// The file is only kept open: its lock is the session lock.
     Lock(
         #[expect(dead_code, reason = "held, not used")] File,
         PathBuf,
@@ -45,7 +45,7 @@ impl Claims {
         Claims::Memory(Arc::default())
     }
 
-    /// Claims a session, unless somebody has it.
+    /// Locks a session; returns `None` if it is open elsewhere.
     pub(super) fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
         match self {
             Claims::Memory(open) => {
@@ -62,7 +62,8 @@ impl Claims {
                 loop {
                     let file = place::lock_file(&path)?;
                     match file.try_lock() {
-                        // A list that looks whether the session is open holds the lock for a moment.
+                        // A listing that checks whether the session is open holds the lock for a
+                        // moment.
                         Err(TryLockError::WouldBlock) if patience > 0 => {
                             patience -= 1;
                             std::thread::sleep(GLANCE);
@@ -71,8 +72,8 @@ impl Claims {
                         Err(TryLockError::Error(error)) => {
                             return Err(place::trouble(&path, "cannot lock", error));
                         }
-                        // The last holder may have removed the name between our opening and our
-                        // locking: a lock on a file without a name keeps nobody out.
+                        // The last holder may have removed the file between opening and locking: a
+                        // lock on an unlinked file excludes no other process.
                         Ok(()) if place::names_this_file(&path, &file) => {
                             return Ok(Some(SessionLock {
                                 id,
@@ -86,7 +87,7 @@ impl Claims {
         }
     }
 
-    /// Whether somebody has the session open.
+    /// Returns true if the session is open.
     pub(super) fn is_open(&self, id: SessionId) -> bool {
         match self {
             Claims::Memory(open) => open.lock().is_ok_and(|open| open.contains(&id)),
@@ -97,7 +98,7 @@ impl Claims {
 }
 
 impl SessionLock {
-    /// The session that is open.
+    /// Returns the locked session.
     pub fn session(&self) -> SessionId {
         self.id
     }
@@ -111,7 +112,7 @@ impl Drop for SessionLock {
                     open.remove(&self.id);
                 }
             }
-            // Removed while it is still locked, so that no one can lock it in between.
+            // Removed while still locked, so that no other process can lock the file in between.
             Held::Lock(_, path) => {
                 let _ = fs::remove_file(path);
             }
@@ -142,7 +143,7 @@ mod tests {
         check(&Claims::memory());
         let home = tempfile::tempdir().unwrap();
         check(&Claims::Folder(home.path().join("open")));
-        // Nothing is left of claims that were let go.
+        // Released locks leave no files.
         assert_eq!(fs::read_dir(home.path().join("open")).unwrap().count(), 0);
     }
 }

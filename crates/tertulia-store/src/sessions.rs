@@ -1,5 +1,5 @@
-//! The comfortable handle around a [`Store`]: what every door needs and no backend should repeat.
-//! Everything that is written passes through here: it is stamped, measured and cleaned of secrets.
+//! [`Sessions`], the handle around a [`Store`]: what all frontends need and no backend should
+//! repeat. All writes pass through here to get their ids and times, a size check and redaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tertulia_core::query::{Filter, Lookup, Page, Row};
 use tertulia_core::redact::{redact, redact_unfinished};
 use tertulia_core::session::{Log, SessionMeta, Status};
 
-/// How many lines are read at a time when reading backwards.
+/// Lines per read when reading backwards.
 const STRIDE: u64 = 200;
 
 /// The sessions of a store.
@@ -28,36 +28,36 @@ pub struct Sessions {
     redaction: Redaction,
 }
 
-/// Whether what looks like a secret is replaced before it is written.
+/// Whether secrets are replaced before writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redaction {
-    /// It is.
+    /// Replaces text that looks like a secret.
     On,
-    /// It is not: somebody asked for that.
+    /// Writes text unchanged, on the user's request.
     Off,
 }
 
-/// How a session begins.
+/// Parameters of a new session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// Its id.
+    /// Session id.
     pub id: SessionId,
-    /// What kind of conversation.
+    /// Kind of conversation.
     pub kind: Kind,
-    /// Its title, if it has one from the start.
+    /// Title, if set from the start.
     pub title: Option<String>,
-    /// The team, for team sessions.
+    /// Team, for team sessions.
     pub team: Option<String>,
-    /// The project it belongs to.
+    /// Project id.
     pub project: Option<String>,
-    /// Every identity of that project now.
+    /// All current ids of that project.
     pub project_ids: Vec<String>,
-    /// The folder it begins in.
+    /// Working directory at the start.
     pub cwd: Option<String>,
 }
 
 impl Start {
-    /// The entry that opens the session.
+    /// Builds the session's opening entry.
     pub fn opening(&self) -> Body {
         Body::Created(Created {
             session: self.id,
@@ -71,32 +71,32 @@ impl Start {
     }
 }
 
-/// How a fork begins.
+/// Parameters of a fork.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fork {
-    /// Its own id.
+    /// Id of the fork.
     pub id: SessionId,
-    /// The last entry to share; all of them if none is named.
+    /// Last entry to share; `None` shares all.
     pub at: Option<Seq>,
-    /// Its title, if it is not to be the original's.
+    /// Title, if it differs from the original's.
     pub title: Option<String>,
-    /// Why it is made.
+    /// Reason for the fork.
     pub relation: Relation,
 }
 
-/// What a reference names.
+/// Result of resolving a session reference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resolved {
-    /// This one.
+    /// Exactly one session.
     One(Box<Row>),
-    /// None.
+    /// No session.
     None,
-    /// Any of these.
+    /// Several candidates.
     Several(Vec<Row>),
 }
 
 impl Sessions {
-    /// A handle around a store.
+    /// Wraps a store.
     pub fn new(store: Arc<dyn Store>, clock: Clock, redaction: Redaction) -> Sessions {
         Sessions {
             store,
@@ -105,17 +105,18 @@ impl Sessions {
         }
     }
 
-    /// The store inside.
+    /// Returns the wrapped store.
     pub fn store(&self) -> &dyn Store {
         self.store.as_ref()
     }
 
-    /// Where new ids and the time come from.
+    /// Returns the source of time and ids.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Makes entries of bodies: stamps them, refuses what cannot be kept, replaces secrets.
+    /// Turns bodies into sealed entries: adds ids and times, rejects invalid messages, replaces
+    /// secrets.
     pub fn seal(&self, head: &Head, bodies: Vec<Body>) -> StoreResult<Vec<Entry>> {
         let new = bodies
             .into_iter()
@@ -128,9 +129,9 @@ impl Sessions {
         self.kept(self.clock.entry_id(), self.clock.now(), body)
     }
 
-    /// What is about to be written: measured, and without secrets.
+    /// Prepares a body for writing: checks its size and replaces secrets.
     pub(super) fn kept(&self, id: EntryId, at: Timestamp, mut body: Body) -> StoreResult<Unsealed> {
-        // Before secrets are replaced: that may make a text longer, and is no reason to refuse it.
+        // Checked before redaction, which may lengthen the text: that is no reason to reject it.
         if let Body::Message(message) = &body {
             check_message(&message.content)?;
         }
@@ -154,7 +155,7 @@ impl Sessions {
         })
     }
 
-    /// Begins a session with its first words. They are durable when this returns.
+    /// Creates a session with its first entries. Durable on return.
     pub async fn create(
         &self,
         start: &Start,
@@ -168,7 +169,7 @@ impl Sessions {
         Ok((meta, entries))
     }
 
-    /// Begins a session with entries that are sealed already. They are durable when this returns.
+    /// Creates a session with entries that are already sealed. Durable on return.
     pub async fn create_sealed(
         &self,
         id: SessionId,
@@ -183,7 +184,7 @@ impl Sessions {
         Ok(SessionMeta::of(id, entries))
     }
 
-    /// Appends to a session that ends at `head`. Durable when this returns.
+    /// Appends to a session that ends at `head`. Durable on return.
     pub async fn append(
         &self,
         id: SessionId,
@@ -195,7 +196,8 @@ impl Sessions {
         Ok(entries)
     }
 
-    /// Keeps a half-written answer, without its last word: that may be half a key.
+    /// Saves a partial answer, without its last word if secrets are replaced: the word may be half
+    /// a key.
     pub async fn keep_draft(&self, id: SessionId, mut draft: Draft) -> StoreResult<()> {
         if self.redaction == Redaction::On {
             draft.content = redact_unfinished(&draft.content).text.into_owned();
@@ -203,8 +205,8 @@ impl Sessions {
         self.store.keep_draft(id, &draft).await
     }
 
-    /// The answer that nobody finished, as the interrupted message that it becomes when the session is
-    /// resumed: the same entry whoever asks, before and after.
+    /// Returns the unfinished answer as the interrupted message that it becomes on resume. The
+    /// result is the same entry every time, before and after.
     pub async fn unfinished(&self, meta: &SessionMeta) -> StoreResult<Option<Entry>> {
         let Some(draft) = self.store.draft(meta.id).await? else {
             return Ok(None);
@@ -234,8 +236,8 @@ impl Sessions {
         Ok(sealed.into_iter().next())
     }
 
-    /// Makes an answer that nobody finished an interrupted message. `None` if there is none, or if somebody
-    /// else has written since.
+    /// Appends the unfinished answer as an interrupted message. Returns `None` if there is none, or
+    /// if another process has appended meanwhile.
     pub async fn recover(&self, meta: &SessionMeta) -> StoreResult<Option<Entry>> {
         let Some(entry) = self.unfinished(meta).await? else {
             return Ok(None);
@@ -251,7 +253,7 @@ impl Sessions {
         }
     }
 
-    /// Makes a fork, with its first own words if there are any.
+    /// Creates a fork, with its first own entries if there are any.
     pub async fn fork(
         &self,
         base: &SessionMeta,
@@ -286,8 +288,8 @@ impl Sessions {
         Ok((row.meta, new.entries))
     }
 
-    /// The last entry before the turn that another program has under way in a session: a fork that shared half
-    /// of it would begin with words that nobody answers.
+    /// Returns the last entry before the turn that another process is running in a session: a fork
+    /// that shared half of the turn would begin with an unanswered message.
     pub async fn turn_border(&self, meta: &SessionMeta) -> StoreResult<Option<Seq>> {
         if meta.status != Status::Active {
             return Ok(None);
@@ -322,18 +324,19 @@ impl Sessions {
             })
     }
 
-    /// The list row of a session.
+    /// Returns the list row of a session.
     pub async fn row(&self, id: SessionId) -> StoreResult<Row> {
         let mut rows = self.store.find(&Lookup::Id(id), 1).await?;
         rows.pop().ok_or(StoreError::NotFound(id))
     }
 
-    /// Finds what a person named. `scope` says among which sessions `@` counts back: those of its project,
-    /// or all of them if the project has none.
+    /// Resolves a reference by the user. `scope` says in which sessions `@` counts back: those of
+    /// its project, or all sessions if the project has none.
     pub async fn resolve(&self, reference: &Reference, scope: &Filter) -> StoreResult<Resolved> {
         let rows = match reference {
             Reference::Id(id) => match self.store.find(&Lookup::Id(*id), 1).await? {
-                // The id of another program's session that was not free when it was imported.
+                // The original id of an imported session, which got another id because this one was
+                // taken.
                 none if none.is_empty() => self.original(&id.to_string()).await?,
                 found => found,
             },
@@ -373,25 +376,26 @@ impl Sessions {
         })
     }
 
-    /// The sessions that were imported under an original id.
+    /// Returns the sessions that were imported under an original id.
     async fn original(&self, id: &str) -> StoreResult<Vec<Row>> {
         self.store.find(&Lookup::Original(id.to_owned()), 10).await
     }
 
-    /// The newest sessions, up to the one that is `back` before the newest.
+    /// Returns the newest sessions, up to position `back` from the newest.
     async fn newest(&self, back: usize, scope: &Filter) -> StoreResult<Vec<Row>> {
         let page = Page::first(back.saturating_add(1));
         Ok(self.store.list(scope, &page).await?.rows)
     }
 
-    /// A whole log.
+    /// Reads a whole log.
     pub async fn load(&self, id: SessionId) -> StoreResult<Log> {
         let lines = self.store.read(id, Seq::START, usize::MAX).await?;
         Ok(Log::read(id, Some(Head::START), Seq::START, &lines))
     }
 
-    /// The next entries of a log after those that were read up to `after`, of which the last was `before` if it
-    /// could be read, at most `count`: together they may be large. Of a log that is damaged there, all the rest.
+    /// Reads the next entries of a log after `after`, at most `count`, since all together may be
+    /// large. `before` is the head at `after`, if that entry could be read. If sequence numbers are
+    /// missing or out of order, reads all the rest instead.
     pub async fn load_next(
         &self,
         id: SessionId,
@@ -403,7 +407,7 @@ impl Sessions {
         let Some(mut last) = lines.last().map(|line| line.seq) else {
             return Ok(None);
         };
-        // Where places are missing or out of order, the next page would begin anywhere, for ever.
+        // With sequence numbers missing or out of order, paging would never end.
         let in_order = (after.0.saturating_add(1)..)
             .zip(&lines)
             .all(|(seq, line)| line.seq.0 == seq);
@@ -414,9 +418,9 @@ impl Sessions {
         Ok(Some((Log::read(id, before, after, &lines), last)))
     }
 
-    /// One entry of a log.
+    /// Reads one entry of a log, after the entry before it.
     pub async fn load_one(&self, meta: &SessionMeta, seq: Seq) -> StoreResult<Log> {
-        // With the one before it, which proves its hash.
+        // The entry before it proves its hash.
         let after = seq.back(2);
         let lines = self
             .store
@@ -430,7 +434,7 @@ impl Sessions {
         Ok(Log::read(meta.id, before, after, &lines))
     }
 
-    /// The end of a log, back to where `enough` says that it is, without reading the rest.
+    /// Reads the end of a log backwards until `enough` returns true, without reading the rest.
     pub async fn load_back(
         &self,
         meta: &SessionMeta,
@@ -455,7 +459,7 @@ impl Sessions {
         Ok(log)
     }
 
-    /// The last `count` messages with what happened between them.
+    /// Reads the last `count` messages with the entries between them.
     pub async fn last_messages(&self, meta: &SessionMeta, count: usize) -> StoreResult<Log> {
         let mut log = self
             .load_back(meta, |log| log.messages().count() >= count)
@@ -465,7 +469,7 @@ impl Sessions {
     }
 }
 
-/// The human message that began the last turn, if the log goes back beyond it.
+/// Returns the human message that began the last turn, if the log goes back beyond it.
 fn turn_start(log: &Log) -> Option<Seq> {
     let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
     let mut start = None;
@@ -483,7 +487,7 @@ fn turn_start(log: &Log) -> Option<Seq> {
     None
 }
 
-/// What is in the trash is meant only if nothing else is.
+/// Drops trashed sessions unless all are trashed.
 fn prefer_live(rows: Vec<Row>) -> Vec<Row> {
     if rows.iter().any(|row| row.meta.trashed_at.is_none()) {
         rows.into_iter()
@@ -494,7 +498,7 @@ fn prefer_live(rows: Vec<Row>) -> Vec<Row> {
     }
 }
 
-/// Refuses a message that cannot be kept as it is.
+/// Rejects a message that cannot be stored unchanged.
 pub fn check_message(content: &str) -> StoreResult<()> {
     if content.len() > MESSAGE_LIMIT {
         return Err(StoreError::TooLarge {

@@ -1,7 +1,8 @@
-//! A thread that owns what must not be shared or waited for elsewhere: a database connection, say.
+//! A thread that owns a blocking resource such as a database connection.
 //!
-//! Storage calls block (a sync takes milliseconds on a busy disk); on their own thread they hold up
-//! neither the screen nor an agent's stream. Jobs run one after the other: the thread is the writer.
+//! Storage calls block (a sync takes milliseconds on a busy disk); on their own thread they delay
+//! neither the screen nor an agent's stream. Jobs run one after the other: the thread is the
+//! writer.
 
 use std::sync::Mutex;
 use std::sync::mpsc;
@@ -13,7 +14,7 @@ use super::{StoreError, StoreResult};
 
 type Job<T> = Box<dyn FnOnce(&mut T) + Send>;
 
-/// The thread. Dropping it waits until its jobs are done and what it owns is closed.
+/// The thread's handle. Dropping it waits until all jobs are done and the owned state is dropped.
 #[derive(Debug)]
 pub(super) struct Worker<T> {
     jobs: Mutex<Option<mpsc::Sender<Job<T>>>>,
@@ -21,7 +22,7 @@ pub(super) struct Worker<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    /// A thread that owns `state`.
+    /// Starts a thread that owns `state`.
     pub(super) fn start(name: &str, mut state: T) -> StoreResult<Worker<T>> {
         let (jobs, waiting) = mpsc::channel::<Job<T>>();
         let thread = std::thread::Builder::new()
@@ -45,7 +46,7 @@ impl<T: Send + 'static> Worker<T> {
     ) -> StoreResult<R> {
         let (answer, waiting) = oneshot::channel();
         let job: Job<T> = Box::new(move |state| {
-            // Nobody may be waiting any more; the work is done all the same.
+            // The caller may have been dropped; the job is done all the same.
             let _ = answer.send(job(state));
         });
         let sent = match self.jobs.lock() {

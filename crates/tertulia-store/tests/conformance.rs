@@ -1,4 +1,4 @@
-//! Every backend keeps every promise of [`tertulia_store::Store`]: one line per backend.
+//! Runs the conformance suite of [`tertulia_store::Store`] against every backend.
 
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;

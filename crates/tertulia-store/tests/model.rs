@@ -1,4 +1,4 @@
-//! Random histories on every backend and on plain vectors: one line per backend.
+//! Compares random histories on every backend with a model of plain vectors.
 
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;

@@ -1,7 +1,8 @@
-//! A database with pages zeroed, swapped or cut off: every entry whose bytes are whole comes back, and
-//! what does not is named. What is whole is found here by the bytes alone, without the code under test.
+//! Databases with pages zeroed, swapped or cut off: every entry with intact bytes is restored, and
+//! every lost one is reported. The tests find the intact entries by their bytes, without the code
+//! under test.
 //!
-//! A sample is run; with `TERTULIA_TEST_ALL=1` every case is.
+//! By default a sample of the cases runs; with `TERTULIA_TEST_ALL=1` all of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,14 +26,14 @@ use tertulia_testkit::logs::{Writer, ai, human, renamed};
 
 const PAGE: usize = 1024;
 
-/// A store and every entry in it.
+/// The bytes of a store, and every entry in it.
 struct Original {
     bytes: Vec<u8>,
     log: Vec<u8>,
     entries: Vec<Written>,
 }
 
-/// An entry, the session in whose log it stands, and the pieces in which its line lies in the file.
+/// An entry, its session, and the pieces of its line in the file.
 struct Written {
     entry: Entry,
     session: String,
@@ -40,7 +41,7 @@ struct Written {
 }
 
 impl Original {
-    /// Twenty sessions: short ones, long messages that go over many pages, titles, forks.
+    /// Creates twenty sessions: short ones, messages of many pages, titles, forks.
     fn new() -> Original {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("t.db");
@@ -72,7 +73,7 @@ impl Original {
                 entries.entry(entry.id).or_insert_with(owner);
             }
         }
-        // With the log: the newest entries are not in the file itself.
+        // The WAL is read too: the newest entries are not in the file itself.
         writers[0].say(&store, "the last words");
         let last = writers[0].log.last().unwrap().clone();
         let log = fs::read(scratch.path().join("t.db-wal")).unwrap();
@@ -98,14 +99,14 @@ impl Original {
         self.bytes.len() / PAGE
     }
 
-    /// The entries whose bytes are all in a file.
+    /// Returns the entries whose bytes are all in a file.
     fn whole_in(&self, bytes: &[u8]) -> BTreeSet<EntryId> {
         let whole = |written: &&Written| written.pieces.iter().all(|piece| holds(bytes, piece));
         let entries = self.entries.iter().filter(whole);
         entries.map(|written| written.entry.id).collect()
     }
 
-    /// Repairs a damaged copy and compares. The number of entries that are whole in it.
+    /// Repairs a damaged copy, checks the result, and counts the intact and the restored entries.
     fn check(&self, what: &str, damaged: &[u8]) -> Outcome {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("t.db");
@@ -150,7 +151,7 @@ impl Original {
                 assert!(said, "{name} is gone without a word: {report:?}");
             }
         }
-        // Where anything had to be salvaged, the original is beside it.
+        // If anything was salvaged, the original is kept.
         if report.repaired.iter().any(|done| done.contains("salvaged")) {
             let kept = fs::read_dir(scratch.path()).unwrap().any(|file| {
                 let file = file.unwrap().path();
@@ -169,7 +170,7 @@ struct Outcome {
     back: usize,
 }
 
-/// As `doctor --repair` does it.
+/// Repairs a database in the same way as `doctor --repair`.
 fn repair(path: &Path) -> Result<Report, StoreError> {
     let unseen = Progress::unseen();
     let mut report = SqliteStore::salvage_unopenable(path, moment(5), &unseen)?.unwrap_or_default();
@@ -196,8 +197,8 @@ fn find(bytes: &[u8], piece: &[u8]) -> Option<usize> {
     }
 }
 
-/// How a line lies in a file: its beginning in a cell, the rest on pages of its own, which begin with
-/// four bytes that are none of it.
+/// Splits a line into its pieces in a file: the start in a cell, the rest on overflow pages, each
+/// of which begins with four bytes of page number.
 fn pieces(file: &[u8], line: &[u8]) -> Vec<Vec<u8>> {
     if holds(file, line) {
         return vec![line.to_vec()];
@@ -213,7 +214,7 @@ fn pieces(file: &[u8], line: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// Every case, or one in so many.
+/// Returns all cases, or every `one_in`th.
 fn sampled(cases: impl Iterator<Item = usize>, one_in: usize) -> Vec<usize> {
     let one_in = match std::env::var_os("TERTULIA_TEST_ALL") {
         Some(_) => 1,
@@ -289,11 +290,11 @@ fn a_garbled_header_or_root_loses_nothing() {
         bytes[at] ^= mask;
         original.check(&format!("byte {at} ^ {mask}"), &bytes);
     };
-    // The number of pages, the application, the page size, the magic words.
+    // The page count, the application id, the page size, the magic string, the type of page 1.
     for (at, mask) in [(31, 8), (28, 1), (70, 4), (16, 4), (3, 1), (100, 255)] {
         flipped(at, mask);
     }
-    // The root of every table.
+    // The root pages of the tables.
     for page in 1..original.pages().min(16) {
         let mut bytes = original.bytes.clone();
         for (at, byte) in bytes[page * PAGE..(page + 1) * PAGE].iter_mut().enumerate() {
@@ -305,13 +306,13 @@ fn a_garbled_header_or_root_loses_nothing() {
     }
 }
 
-/// The database is gone, but its log is there: what is in the log comes back.
+/// With the database empty but its WAL intact, the entries in the WAL are restored.
 #[test]
 fn what_is_in_the_log_comes_back() {
     let original = Original::new();
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("t.db");
-    // Zeroed in the middle of the log: SQLite takes nothing behind that.
+    // SQLite uses no frame after the zeroed one.
     for zeroed in [None, Some(40), Some(100)] {
         let mut log = original.log.clone();
         if let Some(frame) = zeroed {
@@ -373,8 +374,8 @@ fn what_holds_nothing_is_left_alone_and_not_called_repaired() {
     );
 }
 
-/// A second connection of the same program must not cost the first its locks: others would take the
-/// database for unused, and a repair would replace it.
+/// A second connection of the same process must not release the locks of the first: other processes
+/// would take the database for unused, and a repair would replace it.
 #[test]
 fn a_search_leaves_the_database_locked() {
     use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,7 @@
-//! Appending: one write and one sync, under the system's lock on the log.
+//! Appends to a log: one write and one sync, under the file lock of the log.
 //!
-//! Logs that were appended to stay open with what is known of their end, so that the next append need
-//! not look for it. What a cut-off append has left is set aside before the next one.
+//! Logs stay open after an append, with their known end, so that the next append need not look for
+//! it. The remains of an interrupted append are moved to a side file before the next append.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use crate::{StoreError, StoreResult, check_whole, has_words, place};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::SessionId;
 
-/// So many logs stay open for appending.
+/// Maximum number of logs kept open for appending.
 const KEPT_OPEN: usize = 16;
 
-/// A log that was appended to, and how it ended then.
+/// A log that was appended to, with its end at that time.
 #[derive(Debug)]
 pub(super) struct OpenLog {
     pub(super) path: PathBuf,
@@ -38,7 +38,7 @@ impl FilesEngine {
         let mut log = self.locked_log(id)?;
         let appended = append_to(&mut log, id, after, entries);
         log.lock.release();
-        // After an error nothing is known of the file's end.
+        // After an error the file's end is unknown.
         let head = appended?;
         self.keep_open(id, log);
         if has_words(entries) {
@@ -47,8 +47,8 @@ impl FilesEngine {
         Ok(head)
     }
 
-    /// The session's log, locked. It may be replaced or removed while we wait: a lock on a file
-    /// without a name keeps nobody out.
+    /// Opens and locks the session's log. The file may be replaced or removed while this waits, and
+    /// a lock on an unlinked file excludes no other writer, so the path is checked again.
     fn locked_log(&mut self, id: SessionId) -> StoreResult<OpenLog> {
         loop {
             let log = match self.open.remove(&id) {
@@ -68,7 +68,7 @@ impl FilesEngine {
                 }
             };
             if let Err(error) = log.lock.acquire(&log.path, self.asked, &self.patience) {
-                // The next append goes on waiting where this one stopped.
+                // The next append keeps this one's position in the queue.
                 self.keep_open(id, log);
                 return Err(error);
             }
@@ -138,14 +138,15 @@ fn append_to(
     Ok(log.head)
 }
 
-/// Whether a log of the same size is still the one that was left: another may have been put there.
+/// Returns true if the log still ends with the known head. The size alone does not prove it: the
+/// file may have been replaced.
 fn ends_at(log: &OpenLog) -> io::Result<bool> {
     let ending = format!("{}\"}}\n", log.head.hash);
     let from = log.size.saturating_sub(ending.len() as u64);
     Ok(log::read_range(log.lock.file(), from, log.size)? == ending.as_bytes())
 }
 
-/// Bytes that nobody was told are there still are somebody's words: they are kept beside the log.
+/// Saves unacknowledged trailing bytes to a side file before truncating the log.
 fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
     let mut aside = with_suffix(&log.path, &format!(".torn-{end}"));
     let keep = || -> io::Result<()> {
@@ -153,7 +154,7 @@ fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
         let mut file = loop {
             match place::create_file(&aside) {
                 Ok(file) => break file,
-                // An earlier append was torn at the same place: its bytes stay as well.
+                // An earlier append was torn at the same offset; its bytes stay as well.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     aside = with_suffix(&aside, "0");
                 }

@@ -1,11 +1,11 @@
-//! What a fork continues, and in which log that stands.
+//! Finds the log that holds the entry that a fork continues.
 //!
-//! A fork's first entry names the session that it was made of, but what it shares may stand further
-//! down, in a log that this session continued itself. Several logs may bear one id: the live one, and
-//! husks of those that bore it before. The hash at the fork's beginning tells which is meant.
+//! A fork's first entry names its parent session, but the shared entry may be in an older log that
+//! the parent itself continues. Several logs can have one id: the live log, and the shared prefixes
+//! of purged sessions with that id. The hash in the fork's opening tells which log is meant.
 //!
-//! When the log that a fork names is gone for good and the fork shares nothing of it, `<fork>.base`
-//! says where to look instead.
+//! When the log that a fork names is gone and nothing of it is shared, `<fork>.base` names the log
+//! to use instead.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::{Head, Origin};
 use tertulia_core::id::Seq;
 
-/// Reads a log's first line, and what else says which log it continues.
+/// Reads a log's first line and its `.base` file, which say what the log continues.
 pub(super) fn opening(path: &Path, file: &File, end: u64) -> io::Result<Opening> {
     let mut opening = log::opening(file, end)?;
     if opening.entry.is_some() && opening.origin.is_none() {
@@ -44,7 +44,8 @@ fn redirection(path: &Path) -> Option<Origin> {
 }
 
 impl FilesEngine {
-    /// The folder of a base, if it is a session and has the entry that the fork wants to continue.
+    /// Returns the folder of a fork's base. Fails if the base is not a live session or does not
+    /// have the entry.
     pub(super) fn sound_base(&mut self, origin: &Origin) -> StoreResult<PathBuf> {
         let path = self.live(origin.id)?;
         let wanted = Head {
@@ -64,13 +65,13 @@ impl FilesEngine {
         Ok(path.parent().unwrap_or(&self.dir).to_owned())
     }
 
-    /// The log in which the entry stands that a fork continues. Where none has that very entry, the
-    /// one in which it should stand.
+    /// Returns the log that holds the entry that a fork continues, or, if no log has it, the log
+    /// that should.
     pub(super) fn base_path(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
         if let Some(path) = self.owner_of(origin)? {
             return Ok(Some(path));
         }
-        // Others purge and make sessions too: perhaps the log has another name by now.
+        // Other processes purge and create sessions: the log may have another name by now.
         self.names.take(&Walk::of(&self.dir)?);
         if let Some(path) = self.owner_of(origin)? {
             return Ok(Some(path));
@@ -78,7 +79,7 @@ impl FilesEngine {
         self.likely_owner(origin)
     }
 
-    /// The log that has the very entry that a fork continues, among those whose names are known.
+    /// Returns the log with exactly the entry that a fork continues, among the known file names.
     pub(super) fn owner_of(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
         let mut waiting = self.names.all(origin.id);
         let mut looked_at = 0;
@@ -104,7 +105,7 @@ impl FilesEngine {
         Ok(None)
     }
 
-    /// The log in which an entry should stand that is damaged or lost.
+    /// Returns the log that should hold a damaged or lost entry.
     fn likely_owner(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
         let mut passed: Vec<PathBuf> = Vec::new();
         let mut id = origin.id;
@@ -130,7 +131,7 @@ impl FilesEngine {
         }
     }
 
-    /// Notes for each fork whose owner is not known in which log the entry stands that it continues.
+    /// Records the owner log in the catalogue for each fork without one.
     pub(super) fn settle_owners(&mut self) -> StoreResult<()> {
         for (no, key) in self.catalogue()?.without_owner()? {
             let Some(origin) = self.origin_of(key)? else {
@@ -150,7 +151,7 @@ impl FilesEngine {
         Ok(())
     }
 
-    /// What a log continues, by what lies on the disk now.
+    /// Returns what a log continues, according to the files on disk.
     pub(super) fn origin_of(&mut self, key: Key) -> StoreResult<Option<Origin>> {
         let Some(path) = self.names.get(key) else {
             return Ok(None);
@@ -161,7 +162,7 @@ impl FilesEngine {
         let found = opening(&path, &file, size)
             .map_err(|error| place::trouble(&path, "cannot read", error))?;
         match (found.entry, found.origin) {
-            // What a damaged line said may still be known from before.
+            // The catalogue may still know the origin that the damaged line named.
             (None, None) => {
                 let stored = self.catalogue()?.record(key.0, key.1)?;
                 Ok(stored.and_then(|(_, record)| record.base))
@@ -170,7 +171,8 @@ impl FilesEngine {
         }
     }
 
-    /// Shows the forks that find their beginning through a log that is about to go another way to it.
+    /// Writes `.base` files for the forks that find their shared entries through a log about to be
+    /// removed.
     pub(super) fn lead_around(&mut self, gone: Key) -> StoreResult<()> {
         for key in self.catalogue()?.naming(gone.0)? {
             let Some((path, origin)) = self.names.get(key).zip(self.origin_of(key)?) else {
@@ -195,7 +197,7 @@ impl FilesEngine {
     }
 }
 
-/// What a log continues, if the place is there and not in the log's own lines.
+/// Returns what a log continues, unless `seq` is among the log's own lines or the log is empty.
 fn below(path: &Path, file: &File, size: u64, seq: Seq) -> io::Result<Option<Origin>> {
     if log::first_place(file, size)?.is_none_or(|first| first <= seq) {
         return Ok(None);
@@ -203,7 +205,7 @@ fn below(path: &Path, file: &File, size: u64, seq: Seq) -> io::Result<Option<Ori
     Ok(opening(path, file, size)?.origin)
 }
 
-/// A log, unless it was removed since its name was seen.
+/// Opens a log; returns `None` if it was removed meanwhile.
 fn open_if_there(path: &Path) -> StoreResult<Option<(File, u64)>> {
     match open_log(path) {
         Err(_) if !path.exists() => Ok(None),

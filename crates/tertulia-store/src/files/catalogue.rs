@@ -1,7 +1,8 @@
-//! The list rows, derived from the logs: `.index/catalogue.db`. Deleting it loses nothing.
+//! The catalogue, `.index/catalogue.db`: list rows derived from the logs. Deleting it loses
+//! nothing.
 //!
-//! Each log has a number here, by which the search index knows it; numbers are never given out twice,
-//! and a catalogue that was made anew has another identity, so that an index of the old one is noticed.
+//! Each log has a number here, which the search index uses; numbers are never reused. A rebuilt
+//! catalogue has a new identity, so that an index of the old one is detected.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -19,9 +20,9 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::DamagedSession;
 use tertulia_core::session::SessionMeta;
 
-/// Changes whenever rows are derived in another way: a catalogue of another version is made anew.
+/// Changes whenever rows are derived differently; a catalogue of another version is rebuilt.
 const VERSION: u32 = 3;
-/// Somebody else may be deriving many rows.
+/// Busy timeout: another process may be deriving many rows.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const SCHEMA: &str = "
@@ -56,7 +57,7 @@ CREATE INDEX log_by_state ON log(state, project);
 CREATE TABLE snapshot(no INTEGER NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY(no, seq)) WITHOUT ROWID;
 ";
 
-/// The catalogue.
+/// The open catalogue database.
 #[derive(Debug)]
 pub(super) struct Catalogue {
     pub(super) connection: Connection,
@@ -64,7 +65,7 @@ pub(super) struct Catalogue {
     inode: Option<u64>,
 }
 
-/// What is derived from one log.
+/// Data derived from one log.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) id: SessionId,
@@ -72,16 +73,16 @@ pub(super) struct Record {
     pub(super) stamp: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
-    /// The last place that the log was ever seen to have: more than `last` if its end is gone.
+    /// The highest sequence number ever seen in the log: above `last` if its end was lost.
     pub(super) known: Seq,
-    /// What is wrong with the log.
+    /// Damage of the log, human-readable.
     pub(super) damage: Option<String>,
     pub(super) base: Option<Origin>,
     pub(super) meta: SessionMeta,
 }
 
 impl Record {
-    /// A log of which nothing is known yet.
+    /// Creates the record of a log of which nothing is known yet.
     fn blank(id: SessionId, shared_prefix: u32) -> Record {
         Record {
             id,
@@ -109,7 +110,7 @@ impl Record {
     }
 }
 
-/// A log for whoever follows it.
+/// A log's number and head, for the search index.
 #[derive(Clone, Debug)]
 pub(super) struct Numbered {
     pub(super) no: u64,
@@ -120,8 +121,8 @@ pub(super) struct Numbered {
 }
 
 impl Catalogue {
-    /// Opens the catalogue in a file, or in memory. One that is damaged or of another version is made
-    /// anew.
+    /// Opens the catalogue in a file, or in memory. Recreates one that is damaged or of another
+    /// version.
     pub(super) fn open(path: Option<&Path>) -> StoreResult<Catalogue> {
         let shown = path.unwrap_or(Path::new(":memory:"));
         let opened = match path {
@@ -143,7 +144,7 @@ impl Catalogue {
         self.path.is_none()
     }
 
-    /// Whether somebody has deleted the file since it was opened.
+    /// Returns true if the file was deleted or replaced since it was opened.
     pub(super) fn is_gone(&self) -> bool {
         self.path
             .as_deref()
@@ -162,7 +163,7 @@ impl Catalogue {
         job(&self.connection).map_err(|error| self.say(error))
     }
 
-    /// What tells this catalogue from one that was made at another time.
+    /// Returns the random identity that tells this catalogue from a recreated one.
     pub(super) fn identity(&self) -> StoreResult<Hash> {
         let bytes: Vec<u8> = self.run(|connection| {
             connection.query_row("SELECT identity FROM about", [], |row| row.get(0))
@@ -174,14 +175,14 @@ impl Catalogue {
         self.run(|connection| connection.execute_batch("BEGIN IMMEDIATE"))
     }
 
-    /// Ends what was begun; what did not succeed leaves no trace.
+    /// Ends the transaction: commits on success, rolls back on error.
     pub(super) fn end<R>(&self, done: StoreResult<R>) -> StoreResult<R> {
         let verb = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
         let ended = self.run(|connection| connection.execute_batch(verb));
         done.and_then(|done| ended.map(|()| done))
     }
 
-    /// Every log as it was when it was folded.
+    /// Returns each log's number and the file stamp at its last fold.
     pub(super) fn stamps(&self) -> StoreResult<HashMap<Key, (i64, FileStamp)>> {
         self.run(|connection| {
             connection
@@ -198,7 +199,7 @@ impl Catalogue {
         })
     }
 
-    /// What is known of a log, with its number. `None` also if its row is damaged.
+    /// Returns a log's number and record. `None` also if its row is damaged.
     pub(super) fn record(
         &self,
         id: SessionId,
@@ -257,7 +258,7 @@ impl Catalogue {
         })
     }
 
-    /// The number of a log.
+    /// Returns the number of a log.
     pub(super) fn number(&self, id: SessionId, shared_prefix: u32) -> StoreResult<Option<i64>> {
         self.run(|connection| {
             connection
@@ -269,7 +270,7 @@ impl Catalogue {
         })
     }
 
-    /// Writes what is derived from a log.
+    /// Inserts or updates the row of a log and returns its number.
     pub(super) fn put(&self, record: &Record) -> StoreResult<i64> {
         let row = serde_json::to_string(&record.meta)
             .map_err(|error| StoreError::failed("cannot write a list row", error))?;
@@ -316,8 +317,8 @@ impl Catalogue {
         no.ok_or_else(|| StoreError::failed("cannot write a list row", "it is not there"))
     }
 
-    /// Notes that a log could not be read. What was known of it stays, and it is looked at again the
-    /// next time.
+    /// Records that a log could not be read. Keeps its row; the log is read again at the next
+    /// refresh.
     pub(super) fn put_unreadable(
         &self,
         id: SessionId,
@@ -337,7 +338,7 @@ impl Catalogue {
         })
     }
 
-    /// The sessions that are damaged or could not be read.
+    /// Returns the sessions that are damaged or could not be read.
     pub(super) fn damaged(&self) -> StoreResult<Vec<DamagedSession>> {
         self.run(|connection| {
             connection
@@ -365,7 +366,7 @@ impl Catalogue {
         })
     }
 
-    /// Writes removals into the file itself, so that what was purged is in no log beside it.
+    /// Checkpoints and truncates the WAL, so that purged data does not remain in it.
     pub(super) fn settle(&self) -> StoreResult<()> {
         self.run(|connection| {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -390,7 +391,7 @@ impl Catalogue {
         })
     }
 
-    /// The summary that was kept at or before a place.
+    /// Returns the newest metadata snapshot at or before `upto`.
     pub(super) fn snapshot(&self, no: i64, upto: Seq) -> StoreResult<Option<SessionMeta>> {
         let row: Option<String> = self.run(|connection| {
             connection
@@ -403,7 +404,7 @@ impl Catalogue {
         Ok(row.and_then(|row| serde_json::from_str(&row).ok()))
     }
 
-    /// All logs with where they end.
+    /// Returns all logs with their heads.
     pub(super) fn numbered(&self) -> StoreResult<Vec<Numbered>> {
         self.run(|connection| {
             connection
@@ -427,7 +428,7 @@ impl Catalogue {
         })
     }
 
-    /// Forgets everything, to derive it anew in the same transaction.
+    /// Deletes all rows, to derive them again in the same transaction.
     pub(super) fn clear(&self) -> StoreResult<()> {
         self.run(|connection| {
             connection.execute_batch("DELETE FROM log; DELETE FROM snapshot;")?;
@@ -437,7 +438,7 @@ impl Catalogue {
         })
     }
 
-    /// What is wrong with the catalogue's file, if anything.
+    /// Describes damage of the catalogue file, if any.
     pub(super) fn fault(&self) -> Option<String> {
         let said: rusqlite::Result<String> =
             self.connection
@@ -501,7 +502,7 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
         }
         connection.execute_batch("COMMIT")?;
     }
-    // What is lost in a crash is derived again: nothing here needs to wait for the disk.
+    // Rows lost in a crash are derived again, so there is no need to wait for the disk.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "secure_delete", "ON")?;
     Ok(connection)

@@ -1,4 +1,4 @@
-//! Looking at every byte: hashes, order, names, list rows, index.
+//! Checks every byte of the store: hashes, order, file names, list rows, index.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -15,7 +15,7 @@ use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Line, Log};
 
-/// What a check found, and what of it is in the logs themselves.
+/// A check's report, and the logs that a repair must handle.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) report: Report,
@@ -25,20 +25,20 @@ pub(super) struct Findings {
     pub(super) misnamed: Vec<(LogName, SessionId)>,
     /// Logs of an id that another file has already.
     pub(super) doubles: Vec<LogName>,
-    /// Whole logs that were never given their names, and those names.
+    /// Complete logs still under their temporary names, and their final names.
     pub(super) unnamed: Vec<(PathBuf, LogName)>,
 }
 
-/// The own lines of a log as they were when it was looked at.
+/// The own lines of a log when it was read.
 pub(super) struct Content {
     pub(super) stamp: FileStamp,
     pub(super) tail: Tail,
     pub(super) lines: Vec<Line>,
     pub(super) opening: Option<Entry>,
     pub(super) origin: Option<Origin>,
-    /// The last place that the list has ever seen.
+    /// The highest sequence number that the catalogue has ever seen.
     pub(super) known: Seq,
-    /// What is wrong with it, if there is no line in it.
+    /// Damage of a log without any line.
     without_entry: Option<String>,
 }
 
@@ -90,7 +90,7 @@ impl FilesEngine {
         let total = walk.logs.len() as u64;
         for (done, log) in walk.logs.iter().enumerate() {
             progress.at("checking", done as u64, total);
-            // A log that cannot be read at all must not hide the others.
+            // An unreadable log must not hide the others.
             if let Err(error) = self.look_at(log, &mut findings) {
                 let fault = format!("session {}: {error}", log.id);
                 findings.report.faults.push(fault);
@@ -135,7 +135,7 @@ impl FilesEngine {
             Some(origin) => self.start_of(log, origin, findings)?,
         };
         let mut read = Log::read(log.id, Some(start), start.seq, &content.lines);
-        // The list has seen entries that are not there any more.
+        // The catalogue has seen entries that are missing now.
         let last = content.lines.last().map_or(Seq::START, |line| line.seq);
         if last < content.known {
             read.note_missing(log.id, last.next(), content.known.next());
@@ -149,7 +149,7 @@ impl FilesEngine {
             ));
         }
         findings.report.damage.append(&mut read.damage);
-        // A fork that was taken in without its parent begins with the parent's opening: the last counts.
+        // A damaged entry proves nothing.
         let damaged = |entry: &&Entry| {
             findings
                 .report
@@ -157,7 +157,8 @@ impl FilesEngine {
                 .iter()
                 .any(|damage| damage.session == log.id && damage.seq == entry.seq)
         };
-        // An entry that is not as it was written proves nothing.
+        // The last opening counts: a fork imported without its parent begins with the parent's
+        // opening.
         let named = read
             .entries
             .iter()
@@ -177,7 +178,8 @@ impl FilesEngine {
         Ok(())
     }
 
-    /// The head that a fork's own lines must continue.
+    /// Returns the head that a fork's own lines must continue; reports a fault if the base lacks
+    /// it.
     fn start_of(
         &mut self,
         log: &LogName,
@@ -196,7 +198,7 @@ impl FilesEngine {
         if head.is_none()
             && let Some(base) = base.as_deref().and_then(LogName::parse)
         {
-            // It ends too early: a repair fills it up to where its fork begins.
+            // The base ends too early: a repair fills it up to the start of the fork.
             findings.damaged.insert(base.key());
         }
         let fault = match head {
@@ -212,7 +214,7 @@ impl FilesEngine {
         Ok(said)
     }
 
-    /// Whether the list row is what the log says. A row that lags behind is no fault.
+    /// Returns true if the list row agrees with the log. An outdated row is no fault.
     fn row_holds(&mut self, log: &LogName, content: &Content) -> StoreResult<bool> {
         let Some((_, stored)) = self.catalogue()?.record(log.id, log.shared_prefix)? else {
             return Ok(self
@@ -229,7 +231,7 @@ impl FilesEngine {
         }))
     }
 
-    /// Reads all of a log's own lines, while nobody appends to it.
+    /// Reads all own lines of a log, while no append is in progress.
     pub(super) fn content(&mut self, log: &LogName) -> StoreResult<Content> {
         let say = |error| place::trouble(&log.path, "cannot read", error);
         let (file, _) = open_log(&log.path)?;
@@ -257,12 +259,12 @@ impl FilesEngine {
             let named = entries.filter_map(|line| Entry::decode(&line.bytes).ok());
             let mut named = named.filter_map(|entry| session_opened(&entry));
             if named.next().is_some_and(|named| named != log.id) {
-                // What was seen is the log that should have this name.
+                // The catalogue's numbers belong to the log that should have this name.
                 known = Seq::START;
             }
         }
         if opening.entry.is_none() && origin.is_none() {
-            // The list may still know what the damaged line said.
+            // The catalogue may still know the origin that the damaged line named.
             origin = stored.and_then(|(_, record)| record.base);
         }
         let without_entry = match lines.is_empty() {
@@ -281,7 +283,7 @@ impl FilesEngine {
     }
 }
 
-/// The end of a log while nobody is in the middle of an append.
+/// Finds the end of a log while no append is in progress.
 fn tail_at_rest(file: &File, shared_prefix: bool) -> std::io::Result<Tail> {
     let locked = file.lock_shared().is_ok();
     let tail = Tail::of_log(file, shared_prefix);
@@ -291,7 +293,7 @@ fn tail_at_rest(file: &File, shared_prefix: bool) -> std::io::Result<Tail> {
     tail
 }
 
-/// Whether the program still runs that is making a log under the name that ends in its number.
+/// Returns true if the process whose id ends the temporary file name is still running.
 fn is_being_made(path: &Path) -> bool {
     let name = path.to_str().and_then(|path| path.rsplit_once(".new-"));
     let maker = name.and_then(|(_, number)| rustix::process::Pid::from_raw(number.parse().ok()?));
@@ -303,7 +305,7 @@ fn is_being_made(path: &Path) -> bool {
     })
 }
 
-/// Whether a file holds whole entries that continue each other, and the end of an append.
+/// Returns true if a file holds only valid consecutive entries and ends with a complete append.
 fn is_whole_log(path: &Path) -> bool {
     let Ok(bytes) = fs::read(path) else {
         return false;

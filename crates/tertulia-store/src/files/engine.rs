@@ -1,7 +1,7 @@
-//! What is done with logs: create, read, drafts.
+//! Operations on logs: create, read, drafts.
 //!
-//! An append takes the system's lock on the log itself. Making, purging and repairing logs also take
-//! the lock on the marker: a fork must not be made of what is just being purged.
+//! An append locks the log file itself. Creating, purging and repairing logs also lock the marker
+//! file, so that no fork is created from a session that is being purged.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
 
-/// Everything that works on the folder.
+/// Performs all operations on the store's folder; each worker thread owns one.
 #[derive(Debug)]
 pub(super) struct FilesEngine {
     pub(super) dir: PathBuf,
@@ -32,17 +32,17 @@ pub(super) struct FilesEngine {
     pub(super) catalogue: Option<Catalogue>,
     pub(super) index: Option<Index>,
     pub(super) patience: Patience,
-    /// What is being done now: by which session, and since when it waits.
+    /// The current operation: its session, and since when it waits.
     pub(super) asked: Asked,
-    /// The lock on the store's structure, once it was wanted.
+    /// Lock on the store's structure (the marker file), created at first use.
     structure: Option<Arc<QueueLock>>,
 }
 
-/// A lock that is let go when dropped.
+/// Releases a [`QueueLock`] on drop.
 pub(super) struct Held(Arc<QueueLock>);
 
 impl Held {
-    /// Holds a lock that was acquired.
+    /// Wraps an acquired lock.
     pub(super) fn new(lock: Arc<QueueLock>) -> Held {
         Held(lock)
     }
@@ -54,7 +54,7 @@ impl Drop for Held {
     }
 }
 
-/// A piece of a log that lies in one file.
+/// The part of a session's log that is in one file.
 struct Owner {
     path: PathBuf,
     file: File,
@@ -77,13 +77,13 @@ impl FilesEngine {
         }
     }
 
-    /// Notes what is done next, and since when it waits.
+    /// Sets the current operation, for the lock queue.
     pub(super) fn asked(&mut self, asked: Asked) -> &mut FilesEngine {
         self.asked = asked;
         self
     }
 
-    /// Waits until nobody else makes or removes logs.
+    /// Waits until no other process creates or removes logs.
     pub(super) fn hold_structure(&mut self) -> StoreResult<Held> {
         let path = self.dir.join(names::MARKER);
         let known = self.structure.take();
@@ -101,13 +101,13 @@ impl FilesEngine {
         Ok(Held::new(lock))
     }
 
-    /// Forgets what was remembered of files that were replaced.
+    /// Forgets cached file names and open logs, after files were replaced.
     pub(super) fn forget_files(&mut self) {
         self.names.forget();
         self.open.clear();
     }
 
-    /// The live log of a session.
+    /// Returns the path of a session's live log.
     pub(super) fn live(&mut self, id: SessionId) -> StoreResult<PathBuf> {
         self.names
             .live(&self.dir, id)?
@@ -129,7 +129,7 @@ impl FilesEngine {
         }
         let folder = match &new.base {
             None => self.dir.join(names::folder_name(opening)),
-            // With its base, where it can be found by whoever looks for the whole.
+            // In the folder of its base, so that the parts of the session are found together.
             Some(origin) => self.sound_base(origin)?,
         };
         place::make_folder(&folder)?;
@@ -138,7 +138,7 @@ impl FilesEngine {
         Ok(self.made(new.id, &path, file, &bytes, last))
     }
 
-    /// Remembers a log that was just made.
+    /// Caches the name and the open file of a new log.
     fn made(&mut self, id: SessionId, path: &Path, file: File, bytes: &[u8], last: &Entry) -> Head {
         self.names.add((id, names::LIVE), path);
         let log = OpenLog {
@@ -151,7 +151,8 @@ impl FilesEngine {
         last.head()
     }
 
-    /// A log without a single entry is no session: whoever made it was killed. Its bytes are kept.
+    /// Moves a log without entries aside: its creation was interrupted, so it is no session. Keeps
+    /// its bytes. Fails with `Exists` if the log has entries.
     fn make_way(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
         let say = |error| place::trouble(path, "cannot look at", error);
         let tail = File::open(path)
@@ -164,7 +165,7 @@ impl FilesEngine {
         fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
     }
 
-    /// The head of a log as it was at an earlier entry, through its bases.
+    /// Returns the head of a log at an earlier entry, reading through its bases.
     pub(super) fn head_at(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Head>> {
         if seq == Seq::START {
             return Ok(Some(Head::START));
@@ -178,7 +179,7 @@ impl FilesEngine {
             .map(|entry| entry.head()))
     }
 
-    /// Where a log ends, if its last line can be read.
+    /// Returns the head of a log, if its last line can be read.
     pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
         let tail = File::open(path)
             .and_then(|file| Tail::of_log(&file, names::is_shared_prefix(path)))
@@ -197,7 +198,7 @@ impl FilesEngine {
     ) -> StoreResult<Vec<Line>> {
         let path = self.live(id)?;
         let owner = match open_owner(&path, Seq(u64::MAX)) {
-            // Purged since we looked.
+            // Purged meanwhile.
             Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
             owner => owner?,
         };
@@ -207,7 +208,7 @@ impl FilesEngine {
         self.read_through(owner, after, limit)
     }
 
-    /// Lines after `after` up to `upto` of the log in a file, through its bases.
+    /// Reads lines after `after` up to `upto` of the log in a file, through its bases.
     pub(super) fn read_between(
         &mut self,
         path: &Path,
@@ -220,7 +221,7 @@ impl FilesEngine {
     }
 
     fn read_through(&mut self, newest: Owner, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        // From the newest owner down to the one that holds the first line wanted.
+        // From the newest owner down to the owner of the first wanted line.
         let mut owners = vec![newest];
         while let Some(owner) = owners.last() {
             let Some(origin) = origin_before(owner, after)? else {
@@ -278,7 +279,7 @@ impl FilesEngine {
     }
 }
 
-/// Entries as they stand in the file.
+/// Serialises entries to lines of the file.
 pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
     let size = entries.iter().map(|entry| entry.line().len() + 1).sum();
     let mut bytes = Vec::with_capacity(size);
@@ -289,8 +290,8 @@ pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
     bytes
 }
 
-/// Makes a log under another name and gives it its own when it is whole, so that a session that was
-/// being brought in from elsewhere is never half there. Never takes the place of another.
+/// Writes a log under a temporary name and renames it when complete, so that a session is never
+/// half created. Never replaces an existing log.
 fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
     let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
     let make = || -> io::Result<File> {
@@ -301,7 +302,8 @@ fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
         match fs::hard_link(&temporary, path) {
             Ok(()) => fs::remove_file(&temporary)?,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
-            // Not every file system has links. We hold the structure: nobody else makes this name.
+            // Not every file system has hard links. The structure lock is held, so no other process
+            // creates this name.
             Err(_) => fs::rename(&temporary, path)?,
         }
         Ok(file)
@@ -314,15 +316,15 @@ fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
         }
     })?;
     if let Err(error) = place::sync_folder_of(path) {
-        // It was not acknowledged: whoever tries again makes it anew, or finds it as it is here.
+        // Creation was not acknowledged: a retry creates the log again, or finds the same bytes.
         let _ = fs::remove_file(path);
         return Err(error);
     }
     Ok(file)
 }
 
-/// Finishes the making of a log that failed half-way: what is there is the beginning of what is to be there.
-/// Nothing, if it is the log of somebody else.
+/// Completes a log whose creation was interrupted, if its bytes are a prefix of `bytes`. Returns
+/// `None` if the log is a different one.
 fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
     let say = |error| place::trouble(path, "cannot make", error);
     let there = fs::read(path).map_err(say)?;
@@ -340,7 +342,7 @@ fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
     Ok(Some(file))
 }
 
-/// A log, opened for reading, and its size.
+/// Opens a log for reading and returns its size.
 pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
     let open = || -> io::Result<(File, u64)> {
         let file = File::open(path)?;
@@ -362,7 +364,7 @@ fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
     })
 }
 
-/// What the log in a file continues, if lines after `after` lie there.
+/// Returns what the log in a file continues, if lines after `after` are in that base.
 fn origin_before(owner: &Owner, after: Seq) -> StoreResult<Option<Origin>> {
     let say = |error| place::trouble(&owner.path, "cannot read", error);
     let first = log::first_place(&owner.file, owner.end).map_err(say)?;

@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-/// A file as it was at some moment.
+/// Inode, size and modification time of a file at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileStamp {
     pub(super) inode: u64,

@@ -1,4 +1,4 @@
-//! Bringing the catalogue up to the logs: only what has grown is read.
+//! Updates the catalogue from the logs; reads only what was appended.
 
 use std::fs;
 use std::path::Path;
@@ -16,19 +16,20 @@ use tertulia_core::entry::{Body, Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
 
-/// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
+/// Metadata snapshot interval in entries: the upper limit of entries to fold for a fork at any
+/// entry.
 const SNAPSHOT_EVERY: u64 = 256;
 
-/// What a log folds to.
+/// Result of folding a log.
 pub(super) struct Folded {
     pub(super) record: Record,
     snapshots: Vec<(Seq, String)>,
-    /// Whether it was folded from its beginning.
+    /// True if the log was folded from its beginning.
     anew: bool,
 }
 
 impl FilesEngine {
-    /// The catalogue, opened when it is first needed. Where nothing can be written it is in memory.
+    /// Returns the catalogue, opened at first use; in memory if it cannot be opened on disk.
     pub(super) fn catalogue(&mut self) -> StoreResult<&Catalogue> {
         if self.catalogue.as_ref().is_some_and(Catalogue::is_gone) {
             self.catalogue = None;
@@ -47,7 +48,7 @@ impl FilesEngine {
             .ok_or_else(|| StoreError::failed("cannot open the catalogue", "it was just closed"))
     }
 
-    /// Derived data can always be derived where nothing needs to be written.
+    /// Switches to a catalogue and an index in memory.
     fn derive_in_memory(&mut self) -> StoreResult<()> {
         self.catalogue = Some(Catalogue::open(None)?);
         self.index = Some(Index::open(None)?);
@@ -59,7 +60,7 @@ impl FilesEngine {
         self.refresh_telling(&Progress::unseen())
     }
 
-    /// The same, telling how many logs are read.
+    /// Brings the catalogue up to date and reports how many logs are read.
     pub(super) fn refresh_telling(&mut self, progress: &Progress) -> StoreResult<()> {
         let Err(error) = self.refresh_once(progress) else {
             return Ok(());
@@ -77,7 +78,7 @@ impl FilesEngine {
                 return Ok(());
             }
         }
-        // A full disk must not hide what is on it.
+        // A full disk must not hide the sessions on it.
         self.derive_in_memory()?;
         self.refresh_once(progress)
     }
@@ -99,7 +100,7 @@ impl FilesEngine {
             return Ok(());
         }
         self.catalogue()?.begin()?;
-        // What lies in a folder that cannot be read is not gone.
+        // Logs in an unreadable folder are not gone.
         let done = match walk.unreadable.first() {
             Some((_, why)) => known
                 .keys()
@@ -115,7 +116,7 @@ impl FilesEngine {
         self.catalogue()?.end(done)
     }
 
-    /// Derives every row anew, at once: nobody sees a list without its sessions.
+    /// Derives all rows again in one transaction, so that no reader sees an incomplete list.
     pub(super) fn derive_anew(&mut self) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
@@ -149,9 +150,9 @@ impl FilesEngine {
     pub(super) fn bring_up(&mut self, log: &LogName) -> StoreResult<()> {
         let folded = match self.fold_on(log) {
             Ok(folded) => folded,
-            // Purged since we looked.
+            // Purged meanwhile.
             Err(_) if !log.path.exists() => return Ok(()),
-            // A log that cannot be read hides no other.
+            // An unreadable log must not hide the others.
             Err(error) => {
                 let why = error.to_string();
                 return self
@@ -176,13 +177,14 @@ impl FilesEngine {
         Ok(())
     }
 
-    /// Folds a log, going on from what the catalogue knows where that still holds.
+    /// Folds a log, starting from the stored record if that is still valid.
     fn fold_on(&mut self, log: &LogName) -> StoreResult<Option<Folded>> {
         let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         self.fold(log, stored.map(|(_, record)| record))
     }
 
-    /// Folds a log from `stored` on, or from its beginning. `None` if it has no entry.
+    /// Folds a log from `stored`, or from its beginning. Returns `None` if the log has no entry and
+    /// its creation was interrupted.
     pub(super) fn fold(
         &mut self,
         log: &LogName,
@@ -274,7 +276,7 @@ impl FilesEngine {
         }))
     }
 
-    /// What a log continues by its opening, and the summary there.
+    /// Returns what a log continues according to its opening, and the metadata at that entry.
     fn start_of_fold(
         &mut self,
         opening: log::Opening,
@@ -282,7 +284,7 @@ impl FilesEngine {
     ) -> StoreResult<(Option<Origin>, Option<SessionMeta>)> {
         let base = match opening.entry {
             Some(_) => opening.origin,
-            // What a damaged line said may still be known from before.
+            // The catalogue may still know the origin that the damaged line named.
             None => opening.origin.or(base_before),
         };
         let start = match &base {
@@ -292,7 +294,7 @@ impl FilesEngine {
         Ok((base, start))
     }
 
-    /// The summary of a session as it was at the entry that a fork continues.
+    /// Returns the metadata of a session at the entry that a fork continues.
     pub(super) fn summary_at(&mut self, origin: &Origin) -> StoreResult<Option<SessionMeta>> {
         let Some(path) = self.base_path(origin)? else {
             return Ok(None);
@@ -307,7 +309,7 @@ impl FilesEngine {
         Ok(Some(meta))
     }
 
-    /// The newest summary that the catalogue has of a log at or before a place, in it or in its bases.
+    /// Returns the newest metadata in the catalogue at or before `seq`, of a log or of its bases.
     fn nearest_summary(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<SessionMeta>> {
         let mut passed = Vec::new();
         let (mut path, mut seq) = (path.to_owned(), seq);
@@ -344,7 +346,7 @@ impl FilesEngine {
     }
 }
 
-/// Opens derived data that somebody else may be making at this moment: SQLite does not wait for that.
+/// Opens derived data, retrying while another process creates it: SQLite does not wait for that.
 pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> {
     for _ in 0..100 {
         match open() {
@@ -355,7 +357,7 @@ pub(super) fn patiently<T>(open: impl Fn() -> StoreResult<T>) -> StoreResult<T> 
     open()
 }
 
-/// Whether the log still has the entry up to which it was folded.
+/// Returns true if the log still has the last entry that was folded.
 fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
     if stored.folded == 0 {
         return Ok(false);
@@ -364,14 +366,15 @@ fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
     Ok(Entry::decode(&line).is_ok_and(|entry| entry.head() == stored.meta.head))
 }
 
-/// Carries a summary on by one line, if it is the entry that belongs there.
+/// Applies one line to the metadata, if it is the entry with that sequence number.
 fn apply(meta: &mut SessionMeta, seq: Seq, line: &[u8]) -> Option<Entry> {
     let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
     meta.apply(&entry);
     Some(entry)
 }
 
-/// The last place that a log was ever seen to have. A husk is cut down to what is shared.
+/// Returns the highest sequence number ever seen in a log; none for a shared prefix, which was
+/// truncated on purpose.
 pub(super) fn last_known(log: &LogName, stored: Option<&Record>) -> Seq {
     match stored {
         Some(stored) if !log.is_shared_prefix() => stored.known,
@@ -379,7 +382,7 @@ pub(super) fn last_known(log: &LogName, stored: Option<&Record>) -> Seq {
     }
 }
 
-/// What is wrong with an entry that should continue `parent`, if that is known.
+/// Describes the damage of an entry that should continue `parent`, if the parent is known.
 fn damage_of(entry: Option<&Entry>, parent: Option<&Head>, seq: Seq) -> Option<String> {
     match (entry, parent) {
         (None, _) => Some(format!("entry {seq} cannot be read")),
@@ -393,7 +396,7 @@ fn damage_of(entry: Option<&Entry>, parent: Option<&Head>, seq: Seq) -> Option<S
     }
 }
 
-/// That the entries after one place up to another are not there.
+/// Message for missing entries after `after` up to `upto`.
 pub(super) fn missing(after: Seq, upto: Seq) -> String {
     match upto.0.saturating_sub(after.0) {
         1 => format!("entry {upto} is missing"),
@@ -401,8 +404,8 @@ pub(super) fn missing(after: Seq, upto: Seq) -> String {
     }
 }
 
-/// What is wrong with a log in which there is no entry. Nothing, if it was never seen to have one and
-/// is the beginning of one: its creation was cut off.
+/// Describes the damage of a log without entries. `None` if it never had any and its bytes are the
+/// start of an entry: its creation was interrupted.
 pub(super) fn without_entry(
     file: &fs::File,
     size: u64,
@@ -416,7 +419,7 @@ pub(super) fn without_entry(
     Ok((!is_cut_off).then(|| "it holds no entry, only other bytes".to_owned()))
 }
 
-/// The session that an entry opens.
+/// Returns the session id in an opening entry.
 pub(super) fn session_opened(entry: &Entry) -> Option<SessionId> {
     match &entry.body {
         Body::Created(created) => Some(created.session),
@@ -426,7 +429,7 @@ pub(super) fn session_opened(entry: &Entry) -> Option<SessionId> {
 }
 
 impl Folded {
-    /// A log in which nothing is left; what was known of it stays.
+    /// Record of a log with no entries left; keeps the earlier metadata.
     fn nothing(
         log: &LogName,
         stamp: FileStamp,

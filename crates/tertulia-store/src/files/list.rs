@@ -1,4 +1,4 @@
-//! Lists and look-ups.
+//! Lists and lookups.
 
 use std::cmp::Reverse;
 
@@ -15,14 +15,14 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Cursor, Filter, Hidden, Listing, Lookup, Order, Page, Row, Trash};
 use tertulia_core::session::{SessionMeta, Source};
 
-/// Of other logs nothing is known that a list could show: they are counted as damaged.
+/// Condition on rows that a list can show; other logs are counted as damaged.
 const READABLE: &str = "last > 0 AND head_seq > 0";
 
-/// As many as anybody would choose from.
+/// Maximum number of sessions found by part of an id.
 const LONGEST_CHOICE: usize = 1000;
 
-/// A look at one session keeps what it folded if that was so many entries: the next look should not
-/// have to do it again, and a few are folded faster than they are kept.
+/// A lookup stores its fold in the catalogue above this number of new entries; fewer are faster to
+/// fold again than to store.
 const WORTH_KEEPING: u64 = 200;
 
 impl FilesEngine {
@@ -86,7 +86,7 @@ impl FilesEngine {
         Ok(found)
     }
 
-    /// The live sessions whose list row meets a condition on one value.
+    /// Returns the sessions whose list row meets a condition on one value, trashed ones included.
     fn where_row(&mut self, condition: &str, value: &str) -> StoreResult<Vec<SessionMeta>> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
@@ -107,7 +107,7 @@ impl FilesEngine {
             .collect())
     }
 
-    /// The summary of one log as it is now, folding no other.
+    /// Returns the current metadata of one log without folding others.
     pub(super) fn summary_of(&mut self, log: &LogName) -> StoreResult<Option<SessionMeta>> {
         let stored = self.catalogue()?.record(log.id, log.shared_prefix)?;
         let stored = stored.map(|(_, record)| record);
@@ -121,7 +121,7 @@ impl FilesEngine {
             .as_ref()
             .map_or(Seq::START, |record| record.meta.head.seq);
         let folded = match self.fold(log, stored) {
-            // Purged since we looked.
+            // Purged meanwhile.
             Err(_) if !log.path.exists() => None,
             folded => folded?,
         };
@@ -132,7 +132,7 @@ impl FilesEngine {
             .as_ref()
             .is_some_and(|meta| meta.head.seq.0 > known.0 + WORTH_KEEPING)
         {
-            // A place that cannot be written to is asked again the long way; the answer is the same.
+            // If the store is not writable, the next lookup folds again with the same result.
             let _ = self.keep_up(log);
         }
         Ok(meta)
@@ -182,7 +182,7 @@ impl FilesEngine {
     }
 }
 
-/// The rows of a page and one more, if there is one. Rows are parsed only as far as they are needed.
+/// Returns the rows of a page plus one more, if there is one. Parses no further rows.
 fn page_of(
     connection: &Connection,
     filter: &Filter,

@@ -1,9 +1,10 @@
-//! The bytes of one log file: its lines, its end, and a way into its middle.
+//! Reads one log file: its lines, its end, and random access by sequence number.
 //!
-//! A log is lines, each ended by a line feed; entries stand in the order of their places. What follows
-//! the last whole append was never acknowledged: bytes without a line feed, or lines of an append
-//! whose last line (`then` 0) is not there. Places are read from the cheap beginning of a line,
-//! `{"v":1,"seq":N,`, so that finding one needs no parsing; a line without it stands where it stands.
+//! A log is lines, each ended by a line feed, in the order of their sequence numbers. Bytes after
+//! the last complete append were never acknowledged: bytes without a line feed, or lines of an
+//! append whose last line (`then` 0) is missing. Sequence numbers are read from the start of a
+//! line, `{"v":1,"seq":N,`, so that finding one needs no JSON parsing; a line without that prefix
+//! gets its number from its position.
 
 use std::fs::File;
 use std::io;
@@ -13,13 +14,13 @@ use tertulia_core::entry::{Body, Entry, Head, Origin};
 use tertulia_core::id::Seq;
 use tertulia_core::session::Line;
 
-/// How much is read at once while looking for a line's end.
+/// Initial read size while looking for a line's end.
 const CHUNK: u64 = 8192;
-/// Bisecting ends where reading on is as cheap.
+/// Bisection ends at this distance, where sequential reading is as cheap.
 const NEAR: u64 = 16 * 1024;
-/// No log has so many entries: a place further off than this is a damaged number.
+/// Upper limit for sequence numbers and gaps; anything above is a damaged number.
 const FARTHEST: u64 = 4_000_000;
-/// A last line has no following one to bear it out: it may skip so many places and no more.
+/// Largest gap before a line that no following line confirms.
 const FARTHEST_ALONE: u64 = 1000;
 
 /// The end of a log.
@@ -27,12 +28,12 @@ const FARTHEST_ALONE: u64 = 1000;
 pub(super) struct Tail {
     /// Where the acknowledged lines end.
     pub(super) end: u64,
-    /// The file's size; more than `end` if an append was torn.
+    /// The file's size; above `end` if an append was torn.
     pub(super) size: u64,
     pub(super) last: Last,
 }
 
-/// What the last acknowledged line is.
+/// The last acknowledged line.
 #[derive(Debug)]
 pub(super) enum Last {
     Nothing,
@@ -41,13 +42,14 @@ pub(super) enum Last {
 }
 
 impl Tail {
-    /// Looks at a log's end, reading little more than its last line. A husk may end in the middle of an
-    /// append, where the last fork left it: it was written as a whole, all of it counts.
+    /// Finds a log's end, reading little more than its last line. A shared prefix may end in the
+    /// middle of an append, where the last fork starts; it was written as a whole, so all of it
+    /// counts.
     pub(super) fn of_log(file: &File, shared_prefix: bool) -> io::Result<Tail> {
         let size = file.metadata()?.len();
         let mut end = end_of_lines(file, size)?;
-        // A whole entry with one byte behind it was acknowledged, and its line feed is damaged: what was
-        // cut off has no end.
+        // A whole entry plus one byte was acknowledged, and its line feed is damaged: an
+        // interrupted append has no such byte.
         if size > end + 1 {
             let mut rest = vec![0; usize::try_from(size - end).unwrap_or_default()];
             file.read_exact_at(&mut rest, end)?;
@@ -78,7 +80,7 @@ impl Tail {
         }
     }
 
-    /// The end of the log of a live session.
+    /// Finds the end of a live session's log.
     pub(super) fn of(file: &File) -> io::Result<Tail> {
         Tail::of_log(file, false)
     }
@@ -88,7 +90,7 @@ impl Tail {
     }
 }
 
-/// Where the append begins whose line at `start` announces `then` more.
+/// Returns the offset of the append whose line at `start` announces `then` more entries.
 fn start_of_append(file: &File, start: u64, then: u32) -> io::Result<u64> {
     let (mut start, mut then) = (start, then);
     while start > 0 {
@@ -104,7 +106,7 @@ fn start_of_append(file: &File, start: u64, then: u32) -> io::Result<u64> {
     Ok(start)
 }
 
-/// The offset after the last line feed at or before `size`.
+/// Returns the offset after the last line feed at or before `size`.
 fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
     let mut end = size;
     while end > 0 {
@@ -118,7 +120,7 @@ fn end_of_lines(file: &File, size: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// The line whose line feed stands just before `end`: its offset and its bytes.
+/// Returns the offset and bytes of the line whose line feed is just before `end`.
 pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     let mut size = CHUNK;
     loop {
@@ -135,7 +137,7 @@ pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     }
 }
 
-/// The bytes between two offsets, as far as the file has them.
+/// Reads the bytes between two offsets, as far as the file has them.
 pub(super) fn read_range(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)];
     let mut filled = 0;
@@ -151,14 +153,14 @@ pub(super) fn read_range(file: &File, from: u64, to: u64) -> io::Result<Vec<u8>>
     Ok(bytes)
 }
 
-/// Whole lines from an offset on.
+/// Iterates over lines from an offset.
 struct Lines<'a> {
     file: &'a File,
-    /// Where the buffer ends in the file.
+    /// File offset of the buffer's end.
     at: u64,
     end: u64,
     buffer: Vec<u8>,
-    /// How much of the buffer was given out.
+    /// Consumed bytes of the buffer.
     used: usize,
     step: u64,
 }
@@ -175,8 +177,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The next line and its offset. What stands before the end without a line feed is a line whose line
-    /// feed is damaged: the end is set where acknowledged lines end.
+    /// Returns the next line and its offset. Trailing bytes without a line feed count as a line
+    /// with a damaged line feed, because `end` is where the acknowledged lines end.
     fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         let mut searched = self.used;
         loop {
@@ -205,7 +207,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The place that a line names, without parsing the rest.
+/// Parses the sequence number at the start of a line.
 fn place_named(line: &[u8]) -> Option<Seq> {
     let digits = line.strip_prefix(b"{\"v\":1,\"seq\":")?;
     let length = digits.iter().position(|byte| *byte == b',')?;
@@ -213,7 +215,8 @@ fn place_named(line: &[u8]) -> Option<Seq> {
     digits.parse().ok().map(Seq).filter(|seq| seq.0 > 0)
 }
 
-/// The place of a line after `before`: the one it names, unless its neighbours say that this is a lie.
+/// Returns the sequence number of a line after `before`: the named one, unless the neighbouring
+/// lines contradict it.
 fn place_after(before: Seq, line: &[u8], following: Option<&[u8]>) -> Seq {
     let expected = before.next();
     let Some(named) = place_named(line).filter(|named| *named > expected) else {
@@ -227,7 +230,7 @@ fn place_after(before: Seq, line: &[u8], following: Option<&[u8]>) -> Seq {
     if borne_out { named } else { expected }
 }
 
-/// The place of a log's first line: it is 1, or the one after the base's.
+/// Returns the sequence number of a log's first line: 1, or the successor of the base's.
 pub(super) fn first_place(file: &File, end: u64) -> io::Result<Option<Seq>> {
     let mut lines = Lines::new(file, 0, end);
     let mut named = Vec::new();
@@ -236,7 +239,7 @@ pub(super) fn first_place(file: &File, end: u64) -> io::Result<Option<Seq>> {
             break;
         };
         named.push(place_named(&line));
-        // Two that agree are enough.
+        // Two consistent numbers are enough.
         if let [.., Some(a), Some(b)] = named[..]
             && b > a
         {
@@ -251,7 +254,7 @@ pub(super) fn first_place(file: &File, end: u64) -> io::Result<Option<Seq>> {
         let first = seq.0.checked_sub(at as u64)?;
         (1..=FARTHEST).contains(&first).then_some(Seq(first))
     };
-    // The first line is believed if the second does not contradict it.
+    // The first line is trusted if the second does not contradict it.
     let first = match (
         named.first().copied().flatten(),
         named.get(1).copied().flatten(),
@@ -263,14 +266,14 @@ pub(super) fn first_place(file: &File, end: u64) -> io::Result<Option<Seq>> {
     Ok(Some(first.unwrap_or(Seq(1))))
 }
 
-/// A line's beginning in the file, and the place of the line before it.
+/// Offset of a line, and the sequence number of the line before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Anchor {
     pub(super) offset: u64,
     pub(super) before: Seq,
 }
 
-/// A place to read from that is at or a little before the line after `after`.
+/// Bisects for an anchor at or shortly before the line after `after`.
 fn anchor(file: &File, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
     let mut low = Anchor {
         offset: 0,
@@ -280,7 +283,7 @@ fn anchor(file: &File, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
     while high.saturating_sub(low.offset) > NEAR {
         let middle = low.offset + (high - low.offset) / 2;
         match neighbours(file, middle, high, end)? {
-            // A place further on than there are bytes is a damaged number.
+            // A number further ahead than there are bytes is damaged.
             Some((offset, seq))
                 if seq > low.before
                     && seq <= after
@@ -291,14 +294,14 @@ fn anchor(file: &File, end: u64, first: Seq, after: Seq) -> io::Result<Anchor> {
                     before: seq.back(1),
                 };
             }
-            // Beginning too early costs time and nothing else.
+            // Starting too early only costs time.
             _ => high = middle,
         }
     }
     Ok(low)
 }
 
-/// The first line from `from` on that bears out its place together with the one after it.
+/// Returns the first line from `from` on whose number the following line confirms.
 fn neighbours(file: &File, from: u64, before: u64, end: u64) -> io::Result<Option<(u64, Seq)>> {
     let mut lines = Lines::new(file, from.saturating_sub(1), end);
     lines.next()?;
@@ -318,7 +321,8 @@ fn neighbours(file: &File, from: u64, before: u64, end: u64) -> io::Result<Optio
     Ok(None)
 }
 
-/// Shows lines from an anchor on to `visit` until it has seen enough. The place of the last shown.
+/// Passes lines from an anchor on to `visit` until it returns false. Returns the number of the last
+/// accepted line.
 pub(super) fn each_line(
     file: &File,
     from: Anchor,
@@ -344,7 +348,8 @@ pub(super) fn each_line(
     Ok(before)
 }
 
-/// At most `limit` of the file's own lines after `after` up to `upto`, without reading the others.
+/// Reads at most `limit` of the file's own lines after `after` up to `upto`, without reading the
+/// others.
 pub(super) fn read_own(
     file: &File,
     end: u64,
@@ -372,7 +377,7 @@ pub(super) fn read_own(
     Ok(found)
 }
 
-/// The file's own line at one place, if it can be read as that entry.
+/// Returns the file's own entry with that sequence number, if it can be decoded.
 pub(super) fn own_entry(file: &File, end: u64, seq: Seq) -> io::Result<Option<Entry>> {
     let lines = read_own(file, end, seq.back(1), seq, 1)?;
     Ok(lines
@@ -381,12 +386,12 @@ pub(super) fn own_entry(file: &File, end: u64, seq: Seq) -> io::Result<Option<En
         .filter(|entry| entry.seq == seq))
 }
 
-/// What a log's first line says.
+/// Content of a log's first line.
 #[derive(Debug, Default)]
 pub(super) struct Opening {
     /// The first line, if it is an entry.
     pub(super) entry: Option<Entry>,
-    /// What the log continues: read from the entry, or found in what is left of it.
+    /// What the log continues: from the entry, or from the readable part of a damaged line.
     pub(super) origin: Option<Origin>,
 }
 
@@ -406,7 +411,7 @@ pub(super) fn opening(file: &File, end: u64) -> io::Result<Opening> {
     Ok(Opening { entry, origin })
 }
 
-/// The origin in a line that is no entry any more: the damage may be elsewhere on the line.
+/// Extracts the origin from a damaged line: the damage may be elsewhere in the line.
 fn origin_in(line: &[u8]) -> Option<Origin> {
     let text = String::from_utf8_lossy(line);
     let (_, rest) = text.split_once("\"from\":")?;

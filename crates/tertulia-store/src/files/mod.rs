@@ -1,19 +1,19 @@
-//! One JSONL log per session, for `jq` and `rg`.
+//! File backend: one JSONL log per session, for `jq` and `rg`.
 //!
 //! ```text
 //! DIR/tertulia-store.json                  {"format":1,"backend":"files"}
 //! DIR/<team or kind>/<created ms>-<id>.jsonl   a session's own entries, one per line
-//! DIR/<team or kind>/<created ms>-<id>.shared  what forks share with a purged session (….2.shared …)
-//! DIR/….jsonl.base                         what a fork continues, if the session it was made of is gone
-//! DIR/….jsonl.torn-<offset>                bytes of an append that was cut off
+//! DIR/<team or kind>/<created ms>-<id>.shared  shared prefix of a purged session (….2.shared …)
+//! DIR/….jsonl.base                         what a fork continues, if its parent is gone
+//! DIR/….jsonl.torn-<offset>                bytes of an interrupted append
 //! DIR/….jsonl.damaged-<seconds>            a log as it was before a repair
 //! DIR/.index/catalogue.db, search.db       derived list rows and full-text index: may be deleted
-//! DIR/.open/, DIR/.drafts/<id>.json        who has which session open or makes a log; answers in the making
+//! DIR/.open/, DIR/.drafts/<id>.json        session locks and the lock holder; partial answers
 //! ```
 //!
-//! A fork's log begins with its `forked` entry; what it shares is read from its base. The parts:
-//! `open` (the marker), `names` (which file is whose), `log` (the bytes of one log), `engine` (create,
-//! read, drafts), `append`, `base` and `owners` (what forks continue), `catalogue` and `fold` (list
+//! A fork's log begins with its `forked` entry; its shared prefix is read from its base. The parts:
+//! `open` (the marker), `names` (file names), `log` (the bytes of one log), `engine` (create, read,
+//! drafts), `append`, `base` and `owners` (what forks continue), `catalogue` and `fold` (list
 //! rows), `list`, `search`, `purge`, `check`, `repair`.
 
 mod append;
@@ -55,19 +55,19 @@ pub struct FilesStore {
     dir: PathBuf,
     claims: Claims,
     patience: Patience,
-    /// Does what must not wait.
+    /// Performs short operations.
     writer: Worker<FilesEngine>,
-    /// Does what may take long, so that it holds up no append. Made when needed.
+    /// Performs long operations, so that they delay no append. Started at first use.
     patient: OnceCell<Worker<FilesEngine>>,
 }
 
 impl FilesStore {
-    /// Opens the store in a folder, making it if there is nothing.
+    /// Opens the store in a folder; creates one if the folder is missing or empty.
     pub fn open(dir: &Path) -> StoreResult<FilesStore> {
         Self::open_with(dir, &Patience::default())
     }
 
-    /// The same, waiting for other programs as told.
+    /// Opens the store with a given [`Patience`] for other processes.
     pub fn open_with(dir: &Path, patience: &Patience) -> StoreResult<FilesStore> {
         open::open(dir)?;
         let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
@@ -91,7 +91,8 @@ impl FilesStore {
             .await
     }
 
-    /// Reads on the connection that writes, or beside it while a write waits for another program.
+    /// Reads on the writer's engine, or on the second engine while a write waits for another
+    /// process.
     async fn reading<R: Send + 'static>(
         &self,
         job: impl Fn(&mut FilesEngine) -> StoreResult<R> + Clone + Send + 'static,

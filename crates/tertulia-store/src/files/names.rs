@@ -1,9 +1,9 @@
-//! The names of logs: `<folder>/<created ms>-<id>.jsonl`, and `….shared` for what only forks need.
+//! File names of logs: `<folder>/<created ms>-<id>.jsonl`, and `….shared` for shared prefixes.
 //!
-//! The id in the name is what a session is found by; the folder and the time are for people. Further
-//! husks of an id are `….2.shared` and so on. Beside a log may lie `<log>.torn-<offset>` (bytes of an
-//! append that was cut off), `<log>.damaged-<seconds>` (the log before a repair) and `<log>.base` (where
-//! a fork's beginning is found when the session that it was made of is gone).
+//! Sessions are found by the id in the name; the folder and the time are for people. Further shared
+//! prefixes of an id are `….2.shared` and so on. Beside a log there can be `<log>.torn-<offset>`
+//! (bytes of an interrupted append), `<log>.damaged-<seconds>` (the log before a repair) and
+//! `<log>.base` (where a fork's shared prefix is when its parent is gone).
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -16,34 +16,35 @@ use crate::{StoreResult, place};
 use tertulia_core::entry::{Body, Entry};
 use tertulia_core::id::SessionId;
 
-/// The file that says what the folder is.
+/// Marker file that identifies the folder as a store.
 pub(super) const MARKER: &str = "tertulia-store.json";
 /// Derived data.
 pub(super) const INDEX_FOLDER: &str = ".index";
 /// Locks of open sessions.
 pub(super) const OPEN_FOLDER: &str = ".open";
-/// Who makes or removes logs now, in the folder of locks.
+/// Record of the structure lock's holder, in the folder of locks.
 pub(super) const HOLDER: &str = "writer";
-/// Half-written answers.
+/// Partial answers.
 pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 
 const LIVE_EXTENSION: &str = "jsonl";
 const HUSK_EXTENSION: &str = "shared";
 const BASE: &str = ".base";
-/// File systems take 255 bytes. What is longer is cut, and gets a mark that no other name has.
+/// Maximum length of an escaped folder name (file systems allow 255 bytes); longer names are cut
+/// and end in a hash.
 const FOLDER_LENGTH: usize = 120;
 
-/// A log by its id and its number: [`LIVE`], or that of a husk.
+/// Key of a log: its id and its number, [`LIVE`] or that of a shared prefix.
 pub(super) type Key = (SessionId, u32);
 
-/// The number of a session's log. The husks of an id are numbered from 1.
+/// Number of a session's live log. The shared prefixes of an id are numbered from 1.
 pub(super) const LIVE: u32 = 0;
 
-/// A log by its name.
+/// A log's parsed file name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LogName {
     pub(super) id: SessionId,
-    /// [`LIVE`], or the number of a husk: purged, but forks share its beginning.
+    /// [`LIVE`], or the number of the shared prefix of a purged session.
     pub(super) shared_prefix: u32,
     pub(super) created_ms: u64,
     pub(super) path: PathBuf,
@@ -77,7 +78,7 @@ impl LogName {
         self.shared_prefix != LIVE
     }
 
-    /// The path that it would have as the log of another session.
+    /// Returns the path that this log would have as the log of another session.
     pub(super) fn named(&self, id: SessionId) -> PathBuf {
         let extension = extension(self.shared_prefix);
         self.path
@@ -93,24 +94,24 @@ fn extension(shared_prefix: u32) -> String {
     }
 }
 
-/// The name of a log that begins with this entry.
+/// Returns the file name of a log that begins with this entry.
 pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
     let ms = opening.at.as_millisecond().max(0);
     format!("{ms}-{id}.{LIVE_EXTENSION}")
 }
 
-/// Whether only forks need the log of this name.
+/// Returns true if the path names a shared prefix.
 pub(super) fn is_shared_prefix(path: &Path) -> bool {
     path.extension()
         .is_some_and(|extension| extension == HUSK_EXTENSION)
 }
 
-/// Where it is said that a log's beginning is to be found elsewhere than its first entry says.
+/// Returns the path of the file that overrides the base named by a log's first entry.
 pub(super) fn base_beside(path: &Path) -> PathBuf {
     with_suffix(path, BASE)
 }
 
-/// The folder of a session that begins with this entry and continues no other.
+/// Returns the folder name of a session that begins with this entry and is no fork.
 pub(super) fn folder_name(opening: &Entry) -> String {
     let name = match &opening.body {
         Body::Created(created) => match &created.team {
@@ -122,7 +123,8 @@ pub(super) fn folder_name(opening: &Entry) -> String {
     unlike_marker(short_enough(place::path_part(name)))
 }
 
-/// The marker's name is taken. No other name is escaped to this: letters are never escaped.
+/// Escapes a folder name that begins like the marker. Unambiguous, since lower-case letters are
+/// never escaped otherwise.
 fn unlike_marker(part: String) -> String {
     match part.strip_prefix('t') {
         Some(rest) if part.starts_with(MARKER) => format!("%74{rest}"),
@@ -134,20 +136,20 @@ fn short_enough(mut part: String) -> String {
     if part.len() > FOLDER_LENGTH {
         let hash = blake3::hash(part.as_bytes()).to_hex();
         part.truncate(FOLDER_LENGTH);
-        // No name is escaped to this: after a percent sign stand two digits.
+        // Unambiguous: escaping puts two digits after a percent sign.
         part.push_str(&format!("%-{}", &hash[..16]));
     }
     part
 }
 
-/// A path with more at the end of its name.
+/// Appends `suffix` to the file name.
 pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Whether a file is one that is kept beside a log.
+/// Returns true for the name of a file that is kept beside a log.
 fn is_kept_beside(name: &str) -> bool {
     let is_base = name
         .strip_suffix(BASE)
@@ -165,7 +167,8 @@ fn is_marked(name: &str, marks: &[&str]) -> bool {
     })
 }
 
-/// The files beside a log that hold words of it, also those that a cut-off repair has left.
+/// Returns the files beside a log that hold parts of its content, including leftovers of an
+/// interrupted repair.
 pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
     let Some((folder, name)) = path.parent().zip(path.file_name().and_then(OsStr::to_str)) else {
         return Vec::new();
@@ -187,18 +190,19 @@ pub(super) fn kept_beside(path: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Everything that lies in a store.
+/// Directory scan of a store.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// The logs, oldest first, one for each id and kind.
+    /// The logs, oldest first, one per key.
     pub(super) logs: Vec<LogName>,
-    /// Further logs of an id.
+    /// Further logs with the same key.
     pub(super) doubles: Vec<LogName>,
-    /// Logs that were not yet given their names when whoever made them ended, and those names.
+    /// Logs still under temporary names, because their creation was interrupted, and their final
+    /// names.
     pub(super) unnamed: Vec<(PathBuf, LogName)>,
-    /// What does not belong.
+    /// Files that do not belong to the store.
     pub(super) foreign: Vec<PathBuf>,
-    /// Folders that cannot be read, and why.
+    /// Unreadable folders, and why.
     pub(super) unreadable: Vec<(PathBuf, String)>,
 }
 
@@ -264,18 +268,18 @@ fn files_in(folder: &Path) -> StoreResult<Vec<PathBuf>> {
     read().map_err(|error| place::trouble(folder, "cannot read the folder", error))
 }
 
-/// Where sessions were last seen. Others make and remove logs too: what is found here is looked at
-/// before it is believed, and what is not found is looked for.
+/// Cache of log paths. Other processes create and remove logs too: a cached path is checked before
+/// use, and a missing one is looked up on disk.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// The paths of each id by their numbers.
+    /// Paths of each id by log number.
     known: HashMap<SessionId, BTreeMap<u32, PathBuf>>,
-    /// When each folder had last changed when it was read.
+    /// Modification time of each folder when it was read.
     folders: HashMap<PathBuf, SystemTime>,
 }
 
 impl Names {
-    /// The live log of a session.
+    /// Returns the path of a session's live log.
     pub(super) fn live(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
         if let Some(path) = self.get((id, LIVE)) {
             return Ok(Some(path));
@@ -284,7 +288,7 @@ impl Names {
         Ok(self.get((id, LIVE)))
     }
 
-    /// All logs of an id that were seen: the live one first, then the husks.
+    /// Returns all known logs of an id: the live one first, then the shared prefixes.
     pub(super) fn all(&mut self, id: SessionId) -> Vec<PathBuf> {
         let Some(paths) = self.known.get_mut(&id) else {
             return Vec::new();
@@ -293,7 +297,7 @@ impl Names {
         paths.values().cloned().collect()
     }
 
-    /// A log that was seen.
+    /// Returns the path of a known log, if it still exists.
     pub(super) fn get(&mut self, (id, shared_prefix): Key) -> Option<PathBuf> {
         let paths = self.known.get_mut(&id)?;
         let path = paths.get(&shared_prefix)?;
@@ -304,7 +308,7 @@ impl Names {
         None
     }
 
-    /// A path for the husk of a log, by a number that no other husk of the id has.
+    /// Returns a path for a new shared prefix, with a number that is free for this id.
     pub(super) fn free_shared_prefix(&self, id: SessionId, log: &Path) -> PathBuf {
         let known = self.known.get(&id);
         let mut number = 1;
@@ -317,8 +321,8 @@ impl Names {
         }
     }
 
-    /// The live log of a session that probably is not there, reading only folders that have changed.
-    /// Meant for whoever holds the lock on the store's structure.
+    /// Looks for the live log of a session that probably does not exist; reads only changed
+    /// folders. The caller must hold the structure lock.
     pub(super) fn taken(&mut self, dir: &Path, id: SessionId) -> StoreResult<Option<PathBuf>> {
         if let Some(path) = self.get((id, LIVE)) {
             return Ok(Some(path));
@@ -333,7 +337,7 @@ impl Names {
             if self.folders.get(&folder) == Some(&changed) {
                 continue;
             }
-            // A folder that cannot be read keeps nobody from making a session in another.
+            // An unreadable folder must not prevent creating a session in another.
             let Ok(files) = files_in(&folder) else {
                 continue;
             };
@@ -347,7 +351,7 @@ impl Names {
         Ok(self.get((id, LIVE)))
     }
 
-    /// Remembers a log that was just made.
+    /// Caches the path of a new log.
     pub(super) fn add(&mut self, key: Key, path: &Path) {
         self.insert(key, path);
         if let Some(folder) = path.parent()
@@ -361,7 +365,7 @@ impl Names {
         *self = Names::default();
     }
 
-    /// Remembers all that a walk has found.
+    /// Replaces the cache with the result of a scan.
     pub(super) fn take(&mut self, walk: &Walk) {
         self.known.clear();
         for log in &walk.logs {

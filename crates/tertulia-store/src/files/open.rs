@@ -1,4 +1,4 @@
-//! Opening a folder: is it a store, is it too new, is it to be made.
+//! Opens a folder: checks the marker and the format version, or creates a new store.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::names::{MARKER, with_suffix};
 use crate::{StoreError, StoreResult, place};
 
-/// The version of the folder's layout that this program writes.
+/// Version of the folder layout that this program writes.
 pub const FORMAT: u32 = 1;
 
 const BACKEND: &str = "files";
@@ -21,7 +21,8 @@ struct Marker {
     backend: String,
 }
 
-/// Makes sure that the folder is a store that this program can read, making one if there is nothing.
+/// Makes sure that the folder is a store that this program can read; creates one if the folder is
+/// missing or empty.
 pub(super) fn open(dir: &Path) -> StoreResult<()> {
     match fs::metadata(dir) {
         Ok(found) if !found.is_dir() => {
@@ -41,7 +42,7 @@ pub(super) fn open(dir: &Path) -> StoreResult<()> {
         .map_err(|error| place::trouble(dir, "cannot read the folder", error))?
         .filter_map(Result::ok)
         .any(|entry| !entry.file_name().to_string_lossy().starts_with(MARKER));
-    // Somebody may have made the store since we looked.
+    // Another process may have created the store meanwhile.
     if strangers && !read_marker(dir)? {
         return Err(not_a_store(
             dir,
@@ -51,7 +52,7 @@ pub(super) fn open(dir: &Path) -> StoreResult<()> {
     if strangers { Ok(()) } else { make_marker(dir) }
 }
 
-/// Whether there is a marker; an error if it is not one that this program can go by.
+/// Returns true if there is a marker; fails if this program cannot use it.
 fn read_marker(dir: &Path) -> StoreResult<bool> {
     let path = dir.join(MARKER);
     let content = match fs::read(&path) {
@@ -59,7 +60,7 @@ fn read_marker(dir: &Path) -> StoreResult<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(place::trouble(&path, "cannot read", error)),
     };
-    // A later marker may say more, and say the rest differently: its number alone decides.
+    // A newer marker may have other fields, so the format number is checked first.
     let number = serde_json::from_slice::<serde_json::Value>(&content)
         .ok()
         .and_then(|marker| u32::try_from(marker.get("format")?.as_u64()?).ok());
@@ -83,7 +84,8 @@ fn read_marker(dir: &Path) -> StoreResult<bool> {
 fn make_marker(dir: &Path) -> StoreResult<()> {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let path = dir.join(MARKER);
-    // Two may make the store at once: each writes its own file, and the names are the same in the end.
+    // Two processes may create the store at once: each writes its own temporary file, and both end
+    // up under the same name.
     let unique = MADE.fetch_add(1, Ordering::Relaxed);
     let temporary = with_suffix(&path, &format!(".new-{}-{unique}", std::process::id()));
     let marker = Marker {

@@ -1,4 +1,4 @@
-//! Which log each fork continues, as the catalogue knows it.
+//! Ownership in the catalogue: which log holds the entry that each fork continues.
 
 use rusqlite::params;
 
@@ -8,7 +8,7 @@ use crate::StoreResult;
 use tertulia_core::id::{Seq, SessionId};
 
 impl Catalogue {
-    /// The forks for which it is not known which log has the entry that they continue.
+    /// Returns the forks whose owner log is unknown.
     pub(super) fn without_owner(&self) -> StoreResult<Vec<(i64, Key)>> {
         self.run(|connection| {
             connection
@@ -31,7 +31,7 @@ impl Catalogue {
         })
     }
 
-    /// A log is not what it was: what it continues and who continues it is to be found out again.
+    /// Clears the owner of a changed log and of its forks, so that both are determined again.
     pub(super) fn disown(&self, no: i64) -> StoreResult<()> {
         self.run(|connection| {
             connection
@@ -41,7 +41,7 @@ impl Catalogue {
         })
     }
 
-    /// The logs that continue a log from `seq` or a later entry.
+    /// Returns the logs that continue a log from `seq` or a later entry.
     pub(super) fn forks(&self, no: i64, seq: Seq) -> StoreResult<Vec<(i64, Key)>> {
         self.run(|connection| {
             connection
@@ -53,7 +53,7 @@ impl Catalogue {
         })
     }
 
-    /// The last place of a log that others continue.
+    /// Returns the last sequence number of a log that a fork continues.
     pub(super) fn last_shared(&self, no: i64) -> StoreResult<Option<Seq>> {
         let last: Option<i64> = self.run(|connection| {
             connection
@@ -63,7 +63,7 @@ impl Catalogue {
         Ok(last.map(|last| Seq(last.cast_unsigned())))
     }
 
-    /// The logs that were made of a session of this id, whatever they share with it.
+    /// Returns the logs whose opening names this session as their origin.
     pub(super) fn naming(&self, id: SessionId) -> StoreResult<Vec<Key>> {
         self.run(|connection| {
             connection
@@ -75,7 +75,7 @@ impl Catalogue {
         })
     }
 
-    /// What is kept of purged sessions, with the place of the last line.
+    /// Returns all shared prefixes with the sequence number of their last line.
     pub(super) fn shared_prefixes(&self) -> StoreResult<Vec<(i64, Key, Seq)>> {
         self.run(|connection| {
             connection

@@ -1,9 +1,9 @@
-//! Removing a session from the disk. What forks share with it stays, under a name that no list shows,
-//! and goes with the last of them.
+//! Purges a session from disk. The prefix that forks share stays, under a name that no list shows,
+//! until the last of these forks is purged.
 //!
-//! At every moment all that forks share can be read: what replaces a log is there, whole and synced,
-//! before the log goes. A purge that was cut off leaves at most a husk that is longer than it need be,
-//! which the next purge cuts.
+//! Shared entries stay readable at every moment: the replacement of a log is complete and synced
+//! before the log is removed. An interrupted purge leaves at most a shared prefix that is too long,
+//! which the next purge trims.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -35,7 +35,7 @@ impl FilesEngine {
             None => self.lead_around((id, LIVE))?,
         }
         self.open.remove(&id);
-        // The log goes last: while it is there all of this can be done again.
+        // The log is removed last: while it exists, an interrupted purge can be repeated.
         remove(&self.draft_path(id))?;
         remove(&with_suffix(&self.draft_path(id), ".new"))?;
         remove_log(&path)?;
@@ -46,7 +46,7 @@ impl FilesEngine {
         self.forget_derived(&changed)
     }
 
-    /// Whoever does not see every fork does not know what is shared.
+    /// Fails unless all logs can be read: an unseen fork might share entries.
     fn knows_all_forks(&mut self) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         if let Some((folder, reason)) = walk.unreadable.first() {
@@ -68,13 +68,14 @@ impl FilesEngine {
         Ok(())
     }
 
-    /// The last place of a log that a fork shares.
+    /// Returns the last sequence number of a log that a fork shares.
     fn shared_of(&mut self, key: Key, path: &Path) -> StoreResult<Option<Seq>> {
         let mut last = match self.catalogue()?.number(key.0, key.1)? {
             Some(no) => self.catalogue()?.last_shared(no)?,
             None => None,
         };
-        // Forks that are damaged, or whose base is: better keep too much than take their beginning.
+        // Forks that are damaged, or whose base is: keeping too much is better than removing their
+        // prefix.
         for (_, fork) in self.catalogue()?.without_owner()? {
             if let Some(origin) = self.origin_of(fork)?
                 && fork != key
@@ -86,7 +87,7 @@ impl FilesEngine {
         Ok(last)
     }
 
-    /// Writes the shared beginning of a log beside it.
+    /// Writes the shared prefix of a log beside it.
     fn leave_shared_prefix(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
         let shared_prefix = self.names.free_shared_prefix(id, path);
         if let Ok(base) = fs::read(names::base_beside(path)) {
@@ -95,8 +96,8 @@ impl FilesEngine {
         write_over(&shared_prefix, &beginning(path, upto)?)
     }
 
-    /// Cuts every husk down to what is shared. One of which nothing is goes, and what was kept for it
-    /// alone goes too.
+    /// Trims every shared prefix to what is still shared. Removes those that no fork needs, and
+    /// then those that only the removed ones needed.
     fn trim_shared_prefixes(&mut self, changed: &mut Vec<u64>) -> StoreResult<()> {
         let mut cut = HashSet::new();
         loop {
@@ -130,9 +131,9 @@ impl FilesEngine {
     fn forget_derived(&mut self, changed: &[u64]) -> StoreResult<()> {
         self.catalogue()?.settle()?;
         let mut index = self.take_index()?;
-        // What remains of them is indexed when next searched.
+        // Their remaining entries are indexed at the next search.
         let gone: Vec<_> = changed.iter().map(|no| (*no, documents_of(*no))).collect();
-        // The second also empties the database's own log, where the words still stand.
+        // `remove` also truncates the index's WAL, which still holds the text.
         let forgotten = index.forget(&gone).and_then(|()| index.remove(&[]));
         self.index = Some(index);
         forgotten
@@ -140,7 +141,7 @@ impl FilesEngine {
 }
 
 impl FilesEngine {
-    /// Waits until nobody is appending to a log.
+    /// Waits until no append to a log is in progress.
     pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
         let file = File::open(path).map_err(|error| place::trouble(path, "cannot lock", error))?;
         self.lock_file(path, file)
@@ -154,7 +155,7 @@ impl FilesEngine {
     }
 }
 
-/// A log's own lines up to a place, at least the first, which says what the log itself continues.
+/// Returns a log's own lines up to `upto`, at least the first, which says what the log continues.
 fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
     let say = |error| place::trouble(path, "cannot read", error);
     let (file, _) = open_log(path)?;
@@ -181,7 +182,7 @@ fn remove(path: &Path) -> StoreResult<()> {
     }
 }
 
-/// Removes what is kept of a log besides the log.
+/// Removes the files kept beside a log, except `.base`.
 fn remove_kept(path: &Path) -> StoreResult<()> {
     for kept in names::kept_beside(path) {
         remove(&kept)?;
@@ -193,11 +194,11 @@ fn remove_log(path: &Path) -> StoreResult<()> {
     remove_kept(path)?;
     remove(path)?;
     place::sync_folder_of(path)?;
-    // Without it the log would not know its beginning.
+    // Removed last: without `.base` the log would not find its shared prefix.
     remove(&names::base_beside(path))
 }
 
-/// Puts a whole file in the place of another.
+/// Replaces a file atomically and syncs its folder.
 pub(super) fn write_over(path: &Path, bytes: &[u8]) -> StoreResult<()> {
     let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
     let write = || -> io::Result<()> {

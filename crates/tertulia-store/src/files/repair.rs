@@ -1,5 +1,5 @@
-//! Salvage: each damaged log is written anew with what is readable, and its forks are closed onto it.
-//! The damaged log stays beside it as `<log>.damaged-<seconds>`.
+//! Repairs damaged logs: rewrites each with its readable entries, and relinks its forks to it. The
+//! damaged log stays beside it as `<log>.damaged-<seconds>`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -17,10 +17,10 @@ use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed
 use tertulia_core::id::{EntryId, Seq, SessionId};
 use tertulia_core::session::Line;
 
-/// The logs of a store and which of them continue which.
+/// All logs of a store, and which log each fork continues.
 struct Family {
     logs: BTreeMap<Key, LogName>,
-    /// What each log continues.
+    /// The base of each fork.
     origins: BTreeMap<Key, (Key, Origin)>,
 }
 
@@ -108,7 +108,7 @@ impl FilesEngine {
         Ok(family)
     }
 
-    /// Writes one log anew, if it is not as it should be. Its base comes before it.
+    /// Rewrites one log if it is damaged. Must run after its base was repaired.
     fn salvage_log(
         &mut self,
         family: &Family,
@@ -153,7 +153,7 @@ impl FilesEngine {
         };
         let salvaged = salvage(&known, &lines);
         if salvaged.kept == 0 && family.last_wanted(key) == Seq::START {
-            // A log of marks alone is no session.
+            // A log of placeholders alone is no session.
             report.lost.push(match salvaged.lost.len() {
                 0 => format!("session {}: nothing in its log can be read", log.id),
                 count => format!("session {}: all {count} entries are lost", log.id),
@@ -176,8 +176,8 @@ impl FilesEngine {
         Ok(())
     }
 
-    /// The lines by their places. The first line of a fork is written anew where it is unreadable but
-    /// what it continues is known: without it the rest would have no beginning.
+    /// Returns the lines by sequence number. Recreates a fork's unreadable first line if its origin
+    /// is known: without it the log would lose its shared prefix.
     fn lines_to_salvage(
         &self,
         family: &Family,
@@ -205,8 +205,8 @@ impl FilesEngine {
         lines
     }
 
-    /// Gives each log the name that it says it has. Two may have each other's: so all of them give
-    /// their names up first.
+    /// Renames each log to the session id in its opening. Two logs may have each other's names, so
+    /// all are moved to temporary names first.
     fn rename_all(
         &mut self,
         misnamed: &[(LogName, SessionId)],
@@ -215,7 +215,7 @@ impl FilesEngine {
     ) -> StoreResult<()> {
         let mut waiting = Vec::new();
         for (log, named) in misnamed {
-            // Under a name by which a later repair knows it, if this one is cut off.
+            // A temporary name that a later repair recognises, if this one is interrupted.
             let name = format!(".new-{}", std::process::id());
             let aside = with_suffix(&log.named(*named), &name);
             fs::rename(&log.path, &aside)
@@ -251,7 +251,7 @@ impl FilesEngine {
 }
 
 impl Family {
-    /// These logs and all that continue them, bases first.
+    /// Returns these logs and all that continue them, bases first.
     fn with_forks(&self, damaged: &BTreeSet<Key>) -> Vec<Key> {
         let mut touched: HashSet<Key> = damaged.iter().copied().collect();
         loop {
@@ -271,7 +271,7 @@ impl Family {
         ordered
     }
 
-    /// How many logs a log continues, one after the other.
+    /// Returns the length of a log's chain of bases, itself included.
     fn depth(&self, key: Key) -> usize {
         let mut passed = vec![key];
         while let Some(last) = passed.last()
@@ -283,7 +283,7 @@ impl Family {
         passed.len()
     }
 
-    /// The last place that a fork needs of a log.
+    /// Returns the last sequence number that a fork needs of a log.
     fn last_wanted(&self, key: Key) -> Seq {
         let wanted = self.origins.values().filter(|(base, _)| *base == key);
         wanted
@@ -326,7 +326,7 @@ fn as_they_were(lines: &[Line]) -> Vec<u8> {
     bytes
 }
 
-/// A second name for a log, so that its bytes stay when another file takes the first.
+/// Gives a log a second name, so that its bytes stay when another file replaces it.
 fn keep_original(path: &Path, now: Timestamp) -> StoreResult<PathBuf> {
     let kept = free_name(path, now);
     let linked = fs::hard_link(path, &kept).or_else(|_| fs::copy(path, &kept).map(drop));

@@ -1,6 +1,8 @@
-//! Search: let the index catch up with every log, ask it for candidates, and judge those on the logs.
+//! Search: updates the index from all logs, queries it for candidates, and checks those against the
+//! logs.
 //!
-//! A document's number is the log's number in the catalogue and the entry's place: `no << 32 | seq`.
+//! A document's number combines the log's number in the catalogue and the entry's sequence number:
+//! `no << 32 | seq`.
 
 use std::collections::{HashMap, HashSet, hash_map};
 use std::fs::File;
@@ -17,11 +19,11 @@ use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Hits, SearchQuery};
 use tertulia_core::session::{Line, SessionMeta};
 
-/// How many lines are read at once.
+/// Lines per read.
 const LINES: usize = 256;
-/// Under this number the index knows which catalogue it followed; logs are numbered from 1.
+/// Index source that records which catalogue the index follows; logs are numbered from 1.
 const CATALOGUE: u64 = 0;
-/// Somebody else may be following at the same time: so often the rest is looked at again.
+/// Number of passes over outdated logs, since other processes may update the index too.
 const PASSES: usize = 8;
 
 type Step = (u64, Reached, Batch);
@@ -31,7 +33,8 @@ pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
 }
 
 impl FilesEngine {
-    /// The index, taken out so that logs can be read while it is written. To be put back.
+    /// Takes the index out of the engine, so that logs can be read while it is written. The caller
+    /// puts it back.
     pub(super) fn take_index(&mut self) -> StoreResult<Index> {
         if let Some(index) = self.index.take() {
             return Ok(index);
@@ -50,7 +53,7 @@ impl FilesEngine {
                 .as_ref()
                 .is_some_and(|index| index.fault().is_some());
         if let Some(index) = self.index.as_mut().filter(|_| damaged) {
-            // The index is derived: a damaged one is made anew, not complained about.
+            // The index is derived: a damaged one is rebuilt instead of reported.
             index.clear()?;
             return self.search_once(query, progress);
         }
@@ -62,7 +65,7 @@ impl FilesEngine {
         let mut index = self.take_index()?;
         let found = match self.catch_up(&mut index, progress) {
             Ok(pending) => self.search_steadily(&mut index, query, pending, progress),
-            // A full disk must not hide what is on it.
+            // A full disk must not hide the sessions on it.
             Err(_) => Index::open(None).and_then(|memory| {
                 index = memory;
                 self.catch_up(&mut index, progress)?;
@@ -73,7 +76,8 @@ impl FilesEngine {
         found
     }
 
-    /// Brings the index up to the logs, as far as the caller waits. How many entries are pending.
+    /// Updates the index within the time limit of `progress`. Returns the number of pending
+    /// entries.
     pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
         self.refresh_telling(progress)?;
         let mut index = self.take_index()?;
@@ -82,7 +86,7 @@ impl FilesEngine {
         pending
     }
 
-    /// Searches, and again if somebody has derived everything anew meanwhile.
+    /// Searches, and repeats the search if another process rebuilt the catalogue meanwhile.
     fn search_steadily(
         &mut self,
         index: &mut Index,
@@ -108,7 +112,7 @@ impl FilesEngine {
     pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
         self.derive_anew()?;
         let mut index = self.take_index()?;
-        // The catalogue is another: the index begins anew too.
+        // The catalogue has a new identity, so the index starts over too.
         let done = self.catch_up(&mut index, progress);
         self.index = Some(index);
         done?;
@@ -119,8 +123,8 @@ impl FilesEngine {
         })
     }
 
-    /// Brings the index up to what the catalogue knows, as far as the caller waits. How many entries are
-    /// pending.
+    /// Updates the index to the catalogue within the time limit of `progress`. Returns the number
+    /// of pending entries.
     fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
         if index.reached(CATALOGUE)? != self.followed()? {
             self.begin_anew(index)?;
@@ -145,14 +149,14 @@ impl FilesEngine {
         Ok(stale(logs, index)?.iter().map(behind).sum())
     }
 
-    /// What an index says that follows this catalogue.
+    /// Returns the mark of an index that follows this catalogue.
     fn followed(&mut self) -> StoreResult<Reached> {
         let mark = self.catalogue()?.identity()?;
         Ok(Reached { upto: 1, mark })
     }
 
-    /// Empties an index that has followed another catalogue. Whoever comes second leaves it alone, for
-    /// the first may be searching it already.
+    /// Empties an index that followed another catalogue. Only the first process does so: it may be
+    /// searching the index by the time the second gets the lock.
     fn begin_anew(&mut self, index: &mut Index) -> StoreResult<()> {
         let _held = if self.catalogue()?.is_in_memory() {
             None
@@ -173,7 +177,7 @@ impl FilesEngine {
             .map(drop)
     }
 
-    /// Takes out what was indexed of logs that are gone or are not the same any more.
+    /// Removes documents of logs that are gone or were replaced.
     fn forget_others(&mut self, index: &mut Index, logs: &[Numbered]) -> StoreResult<()> {
         let mut reached = index.all_reached()?;
         reached.remove(&CATALOGUE);
@@ -318,7 +322,7 @@ impl FilesEngine {
 
     fn entry_of(&mut self, met: &mut Met, key: Key, seq: Seq) -> Option<Entry> {
         if !met.files.contains_key(&key) {
-            // Hits come in runs: few files are open at once.
+            // Hits of one log are adjacent, so one open file is enough.
             met.files.clear();
             let file = self.open_numbered(key)?;
             met.files.insert(key, file);
@@ -327,7 +331,7 @@ impl FilesEngine {
         log::own_entry(file, *size, seq).ok().flatten()
     }
 
-    /// The session that shows the entry: its own, or a fork that shares it when its own does not.
+    /// Returns which session shows the entry: its own, or else a fork that shares it.
     fn shown_by(
         &mut self,
         met: &mut Met,
@@ -366,15 +370,15 @@ impl FilesEngine {
     }
 }
 
-/// Whose an entry is, for a searcher with this filter.
+/// Which session shows an entry, under the search filter.
 enum Owner {
     Shown(Key),
-    /// Only the filter's project hides it.
+    /// Only the filter's project hides the entry.
     Elsewhere,
     Nobody,
 }
 
-/// What a search has met so far, since hits come in runs.
+/// Cache of one search.
 struct Met {
     keys: HashMap<u64, Key>,
     metas: HashMap<Key, Option<SessionMeta>>,
@@ -394,7 +398,7 @@ impl Met {
     }
 }
 
-/// The logs that have more than the index, with how far it has followed them.
+/// Returns the logs with entries that are not indexed yet, and how far each is indexed.
 fn stale(logs: Vec<Numbered>, index: &Index) -> StoreResult<Vec<(Numbered, Reached)>> {
     let reached = index.all_reached()?;
     let logs = logs.into_iter().map(|log| {
@@ -406,7 +410,7 @@ fn stale(logs: Vec<Numbered>, index: &Index) -> StoreResult<Vec<(Numbered, Reach
         .collect())
 }
 
-/// How many entries of a log the index has not reached.
+/// Returns how many entries of a log are not indexed yet.
 fn behind((log, reached): &(Numbered, Reached)) -> u64 {
     log.head
         .seq
@@ -421,7 +425,7 @@ fn end_of(head: Head) -> Reached {
     }
 }
 
-/// Lines as documents. Without lines there is nothing between the index and the log's end.
+/// Converts lines to documents. Without lines the index has reached the log's end.
 fn batch(log: &Numbered, lines: &[Line]) -> Batch {
     let mut documents = Vec::new();
     let mut reached = end_of(log.head);

@@ -1,4 +1,4 @@
-//! Taking in talks: once, again, later, and after two went different ways.
+//! Imports of conversations: once, repeated, extended, and after two diverged.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ const SECRET: &str = "the key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz01234567
 
 fn sessions() -> Sessions {
     let store = SqliteStore::in_memory().unwrap();
-    // A clock and ids that would show if anything were stamped here.
+    // A clock whose time would show if the import used it.
     let clock = Clock::new(|| Timestamp::MAX, Uuid::now_v7);
     Sessions::new(Arc::new(store), clock, Redaction::On)
 }
 
-/// A save of a talk in which these words were said.
+/// Builds a snapshot of a conversation with these messages.
 fn save(words: &[&str], task: Option<&str>) -> Snapshot {
     let messages = words.iter().enumerate().map(|(place, words)| Remembered {
         id: format!("msg-{}", place + 1),
@@ -100,7 +100,7 @@ fn a_second_time_adds_nothing_and_a_later_save_only_what_is_new() {
     assert_eq!(said(&sessions, id).len(), 4);
     let task = |sessions: &Sessions| block_on(sessions.row(id)).unwrap().meta.task;
     assert_eq!(task(&sessions).as_deref(), Some("u"));
-    // The older save, with its older task, is nothing new.
+    // The older snapshot, with its older task, adds nothing.
     assert_eq!(take_in(&sessions, &again), Adopted::Known { id });
     assert_eq!(take_in(&sessions, &later), Adopted::Known { id });
     assert_eq!(task(&sessions).as_deref(), Some("u"));
@@ -121,7 +121,7 @@ fn what_went_another_way_is_a_fork_that_goes_on_with_its_own_later_saves() {
     };
     assert_eq!((from, entries), (id, 2));
     assert_eq!(said(&sessions, fork), ["a", "b", "X"]);
-    // What both share is one and the same.
+    // The shared entries are identical.
     assert_eq!(lines(&sessions, fork)[..3], ours[..3]);
     let longer = save(&["a", "b", "X", "Y"], Some("t"));
     let extended = Adopted::Extended {
@@ -130,7 +130,7 @@ fn what_went_another_way_is_a_fork_that_goes_on_with_its_own_later_saves() {
     };
     assert_eq!(take_in(&sessions, &longer), extended);
     assert_eq!(take_in(&sessions, &longer), Adopted::Known { id: fork });
-    // A third way leaves the second where it parts from that.
+    // A third variant forks from the second where it diverges from that.
     let third = take_in(&sessions, &save(&["a", "b", "X", "Z"], None));
     assert!(matches!(third, Adopted::Forked { from, .. } if from == fork));
     assert_eq!(said(&sessions, third.id()), ["a", "b", "X", "Z"]);

@@ -1,4 +1,4 @@
-//! Who holds a lock: the holder writes itself down, and the system may know its process.
+//! The holder of a lock: from the record that it writes, or from the operating system.
 
 use std::fmt;
 use std::fs::File;
@@ -13,15 +13,15 @@ use crate::place;
 /// The record has a fixed size: a file that does not grow costs the next sync nothing.
 const RECORD_BYTES: usize = 256;
 
-/// Who holds a lock.
+/// The holder of a lock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockHolder {
-    /// The process.
+    /// Process id.
     pub pid: u32,
-    /// The program.
+    /// Program name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The machine, where it is known.
+    /// Host name, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
     /// When it took the lock.
@@ -48,19 +48,19 @@ impl fmt::Display for LockHolder {
     }
 }
 
-/// Where the holder of a lock is written down.
+/// Where the holder of a lock is recorded.
 #[derive(Clone, Debug)]
 pub(crate) enum Record {
     /// In the lock file.
     Inside,
     /// In this file.
     At(PathBuf),
-    /// Nowhere: only the system knows.
+    /// Nowhere: only the operating system knows the holder.
     Nowhere,
 }
 
 impl Record {
-    /// Writes down who holds the lock. Where that cannot be done, the system may still know.
+    /// Writes the record. Ignores failures, since the operating system may still know the holder.
     pub(super) fn write(&self, lock: &File, holder: Option<&LockHolder>) {
         let mut record = [b' '; RECORD_BYTES];
         if let Some(text) = holder.and_then(|holder| serde_json::to_vec(holder).ok())
@@ -89,8 +89,9 @@ impl Record {
         serde_json::from_slice(&record[..read.ok()?]).ok()
     }
 
-    /// Who holds the lock: the system knows the process, the record says the rest. A record of another
-    /// process is one that its writer could not take back, or that an older program did not write.
+    /// Returns the holder: the process id from the operating system, the rest from the record. A
+    /// record of another process is ignored: its writer could not erase it, or the holder is an
+    /// older program that writes none.
     pub(super) fn holder(&self, lock: &File) -> Option<LockHolder> {
         let written = self.read(lock);
         let Some(pid) = pid_with_lock(lock) else {
@@ -107,14 +108,14 @@ impl Record {
     }
 }
 
-/// The process that the system says has this file locked, where it says so.
+/// Returns the process that holds the file's lock, if the operating system reports it.
 fn pid_with_lock(file: &File) -> Option<u32> {
     let found = file.metadata().ok()?;
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     pid_in(&locks, found.dev(), found.ino())
 }
 
-/// Looks a file up in what Linux tells of locks. Some file systems have a device number of their own there.
+/// Looks a file up in `/proc/locks`. Some file systems show another device number there.
 fn pid_in(locks: &str, device: u64, inode: u64) -> Option<u32> {
     let device = format!(
         "{:02x}:{:02x}",
@@ -138,7 +139,7 @@ fn pid_in(locks: &str, device: u64, inode: u64) -> Option<u32> {
         .map(|(pid, _)| *pid)
 }
 
-/// The name of a process's program, where the system tells.
+/// Returns the program name of a process, if the operating system reports it.
 fn program_of(pid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

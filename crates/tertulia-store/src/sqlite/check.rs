@@ -1,4 +1,4 @@
-//! Looking at every byte, and deriving anew what is derived.
+//! Checks every byte, and rebuilds derived data.
 
 use rusqlite::{Connection, params};
 
@@ -14,7 +14,7 @@ use tertulia_core::session::{Damage, Log, SessionMeta};
 
 impl Engine {
     pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
-        // All of it at one moment, whatever is written meanwhile.
+        // One read transaction: a consistent state, whatever is written meanwhile.
         let say = self.say();
         let mut report = match self.connection.unchecked_transaction() {
             Ok(snapshot) => check_rows(&snapshot, &say, progress)?,
@@ -63,7 +63,7 @@ fn check_rows(connection: &Connection, say: &Say, progress: &Progress) -> StoreR
     let total = sessions.len() as u64;
     for (done, (no, id)) in sessions.into_iter().enumerate() {
         progress.at("checking", done as u64, total);
-        // A session that cannot be read at all must not hide the others.
+        // An unreadable session must not hide the others.
         match check_session(connection, say, no, id, &mut report) {
             Err(error) if error.is_damage() => {
                 report.faults.push(format!("session {id}: {error}"));
@@ -76,23 +76,23 @@ fn check_rows(connection: &Connection, say: &Say, progress: &Progress) -> StoreR
     Ok(report)
 }
 
-/// What an error says of the database, if it says that it is damaged. That it is busy, or that no more
-/// files can be opened, is no damage.
+/// Describes the damage that an error indicates. Fails with the error if it is none, such as a busy
+/// database or too many open files.
 fn damage_or(say: &Say, error: rusqlite::Error) -> StoreResult<String> {
     let fault = format!("the database is damaged: {error}");
     match error.sqlite_error_code() {
-        // Not of SQLite: a value of another type than every row has.
+        // Not an SQLite error: a value of an unexpected type.
         None => Ok(fault),
         Some(_) => match say.of("cannot check the database")(error) {
             trouble if trouble.is_damage() => Ok(fault),
-            // A table or a column is not there.
+            // A missing table or column.
             StoreError::Failed { .. } => Ok(fault),
             trouble => Err(trouble),
         },
     }
 }
 
-/// What SQLite itself finds wrong.
+/// Returns the faults that SQLite itself finds.
 pub(super) fn structure_faults(connection: &Connection, say: &Say) -> StoreResult<Vec<String>> {
     match layout_is_sound(connection) {
         Ok(true) => {}
@@ -115,7 +115,7 @@ pub(super) fn structure_faults(connection: &Connection, say: &Say) -> StoreResul
     })
 }
 
-/// Whether the layout is the one that every store has.
+/// Returns true if the schema is the expected one.
 fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     let fresh = Connection::open_in_memory()?;
     open::lay_out(&fresh)?;
@@ -128,7 +128,7 @@ fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(laid_out(connection)? == laid_out(&fresh)?)
 }
 
-/// The sessions, each looked up on its own: one that is unreadable must not hide the rest.
+/// Returns all sessions, looked up one by one: an unreadable row must not hide the others.
 pub(super) fn session_numbers(
     connection: &Connection,
     say: &Say,
@@ -160,7 +160,8 @@ pub(super) fn session_numbers(
     Ok(sessions)
 }
 
-/// The last session that can be reached from the first: where the end of the table is damaged.
+/// Returns the last session number readable from the start of the table, for a table with a damaged
+/// end.
 fn last_reachable(connection: &Connection) -> i64 {
     let mut last = 0;
     let mut read = || -> rusqlite::Result<()> {
@@ -233,7 +234,7 @@ fn check_session(
         });
     }
     log.entries.iter().for_each(|entry| folded.apply(entry));
-    // An opening that is lost or altered does not change which session this is.
+    // A lost or altered opening does not change the session's id.
     folded.id = id;
     if let Some(Ok(stored)) = stored_row(connection, no) {
         missing_at_the_end(&stored, &mut log, id);
@@ -260,7 +261,7 @@ fn stored_row(connection: &Connection, no: i64) -> Option<Result<SessionMeta, se
     Some(serde_json::from_str(&row))
 }
 
-/// Entries that the list still counts but the log has lost at its end.
+/// Notes entries that the list row still counts but that are missing at the log's end.
 fn missing_at_the_end(stored: &SessionMeta, log: &mut Log, id: SessionId) {
     let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
     let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);

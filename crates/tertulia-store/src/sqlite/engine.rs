@@ -1,4 +1,4 @@
-//! The connection and what is done with it: create, append, read, drafts, purge.
+//! The database connection and its operations: create, append, read, drafts, info.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
 
-/// The summary is kept every so many entries, so that a fork anywhere folds at most as many.
+/// Metadata snapshot interval in entries while appending: limits how many entries a fork must fold.
 const SNAPSHOT_EVERY: u64 = 256;
 
 /// One connection to the database.
@@ -27,21 +27,21 @@ pub(super) struct Engine {
     pub(super) path: PathBuf,
     pub(super) connection: Connection,
     pub(super) claims: Claims,
-    /// Whether another connection can be beside this one.
+    /// Whether another connection can be open beside this one.
     pub(super) company: Company,
     queue: Option<QueueLock>,
     patience: Patience,
-    /// What is being done now: by which session, and since when it waits.
+    /// The current operation: its session, and since when it waits.
     asked: Asked,
     index: Option<Index>,
-    /// Which file is open: a repair puts another in its place.
+    /// Device and inode of the open file: a repair replaces the file.
     identity: Option<(u64, u64)>,
 }
 
-/// A half-written answer is kept again soon: it is worth only so much waiting.
+/// Maximum wait of a draft, which is saved again soon anyway.
 const DRAFT_WAIT: Duration = Duration::from_millis(250);
 
-/// Our place in the queue of writers, left when dropped.
+/// Turn in the writers' queue, released on drop.
 struct Turn<'a>(Option<&'a QueueLock>);
 
 impl Drop for Turn<'_> {
@@ -69,19 +69,19 @@ impl Engine {
         })
     }
 
-    /// The same, waiting for other programs as they all do.
+    /// Sets the patience for other processes.
     pub(super) fn waiting_with(mut self, patience: &Patience) -> Engine {
         self.patience = patience.clone();
         self
     }
 
-    /// Notes what is done next, and since when it waits.
+    /// Sets the current operation, for the lock queue.
     pub(super) fn asked(&mut self, asked: Asked) -> &mut Engine {
         self.asked = asked;
         self
     }
 
-    /// Lets go of the file as it is, so that another can take its place.
+    /// Closes the file without a checkpoint, so that it can be replaced.
     pub(super) fn close(&mut self) {
         self.index = None;
         let _ = self
@@ -97,7 +97,7 @@ impl Engine {
         if let Location::File(path) = &self.location
             && !path.exists()
         {
-            // A new and empty one in its place would hide that it is gone.
+            // Creating a new empty database would hide that the old one is gone.
             return Err(StoreError::failed(
                 format!("{} is gone", path.display()),
                 "it was there a moment ago",
@@ -111,7 +111,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Waits until it is our turn to write, and makes sure that the file is still the one that is open.
+    /// Waits for the turn to write, and reopens the database if its file was replaced.
     fn queue_up(&mut self) -> StoreResult<()> {
         if self.queue.is_none()
             && let Some(path) = self.location.beside("lock")
@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// Runs a write as one transaction, when it is our turn.
+    /// Runs a write as one transaction, after waiting for the turn.
     pub(super) fn write<R>(
         &mut self,
         job: impl FnOnce(&Transaction<'_>, &Say) -> StoreResult<R>,
@@ -159,7 +159,7 @@ impl Engine {
         Say(self.path.clone())
     }
 
-    /// The search index, opened when it is first needed.
+    /// Returns the search index, opened at first use.
     pub(super) fn index(&mut self) -> StoreResult<&mut Index> {
         match &mut self.index {
             Some(index) => Ok(index),
@@ -170,13 +170,13 @@ impl Engine {
         }
     }
 
-    /// From here on the search index is in memory: it cannot be written beside the database.
+    /// Switches to a search index in memory, when none can be written beside the database.
     pub(super) fn index_in_memory(&mut self) -> StoreResult<()> {
         self.index = Some(Index::open(None)?);
         Ok(())
     }
 
-    /// Both at once: the connection to read from and the index to write to.
+    /// Returns both the connection to read from and the index to write to.
     pub(super) fn with_index(&mut self) -> StoreResult<(&Connection, &mut Index, Say)> {
         self.index()?;
         let say = self.say();
@@ -302,7 +302,7 @@ impl Engine {
         Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
     }
 
-    /// What of the database's own log is used: the file has its full size from the start.
+    /// Returns the used size of the WAL: the file itself is preallocated.
     fn log_bytes(&self) -> u64 {
         let pages = self
             .connection
@@ -337,8 +337,8 @@ impl Engine {
     }
 }
 
-/// Opens the file that has the name, and says which file that is. One that was replaced while it was
-/// being opened is opened again: a repair may be under way.
+/// Opens the database and returns the identity of its file. Repeats if the file was replaced
+/// meanwhile: a repair may be in progress.
 fn open_identified(location: &Location) -> StoreResult<(Opened, Option<(u64, u64)>)> {
     let mut before = identity_of(location);
     loop {

@@ -1,4 +1,4 @@
-//! Lists and look-ups.
+//! Lists and lookups.
 
 use std::cmp::Reverse;
 
@@ -17,7 +17,7 @@ use tertulia_core::query::{
 };
 use tertulia_core::session::{SessionMeta, Source};
 
-/// A condition and the values that it names, in order.
+/// SQL conditions and their parameter values, in order.
 #[derive(Default)]
 struct Conditions {
     sql: Vec<String>,
@@ -120,7 +120,7 @@ impl Engine {
         })
     }
 
-    /// The list of a database whose indexes are damaged: each row is looked up on its own.
+    /// Lists a database with damaged indexes by looking up each row.
     fn list_row_by_row(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         let (all, damaged) = self.row_by_row()?;
         let key = |meta: &SessionMeta| (filter.sort_key(meta), meta.id);
@@ -167,7 +167,7 @@ impl Engine {
         })
     }
 
-    /// Every session that can be read, and those that cannot.
+    /// Returns all readable sessions, and the unreadable ones.
     fn row_by_row(&self) -> StoreResult<(Vec<SessionMeta>, Vec<DamagedSession>)> {
         let say = self.say();
         let mut report = Report::default();
@@ -196,8 +196,8 @@ impl Engine {
         Ok((metas, damaged))
     }
 
-    /// What is wrong with the end of a session's log, if its row knows of more than is there. The rest
-    /// of the log is for a check to look at.
+    /// Describes the damage if the log lacks the last entry that its row knows. The rest of the log
+    /// is left to a check.
     fn without_its_end(&self, meta: &SessionMeta) -> Option<String> {
         let head = meta.head.seq;
         let line = self.read(meta.id, head.back(1), 1);
@@ -223,8 +223,8 @@ impl Engine {
                 let backwards: String = digits.chars().rev().collect();
                 let (low, high) = range(&digits);
                 let (end_low, end_high) = range(&backwards);
-                // The short form stands at the end of the id and is read from its beginning: no order helps,
-                // so every id is looked at, in an index that holds nothing else.
+                // The short form begins inside the id, so no index order helps: scans all ids in an
+                // index that holds nothing else.
                 (
                     "(id BETWEEN ?1 AND ?2 OR id_end BETWEEN ?3 AND ?4
                       OR id IN (SELECT id FROM session WHERE substr(hex(id), ?5, ?6) = ?7))",
@@ -251,14 +251,14 @@ impl Engine {
             }
             read => read?.0,
         };
-        // Hyphens stand at fixed places: digits alone may match where the text does not.
+        // Hyphens have fixed positions: digits alone may match where the text does not.
         metas.retain(|meta| lookup.matches(meta));
         metas.truncate(limit);
         Ok(self.rows(metas))
     }
 
-    /// The summaries that a query selects, and which of their rows are damaged. One whose row is damaged
-    /// is folded anew from its log: rows are derived and hide nothing.
+    /// Returns the metadata that a query selects, and the damaged rows among them. Metadata of a
+    /// damaged row is folded from the log: a damaged derived row must not hide a session.
     fn metas(
         &self,
         sql: &str,
@@ -340,7 +340,7 @@ impl Engine {
     }
 }
 
-/// The ids whose digits begin so, from the lowest to the highest.
+/// Returns the lowest and highest id that begin with these digits.
 fn range(digits: &str) -> (Vec<u8>, Vec<u8>) {
     let fill = |filler: char| {
         let mut text: String = digits.chars().take(32).collect();
@@ -353,7 +353,7 @@ fn range(digits: &str) -> (Vec<u8>, Vec<u8>) {
     (fill('0'), fill('f'))
 }
 
-/// The id in a row's blob.
+/// Converts a blob to a session id.
 pub(super) fn id_from(bytes: [u8; 16]) -> SessionId {
     SessionId::new(uuid::Uuid::from_bytes(bytes))
 }

@@ -1,16 +1,16 @@
-//! The default backend: one SQLite database.
+//! SQLite backend, the default: one database.
 //!
 //! ```text
 //! tertulia.db          session (one row each, derived), entry (the log lines), draft, snapshot, tally
 //! tertulia.db-search   the full-text index, derived: may be deleted
 //! tertulia.db-lock     the queue of writers
-//! tertulia.db-open/    a lock file per session that a program has open
+//! tertulia.db-open/    a lock file per open session
 //! ```
 //!
-//! Writers queue on an operating-system lock before `BEGIN IMMEDIATE`: SQLite's own busy handler polls,
-//! and with eight writers it starves some of them. Pages are small (see `open::PAGE_SIZE`), because an
-//! append writes whole pages. The search index is a file of its own, so that an append never waits for
-//! it nor pays for it.
+//! Writers queue on an operating-system lock before `BEGIN IMMEDIATE`: SQLite's own busy handler
+//! polls, and with eight writers it starves some of them. Pages are small (see `open::PAGE_SIZE`),
+//! because an append writes whole pages. The search index is a separate file, so that an append
+//! neither waits for it nor pays for it.
 
 mod check;
 mod engine;
@@ -46,7 +46,7 @@ use tertulia_core::session::Line;
 
 pub use open::FORMAT;
 
-/// Where a database is.
+/// Location of a database.
 #[derive(Clone, Debug)]
 pub(super) enum Location {
     /// In this file.
@@ -63,7 +63,7 @@ impl Location {
         }
     }
 
-    /// The file beside the database whose name ends in `-suffix`.
+    /// Returns the path beside the database whose name ends in `-suffix`.
     fn beside(&self, suffix: &str) -> Option<PathBuf> {
         match self {
             Location::Memory => None,
@@ -86,23 +86,23 @@ pub struct SqliteStore {
     patience: Patience,
     /// Owns the connection that writes.
     writer: Arc<Worker<Engine>>,
-    /// Owns the connection for what may take long, so that it holds up no append. Made when needed;
-    /// a database in memory has only one connection.
+    /// Owns the connection for long operations, so that they delay no append. Started at first use;
+    /// a database that allows only one connection uses the writer's.
     patient: OnceCell<Arc<Worker<Engine>>>,
 }
 
 impl SqliteStore {
-    /// Opens the database in a file, making it if there is none.
+    /// Opens the database in a file; creates it if there is none.
     pub fn open(path: &Path) -> StoreResult<SqliteStore> {
         Self::open_with(path, &Patience::default())
     }
 
-    /// The same, waiting for other programs as told.
+    /// Opens the database with a given [`Patience`] for other processes.
     pub fn open_with(path: &Path, patience: &Patience) -> StoreResult<SqliteStore> {
         Self::start(Location::File(path.to_owned()), patience)
     }
 
-    /// A store that ends with the process.
+    /// Creates a store that ends with the process.
     pub fn in_memory() -> StoreResult<SqliteStore> {
         Self::start(Location::Memory, &Patience::default())
     }
@@ -140,7 +140,8 @@ impl SqliteStore {
         Ok(made)
     }
 
-    /// Reads on the connection that writes, or beside it while a write waits for another program.
+    /// Reads on the writer's connection, or on the second one while a write waits for another
+    /// process.
     async fn reading<R: Send + 'static>(
         &self,
         job: impl Fn(&mut Engine) -> StoreResult<R> + Clone + Send + 'static,
@@ -236,7 +237,7 @@ impl Store for SqliteStore {
                     .await
             }
             CheckMode::Repair(now) => {
-                // On the connection that writes: the repaired file takes the place of the old one.
+                // On the writer's connection, because the repaired file replaces the old one.
                 self.writer
                     .call(move |engine| engine.asked(asked).check_and_repair(now, &progress))
                     .await
@@ -261,7 +262,7 @@ impl Store for SqliteStore {
     }
 }
 
-/// Sorts an SQLite error by what a caller does about it.
+/// Maps an SQLite error to the `StoreError` variant that callers handle.
 pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreError {
     use rusqlite::ErrorCode as Code;
     let place = path.to_owned();
@@ -278,7 +279,7 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
     }
     match code {
         Some(Code::DiskFull) => StoreError::Full { place },
-        // SQLite reports a disk that is full in the middle of its housekeeping as a failed write.
+        // SQLite reports a disk that fills up during its housekeeping as a failed write.
         _ if io_failed && open::no_space_left(path) => StoreError::Full { place },
         Some(Code::ReadOnly | Code::PermissionDenied | Code::CannotOpen) => StoreError::ReadOnly {
             place,
@@ -292,7 +293,7 @@ pub(super) fn trouble(path: &Path, what: &str, error: rusqlite::Error) -> StoreE
             place,
             reason: "it is not an SQLite database, or its first page is damaged".into(),
         },
-        // A value of another type than every row has was not written by this program.
+        // This program never writes a value of another type.
         _ if is_wrong_value(&error) => {
             StoreError::damaged(place.display().to_string(), error.to_string())
         }

@@ -1,4 +1,4 @@
-//! Opening a database: what it is, is it ours, is it too new; making it as a whole; its settings.
+//! Opens a database: identifies it, checks its format, creates it atomically, applies its settings.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -11,21 +11,21 @@ use rusqlite::{Connection, OpenFlags};
 use super::{Location, trouble};
 use crate::{StoreError, StoreResult, place};
 
-/// The version of the database's layout that this program writes.
+/// Version of the database layout that this program writes.
 pub const FORMAT: u32 = 1;
 
-/// Marks the file as ours ("Tert"), at a place where `file` and others look.
+/// Application id ("Tert") in the SQLite header, where `file` and others look.
 const APPLICATION_ID: u32 = 0x5465_7274;
 
 /// An append rewrites every page that it touches: with the usual 4096 bytes a turn of 4.6 kB wrote
-/// more than ten times its size, with these a third of that. Large messages take overflow pages.
+/// more than ten times its size, with 1024 a third of that. Large messages take overflow pages.
 pub(super) const PAGE_SIZE: u32 = 1024;
 
-/// The log before the log is written back into the database every so many pages. Seldom enough to
-/// stay out of the way of a turn, often enough that opening after a crash stays quick.
+/// Pages in the WAL before it is checkpointed: rarely enough not to delay a turn, often enough that
+/// opening after a crash stays quick.
 const CHECKPOINT_PAGES: u32 = 8000;
 
-/// How long to wait for a program that does not queue with us.
+/// Busy timeout for programs that do not use the writers' queue.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The oldest SQLite without the race that could damage a database in WAL mode.
@@ -67,10 +67,10 @@ CREATE TABLE draft(session INTEGER PRIMARY KEY, body TEXT NOT NULL);
 CREATE TABLE tally(project TEXT PRIMARY KEY, live INTEGER NOT NULL, trashed INTEGER NOT NULL) WITHOUT ROWID;
 ";
 
-/// Steps from one format to the next, by the format that they start from. Applied after a backup.
+/// Migration steps by the format that they start from. Applied after a backup.
 const MIGRATIONS: &[(u32, &str)] = &[];
 
-/// Opens the database, making it first if there is none.
+/// Opens the database; creates it first if there is none.
 pub(super) fn open(location: &Location) -> StoreResult<Opened> {
     assert_sqlite()?;
     let opened = match location {
@@ -90,13 +90,13 @@ pub(super) fn open(location: &Location) -> StoreResult<Opened> {
     Ok(opened)
 }
 
-/// A connection, and whether others can be beside it.
+/// A connection, and whether other connections can be open beside it.
 pub(super) struct Opened {
     pub(super) connection: Connection,
     pub(super) company: Company,
 }
 
-/// Whether another connection can be beside one.
+/// Whether another connection can be open beside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Company {
     Welcome,
@@ -156,14 +156,15 @@ fn exists(path: &Path) -> StoreResult<bool> {
             path.display().to_string(),
             "it is empty (0 bytes), but the files beside it show that it was in use",
         )),
-        // Cut off in the middle of its making by somebody else: nothing is lost by making it anew.
+        // Empty because its creation by another process was interrupted: creating it again loses
+        // nothing.
         Ok(found) => Ok(found.len() > 0),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(place::trouble(path, "cannot look at", error)),
     }
 }
 
-/// Whether files beside a database show that something was written to it.
+/// Returns true if files beside a database show that it was written to.
 fn was_used(path: &Path) -> bool {
     let beside = |suffix| Location::File(path.to_owned()).beside(suffix);
     let size = |suffix| beside(suffix).and_then(|path| fs::metadata(path).ok());
@@ -172,10 +173,10 @@ fn was_used(path: &Path) -> bool {
         || size("wal").is_some_and(|wal| wal.len() > 0)
 }
 
-/// Reads from the file's head whether it is ours and how old, without touching anything.
+/// Reads application id and format from the file's header, without changing anything.
 ///
-/// SQLite reads it, if it can: a program that opens and closes the file itself loses all locks that
-/// its other connections have on it, and others then take the database for unused.
+/// Uses SQLite if possible: a process that opens and closes the file itself loses all locks that
+/// its other connections hold on it, and other processes then take the database for unused.
 pub(super) fn identify(path: &Path) -> StoreResult<u32> {
     let read = |connection: Connection| -> rusqlite::Result<(i64, i64)> {
         let number = |name| connection.pragma_query_value(None, name, |row| row.get(0));
@@ -230,13 +231,14 @@ fn judge(path: &Path, application: u32, format: u32) -> StoreResult<u32> {
     }
 }
 
-/// Whether one byte is what tells the mark of a file from ours.
+/// Returns true if the application id differs from ours in exactly one byte.
 fn is_nearly_ours(application: u32) -> bool {
     let different = (application ^ APPLICATION_ID).to_be_bytes();
     different.iter().filter(|byte| **byte != 0).count() == 1
 }
 
-/// Whether a file is a database that another program marked as its own, or did not mark.
+/// Returns true if a file is an SQLite database with the application id of another program, or with
+/// none.
 pub(super) fn is_of_another_program(path: &Path) -> bool {
     let mut head = [0; 100];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
@@ -254,8 +256,8 @@ fn not_ours(path: &Path, reason: &str) -> StoreError {
     }
 }
 
-/// Makes the database under another name and gives it its own when it is whole: whoever is killed in
-/// between leaves no half-made store, and of two who make it at once one wins.
+/// Creates the database under a temporary name and renames it when complete: an interrupted
+/// creation leaves no partial store, and of two concurrent ones one wins.
 fn create_file(path: &Path) -> StoreResult<()> {
     if let Some(folder) = path
         .parent()
@@ -289,7 +291,8 @@ fn make_whole(temporary: &Path, path: &Path) -> StoreResult<()> {
     match fs::hard_link(temporary, path) {
         Ok(()) => place::sync_folder_of(path),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        // Not every file system has links; a rename is as whole, only the race is open.
+        // Not every file system has hard links; a rename is as atomic, but may replace a concurrent
+        // creation.
         Err(_) => {
             fs::rename(temporary, path)
                 .map_err(|error| place::trouble(path, "cannot name", error))?;
@@ -312,8 +315,8 @@ fn settle(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Without the memory that connections share, which is a file: there is no room for one on a full disk,
-/// and whoever only wants to read, or to hear that nothing can be saved, does not need it.
+/// Opens without the shared-memory file, for which a full disk has no room: reading, or reporting
+/// that nothing can be saved, does not need it.
 fn settle_alone(connection: Connection) -> rusqlite::Result<Connection> {
     connection.pragma_update_and_check(None, "locking_mode", "EXCLUSIVE", |_| Ok(()))?;
     settle(connection)
@@ -322,8 +325,8 @@ fn settle_alone(connection: Connection) -> rusqlite::Result<Connection> {
 fn settings(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    // SQLite goes on in another mode without a word. There a commit is the removal of a file, which
-    // can come back after a power cut.
+    // SQLite silently continues in another mode. There a commit is the removal of a file, which can
+    // come back after a power cut.
     if mode != "wal" && mode != "memory" {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
         let reason = format!("the journal mode is {mode} instead of WAL");
@@ -332,13 +335,13 @@ fn settings(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
-    // What is purged is gone, not merely unlinked.
+    // Overwrites purged content instead of only unlinking it.
     connection.pragma_update(None, "secure_delete", "ON")
 }
 
-/// Lets the database's own log have its full size before it is written: a sync of a file that grows
-/// costs about twice as much, because its new size must be made durable too. What is not yet written
-/// there is nothing to SQLite. Where it cannot be done, it is only slower.
+/// Preallocates the WAL: syncing a file that grows costs about twice as much, because its new size
+/// must be made durable too. SQLite ignores the unwritten part. If preallocation fails, writes are
+/// only slower.
 pub(super) fn make_room(location: &Location) {
     let size = u64::from(CHECKPOINT_PAGES + 100) * u64::from(PAGE_SIZE + 24);
     let Some(log) = location.beside("wal") else {
@@ -352,8 +355,8 @@ pub(super) fn make_room(location: &Location) {
     }
 }
 
-/// A store on a medium that cannot be written to can still be read, if nobody was in the middle of
-/// writing when it was put there.
+/// Opens a store on a read-only medium, unless its WAL is not empty, that is, a write was in
+/// progress.
 fn open_unwritable(path: &Path) -> Option<Connection> {
     let folder = path
         .parent()
@@ -368,7 +371,7 @@ fn open_unwritable(path: &Path) -> Option<Connection> {
     open_immutable(path).ok()
 }
 
-/// Opens a database as it is in its file, without locks and without its log.
+/// Opens a database as it is in its file, without locks and without its WAL.
 fn open_immutable(path: &Path) -> rusqlite::Result<Connection> {
     let uri = format!("file:{}?immutable=1", percent_encoded(path));
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -389,7 +392,7 @@ fn percent_encoded(path: &Path) -> String {
     encoded
 }
 
-/// Brings an older database up to date, after a copy of it is safe beside it.
+/// Migrates an older database, after saving a copy beside it.
 fn migrate(connection: &Connection, path: &Path, from: u32) -> StoreResult<()> {
     migrate_by(connection, path, from, FORMAT, MIGRATIONS)
 }
@@ -428,7 +431,7 @@ fn migrate_by(
     connection.execute_batch(&batch).map_err(say)
 }
 
-/// Whether the file system is full: SQLite has several names for it.
+/// Returns true if the file system is full: SQLite has several error codes for it.
 pub(super) fn no_space_left(path: &Path) -> bool {
     let folder = path
         .parent()
@@ -455,7 +458,8 @@ mod tests {
             .query_row("SELECT x FROM later", [], |row| row.get(0))
             .unwrap();
         assert_eq!(value, 7);
-        // The old program refuses the new file and leaves it alone; the copy is still its own.
+        // A program of the old format rejects the new file without changing it, and can read the
+        // backup.
         assert!(
             matches!(
                 identify(&path),
@@ -472,12 +476,12 @@ mod tests {
         );
         let backup = home.path().join("t.db-format-1-backup");
         assert_eq!(identify(&backup).unwrap(), 1);
-        // A step that is missing changes nothing.
+        // A missing step changes nothing.
         assert!(migrate_by(&connection, &path, 3, 5, &[(3, "CREATE TABLE half(x);")]).is_err());
         assert!(connection.prepare("SELECT * FROM half").is_err());
     }
 
-    /// Where there is no write-ahead log, a commit is not durable in the way that is promised.
+    /// Without a write-ahead log, a commit is not as durable as promised.
     #[test]
     fn a_database_without_a_write_ahead_log_is_refused() {
         let home = tempfile::tempdir().unwrap();

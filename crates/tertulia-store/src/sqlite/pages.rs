@@ -1,5 +1,5 @@
-//! The pages of an SQLite database, read without SQLite: bytes in, cells out. A b-tree that is broken
-//! hides whole cells from SQLite; they are found here wherever they are.
+//! Reads the pages of an SQLite database without SQLite. A broken b-tree hides intact cells from
+//! SQLite; this module finds them.
 //!
 //! The format is <https://www.sqlite.org/fileformat2.html>.
 
@@ -7,43 +7,43 @@ use std::ops::Range;
 
 /// Bytes of page 1 before its b-tree header.
 const FILE_HEADER: usize = 100;
-/// The longest payload that is believed: a longer one is a damaged number.
+/// The longest credible payload; a longer one is a damaged number.
 const LARGEST_PAYLOAD: usize = 64 << 20;
 
-/// What a b-tree page holds.
+/// Type of a b-tree page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Rows of a table.
+    /// Table leaf: rows.
     Table,
-    /// Keys of an index, on a leaf.
+    /// Index leaf: keys.
     Index,
-    /// Keys of an index, between other pages.
+    /// Interior index page: keys and page numbers.
     IndexInterior,
-    /// Page numbers only.
+    /// Interior table page: page numbers only.
     TableInterior,
 }
 
-/// A cell of a page: where its payload begins, and where the rest of it is.
+/// A cell of a page: its local payload, and its first overflow page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
-    /// Where the cell begins in its page.
+    /// Offset of the cell in its page.
     pub(super) offset: usize,
-    /// The row's number, in a table.
+    /// The rowid, in a table.
     pub(super) rowid: Option<i64>,
-    /// How long the whole payload is.
+    /// Size of the whole payload.
     pub(super) size: usize,
     local: Range<usize>,
     overflow: Option<u32>,
 }
 
-/// What a page was found to be.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub(super) struct Page {
     /// `None` if it is no b-tree page, or a damaged one.
     pub(super) kind: Option<Kind>,
-    /// The cells that the page lists, as far as they are inside it.
+    /// The listed cells that are inside the page.
     pub(super) cells: Vec<Cell>,
-    /// Whether all cells that it lists are there.
+    /// True if all listed cells are there.
     pub(super) sound: bool,
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Value<'a> {
     Real,
     Blob(&'a [u8]),
     Text(&'a [u8]),
-    /// Its bytes are not all there.
+    /// Some of its bytes are missing.
     Cut,
 }
 
@@ -106,22 +106,22 @@ pub(super) fn read(page: &[u8], is_first: bool) -> Page {
     }
 }
 
-/// Finds table cells wherever in a page they are, by the shape of their records: for pages whose own
-/// list of cells is damaged. `is_wanted` is asked about the values that are on this page.
+/// Finds table cells anywhere in a page by the shape of their records, for pages whose cell list is
+/// damaged. `is_wanted` judges the values that are on this page.
 pub(super) fn carve(page: &[u8], is_wanted: impl Fn(&[Value<'_>]) -> bool) -> Vec<Cell> {
     let is_row = |cell: &Cell| {
-        // Every table here begins with its row number, which a record leaves out.
+        // Every table here begins with its rowid column, which a record stores as NULL.
         let local = &page[cell.local.clone()];
         local.get(1) == Some(&0) && record(local).is_some_and(|values| is_wanted(&values))
     };
-    // What looks like a cell may be a part of one: nothing is passed over.
+    // A match may be inside another cell, so every offset is tried.
     (0..page.len())
         .filter_map(|at| cell_at(page, at, Kind::Table))
         .filter(is_row)
         .collect()
 }
 
-/// The cell of a page that begins at an offset, if it is inside the page.
+/// Parses the cell at an offset, if it is inside the page.
 pub(super) fn cell_at(page: &[u8], offset: usize, kind: Kind) -> Option<Cell> {
     let mut at = offset;
     if kind == Kind::IndexInterior {
@@ -152,7 +152,7 @@ pub(super) fn cell_at(page: &[u8], offset: usize, kind: Kind) -> Option<Cell> {
     })
 }
 
-/// How much of a payload stands on the cell's own page.
+/// Returns how many bytes of a payload are on the cell's own page.
 fn local_size(page: usize, payload: usize, kind: Kind) -> Option<usize> {
     let most = match kind {
         Kind::Table | Kind::TableInterior => page.checked_sub(35)?,
@@ -166,8 +166,8 @@ fn local_size(page: usize, payload: usize, kind: Kind) -> Option<usize> {
     Some(if kept <= most { kept } else { least })
 }
 
-/// The payload of a cell as far as its pages are there; the chain of overflow pages is read with
-/// `page_at`. Says also on which pages the overflow was.
+/// Returns the payload of a cell as far as its pages are readable, and the numbers of its overflow
+/// pages. `page_at` reads the overflow pages.
 pub(super) fn payload(
     page: &[u8],
     cell: &Cell,
@@ -189,7 +189,7 @@ pub(super) fn payload(
     (bytes, chain)
 }
 
-/// The values of a record. Those whose bytes are not all there are [`Value::Cut`].
+/// Parses the values of a record. Incomplete values are [`Value::Cut`].
 pub(super) fn record(payload: &[u8]) -> Option<Vec<Value<'_>>> {
     let mut at = 0;
     let header = usize::try_from(varint(payload, &mut at)?).ok()?;
@@ -238,7 +238,7 @@ fn integer(bytes: &[u8]) -> i64 {
         .fold(start, |number, byte| (number << 8) | i64::from(*byte))
 }
 
-/// A number of one to nine bytes; `at` moves behind it.
+/// Reads a varint of one to nine bytes and advances `at`.
 fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let mut number: u64 = 0;
     for place in 0..9 {

@@ -1,4 +1,4 @@
-//! Removing for good: what no fork shares goes, and with the last fork goes the rest.
+//! Purges a session: removes entries that no fork shares, and shared ones with their last fork.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -14,7 +14,7 @@ impl Engine {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             remove(transaction, &found).map_err(say.of("cannot purge"))
         })?;
-        // The database's own log still holds the old pages until they are written back.
+        // The WAL still holds the old pages until they are checkpointed.
         self.connection
             .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
             .map_err(self.say().of("cannot purge"))?;
@@ -22,7 +22,7 @@ impl Engine {
     }
 }
 
-/// The numbers of the entries that are gone.
+/// Removes a session and returns the numbers of its removed entries.
 fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>> {
     transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
     make_shared_prefix(transaction, found)?;
@@ -31,7 +31,7 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
     while let Some(no) = shared_prefix {
         shared_prefix = trim(transaction, no, &mut removed)?;
     }
-    // The index follows the numbers of arrival: the highest must not be given out a second time.
+    // The index follows entry numbers: a placeholder keeps the highest one from being reused.
     if let Some(last) = removed.iter().max() {
         transaction.execute(
             "INSERT INTO entry SELECT ?1, 0, ?1, '' WHERE NOT EXISTS (SELECT 1 FROM entry WHERE n >= ?1)",
@@ -41,8 +41,8 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
     Ok(removed)
 }
 
-/// Leaves nothing of a session but what its forks share. It gives its name away: the same may come
-/// back, from an import say, as a session of its own.
+/// Turns a session's row into that of a shared prefix, under another id: a session with the
+/// original id may be created again, for example by an import.
 pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
     tally(transaction, &found.meta, -1)?;
     let name = format!("{} {}", found.meta.id, found.no);
@@ -57,8 +57,8 @@ pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rus
     Ok(())
 }
 
-/// Cuts a purged session down to what is shared. If nothing is, it goes, and its base is the next to
-/// be looked at: it may have been kept for this one alone.
+/// Trims a purged session to what is shared. If nothing is, removes it and returns its base, which
+/// may have been kept for this session alone.
 fn trim(
     transaction: &Connection,
     no: i64,

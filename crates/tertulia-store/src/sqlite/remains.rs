@@ -1,5 +1,5 @@
-//! What is left of the sessions in a damaged database, found page by page: rows of the tables, and what
-//! the indexes say was there.
+//! Scans a damaged database page by page for the remains of sessions: table rows, and what the
+//! indexes say of missing ones.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -12,27 +12,27 @@ use tertulia_core::entry::{Body, Entry, Hash, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
 
-/// An append has no more entries than this: a larger number is damaged.
+/// The largest credible append; a larger number is damaged.
 const LONGEST_APPEND: u64 = 1000;
 
-/// A header that says that more pages than this are missing is damaged itself.
+/// The largest credible number of missing pages; beyond it the header itself is damaged.
 const FARTHEST_CUT: u32 = 1 << 24;
 
 /// Reads a page of the database file.
 type PageOfFile<'a> = Box<dyn Fn(u32) -> Option<Vec<u8>> + 'a>;
 
-/// The pages of a damaged database: those in its write-ahead log over those in its file.
+/// The pages of a damaged database: those in its WAL over those in its file.
 pub(super) struct Image<'a> {
     file: PageOfFile<'a>,
     count: u32,
-    /// How many pages are there in full.
+    /// Number of complete pages.
     whole: u32,
     page_size: usize,
     log: Vec<u8>,
-    /// Where in the log the newest version of a page begins.
+    /// Offset in the WAL of the newest committed version of each page.
     newest: HashMap<u32, usize>,
-    /// Pages behind a damaged place of the log, newest first: the log does not vouch for them, but they
-    /// are pages of the same generation.
+    /// Pages after a damaged frame of the WAL, newest first: not covered by the checksum chain, but
+    /// of the same generation.
     behind: Vec<(u32, usize)>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Image<'a> {
 pub(super) enum Source {
     /// The page as the database has it.
     Current(u32),
-    /// A page in the log, behind a damaged place of it.
+    /// A page in the WAL, after a damaged frame.
     Behind(usize),
 }
 
@@ -76,7 +76,8 @@ impl<'a> Image<'a> {
         image
     }
 
-    /// How many pages there are, and how many there were, if the header says more.
+    /// Returns the actual and the expected number of pages, if the header names more than there
+    /// are.
     pub(super) fn cut_short(&self) -> Option<(u32, u32)> {
         let first = self.page(1)?;
         let said = pages::number32(&first, 28)?;
@@ -101,7 +102,8 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// A page that continues a cell: with a page from behind a damage belong the others there.
+    /// Reads an overflow page of a cell. For a cell after a damaged frame, prefers a page found
+    /// there.
     fn continuation(&self, source: Source, number: u32) -> Option<Vec<u8>> {
         let behind = match source {
             Source::Current(_) => None,
@@ -113,7 +115,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The line of an entry, as far as its bytes are there.
+    /// Returns the line of an entry, if its bytes are there.
     pub(super) fn line(&self, candidate: &Candidate) -> Option<Vec<u8>> {
         let page = self.bytes_at(candidate.source)?;
         let cell = pages::cell_at(&page, candidate.offset, Kind::Table)?;
@@ -123,8 +125,8 @@ impl<'a> Image<'a> {
         line_in(&payload)
     }
 
-    /// The line of an entry of which one page was put in the place of another: `loose` are the pages
-    /// that it may be now, and `is_right` knows the line. `tries` limits how many are tried.
+    /// Returns the line of an entry one of whose overflow pages was swapped with another: tries the
+    /// `loose` pages until `is_right` accepts the line. `tries` limits the attempts.
     pub(super) fn line_with_pages_swapped(
         &self,
         candidate: &Candidate,
@@ -156,7 +158,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// The line in the record of an entry.
+/// Returns the line in the record of an entry.
 fn line_in(payload: &[u8]) -> Option<Vec<u8>> {
     match pages::record(payload)?.get(3)? {
         Value::Text(line) => Some(line.to_vec()),
@@ -169,13 +171,13 @@ fn line_in(payload: &[u8]) -> Option<Vec<u8>> {
 pub(super) struct Candidate {
     source: Source,
     offset: usize,
-    /// The hash that the line carries, if it is readable.
+    /// The hash in the line, if it is readable.
     pub(super) hash: Option<Hash>,
-    /// Found in a sound page that does not list it: perhaps it was removed.
+    /// Found in a sound page that does not list it: it may have been deleted.
     pub(super) stray: bool,
 }
 
-/// What the table of sessions knew of one.
+/// The readable row of a session.
 #[derive(Clone, Debug)]
 pub(super) struct SessionRow {
     pub(super) id: SessionId,
@@ -185,30 +187,30 @@ pub(super) struct SessionRow {
     last: Seq,
 }
 
-/// What an entry that begins a session says.
+/// Content of an opening entry.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     pub(super) session: SessionId,
     pub(super) from: Option<Origin>,
 }
 
-/// What is left of one session.
+/// The remains of one session.
 #[derive(Debug, Default)]
 pub(super) struct Remains {
     pub(super) row: Option<SessionRow>,
     indexed: Option<SessionId>,
     pub(super) entries: BTreeMap<Seq, Vec<Candidate>>,
     pub(super) openings: BTreeMap<Seq, Opening>,
-    /// Places that an index says there were.
+    /// Sequence numbers found in an index.
     pub(super) places: BTreeSet<Seq>,
-    /// The last place that the entries themselves say there was.
+    /// The highest sequence number that the entries announce.
     announced: Seq,
     pub(super) draft: Option<Draft>,
 }
 
 impl Remains {
-    /// Which session this is, if anything still says so. The log knows best; a purged session has
-    /// given its name away.
+    /// Returns the session's id, if known. The log takes precedence over the row, except for a
+    /// purged session, whose row has a new id.
     pub(super) fn id(&self) -> Option<SessionId> {
         let row = self.row.as_ref();
         let named = |id| self.openings.values().any(|opening| opening.session == id);
@@ -221,7 +223,7 @@ impl Remains {
         }
     }
 
-    /// The last place that anything says there was.
+    /// Returns the highest sequence number that any source names.
     pub(super) fn last(&self) -> Seq {
         let row = self.row.as_ref().filter(|row| !row.purged);
         let known = row.map_or(Seq::START, |row| row.last);
@@ -229,7 +231,7 @@ impl Remains {
         known.max(indexed).max(self.announced)
     }
 
-    /// Whether there are entries that nothing but a stray copy knows of.
+    /// Returns true if the session is known from stray entries only.
     fn is_stray(&self) -> bool {
         self.row.is_none()
             && self.indexed.is_none()
@@ -238,20 +240,20 @@ impl Remains {
     }
 }
 
-/// What is left of all sessions, by their numbers in the damaged database.
+/// The remains of all sessions, by their numbers in the damaged database.
 #[derive(Debug, Default)]
 pub(super) struct AllRemains {
     pub(super) sessions: BTreeMap<i64, Remains>,
-    /// In which log the entries stand that forks continue.
+    /// The log that holds each entry that a fork continues, by the entry's hash.
     pub(super) shared: HashMap<Hash, (i64, Seq)>,
-    /// Pages that are in no b-tree: the rest of long rows, for one.
+    /// Pages outside any b-tree, such as overflow pages of long rows.
     pub(super) loose: Vec<u32>,
-    /// Whether anything of the layout is there.
+    /// True if any part of the store's layout was found.
     pub(super) is_ours: bool,
 }
 
 impl AllRemains {
-    /// Looks at every page. `tell` is told how many of how many.
+    /// Scans every page. `tell` receives the number of scanned pages and the total.
     pub(super) fn of(image: &Image<'_>, tell: impl Fn(u64, u64)) -> AllRemains {
         let mut all = AllRemains::default();
         for number in 1..=image.count {
@@ -282,7 +284,7 @@ impl AllRemains {
         all
     }
 
-    /// How many entries the file is known to have held.
+    /// Returns how many entries the file is known to have held.
     pub(super) fn entries_known(&self) -> usize {
         let known = |remains: &Remains| {
             let mut places = remains.places.clone();
@@ -395,13 +397,13 @@ impl AllRemains {
     }
 }
 
-/// Whether the values on a page are those of an entry's row.
+/// Returns true if the values have the shape of an entry's row.
 fn looks_like_entry(values: &[Value<'_>]) -> bool {
     matches!(values, [Value::Null, Value::Int(no), Value::Int(seq), Value::Text(_) | Value::Cut]
         if *no > 0 && *seq > 0)
 }
 
-/// A row of the table of sessions; its id is for the caller to give.
+/// Parses a row of the session table; the caller sets the id.
 fn session_row(values: &[Value<'_>]) -> Option<SessionRow> {
     let state = values.get(9)?.int()?;
     let meta: Option<SessionMeta> = match values.get(12)? {

@@ -1,5 +1,5 @@
-//! Salvage: a new database with everything that is whole takes the place of the damaged one, which is
-//! kept beside it. The damaged file is read page by page, without SQLite.
+//! Repairs a damaged database: a new database with all intact entries replaces it, and the damaged
+//! one is kept beside it. The damaged file is read page by page, without SQLite.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -20,12 +20,12 @@ use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
 use crate::{Progress, Report, StoreError, StoreResult, index, place};
 
-/// How long a repair waits for other programs to let go of the store.
+/// How long a repair waits for other processes to release the store.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl SqliteStore {
-    /// Salvages a database that is too damaged to be opened. `None` if it can be opened, or if there is
-    /// none: then [`CheckMode::Repair`](crate::Care) does what is left to do.
+    /// Salvages a database that is too damaged to be opened. Returns `None` if it can be opened, or
+    /// does not exist: then [`CheckMode::Repair`](crate::CheckMode::Repair) does the rest.
     pub fn salvage_unopenable(
         path: &Path,
         now: Timestamp,
@@ -88,7 +88,7 @@ impl Engine {
                 "it cannot be repaired",
             ));
         };
-        // What is in the write-ahead log stays there: a damaged place in it hides pages behind it.
+        // No checkpoint: a damaged frame in the WAL hides the pages after it.
         self.close();
         let salvaged = Held::take(&path)
             .and_then(|held| salvage_into_new(&held, now, progress, &mut report, None));
@@ -98,7 +98,8 @@ impl Engine {
     }
 }
 
-/// A damaged database that no other program uses: writers wait in the queue, and none has the file open.
+/// A damaged database that no other process uses: writers wait in the queue, and none has the file
+/// open.
 struct Held {
     path: PathBuf,
     file: File,
@@ -112,7 +113,7 @@ impl Drop for Held {
 }
 
 impl Held {
-    /// Waits for other programs, but not for ever.
+    /// Waits for other processes, up to `PATIENCE`.
     fn take(path: &Path) -> StoreResult<Held> {
         let deadline = Instant::now() + PATIENCE;
         let queue = place::lock_file(&with_suffix(path, "-lock"))?;
@@ -133,8 +134,8 @@ impl Held {
             file,
             queue,
         };
-        // SQLite locks parts of the file for as long as it has it open. A database that is put in the
-        // place of one that another program has open would share its write-ahead log with it.
+        // SQLite locks parts of the file while it is open. Replacing a database that another
+        // process has open would make both share one WAL.
         loop {
             match rustix::fs::fcntl_lock(&held.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
@@ -150,7 +151,7 @@ impl Held {
         Ok(held)
     }
 
-    /// The pages of the database and of its write-ahead log.
+    /// Returns the pages of the database and of its WAL.
     fn image(&self) -> StoreResult<Image<'_>> {
         let say = |error| place::trouble(&self.path, "cannot read", error);
         let size = self.file.metadata().map_err(say)?.len();
@@ -159,7 +160,7 @@ impl Held {
             let at = u64::from(number).checked_sub(1)? * step;
             let mut page = vec![0; PAGE_SIZE as usize];
             let there = usize::try_from(size.checked_sub(at)?.min(step)).ok()?;
-            // A part of the medium that cannot be read is as good as damaged.
+            // An unreadable part of the medium counts as damaged.
             self.file.read_exact_at(&mut page[..there], at).ok()?;
             Some(page)
         };
@@ -170,8 +171,8 @@ impl Held {
         Ok(Image::new(Box::new(read), size, PAGE_SIZE as usize, log))
     }
 
-    /// The write-ahead log. A repair that was cut off has moved it already, while the copy that it keeps
-    /// is still this very file.
+    /// Returns the path of the WAL. An interrupted repair has already moved it beside the kept
+    /// copy, while that copy is still the same file as this one.
     fn log_path(&self) -> PathBuf {
         let log = with_suffix(&self.path, "-wal");
         if log.exists() {
@@ -185,13 +186,13 @@ impl Held {
         moved.map_or(log, |kept| with_suffix(&kept, "-wal"))
     }
 
-    /// Puts the repaired file in the place of the damaged one, which is kept.
+    /// Replaces the damaged file with the repaired one, and keeps the damaged one.
     fn swap(&self, repaired: &Path, kept: &Path) -> StoreResult<()> {
         let at = |what, error| place::trouble(&self.path, what, error);
         fs::hard_link(&self.path, kept)
             .or_else(|_| fs::copy(&self.path, kept).map(|_| ()))
             .map_err(|error| at("cannot keep a copy of", error))?;
-        // The log belongs to the damaged file, and must not be found by the new one.
+        // The WAL belongs to the damaged file; the new one must not find it.
         let log = self.log_path();
         match fs::rename(&log, with_suffix(kept, "-wal")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -200,15 +201,15 @@ impl Held {
             _ => place::sync_folder_of(&self.path)?,
         }
         let _ = fs::remove_file(with_suffix(&self.path, "-shm"));
-        // One step: there is never a moment without a store.
+        // Atomic: there is never a moment without a store.
         fs::rename(repaired, &self.path).map_err(|error| at("cannot replace", error))?;
         index::discard(&with_suffix(&self.path, "-search"));
         place::sync_folder_of(&self.path)
     }
 }
 
-/// Writes everything that is whole into a new database, which takes the place of the damaged one.
-/// Where nothing is, everything stays as it is.
+/// Writes all intact entries into a new database, which replaces the damaged one. If there are
+/// none, changes nothing.
 fn salvage_into_new(
     held: &Held,
     now: Timestamp,
@@ -250,7 +251,7 @@ fn salvage_into_new(
     Ok(())
 }
 
-/// Makes the new database and looks whether it is as it should be, before anything is replaced.
+/// Creates the new database and checks it before anything is replaced.
 fn make_sound(
     temporary: &Path,
     image: &Image<'_>,
@@ -262,7 +263,7 @@ fn make_sound(
     let location = Location::File(temporary.to_owned());
     let mut fresh = Engine::open(&location, &Claims::memory())?;
     let say = fresh.say();
-    // One sync when everything is there is enough: until then the damaged file is the store.
+    // One sync at the end is enough: until then the damaged file is the store.
     let durable = |connection: &Connection, how: &str| {
         connection
             .pragma_update(None, "synchronous", how)
@@ -300,8 +301,8 @@ fn nothing_salvaged(path: &Path, all: &AllRemains) -> StoreError {
     }
 }
 
-/// Whether a file holds anything that every store of ours does: looked at before anything is locked,
-/// because a lock leaves a file.
+/// Returns true if a file contains a signature of our stores. Runs before any locking, because
+/// locking creates a file.
 fn looks_like_ours(path: &Path) -> StoreResult<bool> {
     const SIGNS: [&[u8]; 2] = [b"CREATE TABLE session(", b"{\"v\":1,\"seq\":"];
     let say = |error| place::trouble(path, "cannot read", error);
@@ -330,7 +331,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// The first name that is not taken, after the moment of the repair.
+/// Returns the first free name for the kept file, from the time of the repair on.
 fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     let mut second = now.as_second().max(0);
     loop {
@@ -342,7 +343,7 @@ fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     }
 }
 
-/// Files beside a database whose names continue its name so, and end in digits.
+/// Returns the files beside a database whose names are its name, `suffix` and digits.
 fn siblings(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Writes what is left of a damaged database into a new one: each session with the entries that are
-//! whole, and a mark in the place of each that is not.
+//! Writes the remains of a damaged database into a new one: each session with its intact entries,
+//! and a placeholder for each lost one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,18 +15,18 @@ use tertulia_core::entry::{Entry, Hash, Head, line_follows};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
 
-/// So often a page is tried in the place of another: enough for any few that were swapped, and not for
-/// ever where a large part of the file is gone.
+/// Limit of page swaps to try: enough for a few swapped pages, and bounded if a large part of the
+/// file is gone.
 const MOST_TRIES: usize = 100_000;
 
-/// What was brought back.
+/// Counts of salvaged sessions and entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rescued {
     pub(super) sessions: usize,
     pub(super) entries: usize,
 }
 
-/// Writes all that is left into `fresh`, and says in `report` what is lost.
+/// Writes all remains into `fresh`, and adds the losses to `report`.
 pub(super) fn rescue(
     image: &Image<'_>,
     all: &AllRemains,
@@ -45,7 +45,7 @@ pub(super) fn rescue(
         rescued: Rescued::default(),
         tries: MOST_TRIES,
     };
-    // Where two logs bear one name, the one with a row is the session.
+    // If two logs have one id, the log with a row is the session.
     let (known, others): (Vec<i64>, Vec<i64>) = all
         .sessions
         .keys()
@@ -62,12 +62,12 @@ struct Rescue<'a> {
     image: &'a Image<'a>,
     all: &'a AllRemains,
     fresh: &'a mut Engine,
-    /// The new numbers of sessions by their old ones; `None` for what had nothing left.
+    /// New session numbers by old ones; `None` for sessions with nothing left.
     moved: HashMap<i64, Option<i64>>,
     now: Timestamp,
     report: &'a mut Report,
     rescued: Rescued,
-    /// How often a page may still be tried in the place of another.
+    /// Remaining page swaps to try.
     tries: usize,
 }
 
@@ -152,8 +152,8 @@ impl Rescue<'_> {
         });
     }
 
-    /// The id for a log, unless all of it is there already under that id. A second log of one id gets
-    /// another.
+    /// Returns the id for a log, or `None` if the new database has all of its entries under that
+    /// id. A second log of the same id gets a new id.
     fn free_id(
         &mut self,
         id: SessionId,
@@ -185,7 +185,8 @@ impl Rescue<'_> {
         Ok(Some(other))
     }
 
-    /// One line for each place: of several the one that continues the line before it.
+    /// Chooses one line per sequence number: among several, the one that continues the previous
+    /// line.
     fn lines(&mut self, remains: &Remains, parent: Head) -> BTreeMap<Seq, Line> {
         let mut lines = BTreeMap::new();
         let mut before = Some(parent);
@@ -246,7 +247,7 @@ impl Rescue<'_> {
         best
     }
 
-    /// A half-written answer is words too.
+    /// Saves the session's draft in the new database.
     fn draft(&mut self, remains: &Remains, id: SessionId) -> StoreResult<()> {
         let Some(mut draft) = remains.draft.clone() else {
             return Ok(());
@@ -258,7 +259,7 @@ impl Rescue<'_> {
         Ok(())
     }
 
-    /// The base as it is in the new database, with its head at the fork.
+    /// Returns the base in the new database, with its head at the fork.
     fn base(
         &mut self,
         id: SessionId,
@@ -297,8 +298,8 @@ impl Rescue<'_> {
     }
 }
 
-/// The log that a session continues, and the head that it continues: by the hash that its own opening
-/// names, or else by its row.
+/// Returns the log and the head that a session continues: by the hash in its opening, or else by
+/// its row.
 fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> {
     let first = remains.entries.keys().next();
     let opening = remains.openings.first_key_value();
@@ -332,7 +333,7 @@ fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> 
     base.filter(|base| *base != no).map(|base| (base, head))
 }
 
-/// An id for a log that has none: the same repair of the same file gives the same.
+/// Derives an id for a log without one; the same repair of the same file gives the same id.
 fn made_up(name: &str, no: i64) -> SessionId {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&blake3::hash(format!("{name} {no}").as_bytes()).as_bytes()[..16]);

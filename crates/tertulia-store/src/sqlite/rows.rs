@@ -1,4 +1,4 @@
-//! Rows of the database: sessions with their summaries, lines through all the forks.
+//! Database rows: sessions with their metadata, and lines read through the bases of forks.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Line, SessionMeta};
 
-/// The state of a session that only its forks still need. 0 is live, 1 in the trash.
+/// State of a session of which only a shared prefix remains. 0 is live, 1 in the trash.
 pub(super) const PURGED: i64 = 2;
 
-/// What the table knows of a session.
+/// A session's row.
 pub(super) struct Found {
     pub(super) no: i64,
     pub(super) base: Option<(i64, Seq)>,
@@ -21,7 +21,7 @@ pub(super) struct Found {
     pub(super) meta: SessionMeta,
 }
 
-/// Turns an SQLite error into ours, knowing the place.
+/// Converts SQLite errors to `StoreError`, with the path.
 pub(super) struct Say(pub(super) PathBuf);
 
 impl Say {
@@ -30,8 +30,9 @@ impl Say {
     }
 }
 
-/// Writes a new session on top of its base: the first owner of the entry that it continues, so that
-/// reading never goes through sessions that it shares nothing with. Its number and its end.
+/// Inserts a new session on top of its base and returns its number and head. The recorded base is
+/// the owner of the entry that the session continues, so that reading never goes through sessions
+/// that share nothing with it.
 pub(super) fn insert_log(
     transaction: &Connection,
     say: &Say,
@@ -64,7 +65,7 @@ pub(super) fn insert_log(
     Ok((no, meta.head))
 }
 
-/// The session in whose own log an entry stands.
+/// Returns the session whose own log holds an entry.
 fn owner_of(connection: &Connection, say: &Say, found: &Found, seq: Seq) -> StoreResult<i64> {
     let mut owner = (found.no, found.base);
     while let Some((base, _)) = owner.1.filter(|(_, base_seq)| seq <= *base_seq) {
@@ -73,7 +74,7 @@ fn owner_of(connection: &Connection, say: &Say, found: &Found, seq: Seq) -> Stor
     Ok(owner.0)
 }
 
-/// The row of a session. One that is purged has no name any more.
+/// Returns the row of a session. A purged session is no longer found by its id.
 pub(super) fn find(
     connection: &Connection,
     say: &Say,
@@ -116,7 +117,7 @@ fn find_where(
     };
     let base = base.map(|(no, seq): (i64, i64)| (no, Seq(seq.cast_unsigned())));
     let id = SessionId::new(uuid::Uuid::from_bytes(id));
-    // The row is derived: where it is damaged the log still knows.
+    // The row is derived: if it is damaged, the log still has the data.
     let meta = match serde_json::from_slice(&json) {
         Ok(meta) => meta,
         Err(_) => refold(connection, say, no, base, id)?,
@@ -129,7 +130,7 @@ fn find_where(
     }))
 }
 
-/// Folds a session's whole log anew.
+/// Folds a session's whole log.
 pub(super) fn refold(
     connection: &Connection,
     say: &Say,
@@ -155,7 +156,7 @@ pub(super) fn refold(
     Ok(meta)
 }
 
-/// The summary as it was at an earlier entry.
+/// Returns the metadata at an earlier entry.
 pub(super) fn summary_at(
     connection: &Connection,
     say: &Say,
@@ -213,7 +214,7 @@ pub(super) fn base_of(
         .map_err(say.of("cannot look up a session"))
 }
 
-/// Lines after `after` up to `upto`, through all the bases.
+/// Reads lines after `after` up to `upto`, through all bases.
 pub(super) fn read_lines(
     connection: &Connection,
     say: &Say,
@@ -223,7 +224,7 @@ pub(super) fn read_lines(
     upto: Seq,
     limit: usize,
 ) -> StoreResult<Vec<Line>> {
-    // From the newest owner down to the one that holds the first line wanted.
+    // From the newest owner down to the owner of the first wanted line.
     let mut owners = vec![(no, upto)];
     let mut base = base;
     let mut shared = upto;
@@ -290,7 +291,7 @@ pub(super) fn state_of(meta: &SessionMeta) -> i64 {
     i64::from(meta.trashed_at.is_some())
 }
 
-/// The digits of an id from the end to the beginning, so that an ending can be looked up like a beginning.
+/// Reverses the digits of an id, so that its end can be looked up as a prefix.
 pub(super) fn reversed(id: SessionId) -> [u8; 16] {
     let mut bytes = *id.uuid().as_bytes();
     bytes.reverse();
@@ -339,7 +340,7 @@ pub(super) fn insert_entries(
     Ok(())
 }
 
-/// Writes the summary back, touching only the indexes whose columns have changed.
+/// Updates the session's row, touching only the indexes whose columns have changed.
 pub(super) fn update_session(
     transaction: &Connection,
     no: i64,
@@ -373,7 +374,7 @@ pub(super) fn update_session(
     Ok(())
 }
 
-/// Keeps count per project, so that a list can say how many it does not show without counting.
+/// Adjusts the counts per project, from which a list knows how many sessions it hides.
 pub(super) fn tally(transaction: &Connection, meta: &SessionMeta, by: i64) -> rusqlite::Result<()> {
     let trashed = state_of(meta);
     transaction

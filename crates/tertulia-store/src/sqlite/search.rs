@@ -1,4 +1,4 @@
-//! Search: let the index catch up, ask it for candidates, and judge those on the log itself.
+//! Search: updates the index, queries it for candidates, and checks those against the log.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,12 @@ use tertulia_core::entry::{Entry, Hash};
 use tertulia_core::query::{Filter, Hits, SearchQuery};
 use tertulia_core::session::SessionMeta;
 
-/// The whole database is one source to the index.
+/// The whole database is one index source.
 const SOURCE: u64 = 0;
 
 impl Engine {
-    /// Brings the index up to the newest entry, as far as the caller waits. How many are pending.
+    /// Updates the index within the time limit of `progress`. Returns the number of pending
+    /// entries.
     pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
         let (connection, index, say) = self.with_index()?;
         catch_up(connection, index, &say, progress)
@@ -28,14 +29,14 @@ impl Engine {
             found,
             Err(StoreError::ReadOnly { .. } | StoreError::Full { .. })
         ) {
-            // Where no index can be written, one in memory does.
+            // If no index can be written, uses one in memory.
             self.index_in_memory()?;
             let mut hits = self.search_once(query, progress)?;
             hits.unindexed = true;
             return Ok(hits);
         }
         if found.is_err() && self.index()?.fault().is_some() {
-            // The index is derived: a damaged one is made anew, not complained about.
+            // The index is derived: a damaged one is rebuilt instead of reported.
             self.index()?.clear()?;
             return self.search_once(query, progress);
         }
@@ -85,12 +86,12 @@ fn judge(
     let counted_only = hits.hits.len() >= RANKED;
     let picky = query.speaker.is_some() || query.role.is_some();
     if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
-        // Its words need not be read to count it.
+        // Counting the hit does not need its text.
         hits.total += 1;
         return Ok(());
     }
     let line = line_of(connection, document).map_err(say.of("cannot search"))?;
-    // Gone since: purged by somebody else.
+    // Purged meanwhile by another process.
     let Some(Ok(entry)) = line.map(|line| Entry::decode(&line)) else {
         return Ok(());
     };
@@ -124,14 +125,14 @@ fn line_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<Ve
         .optional()
 }
 
-/// Whose an entry is, for a searcher with this filter.
+/// Which session shows an entry, under the search filter.
 enum Owner<'a> {
     Shown(&'a SessionMeta),
-    /// Only the filter's project hides it.
+    /// Only the filter's project hides the entry.
     Elsewhere,
 }
 
-/// Remembers the sessions that were met, since hits come in runs.
+/// Cache of sessions, since hits of one session are often adjacent.
 struct Owners<'a> {
     connection: &'a Connection,
     say: &'a Say,
@@ -140,7 +141,7 @@ struct Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// The session that shows the entry: its own, or a fork that shares it when its own does not.
+    /// Returns which session shows the entry: its own, or else a fork that shares it.
     fn of(&mut self, no: i64, seq: u64) -> StoreResult<Option<Owner<'_>>> {
         let filter = self.filter;
         let everywhere = Filter {
@@ -187,7 +188,7 @@ fn forks_with(connection: &Connection, no: i64, seq: u64) -> rusqlite::Result<Ve
         .collect()
 }
 
-/// Brings the index up to the newest entry, as far as the caller waits. How many are pending.
+/// Updates the index within the time limit of `progress`. Returns the number of pending entries.
 pub(super) fn catch_up(
     connection: &Connection,
     index: &mut Index,
@@ -201,7 +202,7 @@ pub(super) fn catch_up(
         .map(i64::cast_unsigned)
         .map_err(say.of("cannot search"))?;
     let mut start = index.reached(SOURCE)?;
-    // An index that is ahead followed a log that was put back from a copy since.
+    // An index that is ahead followed a database that was restored from a backup since.
     if start.upto > newest || !is_ours(connection, start).map_err(say.of("cannot search"))? {
         index.clear()?;
         start = Reached::NOTHING;
@@ -228,7 +229,7 @@ pub(super) fn catch_up(
     Ok(newest.saturating_sub(index.reached(SOURCE)?.upto))
 }
 
-/// Whether the index followed this very log, not one that was put back from a copy.
+/// Returns true if the index followed this database, not one since replaced by a backup.
 fn is_ours(connection: &Connection, reached: Reached) -> rusqlite::Result<bool> {
     if reached == Reached::NOTHING {
         return Ok(true);

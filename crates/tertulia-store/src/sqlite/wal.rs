@@ -1,5 +1,5 @@
-//! SQLite's write-ahead log, read without SQLite: which frames it would take, and which others hold
-//! pages of the same generation.
+//! Reads SQLite's write-ahead log without SQLite: the frames that SQLite would use, and other
+//! frames of the same generation.
 
 use super::pages::number32;
 
@@ -10,16 +10,16 @@ const MAGIC: u32 = 0x377f_0682;
 /// A page in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Which page of the database it is.
+    /// Page number in the database.
     pub(super) page: u32,
-    /// Where its bytes begin in the log.
+    /// Offset of its bytes in the log.
     pub(super) offset: usize,
-    /// Whether SQLite itself would take it: an unbroken chain of checksums leads to it, and the
-    /// transaction that it belongs to was committed.
+    /// True if SQLite itself would use the frame: the checksum chain up to it is intact, and its
+    /// transaction was committed.
     pub(super) committed: bool,
 }
 
-/// The frames of a log that belong to its newest generation, in order.
+/// Returns the frames of the log's newest generation, in order.
 pub(super) fn frames(log: &[u8], page_size: usize) -> Vec<Frame> {
     let mut frames = Vec::new();
     let step = FRAME_HEADER + page_size;
@@ -28,7 +28,7 @@ pub(super) fn frames(log: &[u8], page_size: usize) -> Vec<Frame> {
         let sum = checksum((0, 0), log.get(..24)?, magic & 1 == 1);
         (number32(log, 24) == Some(sum.0) && number32(log, 28) == Some(sum.1)).then_some(sum)
     });
-    // Of a damaged header the frames still know the generation.
+    // If the header is damaged, the first frame still has the generation's salt.
     let salt_at = if sum.is_some() { 16 } else { HEADER + 8 };
     let Some(salt) = log.get(salt_at..salt_at + 8) else {
         return frames;
@@ -69,7 +69,7 @@ pub(super) fn frames(log: &[u8], page_size: usize) -> Vec<Frame> {
         }
     }
     if !broken {
-        // What follows the last commit was never acknowledged.
+        // Frames after the last commit were never acknowledged.
         frames.truncate(sound);
     }
     frames[..sound]

@@ -1,4 +1,4 @@
-//! Opening, privacy, and what is derived.
+//! Opening, file permissions, and derived data.
 
 #![allow(unused_imports, reason = "one list of names for the whole suite")]
 
@@ -106,14 +106,14 @@ fn derived_data_may_be_deleted_and_logs_replaced() {
     };
     assert_eq!(again.hits("pears"), [id(2)]);
     assert_eq!(again.listed().len(), 2);
-    // Only one of the two is deleted: the numbers in the index mean nothing any more.
+    // Only the catalogue is deleted: the log numbers in the index are invalid now.
     for file in files_under(&again.dir().join(".index")) {
         if file.to_string_lossy().contains("catalogue") {
             fs::remove_file(file).unwrap();
         }
     }
     assert_eq!(again.hits("apples"), [session]);
-    // A log that was put back from a copy, and has grown differently since.
+    // A log that was restored from a backup, and has grown differently since.
     fs::write(again.log(session), old).unwrap();
     let row = block_on(again.store.find(&Lookup::Id(session), 1)).unwrap();
     assert_eq!(row[0].meta.head, head);

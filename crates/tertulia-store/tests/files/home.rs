@@ -1,4 +1,4 @@
-//! A store of files in a temporary folder, and ways to write to it.
+//! A file store in a temporary folder, and helpers to write to it.
 
 #![allow(unused_imports, reason = "one list of names for the whole suite")]
 

@@ -1,4 +1,4 @@
-//! Logs: cut off, written by two, read in pieces, damaged.
+//! Logs: interrupted appends, two writers, partial reads, damage.
 
 #![allow(unused_imports, reason = "one list of names for the whole suite")]
 
@@ -97,7 +97,7 @@ fn of_two_who_write_one_is_told() {
     assert!(say(&home.store, session, ours, &["late"]).is_err());
     home.say(session, theirs, &["in turn"]);
     assert!(is_sound(session, &home.read(session)));
-    // One removes what the other has open.
+    // One store purges a session whose log the other has open.
     let head = block_on(home.store.find(&Lookup::Id(session), 1)).unwrap()[0]
         .meta
         .head;
@@ -173,7 +173,7 @@ fn reading_a_piece_is_reading_all_and_cutting() {
         all
     };
     let sound = check(&mut next);
-    // Damage moves nothing else: one line is rubbish, one calls itself another.
+    // Damage does not renumber other lines: one line is garbage, one has a wrong number.
     spoil(&path, "{\"v\":1,\"seq\":2500,", "#\"v\":1,\"seq\":2500,");
     spoil(&path, "{\"v\":1,\"seq\":3000,", "{\"v\":1,\"seq\":9000,");
     let spoilt = check(&mut next);
@@ -263,7 +263,7 @@ fn a_fork_outlives_its_first_line() {
     assert!(home.check().is_clean(), "{:?}", home.check());
     let lines = home.read(fork);
     assert!(is_sound(fork, &lines) && lines.len() >= 4);
-    // Without its base the places stay, and the words are gone.
+    // Without its base the sequence numbers stay, and the shared text is lost.
     fs::remove_file(home.log(session)).unwrap();
     assert!(!home.check().is_clean());
     home.repair();

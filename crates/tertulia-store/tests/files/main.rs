@@ -1,4 +1,4 @@
-//! What is special to the store in a folder of logs: its bytes on disk.
+//! Tests specific to the file backend: its bytes on disk.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 

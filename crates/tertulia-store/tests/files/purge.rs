@@ -1,4 +1,4 @@
-//! Purges: what goes and what stays.
+//! Purges: what is removed and what stays.
 
 #![allow(unused_imports, reason = "one list of names for the whole suite")]
 
@@ -58,7 +58,7 @@ fn a_purged_session_leaves_what_its_forks_share() {
         assert!(!bytes.contains("private words"), "{}", file.display());
     }
     assert!(home.check().is_clean());
-    // The id can be used again; the forks keep to what they shared.
+    // The id can be used again; the forks keep their shared prefix.
     let before = home.read(of_fork);
     home.create(session);
     assert_eq!(home.listed().len(), 3);
@@ -76,7 +76,7 @@ fn a_purged_session_leaves_what_its_forks_share() {
     );
 }
 
-/// What forks share is found without derived data, also through a session of which nothing is left.
+/// Shared prefixes are found without derived data, also through a session that is completely gone.
 #[test]
 fn a_fork_finds_its_beginning_past_what_is_gone() {
     let home = Home::new();
@@ -99,7 +99,7 @@ fn a_fork_finds_its_beginning_past_what_is_gone() {
     let of_low = id(4);
     home.fork(of_low, low, first);
     let before = home.read(of_low);
-    // Its way leads past two.
+    // Its chain of parents has two purged sessions.
     block_on(home.store.purge(low)).unwrap();
     assert_eq!(home.again_reads(of_low), before);
     assert_eq!(block_on(home.store.info()).unwrap().entries, 1 + 2);
@@ -108,7 +108,7 @@ fn a_fork_finds_its_beginning_past_what_is_gone() {
     assert_eq!(logs_under(&home.dir()), [] as [PathBuf; 0]);
 }
 
-/// A purge that was cut off between leaving what is shared and removing the log.
+/// A purge that was interrupted between writing the shared prefix and removing the log.
 #[test]
 fn a_purge_that_was_cut_off_can_be_done_again() {
     let home = Home::new();
@@ -127,7 +127,7 @@ fn a_purge_that_was_cut_off_can_be_done_again() {
     block_on(home.store.purge(base)).unwrap();
     assert_eq!(home.again_reads(fork), shared);
     assert_eq!(logs_under(&home.dir()).len(), 2);
-    // Only the log had still to be cut: the next purge of any session does it.
+    // An untrimmed shared prefix is trimmed by the next purge of any session.
     let shared_prefix = path.with_extension("shared");
     fs::write(&shared_prefix, &log).unwrap();
     assert_eq!(home.again_reads(fork), shared);
@@ -142,7 +142,7 @@ fn a_purge_that_was_cut_off_can_be_done_again() {
     assert_eq!(logs_under(&home.dir()), [] as [PathBuf; 0]);
 }
 
-/// The logs and what is kept beside them.
+/// Returns the logs and the files beside them.
 fn logs_under(dir: &Path) -> Vec<PathBuf> {
     let mut logs = files_under(dir);
     logs.retain(|path| {

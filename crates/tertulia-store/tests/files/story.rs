@@ -1,4 +1,4 @@
-//! The same story told to both backends.
+//! Applies the same random history to both backends and compares them.
 
 #![allow(unused_imports, reason = "one list of names for the whole suite")]
 
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use crate::home::*;
 
-/// One step of a random story, told to both stores.
+/// Applies one random step to both stores and compares the results.
 #[expect(
     clippy::too_many_lines,
     reason = "one arm for each thing that can happen"
@@ -142,7 +142,7 @@ fn step(
     }
 }
 
-/// A test per story, so that they are told side by side.
+/// One test per random seed, so that they run in parallel.
 macro_rules! stories {
     ($($name:ident $seed:literal),*) => {
         $(

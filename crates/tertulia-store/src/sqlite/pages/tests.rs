@@ -1,4 +1,4 @@
-//! What SQLite itself wrote is read back, and no bytes at all make it panic.
+//! Reads back what SQLite wrote, and never panics on arbitrary bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use crate::sqlite::wal;
 
 type Row = (i64, i64, String, Vec<u8>);
 
-/// A database with these rows, some of them removed again, and the bytes of its file and of its log.
+/// Creates a database with these rows, plus others that are deleted again; returns the bytes of its
+/// file and WAL.
 fn made(rows: &[Row], page_size: u32, checkpointed: bool) -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.db");
@@ -53,7 +54,7 @@ fn made(rows: &[Row], page_size: u32, checkpointed: bool) -> (Vec<u8>, Vec<u8>) 
     (read(&path), read(&folder.path().join("x.db-wal")))
 }
 
-/// The pages as SQLite sees them, by their numbers.
+/// Returns the pages as SQLite sees them, by number.
 fn pages(file: &[u8], log: &[u8], page_size: usize) -> BTreeMap<u32, Vec<u8>> {
     let of_file = file.chunks(page_size).map(<[u8]>::to_vec);
     let mut pages: BTreeMap<u32, Vec<u8>> = (1..).zip(of_file).collect();
@@ -65,7 +66,7 @@ fn pages(file: &[u8], log: &[u8], page_size: usize) -> BTreeMap<u32, Vec<u8>> {
     pages
 }
 
-/// The rows and the keys of the index that are found.
+/// Returns the rows and index keys found in the pages.
 fn found(pages: &BTreeMap<u32, Vec<u8>>) -> (Vec<Row>, Vec<(String, i64)>) {
     let (mut rows, mut keys) = (Vec::new(), Vec::new());
     for (number, bytes) in pages {
@@ -121,7 +122,7 @@ proptest! {
         prop_assert_eq!(keys, expected);
     }
 
-    /// Cells are found without the list of them, too.
+    /// Cells are also found without the cell list.
     #[test]
     fn cells_are_found_without_their_list(rows in rows()) {
         let (file, _) = made(&rows, 1024, true);
@@ -157,7 +158,7 @@ proptest! {
     }
 }
 
-/// A log is taken up to its last commit, and what lies behind a damaged place is told apart.
+/// WAL frames count up to the last commit; frames after a damaged one are marked as not committed.
 #[test]
 fn a_damaged_log_is_taken_as_far_as_it_goes() {
     let rows: Vec<Row> = (1..30)
@@ -172,12 +173,12 @@ fn a_damaged_log_is_taken_as_far_as_it_goes() {
     assert_eq!(frames.len(), whole.len());
     assert!(frames[..15].iter().all(|frame| frame.committed));
     assert!(frames[20..].iter().all(|frame| !frame.committed));
-    // Without its header nothing is vouched for, but all of it is seen.
+    // Without the header no frame counts as committed, but all are found.
     damaged[..32].fill(0);
     let frames = wal::frames(&damaged, 1024);
     assert_eq!(frames.len(), whole.len());
     assert!(frames.iter().all(|frame| !frame.committed));
-    // Cut in the middle of a transaction: what was not committed does not count.
+    // Cut in the middle of a transaction: uncommitted frames do not count.
     let cut = &log[..whole[whole.len() - 1].offset];
     assert!(wal::frames(cut, 1024).iter().all(|frame| frame.committed));
 }
