@@ -1,9 +1,9 @@
 //! One human and one agent, as a pure state machine: events in, effects out as data.
 //!
 //! ```text
-//! Said → Save the words → Ask the agent → Heard … Heard → Ended → Save the answer → over
-//!                              ↑                            ↓ with calls
-//!                              └── Save each result ← Use ← Save the calls
+//! Said → Save the message → Ask the agent → Heard … Heard → Ended → Save the answer → over
+//!                                ↑                            ↓ with calls
+//!                                └── Save each result ← Use ← Save the calls
 //! ```
 //!
 //! The order is guaranteed: a message is durable before an agent sees it, a call before it is run,

@@ -1,4 +1,5 @@
-//! Walks a folder tree: follows no links, skips files that git ignores, and stops when told to.
+//! Walks a folder tree: follows no links, skips files that git ignores, and stops at the time limit
+//! or on cancellation.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;

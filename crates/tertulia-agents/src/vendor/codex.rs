@@ -1,4 +1,4 @@
-//! The events of `codex exec --json`.
+//! Parses the events of `codex exec --json`.
 
 use std::collections::HashSet;
 use std::time::Duration;

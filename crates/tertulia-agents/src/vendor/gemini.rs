@@ -1,4 +1,4 @@
-//! The events of `gemini --output-format stream-json`.
+//! Parses the events of `gemini --output-format stream-json`.
 
 use std::collections::HashSet;
 use std::time::Duration;

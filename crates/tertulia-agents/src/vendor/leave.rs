@@ -142,8 +142,9 @@ fn leaves_sandbox(input: &Value) -> bool {
     input.get("dangerouslyDisableSandbox") == Some(&Value::Bool(true))
 }
 
-/// Returns whether a rule holds for this session only and allows nothing beyond the request's key.
-/// Most offered rules go further: all edits, all commands that begin alike, a whole folder.
+/// Returns whether a rule ends with this turn (its destination is the running process) and allows
+/// nothing beyond the request's key. Most offered rules go further: all edits, all commands that
+/// begin alike, a whole folder.
 fn is_no_more_than_asked(rule: &Value, request: &ToolRequest) -> bool {
     let tool = request.call.name.as_str();
     let whole_tool = request.key == tool;

@@ -33,7 +33,7 @@ pub enum Ending {
 /// An input of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A message was said and is in the log.
+    /// A member sent a message, which is in the log.
     Said {
         /// Speaker.
         by: Voice,

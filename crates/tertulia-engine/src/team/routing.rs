@@ -1,8 +1,8 @@
 //! Turn-taking in a team as a pure state machine: messages and ends of turns in, outputs as data.
 //!
 //! ```text
-//! a human says → markers → queue → Ask ── said … ended ──→ queue → Ask …
-//!                                   └→ WaitFor a human ←── nobody is next, or a human is
+//! human's message → markers → queue → Ask ── Said … Ended ──→ queue → Ask …
+//!                                      └→ WaitFor a human ←── the queue is empty, or a human is next
 //! ```
 //!
 //! Invariant: after every event either an agent is prompted or a human has the turn. Each prompt is
