@@ -1,5 +1,5 @@
-//! Tool permissions: how risky a tool is, the four modes, and what the user allowed for the rest of the session.
-//! Nothing here asks or runs anything.
+//! Tool permissions: the risk of a tool, the four modes, and what the user allowed for the rest of
+//! the session. This module neither asks the user nor runs tools.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use tertulia_core::entry::ToolCall;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
-    /// It only looks.
+    /// Only reads.
     Low,
-    /// It changes what can be seen to be changed.
+    /// Makes changes that can be seen.
     Medium,
-    /// It destroys, or does whatever it is told.
+    /// Destroys data, or runs arbitrary commands.
     High,
 }
 
 impl Risk {
-    /// Its name as it is written.
+    /// Name of the risk as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
             Risk::Low => "low",
@@ -31,16 +31,16 @@ impl Risk {
     }
 }
 
-/// How a person wants to be asked about tools.
+/// Permission mode: which tools run, ask or are denied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
-    /// What only looks runs at once, the rest is asked about.
+    /// Low-risk tools run at once; others ask the user.
     Ask,
-    /// What only looks runs at once, the rest is refused.
+    /// Low-risk tools run at once; others are denied.
     #[default]
     Low,
-    /// Everything runs.
+    /// All tools run.
     All,
     /// There are no tools.
     None,
@@ -50,13 +50,13 @@ impl Approval {
     /// All modes, in the order of the help.
     pub const ALL: [Approval; 4] = [Approval::Ask, Approval::Low, Approval::All, Approval::None];
 
-    /// The mode of this name.
+    /// Returns the mode with this name.
     pub fn named(name: &str) -> Option<Approval> {
         let mut modes = Approval::ALL.into_iter();
         modes.find(|mode| mode.name().eq_ignore_ascii_case(name))
     }
 
-    /// Its name as it is written.
+    /// Name of the mode as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
             Approval::Ask => "ask",
@@ -67,43 +67,43 @@ impl Approval {
     }
 }
 
-/// What is to be done about a tool that an agent wants to use.
+/// Decision about a tool request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling {
-    /// Run it.
+    /// Run the tool.
     Run,
-    /// Ask the person.
+    /// Ask the user.
     Ask,
-    /// Do not run it, and tell the agent.
+    /// Do not run the tool, and tell the agent.
     Refuse,
 }
 
-/// A tool that an agent wants to use, as a person is asked about it.
+/// A tool call for which an agent needs permission, as it is shown to the user.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolRequest {
     /// The call.
     pub call: ToolCall,
-    /// How much harm it can do.
+    /// How much harm the call can do.
     pub risk: Risk,
-    /// What it would do, in lines that a person reads: a command, a diff.
+    /// What the call would do, for the user: a command, a diff.
     pub preview: String,
-    /// What "always" would allow: other calls with the same key are not asked about.
+    /// What "always" would allow: other calls with the same key run without asking.
     pub key: String,
 }
 
-/// What a person answered.
+/// The user's answer to a permission request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// This once.
+    /// Allow this call.
     Yes,
-    /// This one, and all like it in this session.
+    /// Allow this call, and all with the same key in this session.
     Always,
-    /// No.
+    /// Deny this call.
     No,
 }
 
-/// The rule of a talk: its mode, and what a person allowed for good.
+/// Permissions of a session: the mode, and the keys that the user always allows.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     mode: Approval,
@@ -111,7 +111,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Rules under which nothing is allowed yet beyond the mode.
+    /// Creates rules that allow nothing beyond the mode.
     pub fn new(mode: Approval) -> Rules {
         Rules {
             mode,
@@ -124,7 +124,7 @@ impl Rules {
         self.mode
     }
 
-    /// What is to be done about a request.
+    /// Decides about a request.
     pub fn ruling(&self, request: &ToolRequest) -> Ruling {
         match self.mode {
             Approval::None => Ruling::Refuse,
@@ -135,7 +135,7 @@ impl Rules {
         }
     }
 
-    /// Takes in an answer. Whether the tool runs.
+    /// Records the user's answer. Returns whether the tool runs.
     pub fn settle(&mut self, request: &ToolRequest, verdict: Verdict) -> bool {
         if verdict == Verdict::Always {
             self.always.insert(request.key.clone());
@@ -143,7 +143,7 @@ impl Rules {
         verdict != Verdict::No
     }
 
-    /// Changes what is allowed. Returns whether that made a difference.
+    /// Changes the permissions. Returns whether that made a difference.
     pub fn change(&mut self, change: &PermissionChange) -> bool {
         match change {
             PermissionChange::Mode(mode) => {
@@ -174,22 +174,22 @@ pub enum PermissionChange {
 pub struct PermissionState {
     /// The mode.
     pub mode: Approval,
-    /// The keys of the tool calls that run unasked until the session is left or they are revoked.
+    /// Keys of the tool calls that run without asking until the session ends or they are revoked.
     #[serde(default)]
     pub always: Vec<String>,
 }
 
-/// The tool permissions of a running session. Clones share one state: the participants of a session go by it,
-/// and a frontend changes it at any time, also while an agent answers.
+/// The tool permissions of a running session. Clones share one state: all participants of a session
+/// use it, and a frontend can change it at any time, also while an agent answers.
 #[derive(Clone, Debug, Default)]
 pub struct Permissions {
     rules: Arc<Mutex<Rules>>,
-    /// Under the mode `all`, only what is of low risk runs.
+    /// Whether the mode `all` counts as `low`.
     at_most_low: bool,
 }
 
 impl Permissions {
-    /// Permissions under which nothing is allowed yet beyond the mode.
+    /// Creates permissions that allow nothing beyond the mode.
     pub fn new(mode: Approval) -> Permissions {
         Permissions {
             rules: Arc::new(Mutex::new(Rules::new(mode))),
@@ -197,7 +197,7 @@ impl Permissions {
         }
     }
 
-    /// The same permissions for a participant that `all` does not free: for it `all` means `low`.
+    /// Returns the same permissions for a participant for which the mode `all` means `low`.
     #[must_use]
     pub fn at_most_low(&self) -> Permissions {
         Permissions {
@@ -214,7 +214,7 @@ impl Permissions {
         }
     }
 
-    /// What is to be done about a request.
+    /// Decides about a request.
     pub fn ruling(&self, request: &ToolRequest) -> Ruling {
         match self.mode() {
             Approval::Low if self.at_most_low => Rules::new(Approval::Low).ruling(request),
@@ -222,17 +222,17 @@ impl Permissions {
         }
     }
 
-    /// Takes in an answer. Returns whether the tool runs.
+    /// Records the user's answer. Returns whether the tool runs.
     pub fn settle(&self, request: &ToolRequest, verdict: Verdict) -> bool {
         self.locked().settle(request, verdict)
     }
 
-    /// Changes what is allowed. Returns whether that made a difference.
+    /// Changes the permissions. Returns whether that made a difference.
     pub fn change(&self, change: &PermissionChange) -> bool {
         self.locked().change(change)
     }
 
-    /// What is in force now.
+    /// Returns the permissions in force.
     pub fn state(&self) -> PermissionState {
         let rules = self.locked();
         PermissionState {
@@ -300,7 +300,7 @@ mod tests {
             request(Risk::Medium, "file_edit"),
             request(Risk::High, "shell ls"),
         );
-        // A clone is the same permission, not a copy of it.
+        // A clone shares the state.
         let seen = permissions.clone();
         for request in [&edit, &shell] {
             permissions.settle(request, Verdict::Always);

@@ -1,5 +1,5 @@
-//! Any program as an agent: the prompt on its standard input, the answer from its standard output. A
-//! non-zero exit code is a failure, explained by what it wrote to standard error.
+//! Any program as an agent: prompt on standard input, answer from standard output. A non-zero exit
+//! code is a failure, explained by the program's standard error.
 
 use std::path::{Path, PathBuf};
 
@@ -12,30 +12,30 @@ use super::{
     Readiness, ToolSide, Whence, failure, prompt,
 };
 
-/// How a program is run as an agent.
+/// Configuration of a program that is run as an agent.
 #[derive(Clone)]
 pub struct Command {
-    /// The name under which it speaks.
+    /// Name under which the agent speaks.
     pub name: String,
-    /// The model, if the settings name one.
+    /// Model, if the settings name one.
     pub model: Option<String>,
     /// The program: a path, or a name on the search path.
     pub command: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// What is added to its environment.
+    /// Variables added to the environment.
     pub env: Vec<(String, String)>,
-    /// Inherited variables that it does not get.
+    /// Inherited variables that are removed from the environment.
     pub without: Vec<String>,
-    /// The folder in which it runs.
+    /// Working directory.
     pub work_dir: Option<PathBuf>,
-    /// What precedes every prompt.
+    /// Text that precedes every prompt.
     pub system: Option<String>,
-    /// How long it may take.
+    /// Time limits of an answer.
     pub patience: Patience,
-    /// Where it is set how it is run.
+    /// Where the agent is configured, for hints.
     pub whence: Whence,
-    /// Where the program was found, if it was.
+    /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
 }
 
@@ -97,7 +97,8 @@ impl Agent for Command {
         let limits = Limits {
             idle: Some(self.patience.idle),
             total: Some(self.patience.total),
-            // All of it is handed on; whoever keeps it cuts it and says how much is missing.
+            // No limit here: the consumer of the stream cuts the text and reports how much is
+            // missing.
             output: usize::MAX,
             ..Limits::default()
         };

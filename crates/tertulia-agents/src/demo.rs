@@ -1,5 +1,5 @@
-//! The built-in agent: deterministic, needs nothing, so that the first run on a bare machine shows the
-//! product working.
+//! The built-in demo agent: deterministic and without dependencies, so that the first run on a bare
+//! machine shows the product working.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use super::{
 use tertulia_core::entry::{Role, ToolCall, Usage};
 use tertulia_core::pair::PairRole;
 
-/// The model name that the demo reports.
+/// Model name that the demo reports.
 const MODEL: &str = "demo-1";
 
-/// How an instructor hears what its worker said.
+/// Prefix of a worker's message in an instructor's prompt.
 const WORKER_SAYS: &str = "Worker says:";
 
-/// The agent.
+/// The demo agent.
 #[derive(Clone, Debug)]
 pub struct Demo {
     name: String,
@@ -26,7 +26,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// A demo agent that speaks under `name` and rests for `pace` after each word.
+    /// Creates a demo agent that speaks under `name` and pauses for `pace` after each word.
     pub fn new(name: &str, pace: Duration) -> Demo {
         Demo {
             name: name.to_owned(),
@@ -91,7 +91,7 @@ impl Agent for Demo {
     }
 }
 
-/// Its tokens are words.
+/// Counts words: the demo's tokens.
 fn words(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
@@ -104,7 +104,7 @@ fn input(question: &AgentRequest) -> u64 {
         .sum()
 }
 
-/// `use shell {"command": "ls"}` asks for a tool, so that tools can be tried without a model.
+/// Parses `use shell {"command": "ls"}` as a tool call, so that tools can be tried without a model.
 fn wanted_tool(question: &AgentRequest) -> Option<ToolCall> {
     let last = question.messages.last()?;
     let words = said(question).strip_prefix("use ")?;
@@ -120,7 +120,7 @@ fn wanted_tool(question: &AgentRequest) -> Option<ToolCall> {
     })
 }
 
-/// What is to be answered.
+/// Returns the text to answer.
 fn said(question: &AgentRequest) -> &str {
     match (&question.part, question.messages.last()) {
         (Some(part), _) => part.words.trim(),
@@ -129,7 +129,7 @@ fn said(question: &AgentRequest) -> &str {
     }
 }
 
-/// The answer with the marker that gives the floor to whom the demo's instructions name.
+/// Appends the `[NEXT]` marker that hands over to the members that the demo's instructions name.
 fn handed_over(answer: String, part: &Part) -> String {
     if part.next.is_empty() {
         return answer;
@@ -137,7 +137,7 @@ fn handed_over(answer: String, part: &Part) -> String {
     format!("{answer}\n\n[NEXT: {}]", part.next.join(", "))
 }
 
-/// What the demo says in a team, by what its instructions call it first.
+/// Returns the demo's answer in a team, by the role that its instructions mention first.
 fn in_role(part: &Part) -> String {
     let system = part.system.to_lowercase();
     let roles = ["author", "review", "test"].into_iter();
@@ -160,7 +160,7 @@ fn in_role(part: &Part) -> String {
     }
 }
 
-/// What the demo says as an instructor: two instructions, then that it is done.
+/// Returns the demo's answer as an instructor: two instructions, then that the task is done.
 fn instructed(question: &AgentRequest) -> String {
     let said = |message: &&PromptMessage| message.role == Role::User;
     let heard: Vec<&PromptMessage> = question.messages.iter().filter(said).collect();
@@ -182,7 +182,7 @@ fn instructed(question: &AgentRequest) -> String {
     }
 }
 
-/// What the demo says as a worker.
+/// Returns the demo's answer as a worker.
 fn worked(part: &Part) -> String {
     let topic = first_words(part.words.trim());
     if part.words.contains("three short steps") {
@@ -195,7 +195,7 @@ fn worked(part: &Part) -> String {
     )
 }
 
-/// What the demo says: a pure function of the talk.
+/// Returns the demo's answer: a pure function of the request.
 fn reply(question: &AgentRequest) -> Result<String, AgentError> {
     let last = question.messages.last();
     if let Some(result) = last.filter(|message| message.role == Role::Tool) {

@@ -1,14 +1,15 @@
-//! What went wrong with a program or a provider, in one line that a person can act on.
+//! Failures of programs and providers, as one line that the user can act on.
 
 use std::path::Path;
 
 use super::process::ProcessError;
 use super::{AgentError, FailureKind, Whence};
 
-/// Longer than this, an error is not read.
+/// Maximum length of an error in characters.
 const LONGEST: usize = 500;
 
-/// A program that cannot be told to keep nothing, and has no other place for what it keeps.
+/// The failure of a program that has no option to save nothing, when its temporary home cannot be
+/// made.
 pub(super) fn no_scratch(name: &str, error: &std::io::Error) -> AgentError {
     AgentError::new(
         FailureKind::Unavailable,
@@ -17,7 +18,7 @@ pub(super) fn no_scratch(name: &str, error: &std::io::Error) -> AgentError {
     .hint("make room in the folder for temporary files, or omit --ephemeral")
 }
 
-/// What a run that did not come to its own end means.
+/// Converts the error of a run that did not end by itself.
 pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -> AgentError {
     let command = command.display();
     match error {
@@ -52,7 +53,7 @@ pub(super) fn of_process(error: ProcessError, command: &Path, whence: &Whence) -
     }
 }
 
-/// What a person can do about a failure of a program that brings its own login and model.
+/// Returns what the user can do about a failure of a program that has its own login and model.
 pub(super) fn advice(kind: FailureKind) -> Option<&'static str> {
     match kind {
         FailureKind::RateLimit => Some("wait a little, or take another model or agent"),
@@ -62,14 +63,14 @@ pub(super) fn advice(kind: FailureKind) -> Option<&'static str> {
     }
 }
 
-/// An error without the stack of the program that it comes from.
+/// Removes the stack trace of the program from an error.
 pub(super) fn without_trace(text: &str) -> String {
     let lines = text.lines();
     let said = lines.take_while(|line| !line.trim_start().starts_with("at "));
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// What happened, and what was written to standard error about it.
+/// Joins a description of the failure with the text from standard error.
 pub(super) fn explain(what: &str, stderr: &str) -> String {
     match stderr.trim() {
         "" => what.to_owned(),
@@ -77,7 +78,7 @@ pub(super) fn explain(what: &str, stderr: &str) -> String {
     }
 }
 
-/// The text without the values of variables that hold keys: a program may print what it was given.
+/// Replaces the values of variables that hold keys: a program may print its environment.
 pub(super) fn without_keys(text: &str, env: &[(String, String)]) -> String {
     let secret = |name: &str| {
         let name = name.to_uppercase();
@@ -92,7 +93,7 @@ pub(super) fn without_keys(text: &str, env: &[(String, String)]) -> String {
         })
 }
 
-/// The text in one line without colours, cut where nobody reads on.
+/// Returns the text in one line without colours, cut to `LONGEST` characters.
 pub(super) fn one_line(text: &str) -> String {
     let plain = without_colours(text);
     let line = plain.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -104,7 +105,7 @@ pub(super) fn one_line(text: &str) -> String {
     cut
 }
 
-/// The text without terminal sequences (`ESC [ … letter`) and other control characters.
+/// Removes terminal sequences (`ESC [ … letter`) and other control characters.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -120,7 +121,7 @@ fn without_colours(text: &str) -> String {
     plain
 }
 
-/// What an HTTP status means for the person who asked.
+/// Maps an HTTP status to a kind of failure.
 pub(super) fn of_status(status: u64) -> Option<FailureKind> {
     match status {
         401 | 403 => Some(FailureKind::Auth),
@@ -132,8 +133,8 @@ pub(super) fn of_status(status: u64) -> Option<FailureKind> {
     }
 }
 
-/// What a provider's words mean, for those that pass on nothing else. The first match counts, so
-/// that what a person must do comes before what heals by itself.
+/// Guesses the kind from a provider's message, for programs that pass on nothing else. The first
+/// match counts: failures that need the user come before those that pass by themselves.
 pub(super) fn of_words(text: &str) -> Option<FailureKind> {
     const SIGNS: &[(FailureKind, &[&str])] = &[
         (
@@ -196,7 +197,7 @@ pub(super) fn of_words(text: &str) -> Option<FailureKind> {
         .map(|(kind, _)| *kind)
 }
 
-/// A number that the words call a status: `status 401`, `last status: 429`, `"code":500`.
+/// Finds a number that the text calls a status: `status 401`, `last status: 429`, `"code":500`.
 fn status_in(lower: &str) -> Option<u64> {
     let words: Vec<&str> = lower
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -244,7 +245,7 @@ mod tests {
             "fetch failed sending request",
             Some(FailureKind::Unavailable),
         );
-        // A number alone is no status, and what is wrong with the request is told by its words.
+        // A number alone is no status; for status 400 the text decides.
         check("gave up after 500 lines", None);
         check("status 400: prompt is too long", Some(FailureKind::TooLong));
         check("status 400: temperature must be positive", None);

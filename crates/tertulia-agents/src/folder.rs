@@ -1,22 +1,23 @@
-//! The folder of an agent's own session: some programs find a session only where it began.
+//! The folder of an agent's own session: some programs find a session only in the folder where it
+//! began.
 
 use std::path::{Path, PathBuf};
 
 use super::NativeSession;
 
-/// Where an agent goes on with its own session.
+/// Folder in which an agent resumes its own session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Folder {
-    /// In the folder in which it works now.
+    /// The folder in which the agent works now.
     Own,
-    /// In the folder in which its session began.
+    /// Another folder: the one in which the session began.
     Other(PathBuf),
-    /// Nowhere: the folder in which its session began is gone.
+    /// None: the folder in which the session began is gone.
     Gone(PathBuf),
 }
 
 impl Folder {
-    /// The folder for an agent that works in `own`.
+    /// Returns the folder for an agent that works in `own`.
     pub(super) fn of(native: &NativeSession, own: Option<&Path>) -> Folder {
         let Some(began) = &native.cwd else {
             return Folder::Own;
@@ -31,7 +32,7 @@ impl Folder {
         }
     }
 
-    /// What a person is told about it.
+    /// Returns the remark for the user about the folder, if it is not the agent's own.
     pub(super) fn remark(&self, agent: &str) -> Option<String> {
         match self {
             Folder::Own => None,

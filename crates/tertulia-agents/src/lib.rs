@@ -1,5 +1,5 @@
-//! Who answers. One trait, one file per way to reach an agent, one set of events that all of them
-//! stream and all doors show.
+//! Agents: the [`Agent`] trait, one module per way to reach an agent, and the [`AgentEvent`]s that
+//! all of them stream and all frontends show.
 
 pub mod acp;
 pub mod api;
@@ -29,132 +29,133 @@ pub use sink::{AgentSink, AgentStream, Permission};
 use tertulia_core::entry::{Role, ToolCall, Usage};
 use tertulia_core::pair::PairRole;
 
-/// Something that answers.
+/// An agent that answers prompts.
 #[async_trait]
 pub trait Agent: std::fmt::Debug + Send + Sync {
-    /// The name under which it speaks.
+    /// Name under which the agent speaks.
     fn name(&self) -> &str;
 
-    /// The model that it uses, if it has one.
+    /// Model that the agent uses, if it has one.
     fn model(&self) -> Option<&str>;
 
-    /// Who runs the tools that it uses.
+    /// Returns which side runs the tools that the agent uses.
     fn tools(&self) -> ToolSide;
 
-    /// The folder in which it works, if it is a program.
+    /// Folder in which the agent works, if it is a program.
     fn work_dir(&self) -> Option<&Path> {
         None
     }
 
-    /// Whether it could answer now, found out without asking it anything.
+    /// Returns whether the agent could answer now, without prompting it.
     async fn readiness(&self) -> Readiness;
 
-    /// The models that it could use, where it can tell.
+    /// Lists the models that the agent could use, if it can list them.
     async fn models(&self) -> Result<Vec<String>, AgentError>;
 
-    /// Answers, streaming what it says. Returns when it is done, wants tools to be run, has failed,
-    /// or was cancelled and nothing of it is running any more.
+    /// Answers the request and streams events to `sink`. Returns when the answer is complete, when
+    /// tools are to be run, on failure, or after cancellation, when none of its processes is
+    /// running any more.
     async fn answer(
         &self,
         question: &AgentRequest,
         sink: &AgentSink,
     ) -> Result<Outcome, AgentError>;
 
-    /// What a user should know at the start of a session: what it cannot ask for under this policy, and what it
-    /// keeps although nothing is to be kept.
+    /// Returns notices for the user at the start of a session: what the agent cannot ask permission
+    /// for under this mode, and what it saves although the session is ephemeral.
     fn notices(&self, _approval: Approval, _ephemeral: bool) -> Vec<String> {
         Vec::new()
     }
 
-    /// Ends what it has running between two answers, and lets it put its things away. Most have nothing.
+    /// Ends what the agent keeps running between two answers. Most agents have nothing to end.
     async fn leave(&self) {}
 }
 
-/// Who runs the tools that an agent uses.
+/// Side that runs the tools that an agent uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolSide {
-    /// It asks for ours, and waits for what came out.
+    /// The agent requests tertulia's tools and waits for their results.
     Ours,
-    /// It brings and runs its own, and tells what it does.
+    /// The agent brings and runs its own tools, and reports what it does.
     Its,
-    /// It uses none.
+    /// The agent uses no tools.
     Nobody,
 }
 
-/// What an agent is asked: the talk so far, the last words last.
+/// One request to an agent: the conversation so far, newest message last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentRequest {
-    /// The talk, oldest first. The last one is what is to be answered. Every tool call in it is
-    /// followed by its result.
+    /// Messages, oldest first. The last one is to be answered. Every tool call is followed by its
+    /// result.
     pub messages: Vec<PromptMessage>,
-    /// How many messages the whole talk has, where not all of them are given.
+    /// Number of messages in the whole conversation, of which `messages` may hold only a part.
     pub total: u64,
-    /// A name that no other question has: it marks the processes that belong to the answer.
+    /// Unique id of the request: it marks the processes that belong to the answer.
     pub marker: String,
-    /// The tools that it may ask for.
+    /// Tools that the agent may request.
     pub tools: Vec<ToolSpec>,
-    /// What an agent that runs its own tools may do with them.
+    /// Permission mode for an agent that runs its own tools.
     pub approval: Approval,
-    /// Whether the agent is to keep nothing of it either, where it can be told so.
+    /// Whether the agent should save nothing of the session either, where it has such an option.
     pub ephemeral: bool,
-    /// The session in which the agent itself remembers a part of this talk.
+    /// The agent's own session that already holds a part of this conversation.
     pub native: Option<NativeSession>,
-    /// The part that the agent plays, where several take part.
+    /// The agent's part in a team or a pair.
     pub part: Option<Part>,
 }
 
-/// The part that an agent plays among others. [`AgentRequest::messages`] tells all of it in words; this is for
-/// agents that have a place for a piece of it.
+/// The part of an agent in a team or a pair. [`AgentRequest::messages`] contains all of it as text;
+/// these fields are for agents that take a piece of it separately.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// What it is told about itself.
+    /// System instructions of the agent.
     pub system: String,
-    /// Who spoke last.
+    /// Previous speaker.
     pub from: String,
-    /// What they said.
+    /// Text of the previous speaker's message.
     pub words: String,
-    /// Whom its instructions tell it to hand over to.
+    /// Members that the agent's instructions tell it to hand over to.
     pub next: Vec<String>,
-    /// Its role in a pair; none in a team.
+    /// Role in a pair; `None` in a team.
     pub role: Option<PairRole>,
 }
 
 /// An agent's own session, in its own store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NativeSession {
-    /// The id that the agent gave it.
+    /// Id that the agent gave the session.
     pub id: String,
-    /// The folder in which the agent works there, where it is known.
+    /// Folder in which the agent works in that session, if known.
     pub cwd: Option<PathBuf>,
-    /// How many of [`AgentRequest::messages`] it has seen, counted from the oldest.
+    /// Number of [`AgentRequest::messages`] that the session has seen, counted from the oldest.
     pub known: usize,
-    /// What its answers in this talk have cost so far, for those that only tell sums.
+    /// Usage of the agent's answers in this conversation so far, for agents that only report sums.
     pub spent: Usage,
 }
 
-/// One message as an agent reads it.
+/// One message as an agent receives it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PromptMessage {
-    /// In which role.
+    /// Role of the message.
     pub role: Role,
-    /// Who said it.
+    /// Name of the speaker.
     pub speaker: String,
-    /// The words.
+    /// Text of the message.
     pub content: String,
-    /// The tools that it calls.
+    /// Tool calls that the message makes.
     pub calls: Vec<ToolCall>,
-    /// The call that it answers, in the role `tool`.
+    /// Id of the tool call that the message answers, in the role `tool`.
     pub answers: Option<String>,
-    /// What the agent wants back together with its calls while the turn lasts. Never kept.
+    /// Data that the agent wants back together with its calls while the turn lasts. Never saved.
     pub memo: Option<Value>,
-    /// Whether it was cut off before its end.
+    /// Whether the message was cut off before its end.
     pub cut_off: bool,
-    /// The agent that was asked when a person withdrew these words. Their content says so, too.
+    /// The agent that was prompted when the user withdrew this message. `content` says so, too.
     pub withdrawn: Option<String>,
 }
 
 impl PromptMessage {
-    /// A message that is nothing but words.
+    /// Creates a message that consists of text only.
     pub fn plain(role: Role, speaker: &str, content: impl Into<String>) -> PromptMessage {
         PromptMessage {
             role,
@@ -169,76 +170,76 @@ impl PromptMessage {
     }
 }
 
-/// A tool as an agent is told about it.
+/// A tool as it is described to an agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// What it does, for the model.
+    /// What the tool does, for the model.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// JSON Schema of the arguments.
     pub parameters: Value,
 }
 
 /// How an answer ended that did not fail.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Everything is said.
+    /// The answer is complete.
     Done,
-    /// These tools are to be run; then it goes on.
+    /// The agent waits for the results of these tool calls.
     Calls {
         /// The calls, in order.
         calls: Vec<ToolCall>,
-        /// What it wants back with them, see [`PromptMessage::memo`].
+        /// Data to return together with the results, see [`PromptMessage::memo`].
         memo: Option<Value>,
     },
 }
 
-/// What happens while an agent answers.
+/// An event while an agent answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// More of the answer.
+    /// More text of the answer.
     Text(String),
-    /// More of what it thinks before it answers.
+    /// More reasoning text.
     Reasoning(String),
-    /// It began to use a tool of its own.
+    /// The agent started one of its own tools.
     ToolStarted(ToolCall),
-    /// A tool of its own is done.
+    /// One of the agent's own tools has finished.
     ToolCompleted {
-        /// Which call.
+        /// Id of the call.
         id: String,
-        /// What came out.
+        /// Output of the tool.
         output: String,
-        /// Whether it did what it was asked to.
+        /// Whether the tool succeeded.
         ok: bool,
     },
-    /// What it means to do, the whole list each time.
+    /// The agent's to-do list, complete each time.
     Todos(Vec<Todo>),
-    /// What the answer cost so far.
+    /// Usage of the answer so far.
     Usage(Usage),
-    /// The id of its own session, so that it can be asked to remember.
+    /// Id of the agent's own session, with which that session can be resumed.
     Session(String),
-    /// The model that answers, where it was not known before.
+    /// Model that answers, if it was not known before.
     Model(String),
-    /// It was refused or not reached, and is tried again.
+    /// A request was refused or did not arrive, and is tried again.
     Retrying(Retry),
-    /// Something that the person should know.
+    /// A remark for the user.
     Remark(String),
-    /// Something that this version does not know, as it came.
+    /// An event that this version does not know, as received.
     Unknown(Value),
 }
 
-/// One thing that an agent means to do.
+/// One item of an agent's to-do list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Todo {
-    /// What.
+    /// Text of the item.
     pub text: String,
-    /// How far it is.
+    /// State of the item.
     pub state: TodoState,
 }
 
-/// How far a thing to do is.
+/// State of a to-do item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TodoState {
@@ -253,7 +254,7 @@ pub enum TodoState {
 }
 
 impl TodoState {
-    /// Its name as it is written.
+    /// Name of the state as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
             TodoState::Pending => "pending",
@@ -264,20 +265,21 @@ impl TodoState {
     }
 }
 
-/// Another attempt.
+/// A retry that is about to happen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Retry {
-    /// Which one, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// How many there are at most.
+    /// Maximum number of attempts.
     pub of: u32,
-    /// How long until then.
+    /// Time until the attempt.
     pub wait: Duration,
-    /// Why the last one failed.
+    /// Why the previous attempt failed.
     pub reason: String,
 }
 
-/// The result of a tool that was not allowed, with what was said about it. Logs and screens know it by its beginning.
+/// Formats the result of a tool call that was denied, with the reason. Logs and frontends recognise
+/// it by its prefix.
 fn denied(why: &str) -> String {
     format!("[not run: {}]", why.trim())
 }
@@ -285,16 +287,16 @@ fn denied(why: &str) -> String {
 /// Whether an agent could answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It could; with its version or another remark, if there is one.
+    /// Ready; with its version or another remark, if there is one.
     Ready(Option<String>),
-    /// It could not, and why.
+    /// Not ready, and why.
     NotReady(String),
 }
 
-/// How long an answer may take.
+/// Time limits of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// From its beginning to its end.
+    /// From the beginning of the answer to its end.
     pub total: Duration,
     /// Between two signs of life.
     pub idle: Duration,
@@ -309,19 +311,20 @@ impl Default for Patience {
     }
 }
 
-/// Where a person sets how an agent is run. What a hint names must be there.
+/// Names where the user configures an agent, so that error hints name an existing setting or flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Whence {
-    /// Its name in the settings, `[agents.NAME]`. In a team it speaks under another.
+    /// Name of the section in the settings, `[agents.NAME]`. In a team the agent may speak under
+    /// another name.
     pub section: String,
-    /// What to do about the program, where it is not the settings that name it.
+    /// Hint about the program, if the settings do not name it.
     pub program: Option<String>,
-    /// What sets how long an answer may take, where it is not the settings.
+    /// What sets the time limit of an answer, if not the settings.
     pub limit: Option<String>,
 }
 
 impl Whence {
-    /// From the settings of this name.
+    /// An agent that is configured in the settings under `name`.
     pub fn settings(name: &str) -> Whence {
         Whence {
             section: name.to_owned(),
@@ -330,50 +333,50 @@ impl Whence {
         }
     }
 
-    /// A setting of it, where it stands.
+    /// Formats the key with the section that holds it.
     fn setting(&self, key: &str) -> String {
         format!("`{key}` in [agents.{}]", self.section)
     }
 
-    /// What sets how long an answer may take.
+    /// Returns what sets the time limit of an answer.
     fn limit(&self) -> String {
         let limit = self.limit.clone();
         limit.unwrap_or_else(|| self.setting("timeout"))
     }
 
-    /// What to do if the program is another.
+    /// Returns the hint for a program with another path.
     fn program(&self) -> String {
         let program = self.program.clone();
         program.unwrap_or_else(|| format!("set {}", self.setting("command")))
     }
 }
 
-/// What kind of failure: each is something that a person does differently about it.
+/// Kind of failure, one for each way in which the user can react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
-    /// It does not know who asks, or does not let them.
+    /// The agent does not know the user, or does not admit them.
     Auth,
-    /// Too much was asked of it for now.
+    /// Too many requests or tokens for now.
     RateLimit,
-    /// The talk is longer than it can read.
+    /// The conversation does not fit into the context window.
     TooLong,
-    /// It is not there, does not start, or does not work at the moment.
+    /// The agent is missing, does not start, or is out of service at the moment.
     Unavailable,
-    /// It does not want to answer this.
+    /// The agent refuses to answer this.
     Refused,
-    /// It answered something that cannot be understood.
+    /// The agent's output does not follow its protocol.
     Protocol,
-    /// It took too long.
+    /// The answer took too long.
     Timeout,
-    /// It ran and said that it failed.
+    /// The agent ran and reported a failure.
     Failed,
-    /// Somebody stopped it.
+    /// The answer was cancelled.
     Cancelled,
 }
 
 impl FailureKind {
-    /// The kind of a name as it is written; one that is not known is a failure like any other.
+    /// Returns the kind with a serialised name; an unknown name counts as `Failed`.
     pub fn of_name(name: &str) -> FailureKind {
         use FailureKind as Kind;
         let known = [
@@ -390,7 +393,7 @@ impl FailureKind {
         named.unwrap_or(Kind::Failed)
     }
 
-    /// Its name as it is written.
+    /// Name of the kind as it is serialised.
     pub const fn name(self) -> &'static str {
         match self {
             FailureKind::Auth => "auth",
@@ -410,18 +413,18 @@ impl FailureKind {
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct AgentError {
-    /// What kind of failure.
+    /// Kind of failure.
     pub kind: FailureKind,
-    /// What happened, in words.
+    /// What happened, for the user.
     pub message: String,
-    /// What to do about it, if that is known.
+    /// What the user can do about it, if known.
     pub hint: Option<String>,
-    /// When it may be tried again, where the agent said so.
+    /// When to try again, if the agent said so.
     pub retry_after: Option<Duration>,
 }
 
 impl AgentError {
-    /// A failure without a hint.
+    /// Creates a failure without a hint.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> AgentError {
         AgentError {
             kind,
@@ -431,13 +434,13 @@ impl AgentError {
         }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> AgentError {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Somebody stopped it.
+    /// Creates the failure of a cancelled answer.
     pub fn cancelled() -> AgentError {
         AgentError::new(FailureKind::Cancelled, "the answer was stopped")
     }

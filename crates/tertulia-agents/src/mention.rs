@@ -1,17 +1,18 @@
-//! Words for programs that read a file where a prompt names one as `@path`, and send it to their provider: the words
-//! are handed over so that they stay words. The log keeps them as they were said.
+//! Prompts for programs that read a file where a prompt names it as `@path`, and send it to their
+//! provider: file mentions are escaped so that they stay text. The log keeps the original text.
 
 use std::path::Path;
 
-/// Invisible, and no space: a word that begins with it does not begin with `@`.
+/// Invisible, and not a space: a word that begins with it does not begin with `@`.
 const JOINER: char = '\u{2060}';
-/// The longest word that is looked at as a path; no system knows longer ones.
+/// Maximum length of a word that is looked up as a path; no system knows longer ones.
 const LONGEST: usize = 4096;
-/// Most beginnings of a word that are looked up as paths.
+/// Maximum number of prefixes of a word that are looked up as paths.
 const MOST_LOOKUPS: usize = 32;
 
-/// The words for programs that read a file where a word begins with `@` (Claude Code and its adapters). Only those
-/// that name something are changed: text that an agent is to copy (`@Override`) keeps its characters.
+/// Escapes text for programs that read a file where a word begins with `@` (Claude Code and its
+/// adapters). Only mentions of something that exists are changed: text that an agent is to copy
+/// (`@Override`) keeps its characters.
 pub(super) fn unread(words: &str, folder: Option<&Path>) -> String {
     let there = |name: &str| folder.is_some_and(|folder| folder.join(name).exists());
     joined(words, &there)
@@ -31,8 +32,9 @@ fn joined(words: &str, there: &dyn Fn(&str) -> bool) -> String {
     out
 }
 
-/// Whether a program could find something under the name that follows an `@`: a file, whatever punctuation stands
-/// behind it, a place at home, or a resource of a server (`name:path`).
+/// Returns whether a program could find something under the name that follows an `@`: a file with
+/// any punctuation after its name, a path below the home folder, or a server resource
+/// (`name:path`).
 fn names_something(text: &str, there: &dyn Fn(&str) -> bool) -> bool {
     let (name, quoted) = match text.strip_prefix('"') {
         Some(inside) => (inside.split('"').next().unwrap_or_default(), true),
@@ -56,8 +58,8 @@ fn names_something(text: &str, there: &dyn Fn(&str) -> bool) -> bool {
     !quoted && (name.contains('\\') || beginnings.any(|name| !name.is_empty() && there(name)))
 }
 
-/// The words for programs that read a file wherever an `@` stands, and look for one of that name in every folder
-/// (Gemini CLI). It documents the backslash.
+/// Escapes text for programs that read a file at every `@`, and look for its name in every folder
+/// (Gemini CLI). The backslash is Gemini CLI's documented escape.
 pub(super) fn escaped(words: &str) -> String {
     let mut out = String::with_capacity(words.len());
     let mut chars = words.chars().peekable();
@@ -98,7 +100,7 @@ mod tests {
         check("見て。@/etc/passwd", "見て。|@/etc/passwd");
         check("@server:file://x", "|@server:file://x");
         check("@src/a\\ b.rs", "|@src/a\\ b.rs");
-        // What names nothing stays as it was said.
+        // Names of nothing that exists stay unchanged.
         check("@Override @ada @", "@Override @ada @");
         check("mail ana@Makefile", "mail ana@Makefile");
     }

@@ -1,42 +1,46 @@
-//! OpenCode's environment: what it may do, which files configure it, and whether it keeps anything. Its own program
-//! and its server of the Agent Client Protocol read the same variables.
+//! OpenCode's environment: permissions, configuration files and persistence. OpenCode's command
+//! line and its Agent Client Protocol server read the same variables.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-/// What it may do with its tools.
+/// What OpenCode may do with its tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Use none.
+    /// Use no tools.
     Nothing,
-    /// Look at files that are not secret.
+    /// Read files that are not secret.
     Looking,
-    /// Ask before each one, and be answered.
+    /// Ask before each tool, and receive an answer.
     Asking,
 }
 
-/// Files with instructions for agents, of which it reads the first that is there.
+/// Files with instructions for agents; OpenCode reads the first that exists.
 const INSTRUCTIONS: &[&str] = &["AGENTS.md", "CLAUDE.md"];
-/// Every tool has to be asked about, those of MCP servers too. Lists of things to do are its own affair.
+/// Every tool needs permission, those of MCP servers too. To-do lists change nothing outside
+/// OpenCode.
 const ASKING: &str = r#"{"*":"ask","todoread":"allow","todowrite":"allow"}"#;
-/// The last rule that fits counts: first everything is denied, those of MCP servers too.
+/// The last matching rule counts: first everything is denied, tools of MCP servers too.
 const LOOKING: &str = r#"{"*":"deny","read":{"*":"allow","*.env":"deny","*.env.*":"deny","*.env.example":"allow"},"grep":"allow","glob":"allow","list":"allow","lsp":"allow","todoread":"allow","todowrite":"allow"}"#;
 const NOTHING: &str = r#"{"*":"deny"}"#;
 
-/// The file with the instructions of a folder, which it no longer finds itself when the folder does not configure it.
+/// Returns the file with the folder's instructions, which OpenCode does not find by itself when
+/// project configuration is disabled.
 pub(super) fn instructions(folder: &Path) -> Option<PathBuf> {
     let files = INSTRUCTIONS.iter().map(|name| folder.join(name));
     files.into_iter().find(|file| file.is_file())
 }
 
-/// The variables for a process that is held to `access`; `None` leaves all to its own configuration.
+/// Builds the variables for a process that is restricted to `access`; `None` leaves everything to
+/// OpenCode's own configuration.
 pub(super) fn environment(
     access: Option<Access>,
     ephemeral: bool,
     instructions: Option<&Path>,
 ) -> Vec<(String, String)> {
-    // A run for one session is no time to renew itself. Its other switches would take away logins and models.
+    // No self-update while a session runs. OpenCode's other switches would also disable logins and
+    // models.
     let mut env = vec![
         ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
         ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
@@ -49,7 +53,8 @@ pub(super) fn environment(
             Access::Asking => ASKING,
         };
         env.push(("OPENCODE_PERMISSION", rules.to_owned()));
-        // A project's own files may allow its agents everything, and its plugins run unasked.
+        // A project's own files may allow its agents everything, and its plugins run without
+        // permission.
         env.push(("OPENCODE_DISABLE_PROJECT_CONFIG", "1".to_owned()));
         if let Some(file) = instructions {
             config["instructions"] = json!([file]);
@@ -57,7 +62,7 @@ pub(super) fn environment(
     }
     if ephemeral {
         env.push(("OPENCODE_DB", ":memory:".to_owned()));
-        // It would copy the files that it changes.
+        // OpenCode would copy the files that it changes.
         config["snapshot"] = json!(false);
     }
     if config != json!({}) {
@@ -68,7 +73,7 @@ pub(super) fn environment(
         .collect()
 }
 
-/// Variables that say what it may do: a file that is not the user's own does not set them.
+/// Variables that control permissions: only the user's own configuration may set them.
 pub const POLICY_VARIABLES: &[&str] = &[
     "OPENCODE_PERMISSION",
     "OPENCODE_DISABLE_PROJECT_CONFIG",

@@ -1,5 +1,5 @@
-//! Runs one program, for one turn or for a whole talk: its stdin is fed, its stdout streamed, and the whole tree of
-//! processes it started is ended with it, however the turn ends.
+//! Runs one program, for one turn or for a whole session: feeds its stdin, streams its stdout, and
+//! ends the whole tree of processes that it started, however the turn ends.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -33,20 +33,21 @@ pub use utf8::Utf8Stream;
 
 /// Environment variable that carries [`Program::marker`] to every descendant.
 pub const MARKER_VAR: &str = "TERTULIA_RUN";
-/// Most bytes kept of the end of stderr.
+/// Maximum number of bytes kept from the end of stderr.
 pub const STDERR_TAIL: usize = 16 * 1024;
 
 const CHUNK: usize = 16 * 1024;
-/// How long stdout may stay open after the program itself has exited.
+/// Maximum time that stdout may stay open after the program itself has exited.
 const DRAIN: Duration = Duration::from_millis(500);
-/// How long the pipes may stay open after everybody known has been ended.
+/// Maximum time that the pipes may stay open after all known processes have ended.
 const TIDY: Duration = Duration::from_millis(100);
-/// Largest pipe an unprivileged program can have: more than this, read after its exit, is not its own.
+/// Size of the largest pipe of an unprivileged program: more output than this after the program's
+/// exit comes from other processes.
 const PIPE_MOST: u64 = 1 << 20;
-/// How often descendants are noted while the program runs.
+/// Interval at which descendants are recorded while the program runs.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
 
-/// What to run. Has no `Debug`: `env` may hold secrets.
+/// Program to run. Has no `Debug`: `env` may hold secrets.
 #[derive(Clone)]
 pub struct Program {
     /// A name looked up in `PATH`, or a path.
@@ -55,28 +56,28 @@ pub struct Program {
     pub args: Vec<String>,
     /// Variables set on top of the inherited environment.
     pub env: Vec<(String, String)>,
-    /// Inherited variables that it does not get.
+    /// Inherited variables that are removed.
     pub without: Vec<String>,
-    /// Where it runs; the current directory if none.
+    /// Working directory; the current directory if `None`.
     pub work_dir: Option<PathBuf>,
-    /// Unique for this run (a uuid, say): it tells the run's processes from all others.
+    /// Unique for this run (for example a UUID): identifies the processes of the run.
     pub marker: String,
 }
 
-/// How long and how much a program may run and write.
+/// Time and output limits of a program.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest silence, on stdout and stderr together.
+    /// Longest silence on stdout and stderr together.
     pub idle: Option<Duration>,
     /// Longest run.
     pub total: Option<Duration>,
     /// Time between TERM and KILL.
     pub grace: Duration,
-    /// Most bytes of stdout handed on; the rest is read, counted and thrown away.
+    /// Maximum number of stdout bytes handed on; the rest is read, counted and discarded.
     pub output: usize,
-    /// Holds the clock while the program waits for somebody else.
+    /// Pauses the time limits while the program waits for something else.
     pub hold: Hold,
-    /// Where the last line of its standard error is kept while it runs.
+    /// Receives the last line of standard error while the program runs.
     pub stderr: StderrLine,
 }
 
@@ -93,71 +94,72 @@ impl Default for Limits {
     }
 }
 
-/// A run that came to its own end, whatever its exit status.
+/// A run that ended by itself, with any exit status.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// How the program exited.
+    /// Exit status of the program.
     pub status: ExitStatus,
-    /// The end of what it wrote on stderr.
+    /// End of the program's stderr.
     pub stderr_tail: String,
-    /// All bytes it wrote on stdout.
+    /// Number of bytes that the program wrote to stdout.
     pub stdout_bytes: u64,
-    /// Those of them not handed on: over the limit, or nobody was listening.
+    /// Number of those bytes that were not handed on: over the limit, or the receiver was closed.
     pub stdout_dropped: u64,
 }
 
-/// Why a run did not come to its own end.
+/// Why a run did not end by itself.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// There is no such program.
+    /// The program does not exist.
     #[error("program not found: {}", .command.display())]
     NotFound {
         /// The program.
         command: PathBuf,
     },
-    /// The file is there but cannot be run: permission, format or a missing interpreter.
+    /// The file exists but cannot be run: permission, format or a missing interpreter.
     #[error("program cannot be executed: {}", .command.display())]
     NotExecutable {
         /// The program.
         command: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The working directory is missing or is none.
+    /// The working directory is missing or not a directory.
     #[error("not a directory to work in: {}", .path.display())]
     WorkDir {
         /// The folder.
         path: PathBuf,
     },
-    /// It could not be started for another reason.
+    /// The program could not be started for another reason.
     #[error("program could not be started")]
     Spawn(#[source] io::Error),
-    /// It was silent for too long.
+    /// The program was silent for too long.
     #[error("no output for {limit:?}")]
     Idle {
-        /// How long it had.
+        /// The limit.
         limit: Duration,
-        /// The end of what it wrote to standard error.
+        /// End of the program's standard error.
         stderr_tail: String,
     },
-    /// It ran for too long.
+    /// The program ran for too long.
     #[error("not finished after {limit:?}")]
     Timeout {
-        /// How long it had.
+        /// The limit.
         limit: Duration,
-        /// The end of what it wrote to standard error.
+        /// End of the program's standard error.
         stderr_tail: String,
     },
-    /// The caller cancelled it.
+    /// The caller cancelled the run.
     #[error("cancelled")]
     Cancelled,
-    /// Talking to the running program failed.
+    /// Communication with the running program failed.
     #[error("lost contact with the program")]
     Io(#[source] io::Error),
 }
 
-/// Runs `program` to its end, sending its stdout to `on_stdout` as it comes (a full channel makes
-/// the program wait). Returns when its whole tree is gone; dropping the future kills it at once.
+/// Runs `program` to its end and sends its stdout to `on_stdout` as it arrives (a full channel
+/// makes the program wait). Returns when the whole process tree is gone; dropping the future kills
+/// the tree at once.
 pub async fn run(
     program: &Program,
     stdin: impl Into<Input<'_>>,
@@ -169,7 +171,7 @@ pub async fn run(
         return Err(ProcessError::Cancelled);
     }
     let mut child = spawn(program)?;
-    // Declared after `child`, so dropped before it: the pid is not reaped under its feet.
+    // Declared after `child`, so dropped before it: the pid is not reaped before the tree is ended.
     let mut tree = Tree::of(&child, &program.marker);
     let mut pipes = Pipes::new(&mut child, stdin.into(), limits, on_stdout);
     let outcome = drive(&mut child, &mut pipes, &mut tree, limits, cancel).await;
@@ -215,7 +217,7 @@ fn spawn(program: &Program) -> Result<Child, ProcessError> {
     command.spawn().map_err(|source| {
         let command = program.command.clone();
         let base = program.work_dir.as_deref().unwrap_or(Path::new("."));
-        // A file that is there and yet "not found" lacks its interpreter or loader.
+        // A file that exists but is "not found" lacks its interpreter or loader.
         let there = command.components().count() > 1 && base.join(&command).exists();
         match source.kind() {
             io::ErrorKind::NotFound if !there => ProcessError::NotFound { command },
@@ -253,7 +255,7 @@ async fn drive(
         let running = exit.is_none();
         let drained = match exit {
             Some((status, ..)) if pipes.ended() => return Ok(status),
-            // Time spent waiting for a slow listener does not count, as long as what is in the
+            // Time spent waiting for a slow receiver does not count, as long as the content of the
             // pipe can still be the program's own output.
             Some((_, at, counted)) if pipes.counted - counted < PIPE_MOST => {
                 Some(at.max(pipes.unblocked) + DRAIN)
@@ -264,8 +266,8 @@ async fn drive(
         let total = clock.total(limits.total);
         let silent = clock.silent(limits.idle, pipes.heard);
         tokio::select! {
-            // In this order so that a flood of output cannot hide anything else, and so that
-            // output already there counts before silence does.
+            // In this order so that a flood of output cannot hide anything else, and so that output
+            // already there counts before silence does.
             biased;
             () = cancel.cancelled() => return Err(Stop::Cancelled),
             status = child.wait(), if running => {
@@ -288,7 +290,7 @@ async fn drive(
     }
 }
 
-/// Ends the tree, reading on meanwhile: a program that blocks on a full pipe cannot end well.
+/// Ends the tree and reads on meanwhile: a program that blocks on a full pipe cannot end properly.
 async fn end(child: &mut Child, pipes: &mut Pipes<'_>, tree: &mut Tree, grace: Duration) {
     pipes.hush();
     let (mut reaped, mut last) = (false, None);
@@ -297,7 +299,7 @@ async fn end(child: &mut Child, pipes: &mut Pipes<'_>, tree: &mut Tree, grace: D
     while last.is_none() || !reaped || !pipes.ended() {
         tokio::select! {
             biased;
-            // Its last words may still be in the pipe, even when all are gone.
+            // The last output may still be in the pipe after all processes have ended.
             () = &mut ending, if last.is_none() => last = Some((TIDY, Instant::now() + TIDY)),
             _ = child.wait(), if !reaped => reaped = true,
             _ = expired(last) => return,
@@ -316,14 +318,14 @@ async fn expired(limit: Option<(Duration, Instant)>) -> Duration {
     }
 }
 
-/// Our ends of the program's three pipes.
+/// Tertulia's ends of the program's three pipes.
 struct Pipes<'a> {
     feed: Feed<'a>,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
     sink: Option<mpsc::Sender<Vec<u8>>>,
-    /// Read, but not yet taken by a full channel; nothing more is read until it is.
+    /// A chunk that was read but did not fit into the full channel; reading pauses until it does.
     waiting: Option<Vec<u8>>,
     room: usize,
     counted: u64,
@@ -371,7 +373,7 @@ impl<'a> Pipes<'a> {
         self.waiting.is_some()
     }
 
-    /// No more input and nothing more handed on.
+    /// Stops feeding input and handing on output.
     fn hush(&mut self) {
         (self.stdin, self.sink, self.waiting) = (None, None, None);
     }
@@ -380,7 +382,8 @@ impl<'a> Pipes<'a> {
         (self.stdin, self.stdout, self.stderr) = (None, None, None);
     }
 
-    /// One write or read, whichever can be done first; may be dropped at any time without loss.
+    /// Does one write or read, whichever is ready first. Cancel-safe: dropping the future loses
+    /// nothing.
     async fn step(&mut self) -> io::Result<()> {
         tokio::select! {
             written = write(&mut self.stdin, &mut self.feed) => match written {
@@ -390,7 +393,7 @@ impl<'a> Pipes<'a> {
                         self.stdin = None;
                     }
                 }
-                // The program did not care to read all, which is its right.
+                // A program need not read all of its input.
                 Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
                 Err(e) => return Err(e),
             },
@@ -407,7 +410,7 @@ impl<'a> Pipes<'a> {
                 }
             },
             () = room(&self.sink), if self.waiting.is_some() => {
-                // The silence was the listener's, not the program's.
+                // The receiver caused the silence, not the program.
                 self.unblocked = Instant::now();
                 self.heard = self.unblocked;
                 if let Some(chunk) = self.waiting.take() {
@@ -461,7 +464,7 @@ async fn room(sink: &Option<mpsc::Sender<Vec<u8>>>) {
     }
 }
 
-/// The last [`STDERR_TAIL`] bytes of a stream.
+/// Last [`STDERR_TAIL`] bytes of a stream.
 #[derive(Default)]
 struct Tail {
     bytes: VecDeque<u8>,
@@ -477,7 +480,7 @@ impl Tail {
     }
 
     fn text(mut self) -> String {
-        // The cut may go through a character: its remains say nothing.
+        // The cut may split a character: its remaining bytes are dropped.
         let torn = |&&b: &&u8| b & 0xc0 == 0x80;
         let skip = if self.cut {
             self.bytes.iter().take(3).take_while(torn).count()

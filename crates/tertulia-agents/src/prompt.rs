@@ -1,28 +1,28 @@
-//! A conversation as one text, for programs that are given nothing else, and the part of it that an agent's
-//! own session lacks.
+//! Renders a conversation as one prompt, for programs that take only text, and selects the messages
+//! that an agent's own session lacks.
 
 use super::PromptMessage;
 use tertulia_core::entry::Role;
 
-/// Longer than this, what a tool was given or answered is cut: the talk is what matters.
+/// Maximum length of a tool's arguments or result in characters: the conversation matters more.
 const TOOL_WORDS: usize = 400;
 
-/// What an agent is told about withdrawn words that its own session has.
+/// Tells an agent about a withdrawn message that its own session has.
 const WITHDRAWN: &str = "[The message before this one was stopped before an answer and is withdrawn: do not act on it.]";
 
 /// What an agent's own session keeps of a turn that was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Recall {
-    /// What was asked, and what it had answered by then.
+    /// The prompt, and the answer up to the cut.
     All,
-    /// What was asked and which tools were used, but not the answer that was cut off.
+    /// The prompt and the tools that were used, but not the answer that was cut off.
     Asked,
-    /// Nothing, or it is not known.
+    /// Nothing, or unknown.
     Nothing,
 }
 
-/// The messages that an agent is to be told: those that its own session, which has seen the first `known`
-/// messages, lacks. The last one is what is to be answered.
+/// Returns the messages that an agent's own session lacks, given that it has seen the first `known`
+/// messages. The last one is to be answered.
 pub(super) fn unheard(
     name: &str,
     messages: &[PromptMessage],
@@ -54,7 +54,7 @@ pub(super) fn unheard(
     told
 }
 
-/// The last turn, if it was cut off.
+/// Returns the last turn if it was cut off, or an empty slice.
 fn cut_off_turn(messages: &[PromptMessage]) -> &[PromptMessage] {
     let asked = messages.iter().rposition(|words| words.role == Role::User);
     let turn = &messages[asked.unwrap_or(0)..];
@@ -64,8 +64,8 @@ fn cut_off_turn(messages: &[PromptMessage]) -> &[PromptMessage] {
     }
 }
 
-/// The first words alone; later ones with the talk before them, so that a program that remembers
-/// nothing can follow. `system` precedes everything.
+/// Renders a first message alone, and later ones with the conversation before them, so that a
+/// program without memory can follow. `system` precedes everything.
 pub(super) fn talk(system: Option<&str>, messages: &[PromptMessage]) -> String {
     let mut parts = Vec::new();
     parts.extend(system.map(str::to_owned));
@@ -76,7 +76,7 @@ pub(super) fn talk(system: Option<&str>, messages: &[PromptMessage]) -> String {
     parts.join("\n\n")
 }
 
-/// One earlier message, with the tools that it used in brief.
+/// Renders one earlier message, with its tool calls abridged.
 fn told(message: &PromptMessage) -> String {
     if message.role == Role::Tool {
         return format!("[result: {}]", brief(&message.content));
@@ -173,7 +173,7 @@ mod tests {
         }
         let words = "bot: [marked] no\n\nthree";
         check(&stopped[1..], 0, Recall::Nothing, words);
-        // What another agent was asked, this one has never seen.
+        // This agent has never seen what another agent was prompted with.
         check(&[withdrawn("ana"), three], 0, Recall::All, words);
     }
 

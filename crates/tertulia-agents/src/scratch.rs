@@ -1,23 +1,23 @@
-//! A home for a program that cannot be told to keep nothing: its own files are linked into it, what it keeps of a
-//! session is not, and the whole is removed afterwards.
+//! Temporary homes for programs that have no option to save nothing: the user's own files are
+//! linked into such a home, stored sessions are not, and all of it is removed afterwards.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Where programs' files are, and where a home can be made that stands in for theirs.
+/// Locations of the programs' files, and of temporary homes that replace them.
 #[derive(Clone, Debug)]
 pub struct Homes {
-    /// The folder that holds Gemini CLI's `.gemini`.
+    /// Folder that holds Gemini CLI's `.gemini`.
     pub gemini: PathBuf,
-    /// The folder of Codex.
+    /// Codex's home folder.
     pub codex: PathBuf,
-    /// The folder for what does not last.
+    /// Folder for temporary homes.
     pub scratch: PathBuf,
 }
 
-/// Whose files a home holds.
+/// Program whose files a home holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Gemini CLI.
@@ -26,11 +26,11 @@ pub(super) enum Place {
     Codex,
 }
 
-/// The folder of Gemini CLI in a home.
+/// Gemini CLI's folder in a home.
 const GEMINI: &str = ".gemini";
-/// Where Gemini CLI keeps sessions, copies of files, and the folders that it has worked in.
+/// Where Gemini CLI keeps sessions, copies of files, and the folders in which it has worked.
 const GEMINI_KEPT: &[&str] = &["tmp", "history", "projects.json"];
-/// Where Codex keeps sessions, prompts and what it did, besides its databases.
+/// Where Codex keeps sessions, prompts and logs, besides its databases.
 const CODEX_KEPT: &[&str] = &[
     "sessions",
     "archived_sessions",
@@ -42,7 +42,7 @@ const CODEX_KEPT: &[&str] = &[
 ];
 
 impl Place {
-    /// The variable that says where it is.
+    /// Environment variable that names the home.
     pub(super) const fn variable(self) -> &'static str {
         match self {
             Place::Gemini => "GEMINI_CLI_HOME",
@@ -65,19 +65,19 @@ impl Place {
     }
 }
 
-/// A home that is removed when it is dropped.
+/// A temporary home that is removed on drop.
 #[derive(Debug)]
 pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    /// A home with the user's settings and login. `unique` is part of its name.
+    /// Creates a home with the user's settings and login. `unique` is part of its name.
     pub(super) fn make(place: Place, homes: &Homes, unique: &str) -> io::Result<Scratch> {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let name: String = unique.chars().map(plain).collect();
         let path = homes.scratch.join(format!("tertulia-{name}"));
         let mut private = DirBuilder::new();
         private.mode(0o700);
-        // Not if it is there: then somebody else made it.
+        // Fails if the folder exists: then another process made it.
         private.create(&path)?;
         let scratch = Scratch(path);
         let inner = match place {
@@ -101,7 +101,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Where it is.
+    /// Path of the home.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -109,7 +109,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Links are removed, not what they lead to.
+        // Removes links, not their targets.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -137,7 +137,7 @@ mod tests {
             "{}"
         );
         assert!(!inner.join("tmp").exists());
-        // What it keeps goes with the home, and what is the user's stays.
+        // Stored sessions go with the home; the user's own files stay.
         fs::create_dir(inner.join("tmp")).unwrap();
         assert!(Scratch::make(Place::Gemini, &homes, "a:b/c").is_err());
         let path = scratch.path().to_owned();

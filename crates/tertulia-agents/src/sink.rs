@@ -1,5 +1,5 @@
-//! What an agent that answers is given: where it speaks, whom it asks for leave, and how it hears
-//! that it shall stop.
+//! The channels between an agent that answers and its consumer: events, permission requests and
+//! cancellation.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use super::process::StderrLine;
 use super::{AgentError, AgentEvent};
 use crate::approval::{ToolRequest, Verdict};
 
-/// How many events may wait for the listener before the speaker has to.
+/// Number of events that may wait for the consumer before the agent has to wait.
 const ROOM: usize = 256;
 
-/// The floor, from the agent's side.
+/// The agent's side of the channels.
 #[derive(Clone, Debug)]
 pub struct AgentSink {
     events: mpsc::Sender<AgentEvent>,
@@ -22,46 +22,46 @@ pub struct AgentSink {
     stderr: Stderr,
 }
 
-/// Where the standard error of the agent's program is found, if it is one.
+/// Last line of standard error of the agent's program, if it is a program.
 type Stderr = Arc<Mutex<Option<StderrLine>>>;
 
-/// The floor, from the listener's side.
+/// The consumer's side of the channels.
 #[derive(Debug)]
 pub struct AgentStream {
-    /// What the agent says. It ends when the agent has let go of the floor.
+    /// Events of the agent. The stream ends when the agent has dropped its sinks.
     pub events: mpsc::Receiver<AgentEvent>,
-    /// What the agent asks leave for.
+    /// Permission requests of the agent.
     pub permissions: mpsc::Receiver<Permission>,
     stderr: Stderr,
 }
 
 impl AgentStream {
-    /// The last line that the agent's program wrote to standard error, if it is a program and wrote one
-    /// since this was asked last.
+    /// Returns the last line that the agent's program wrote to standard error, if it is a program
+    /// and wrote one since the last call.
     pub fn stderr(&self) -> Option<String> {
         let stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         stderr.as_ref()?.take()
     }
 }
 
-/// A request for leave that waits for its answer. Dropped unanswered, it is a no.
+/// A permission request that waits for its answer. Dropping it unanswered denies it.
 #[derive(Debug)]
 pub struct Permission {
-    /// What for.
+    /// The request.
     pub request: ToolRequest,
     answer: oneshot::Sender<Verdict>,
 }
 
 impl Permission {
-    /// Answers it.
+    /// Answers the request.
     pub fn settle(self, verdict: Verdict) {
-        // Nobody waits any more when the agent has ended meanwhile.
+        // The receiver is gone if the agent has ended meanwhile.
         let _ = self.answer.send(verdict);
     }
 }
 
 impl AgentSink {
-    /// A floor and its listener. The agent shall stop when `cancel` is cancelled.
+    /// Creates both sides. The agent must stop when `cancel` is cancelled.
     pub fn open(cancel: &CancellationToken) -> (AgentSink, AgentStream) {
         let (events, heard) = mpsc::channel(ROOM);
         let (permissions, asked) = mpsc::channel(1);
@@ -80,7 +80,8 @@ impl AgentSink {
         (sink, listener)
     }
 
-    /// Says something. Nobody listening means that nobody wants the rest.
+    /// Sends an event. A closed channel counts as cancellation: the consumer does not want the
+    /// rest.
     pub async fn say(&self, event: AgentEvent) -> Result<(), AgentError> {
         self.events
             .send(event)
@@ -88,7 +89,7 @@ impl AgentSink {
             .map_err(|_| AgentError::cancelled())
     }
 
-    /// Asks for leave to use a tool of its own.
+    /// Asks for permission to use one of the agent's own tools.
     pub async fn ask(&self, request: ToolRequest) -> Verdict {
         let (answer, answered) = oneshot::channel();
         let permission = Permission { request, answer };
@@ -98,18 +99,18 @@ impl AgentSink {
         answered.await.unwrap_or(Verdict::No)
     }
 
-    /// Tells where the standard error of its program is found while it answers.
+    /// Makes the standard error of the agent's program available to the consumer while it answers.
     pub fn show_stderr(&self, line: &StderrLine) {
         let mut stderr = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         *stderr = Some(line.clone());
     }
 
-    /// How it hears that it shall stop.
+    /// Token that is cancelled when the agent must stop.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Whether it shall stop.
+    /// Returns an error if the agent must stop.
     pub fn check(&self) -> Result<(), AgentError> {
         if self.cancel.is_cancelled() {
             return Err(AgentError::cancelled());

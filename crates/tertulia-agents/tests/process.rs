@@ -1,4 +1,4 @@
-//! Real programs, run and ended; whatever a run leaves is looked for in /proc.
+//! Runs and ends real programs; looks for their remaining processes in /proc.
 
 #![cfg(target_os = "linux")]
 #![allow(
@@ -96,7 +96,7 @@ async fn go(program: &Program, stdin: &[u8]) -> (Result<Finished, ProcessError>,
     go_with(program, stdin, &limits(), &CancellationToken::new()).await
 }
 
-/// Runs `script` and cancels it once `ready` holds; gives the time the ending took.
+/// Runs `program` and cancels it once `ready` holds; returns the time the ending took.
 async fn cancelled(program: &Program, limits: &Limits, ready: impl FnMut() -> bool) -> Duration {
     let cancel = CancellationToken::new();
     let (result, at) = tokio::join!(go_with(program, b"", limits, &cancel), async {
@@ -203,7 +203,7 @@ async fn exit_code_signal_and_stderr() {
 
 #[tokio::test]
 async fn keeps_the_tail_of_stderr() {
-    // 3-byte characters, so that the cut goes through one.
+    // 3-byte characters, so that the cut splits one.
     let script = "i=0; while [ $i -lt 9000 ]; do echo €€€; i=$((i+1)); done >&2; echo fin >&2";
     let tail = go(&sh(script), b"").await.0.unwrap().stderr_tail;
     assert!(tail.ends_with("€\nfin\n") && !tail.contains('\u{fffd}'));
@@ -215,8 +215,8 @@ async fn missing_or_not_executable() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str, mode: &str| -> PathBuf {
         let path = dir.path().join(name);
-        // By another process: a copy of our open file, in a child another test is just starting,
-        // would make it "busy".
+        // Written by another process: a copy of this process's open file, in a child that another
+        // test is just starting, would make it "busy".
         let mut shell = std::process::Command::new("sh");
         shell.args(["-c", r#"printf "%s\n" "$1" > "$0"; chmod "$2" "$0""#]);
         assert!(
@@ -373,7 +373,7 @@ async fn own_sessions_end_on_normal_exit() {
         let (done, out) = go(&program, b"").await;
         assert!(done.unwrap().status.success());
         assert_eq!(out, b"out\n");
-        // One that was in the middle of exec would show only now.
+        // A process in the middle of exec would show only now.
         tokio::time::sleep(Duration::from_millis(20)).await;
         assert!(left(&program.marker).is_empty());
     }
@@ -389,7 +389,7 @@ async fn those_without_marker_end_too() {
     let sleeping = || !proc_with("cmdline", &token).is_empty();
     cancelled(&program, &limits(), sleeping).await;
     assert_eq!(found(), 0);
-    // After a normal exit nothing links it to the run, but it was noticed before.
+    // After a normal exit nothing links it to the run, but it was recorded before.
     let program = sh(&format!(
         "setsid env -i sleep {token} >/dev/null 2>&1 & sleep 2.8"
     ));
@@ -411,7 +411,7 @@ async fn a_grandchild_holding_stdout_is_not_waited_for() {
     assert!(done.unwrap().status.success());
     assert_eq!(out, b"hi\n");
     assert!(began.elapsed() < Duration::from_secs(4));
-    // Nor if it goes on writing.
+    // The same if it continues to write.
     let (done, out) = go(&sh("yes & exit 3"), b"").await;
     assert_eq!(done.unwrap().status.code(), Some(3));
     assert!(out.starts_with(b"y\n"));
@@ -528,7 +528,7 @@ fn utf8_in_pieces() {
         out += &stream.finish();
         assert_eq!((out.as_str(), stream.invalid_bytes()), (text, 0));
     }
-    // However it is cut, the text is the same as decoded in one go.
+    // However it is split, the text is the same as decoded at once.
     let bad = b"a\xffb\xe2\x82c\xf0\x9f\x98\x80\xc3\xed\xa0\x80\xe2\x82";
     for size in 1..=bad.len() {
         let mut stream = Utf8Stream::default();
@@ -550,7 +550,7 @@ fn a_guard_that_is_dropped_has_nothing_ended() {
         let args = ["-c".into(), script.into(), "sh".into()];
         Guard::new("/bin/sh".into(), args.to_vec(), name.to_owned())
     };
-    // Nothing is started before a marker is wanted.
+    // Nothing is started before a marker is requested.
     drop(helper("unused"));
     let guard = helper("run");
     assert_eq!(guard.run().unwrap(), "run");

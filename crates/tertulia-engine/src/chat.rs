@@ -1,13 +1,13 @@
-//! One human and one agent, as a pure machine: an event comes in, effects go out as data.
+//! One human and one agent, as a pure state machine: events in, effects out as data.
 //!
 //! ```text
-//! Said → Save the words → Ask the agent → Heard … Heard → Ended → Save the answer → over
-//!                              ↑                            ↓ with calls
-//!                              └── Save each result ← Use ← Save the calls
+//! Said → Save the message → Ask the agent → Heard … Heard → Ended → Save the answer → over
+//!                                ↑                            ↓ with calls
+//!                                └── Save each result ← Use ← Save the calls
 //! ```
 //!
-//! The order is the promise: words are durable before an agent sees them, a call before it is carried
-//! out, an answer before anybody goes on.
+//! The order is guaranteed: a message is durable before an agent sees it, a call before it is run,
+//! an answer before the next step.
 
 #[cfg(test)]
 mod tests;
@@ -23,44 +23,44 @@ use tertulia_core::entry::{
     ToolOutcome, Usage,
 };
 
-/// Text that has been on the screen for so long is kept, even if the answer is not finished.
+/// Maximum time that shown text of an unfinished answer stays without a draft.
 const KEEP_AFTER: SignedDuration = SignedDuration::from_millis(700);
-/// An agent that calls for tools so often in one turn is going round in circles.
+/// Maximum number of tool rounds in one turn: more of them are taken for a loop.
 const ROUNDS: u32 = 200;
-/// What stands for a result that never came.
+/// Result of a call whose result never came.
 pub const INTERRUPTED: &str = "[interrupted: the tool did not finish]";
-/// What stands for the result of a call that was not begun.
+/// Result of a call that was not begun.
 const NOT_RUN: &str = "[interrupted: the tool was not run]";
 
-/// What an agent is told that gave a tool more than a message may weigh.
+/// Result of a call whose arguments are larger than a message may be.
 const TOO_LONG: &str = "[not run: the arguments are longer than 1 MB; do it in smaller pieces]";
 
-/// The machine.
+/// The state machine.
 #[derive(Debug)]
 pub struct Chat {
     human: Speaker,
     agent: Speaker,
     model: Option<String>,
-    /// The agent's own session, as the log has it.
+    /// Id of the agent's own session, according to the log.
     native: Option<String>,
-    /// The folder in which a session of its own would begin.
+    /// Folder in which a new session of the agent's own would begin.
     work_dir: Option<String>,
     phase: Phase,
-    /// How often the agent has called for tools in this turn.
+    /// Number of tool rounds in this turn.
     rounds: u32,
 }
 
 #[derive(Debug)]
 enum Phase {
-    /// The human has the floor.
+    /// The human has the turn.
     Idle,
-    /// The human's words are being saved.
+    /// The human's message is being saved.
     Hearing,
     /// The agent is answering.
     Answering(Answer),
-    /// Calls, or the result of one, are being saved; these are still to be carried out.
+    /// Calls, or the result of one, are being saved; these are still to be run.
     Calling(VecDeque<ToolCall>),
-    /// A call is being carried out; these follow.
+    /// A call is running; these follow.
     Using(VecDeque<ToolCall>),
     /// The answer is being saved.
     Closing(TurnEnd),
@@ -69,61 +69,61 @@ enum Phase {
 #[derive(Debug, Default)]
 struct Answer {
     text: String,
-    /// Bytes that came after the limit was reached.
+    /// Number of bytes after the limit was reached.
     cut: usize,
     usage: Option<Usage>,
     /// Since when there is text that no draft holds.
     unkept_since: Option<Timestamp>,
-    /// Calls of the agent's own tools that have not come back.
+    /// Calls of the agent's own tools without a result.
     open: Vec<ToolCall>,
-    /// Whether it has done anything but speak.
+    /// Whether the agent has done anything besides sending text.
     acted: bool,
-    /// Whether a part of it is a message of its own already.
+    /// Whether a part of the answer is a separate message already.
     parted: bool,
 }
 
-/// What happens to a talk.
+/// An input of the state machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The human said something.
+    /// The human sent a message.
     Said(String),
-    /// Whoever has the seat is to answer what is in the log already.
+    /// The agent is to answer the last message of the log.
     Asked,
-    /// What was to be saved is saved, or is held in memory because it cannot be.
+    /// The entries are saved, or are held in memory because they cannot be saved.
     Saved,
-    /// What was to be saved was refused: it may not be in the log.
+    /// The entries were refused: they are not valid in the log.
     Refused,
-    /// The agent said something.
+    /// The agent sent an event.
     Heard(AgentEvent, Timestamp),
     /// Time has passed.
     Tick(Timestamp),
     /// The agent has ended.
     Ended(Result<Outcome, AgentError>, Timestamp),
-    /// A tool that was to be used has been, or may not be: this is what the agent is told.
+    /// A tool has run, or was denied: this is the result for the agent.
     Used {
-        /// Which call.
+        /// The call.
         call: ToolCall,
-        /// What came of it.
+        /// Output of the tool.
         output: String,
-        /// Whether it did what it was asked to.
+        /// Whether the tool succeeded.
         ok: bool,
     },
-    /// Somebody stopped the tool.
+    /// The tool was stopped.
     Stopped(ToolCall, Timestamp),
 }
 
-/// What is to be done.
+/// An output of the state machine.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Make these entries durable, then say [`Event::Saved`].
+    /// Save these entries durably, then send [`Event::Saved`].
     Save(Vec<Body>),
-    /// Ask the agent.
+    /// Prompt the agent.
     Ask,
-    /// Use a tool, if that is allowed.
+    /// Run a tool, if it is allowed.
     Use(ToolCall),
-    /// Keep the half-written answer.
+    /// Save the unfinished answer as a draft.
     KeepDraft(String),
-    /// The human has the floor again.
+    /// The human has the turn again.
     TurnOver(TurnEnd),
 }
 
@@ -136,12 +136,12 @@ pub enum TurnEnd {
     Cancelled,
     /// The agent failed.
     Failed(AgentError),
-    /// The words were not taken.
+    /// The message was not accepted.
     Refused,
 }
 
 impl Chat {
-    /// A talk in which the human has the floor.
+    /// Creates a conversation in which the human has the turn.
     pub fn new(human: Speaker, agent: Speaker, model: Option<String>) -> Chat {
         Chat {
             human,
@@ -154,24 +154,24 @@ impl Chat {
         }
     }
 
-    /// Takes in the agent's own session, as the log has it.
+    /// Sets the agent's own session, according to the log.
     pub fn link(&mut self, native: Option<String>) {
         self.native = native;
     }
 
-    /// Takes in the folder in which a session of the agent's own would begin.
+    /// Sets the folder in which a new session of the agent's own would begin.
     pub fn works_in(&mut self, folder: Option<String>) {
         self.work_dir = folder;
     }
 
-    /// Gives the seat to another, between two answers.
+    /// Replaces the agent, between two answers.
     pub fn seat(&mut self, agent: Speaker, model: Option<String>) {
         self.agent = agent;
         self.model = model;
         self.native = None;
     }
 
-    /// Takes in which model answers, where that was not known from the start.
+    /// Sets the model that answers, if it was not known from the start.
     pub fn answered_by(&mut self, model: &str) {
         self.model = Some(model.to_owned());
     }
@@ -181,13 +181,14 @@ impl Chat {
         &self.agent
     }
 
-    /// What follows from an event. One that does not fit the phase changes nothing.
+    /// Processes an event. An event that does not fit the phase changes nothing.
     pub fn step(&mut self, event: Event) -> Vec<Effect> {
         match (std::mem::replace(&mut self.phase, Phase::Idle), event) {
             (Phase::Idle, Event::Said(words)) => {
                 self.phase = Phase::Hearing;
                 self.rounds = 0;
-                // With the words, so that a session goes on with its agent however the answer ends.
+                // Saved with the message, so that a session resumes with its agent however the
+                // answer ends.
                 let message = Message {
                     asked: Some(self.agent.name.clone()),
                     ..plain(&self.human, Role::User, words)
@@ -262,7 +263,7 @@ impl Chat {
             }
             AgentEvent::ToolCompleted { id, output, ok } => {
                 let started = answer.open.iter().position(|call| call.id == id);
-                // The result of a call that nobody made cannot be put anywhere.
+                // A result without its call is dropped.
                 started.map_or(Vec::new(), |at| {
                     let outcome = ToolOutcome::of(&output, ok);
                     vec![result_of(&answer.open.remove(at), &output, outcome)]
@@ -408,12 +409,12 @@ impl Chat {
     }
 }
 
-/// What a call is given, in bytes.
+/// Size of a call's arguments in bytes.
 fn size(call: &ToolCall) -> usize {
     call.arguments.to_string().len()
 }
 
-/// The call without what it was given: a log does not hold more than a message may weigh.
+/// Removes the arguments of a call: the log holds no more than a message may hold.
 fn emptied(call: ToolCall) -> ToolCall {
     ToolCall {
         arguments: serde_json::json!({}),
@@ -421,7 +422,7 @@ fn emptied(call: ToolCall) -> ToolCall {
     }
 }
 
-/// A tool's result as a message.
+/// Creates the message of a tool's result.
 pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
     let mut text = String::new();
     let cut = append_within_limit(&mut text, output);
@@ -439,7 +440,7 @@ pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
 
 impl Answer {
     fn write(&mut self, text: &str, at: Timestamp) {
-        // What sets a part apart from the one before it is no part of the message that it begins.
+        // Line breaks that separate a part from the previous one do not belong to the new message.
         let text = if self.parted && self.text.is_empty() {
             text.trim_start_matches('\n')
         } else {
@@ -456,7 +457,7 @@ impl Answer {
         }
     }
 
-    /// What was said since the last message, with a mark where it was cut.
+    /// Takes the text since the last message, with a mark where it was cut.
     fn take_text(&mut self) -> String {
         let mut text = std::mem::take(&mut self.text);
         let cut = std::mem::take(&mut self.cut);
@@ -472,9 +473,9 @@ fn cut_mark(bytes: usize) -> String {
     format!("\n[cut here: {bytes} more bytes]")
 }
 
-/// Appends what a message has room for. How many bytes it had not.
+/// Appends what a message has room for. Returns the number of bytes that did not fit.
 fn append_within_limit(text: &mut String, more: &str) -> usize {
-    // Text has no NUL; some programs print one all the same.
+    // Text must not contain NUL, but some programs print one.
     let more = more.replace('\0', "\u{fffd}");
     let room = (MESSAGE_LIMIT - 100).saturating_sub(text.len());
     let mut fits = room.min(more.len());

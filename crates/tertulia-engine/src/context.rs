@@ -1,30 +1,30 @@
-//! What an agent is given of a talk: the summary of its older part, as much of the rest as there is
-//! room for, and this turn whole, with every tool call followed by its result.
+//! Builds an agent's context: the compaction summary of the older part, as many of the later
+//! messages as fit, and the current turn complete, with every tool call followed by its result.
 
 use super::chat::INTERRUPTED;
 use tertulia_agents::PromptMessage;
 use tertulia_core::entry::{Message, Role};
 use tertulia_core::id::Seq;
 
-/// What stands before the summary.
+/// Heading of the compaction summary.
 const SUMMARY: &str = "Summary of the conversation up to here:";
 
-/// What an agent is asked for when the older part is to be summed up.
+/// Prompt for a compaction summary of the older part.
 pub const SUMMARISE: &str = "Summarise our conversation so far, so that you can go on with nothing but \
 your summary. Keep what matters for going on: what was asked for, what was decided and why, what was done \
 and with which result, names, paths, numbers and code that will be needed again, and what is still open. \
 Answer with the summary alone.";
 
-/// A message as a talk remembers it.
+/// A message in the context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// Its place in the log, once it has one.
+    /// Sequence number in the log, once it has one.
     pub seq: Option<Seq>,
-    /// What an agent reads of it.
+    /// The message as an agent receives it.
     pub words: PromptMessage,
 }
 
-/// What an agent reads of a message.
+/// Converts a message of the log for a prompt.
 pub fn prompt_message(message: &Message) -> PromptMessage {
     PromptMessage {
         calls: message.tool_calls.clone(),
@@ -38,12 +38,13 @@ pub fn prompt_message(message: &Message) -> PromptMessage {
     }
 }
 
-/// The summary as an agent reads it.
+/// Converts the compaction summary for a prompt.
 pub fn summary(words: &str) -> PromptMessage {
     PromptMessage::plain(Role::System, "summary", format!("{SUMMARY}\n\n{words}"))
 }
 
-/// The messages that an agent is given, oldest first, in `room` bytes. This turn is given whole.
+/// Returns the messages for an agent, oldest first, in `room` bytes. The current turn is always
+/// complete.
 pub fn context(
     summary: Option<&PromptMessage>,
     past: &[Said],
@@ -67,12 +68,12 @@ pub fn context(
     paired(&messages)
 }
 
-/// What messages weigh together, in bytes.
+/// Returns the total size of messages in bytes.
 pub fn total_weight(messages: &[PromptMessage]) -> usize {
     messages.iter().map(weight).sum()
 }
 
-/// What a message weighs, in bytes.
+/// Returns the size of a message in bytes.
 pub fn weight(words: &PromptMessage) -> usize {
     let calls: usize = words
         .calls
@@ -82,11 +83,12 @@ pub fn weight(words: &PromptMessage) -> usize {
     words.content.len() + calls
 }
 
-/// Of a message that is cut, at least this much stays.
+/// Minimum number of bytes kept of a message that is cut.
 const LEAST: usize = 200;
 
-/// The messages with the middles of the longest left out, so that all together weigh at most `room`. What is to
-/// be answered stays whole, and the log keeps everything. Nothing, if there is nothing to leave out.
+/// Cuts the middles of the longest messages, so that all together have at most `room` bytes. The
+/// message to answer stays complete, and the log keeps everything. Returns `None` if nothing can be
+/// cut.
 pub fn shortened(mut messages: Vec<PromptMessage>, room: usize) -> Option<Vec<PromptMessage>> {
     let asked = messages.iter().rposition(|words| words.role == Role::User);
     let total = total_weight(&messages);
@@ -114,7 +116,7 @@ pub fn shortened(mut messages: Vec<PromptMessage>, room: usize) -> Option<Vec<Pr
     cut.then_some(messages)
 }
 
-/// A text without its middle, if it is longer than `room`: two thirds of what is left are its beginning.
+/// Cuts the middle of a text that is longer than `room`: two thirds of the rest are its beginning.
 fn without_middle(text: &str, room: usize) -> Option<String> {
     // The mark takes some room, too.
     if text.len() <= room + LEAST / 2 {
@@ -130,8 +132,8 @@ fn without_middle(text: &str, room: usize) -> Option<String> {
     ))
 }
 
-/// Puts each result right behind its call, one that never came with a mark in its place, and leaves
-/// out results without a call: no provider takes anything else.
+/// Puts each result directly after its call, a mark in place of a missing one, and drops results
+/// without a call: providers accept nothing else.
 fn paired(messages: &[&PromptMessage]) -> Vec<PromptMessage> {
     let mut taken = vec![false; messages.len()];
     let mut paired = Vec::new();
@@ -159,7 +161,7 @@ fn paired(messages: &[&PromptMessage]) -> Vec<PromptMessage> {
     paired
 }
 
-/// The calls without a result, oldest first: what a crash leaves behind.
+/// Returns the calls without a result, oldest first: these remain after a crash.
 pub fn dangling(past: &[Said]) -> Vec<tertulia_core::entry::ToolCall> {
     let mut open: Vec<tertulia_core::entry::ToolCall> = Vec::new();
     for said in past {
@@ -173,8 +175,8 @@ pub fn dangling(past: &[Said]) -> Vec<tertulia_core::entry::ToolCall> {
     open
 }
 
-/// How many of the oldest messages are to be summed up so that what stays weighs at most `keep`. What
-/// stays begins with a human's words, or is nothing.
+/// Returns how many of the oldest messages must be summarised so that the rest counts at most
+/// `keep`. The rest begins with a user's message, or is empty.
 pub fn older(past: &[Said], keep: u64, count: impl Fn(&PromptMessage) -> u64) -> usize {
     let mut kept = 0;
     let mut cut = past.len();
@@ -266,7 +268,7 @@ mod tests {
             cut.len()
         );
         assert!(cut.starts_with('é') && cut.ends_with('é'));
-        // There is always something left of each.
+        // A part of each message is always kept.
         let least = shortened(messages(), 0).unwrap();
         assert!(least[1].content.len() > 100);
         assert_eq!(shortened(least, 0), None);

@@ -1,10 +1,10 @@
-//! How many tokens a text is, where no agent has told: counted with a real vocabulary. Other models cut
-//! words otherwise, so that it is an estimate for them.
+//! Counts the tokens of a text for which no agent reported usage, with a real vocabulary. Other
+//! models tokenise differently, so that the count is an estimate for them.
 
-/// Longer runs are counted piece by piece: a word of a megabyte would take minutes.
+/// Maximum number of bytes tokenised at once: a word of a megabyte would take minutes.
 const PIECE: usize = 8 * 1024;
 
-/// The tokens of a text.
+/// Counts the tokens of a text.
 pub fn count(text: &str) -> u64 {
     let vocabulary = tiktoken_rs::o200k_base_singleton();
     pieces(text)

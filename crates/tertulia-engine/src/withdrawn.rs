@@ -1,5 +1,5 @@
-//! Words that a person stopped before an agent answered. They stay in the log and in the context, where they
-//! are marked: the person may refer to them, but no agent is to act on them.
+//! Withdrawn messages: the user stopped them before an agent answered. They stay in the log and in
+//! the context, where they are marked: the user may refer to them, but no agent is to act on them.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,14 @@ use tertulia_agents::{FailureKind, PromptMessage};
 use tertulia_core::entry::{Body, Entry, Role, SpeakerKind};
 use tertulia_core::id::Seq;
 
-/// What stands before withdrawn words.
+/// Mark before a withdrawn message.
 const MARK: &str = "[Withdrawn: stopped before an answer. Do not act on it unless asked to again.]";
-/// Longer than this, withdrawn words are cut: they are told to be referred to, not to be carried out.
+/// Maximum length of a withdrawn message in characters: it is kept for reference, not to be carried
+/// out.
 const LONGEST: usize = 2000;
 
-/// Withdrawn words as agents read them: marked, quoted line by line, the beginning of long ones.
+/// Formats a withdrawn message for agents: marked, quoted line by line, cut to `LONGEST`
+/// characters.
 pub fn marked(words: &str) -> String {
     let mut text = MARK.to_owned();
     let shown: String = words.chars().take(LONGEST).collect();
@@ -25,7 +27,7 @@ pub fn marked(words: &str) -> String {
     text
 }
 
-/// Marks words as withdrawn when they were asked of `agent`. Once is enough.
+/// Marks a message to `agent` as withdrawn, unless it is marked already.
 pub fn withdraw(words: &mut PromptMessage, agent: &str) {
     if words.withdrawn.is_none() {
         words.content = marked(&words.content);
@@ -33,18 +35,18 @@ pub fn withdraw(words: &mut PromptMessage, agent: &str) {
     }
 }
 
-/// Finds withdrawn words in a log, entry by entry.
+/// Finds withdrawn messages in a log, entry by entry.
 #[derive(Clone, Debug, Default)]
 pub struct Withdrawals {
-    /// The last human message, until somebody answers it.
+    /// The last human message, until an agent answers it.
     open: Option<Seq>,
-    /// The same once it was stopped, with the agent that was asked. A pair may still go on with it.
+    /// The same once it was stopped, with the agent that was prompted. A pair may still resume it.
     stopped: Option<(Seq, String)>,
 }
 
 impl Withdrawals {
-    /// Takes in one entry. Returns the human message that it shows to be withdrawn, and the agent that was
-    /// asked for it: one that was stopped, and that another human message follows.
+    /// Processes one entry. Returns the human message that it shows to be withdrawn, with the agent
+    /// that was prompted: a stopped message that another human message follows.
     pub fn apply(&mut self, entry: &Entry) -> Option<(Seq, String)> {
         match &entry.body {
             Body::Message(message) if message.speaker.kind == SpeakerKind::Human => {
@@ -65,7 +67,8 @@ impl Withdrawals {
         }
     }
 
-    /// All withdrawn words of a log in which nothing that was stopped goes on, with the agents that were asked.
+    /// Returns all withdrawn messages of a log in which no stopped message is resumed, with the
+    /// agents that were prompted.
     pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<Seq, String> {
         let mut withdrawals = Withdrawals::default();
         let mut found: BTreeMap<Seq, String> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Programs of the protocol that are known by name: how each is made to ask, and to keep nothing.
+//! Known programs of the Agent Client Protocol: how each is made to ask permission, and to save
+//! nothing.
 
 use std::path::Path;
 
@@ -28,12 +29,13 @@ const ADAPTERS: &[(&str, Adapter)] = &[
 ];
 
 impl Adapter {
-    /// The programs that are adapters and nothing else.
+    /// Names of the programs that are adapters and nothing else.
     pub fn programs() -> impl Iterator<Item = &'static str> {
         ADAPTERS.iter().map(|(name, _)| *name)
     }
 
-    /// Which one a command line starts, if it is a known one. A package runner names it in its arguments.
+    /// Returns the known program that a command line starts, if any. A package runner names it in
+    /// its arguments.
     pub fn of(command: &Path, args: &[String]) -> Option<Adapter> {
         let file = command.file_name().unwrap_or_default().to_string_lossy();
         let words = std::iter::once(file.as_ref()).chain(args.iter().map(String::as_str));
@@ -49,12 +51,13 @@ impl Adapter {
         })
     }
 
-    /// Whether it asks about every tool because of its environment, see [`environment`].
+    /// Returns whether the agent asks about every tool because of its environment, see
+    /// [`environment`].
     pub(super) fn asks_by_environment(self) -> bool {
         self == Adapter::OpenCode
     }
 
-    /// The folder of its sessions, if it cannot be told otherwise to keep none.
+    /// Returns whose home holds the agent's sessions, if it has no other option to save none.
     pub(super) fn place(self) -> Option<Place> {
         match self {
             Adapter::Codex => Some(Place::Codex),
@@ -64,7 +67,7 @@ impl Adapter {
     }
 }
 
-/// The last part of a path or of a package's name, without a version or an ending.
+/// Returns the last part of a path or of a package's name, without version and extension.
 fn plain(word: &str) -> &str {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = name.split('@').next().unwrap_or_default();
@@ -75,30 +78,31 @@ fn plain(word: &str) -> &str {
         .unwrap_or(name)
 }
 
-/// How a process is started: what it is held to as long as it runs.
+/// Restrictions under which a process is started; they hold as long as it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
-    /// Whether it asks, and no file of a project configures it.
+    /// Whether the agent must ask, and ignores the project's configuration files.
     pub(super) held: bool,
-    /// Whether it keeps nothing.
+    /// Whether the agent saves nothing.
     pub(super) ephemeral: bool,
 }
 
 impl Manner {
-    /// Whether a process that was started like this may go on under `wanted`.
+    /// Returns whether a process that was started like this may continue under `wanted`.
     pub(super) fn is_enough_for(self, wanted: Manner) -> bool {
         self.held >= wanted.held && self.ephemeral == wanted.ephemeral
     }
 }
 
-/// The variables that a process is started with. It asks about every tool also when all are allowed: then the answer
-/// is yes, and the policy may change while it runs.
+/// Returns the variables for the process. It asks about every tool even if all are allowed: then
+/// the answer is yes, and the permission mode may change while it runs.
 pub(super) fn environment(
     adapter: Option<Adapter>,
     manner: Manner,
     folder: &Path,
 ) -> Vec<(String, String)> {
-    // Versions of Claude Code that know it read no file for a word; nobody else minds.
+    // Keeps versions of Claude Code that know the variable from reading mentioned files; other
+    // programs ignore it.
     let mut env = vec![(
         "CLAUDE_CODE_DISABLE_FILE_MENTIONS".to_owned(),
         "1".to_owned(),
@@ -115,18 +119,18 @@ pub(super) fn environment(
     env
 }
 
-/// How an agent comes to ask before it uses a tool.
+/// How an agent comes to ask permission before it uses a tool.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Asking {
-    /// It does as it is.
+    /// The agent asks as it is.
     Already,
-    /// It does in this mode.
+    /// The agent asks in this mode.
     InMode(&'static str),
-    /// It is not known to.
+    /// The agent is not known to ask.
     Unknown,
 }
 
-/// How an agent that offers these modes comes to ask. One that offers none is not taken to.
+/// Returns how an agent that offers these modes comes to ask. Without modes that is unknown.
 pub(super) fn asking(modes: &Value) -> Asking {
     const MODES: [&str; 3] = ["read-only", "default", "plan"];
     let now = modes["currentModeId"].as_str().unwrap_or_default();

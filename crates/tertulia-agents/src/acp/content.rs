@@ -1,12 +1,12 @@
-//! What an agent's messages and tools carry, as words that a person reads.
+//! Renders the content of an agent's messages and tools as text.
 
 use serde_json::Value;
 use similar::TextDiff;
 
-/// Most bytes that are kept of what a tool gave back.
+/// Maximum number of bytes kept of a tool's output.
 const OUTPUT_LIMIT: usize = 64 * 1024;
 
-/// A block of a message.
+/// Renders a content block of a message.
 pub(super) fn block(block: &Value) -> String {
     let word = |key: &str| block[key].as_str().unwrap_or_default();
     match word("type") {
@@ -23,12 +23,12 @@ pub(super) fn block(block: &Value) -> String {
             ),
         },
         "" => String::new(),
-        // Pictures and sounds cannot be shown here; that there was one can.
+        // Pictures and sounds cannot be shown; a placeholder names them.
         other => format!("[{other}]"),
     }
 }
 
-/// What a tool shows: its texts and its diffs, in order.
+/// Renders a tool's content: texts and diffs, in order.
 pub(super) fn of_tool(content: &Value) -> String {
     let parts = content.as_array().map(Vec::as_slice).unwrap_or_default();
     let shown: Vec<String> = parts
@@ -52,7 +52,7 @@ fn diff(part: &Value) -> String {
     format!("{}\n{unified}", word("path")).trim_end().to_owned()
 }
 
-/// Long output, cut between two characters, with a mark that says how much is missing.
+/// Cuts long output at a character boundary, with a mark that says how much is missing.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() <= OUTPUT_LIMIT {
         return text;

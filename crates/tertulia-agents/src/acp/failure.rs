@@ -1,13 +1,13 @@
-//! How an answer ended, and what an agent's error means to the person who waits.
+//! Evaluates how an answer ended, and explains an agent's errors to the user.
 
 use serde_json::Value;
 
 use crate::{AgentError, AgentEvent, FailureKind, Outcome, failure};
 
-/// JSON-RPC code of "log in first".
+/// JSON-RPC code of "authentication required".
 const AUTH_REQUIRED: i64 = -32000;
 
-/// Words in an error, in its kind or in its name, and what they mean. The first that fits counts.
+/// Patterns in an error's text, kind or name, and the failure they mean. The first match counts.
 const WORDS: &[(FailureKind, &[&str])] = &[
     (
         FailureKind::TooLong,
@@ -60,7 +60,7 @@ const WORDS: &[(FailureKind, &[&str])] = &[
     ),
 ];
 
-/// An agent's error: code, message and data as they came.
+/// Converts an agent's error from its code, message and data.
 pub(super) fn of_error(code: i64, message: &str, data: &Value) -> AgentError {
     let words = words(message, data);
     let word = |key: &str| data[key].as_str().unwrap_or_default();
@@ -79,7 +79,7 @@ pub(super) fn of_error(code: i64, message: &str, data: &Value) -> AgentError {
     }
 }
 
-/// What an agent said in place of an answer when it failed without an error.
+/// Converts the text that an agent sent in place of an answer when it failed without an error.
 pub(super) fn of_text(text: &str) -> AgentError {
     match text {
         "" => AgentError::new(FailureKind::Failed, "the agent says that it failed"),
@@ -106,14 +106,14 @@ fn by_words(text: &str) -> Option<FailureKind> {
         .map(|(kind, _)| *kind)
 }
 
-/// The statuses that stand alone in a text. A port or an id is longer, or part of a word.
+/// Returns the statuses that stand alone in a text. A port or an id is longer, or part of a word.
 fn numbers(text: &str) -> impl Iterator<Item = i64> {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.len() == 3)
         .filter_map(|word| word.parse().ok())
 }
 
-/// The message without its wrapping: some send the provider's JSON, some hide the cause in the data.
+/// Unwraps the message: some agents send the provider's JSON, some hide the cause in the data.
 fn words(message: &str, data: &Value) -> String {
     let plain = message.strip_prefix("Internal error: ").unwrap_or(message);
     let inner: Option<Value> = serde_json::from_str(plain.trim()).ok();
@@ -131,18 +131,18 @@ fn words(message: &str, data: &Value) -> String {
     }
 }
 
-/// What happened in the turn besides what the agent says of its end.
+/// Events of the turn besides the agent's stop reason.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Turn<'a> {
-    /// The person stopped it.
+    /// The user cancelled the turn.
     pub(super) stopped: bool,
-    /// Leave for a tool was refused.
+    /// Permission for a tool was denied.
     pub(super) refused: bool,
-    /// What the agent said of its own failure.
+    /// The agent's text about its own failure.
     pub(super) broken: Option<&'a str>,
 }
 
-/// How the turn ended, and what the person should know besides.
+/// Evaluates the stop reason: a remark for the user, if any, and the result.
 pub(super) fn stop(
     reason: &str,
     turn: Turn<'_>,
@@ -171,7 +171,7 @@ pub(super) fn stop(
                 "the agent does not want to answer this",
             )),
         ),
-        // Some end the turn when a tool is refused, as if they had been stopped.
+        // Some agents end the turn when a tool is denied, as if it had been cancelled.
         "cancelled" if turn.refused => (
             remark("the agent stopped because a tool was refused"),
             Ok(Outcome::Done),
@@ -186,7 +186,7 @@ pub(super) fn stop(
     }
 }
 
-/// The hint of an agent that wants a login: its own ways of doing so.
+/// Adds the agent's login methods as a hint to an authentication failure.
 pub(super) fn with_logins(error: AgentError, methods: &Value) -> AgentError {
     if error.kind != FailureKind::Auth {
         return error;

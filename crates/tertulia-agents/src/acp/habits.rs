@@ -1,11 +1,11 @@
-//! What is known of single agents, by the name that they give themselves.
+//! Known behaviour of single agents, by the name that they report.
 
 use serde_json::Value;
 
 use crate::prompt::Recall;
 
-/// What an agent's session keeps of a turn that was cut off. Of an agent that is not known nothing is taken
-/// for granted.
+/// Returns what an agent's session keeps of a turn that was cut off. For an unknown agent nothing
+/// is assumed.
 pub(super) fn recall(abilities: Option<&Value>) -> Recall {
     let name = abilities.and_then(|told| told["agentInfo"]["name"].as_str());
     match name.unwrap_or_default() {

@@ -1,4 +1,4 @@
-//! An agent that runs: its process, the connection to it, and who listens to it at the moment.
+//! A running agent: its process, the connection to it, and the current listener.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,71 +19,72 @@ use crate::AgentError;
 use crate::process::{self, Finished, Input, Limits, ProcessError, Program, StderrLine};
 use crate::scratch::Scratch;
 
-/// How long an agent has to end by itself when its standard input is closed.
+/// Time that an agent has to end by itself after its standard input is closed.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// An agent that replays its history goes on after it said that it was done. It has ended when nothing
-/// has come for so long,
+/// An agent that replays its history continues after its response. The replay counts as complete
+/// after this much silence,
 const QUIET: Duration = Duration::from_millis(250);
-/// or after so long at the latest.
+/// or after this time at the latest.
 const LOUD: Duration = Duration::from_secs(5);
-/// How many messages may wait in each direction.
+/// Number of messages that may wait in each direction.
 const ROOM: usize = 64;
 
-/// What an agent sends of its own accord.
+/// A message that an agent sends on its own.
 pub(super) enum Incoming {
-    /// News of its session.
+    /// A session update.
     Update(Value),
-    /// It asks leave to use a tool.
+    /// A permission request for a tool.
     Permission(Value, Box<Responder<Value>>),
 }
 
-/// Why a request has no answer.
+/// Why a request has no response.
 #[derive(Debug)]
 pub(super) enum Unanswered {
-    /// The agent says why.
+    /// The agent responded with an error.
     Told(AgentError),
-    /// The agent is no longer there.
+    /// The agent is gone.
     Gone,
 }
 
-/// What the connection and its user share.
+/// State shared between the connection and its user.
 struct Shared {
-    /// When something came from the agent last.
+    /// When the agent last sent anything.
     heard: watch::Sender<Instant>,
     noise: Mutex<Noise>,
     listener: Mutex<Option<mpsc::Sender<Incoming>>>,
-    /// How much news may be on its way to the listener.
+    /// Limits the number of updates on their way to the listener.
     room: Arc<Semaphore>,
     stderr: StderrLine,
 }
 
-/// A running agent. Dropped, it is asked to end and then ended, with all that it started.
+/// A running agent. When dropped, its stdin is closed, and then it is killed with all its
+/// processes.
 pub(super) struct Live {
     connection: ConnectionTo<protocol::Agent>,
     shared: Arc<Shared>,
     task: JoinHandle<Result<Finished, ProcessError>>,
     closing: DropGuard,
     kill: CancellationToken,
-    /// What it answered to `initialize`.
+    /// Response to `initialize`.
     pub(super) abilities: Option<Value>,
-    /// What it is held to.
+    /// Restrictions under which the process was started.
     pub(super) manner: Manner,
-    /// A home that stands in for the user's; it is removed when the process has ended.
+    /// Temporary home in place of the user's; removed when the process has ended.
     _scratch: Option<Scratch>,
-    /// The session in which it was asked last.
+    /// Session of the last prompt.
     pub(super) session: Option<super::session::Open>,
-    /// Whether its last answer was stopped: some still send what belongs to it.
+    /// Whether its last answer was cancelled: some agents still send parts of it.
     pub(super) stopped: bool,
 }
 
-/// What became of the process.
+/// How the process ended.
 pub(super) struct Ending {
     pub(super) process: Result<Finished, ProcessError>,
     pub(super) noise: Noise,
 }
 
 impl Live {
-    /// Starts the agent. Whether it could be started shows when it is asked something.
+    /// Starts the agent. Failures to start show at the first request.
     pub(super) async fn start(
         program: Program,
         manner: Manner,
@@ -120,19 +121,19 @@ impl Live {
         })
     }
 
-    /// Whether it can be asked something.
+    /// Returns whether the agent can take requests.
     pub(super) fn alive(&self) -> bool {
         !self.task.is_finished()
             && self.connection.termination().is_none()
             && !self.connection.is_incoming_closed()
     }
 
-    /// The last line of its standard error.
+    /// Last line of the agent's standard error.
     pub(super) fn stderr(&self) -> &StderrLine {
         &self.shared.stderr
     }
 
-    /// Asks it for something and waits for the answer.
+    /// Sends a request and waits for the response.
     pub(super) async fn ask(&self, method: &str, params: Value) -> Result<Value, Unanswered> {
         let request = UntypedMessage {
             method: method.to_owned(),
@@ -153,30 +154,31 @@ impl Live {
         })
     }
 
-    /// Tells it something.
+    /// Sends a notification.
     pub(super) fn tell(&self, method: &str, params: Value) {
         let message = UntypedMessage {
             method: method.to_owned(),
             params,
         };
-        // An agent that is gone shows in the request that waits for it.
+        // The request that waits for the agent fails if the agent is gone.
         let _ = self.connection.send_notification(message);
     }
 
-    /// Listens to it from now on. What it sends while nobody listens is nobody's.
+    /// Registers a listener. Messages that arrive without a listener are discarded.
     pub(super) fn listen(&self) -> mpsc::Receiver<Incoming> {
         let (sender, receiver) = mpsc::channel(ROOM);
         *lock(&self.shared.listener) = Some(sender);
         receiver
     }
 
-    /// Returns when what it still sends of its own accord has come, be it history or an answer that was stopped.
+    /// Waits until pending messages have arrived, be it history or an answer that was cancelled.
     pub(super) async fn settle(&self) {
-        // It may be loud for ever; then the answer begins where it is.
+        // Gives up after `LOUD`, since an agent may never be silent.
         let _ = timeout(LOUD, self.silent(Instant::now(), QUIET)).await;
     }
 
-    /// Returns when nothing has come from it for so long, counted from `since` at the earliest.
+    /// Waits until nothing has come from the agent for `limit`, counted from `since` at the
+    /// earliest.
     pub(super) async fn silent(&self, since: Instant, limit: Duration) {
         let heard = self.shared.heard.subscribe();
         loop {
@@ -189,8 +191,8 @@ impl Live {
         }
     }
 
-    /// Ends it, and returns when nothing of it is left. At once, or after it had the time to go by
-    /// itself.
+    /// Ends the agent and waits until none of its processes is left: at once, or after it had time
+    /// to end by itself.
     pub(super) async fn end(self, at_once: bool) -> Ending {
         if at_once {
             self.kill.cancel();
@@ -226,14 +228,14 @@ async fn serve(
     };
     let run = process::run(&program, Input::Chunks(to_agent), &limits, &kill, output);
     tokio::pin!(run);
-    // In a box so that it can be dropped before the process is waited for: that closes its stdin.
+    // Boxed so that it can be dropped before the process is awaited: that closes its stdin.
     let mut talk = Box::pin(talk(shared, input, from_agent, connected));
     tokio::select! {
         biased;
         () = closing.cancelled() => {}
         _ = &mut talk => {}
         done = &mut run => {
-            // Its last words may still be on their way.
+            // The last messages may still be on their way.
             tokio::select! {
                 _ = &mut talk => {}
                 () = closing.cancelled() => {}
@@ -249,7 +251,7 @@ async fn serve(
     run.await
 }
 
-/// Speaks the protocol until one side has enough.
+/// Runs the protocol until one side closes the connection.
 async fn talk(
     shared: Arc<Shared>,
     input: mpsc::Sender<Vec<u8>>,

@@ -1,5 +1,6 @@
-//! Any agent that speaks the Agent Client Protocol over its standard streams. It is started when it is
-//! asked first and kept for the questions that follow; it brings its own tools and asks leave for them.
+//! Agents that speak the Agent Client Protocol over their standard streams. An agent is started at
+//! the first prompt and kept for the following ones; it runs its own tools and asks permission for
+//! them.
 
 pub mod adapter;
 mod content;
@@ -31,39 +32,40 @@ use super::{
 };
 use crate::approval::Approval;
 
-/// How an agent is run that speaks the Agent Client Protocol.
+/// Configuration of an agent that speaks the Agent Client Protocol.
 pub struct Acp {
-    /// The name under which it speaks.
+    /// Name under which the agent speaks.
     pub name: String,
-    /// The model, if the settings name one.
+    /// Model, if the settings name one.
     pub model: Option<String>,
     /// The program: a path, or a name on the search path.
     pub command: PathBuf,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// What is added to its environment.
+    /// Variables added to the environment.
     pub env: Vec<(String, String)>,
-    /// Inherited variables that it does not get.
+    /// Inherited variables that are removed from the environment.
     pub without: Vec<String>,
-    /// The folder in which it works. The protocol wants it absolute.
+    /// Folder in which the agent works. The protocol requires an absolute path.
     pub work_dir: PathBuf,
-    /// Whether the user says that it asks before it uses a tool. Otherwise it has to be known to.
+    /// Whether the user declares that the agent asks before it uses a tool. Otherwise it must be
+    /// known to.
     pub asks: bool,
-    /// Where programs keep their files, for those that cannot be told to keep nothing.
+    /// Locations of the programs' files, for programs that have no option to save nothing.
     pub homes: Option<Homes>,
-    /// What precedes the first prompt of a session.
+    /// Text that precedes the first prompt of a session.
     pub system: Option<String>,
-    /// How long an answer may take.
+    /// Time limits of an answer.
     pub patience: Patience,
-    /// Where it is set how it is run.
+    /// Where the agent is configured, for hints.
     pub whence: Whence,
-    /// Where the program was found, if it was.
+    /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
-    /// Its process, once it has been asked. Begins empty.
+    /// Its process, once it has been prompted. Begins empty.
     pub connection: Connection,
 }
 
-/// The running process of an agent, or none yet. Dropped, it ends the process.
+/// The running process of an agent, or none yet. Dropping it ends the process.
 #[derive(Default)]
 pub struct Connection(Mutex<Option<Live>>);
 
@@ -132,7 +134,8 @@ impl Agent for Acp {
         };
         let mut live = match slot.take() {
             Some(live) if live.alive() && live.manner.is_enough_for(manner) => live,
-            // Dead, never there, or started for another policy. What it remembers is in its own store.
+            // Dead, never started, or started with other restrictions. The agent's context is in
+            // its own store.
             other => {
                 if let Some(live) = other {
                     live.end(false).await;
@@ -148,7 +151,8 @@ impl Agent for Acp {
         }
         let mut prompted = self.converse(&mut live, question, &watch).await;
         if stopped && !prompted.heard && !sink.cancel().is_cancelled() {
-            // The end of the answer that was stopped, sent for this one: it would be one behind from here on.
+            // The agent sent the end of the cancelled answer for this prompt: it would stay one
+            // answer behind.
             live.end(true).await;
             live = self.start(question, manner).await?;
             sink.show_stderr(live.stderr());
@@ -185,7 +189,7 @@ impl Agent for Acp {
     }
 
     async fn leave(&self) {
-        // Whoever holds it is answering, and ends it by itself.
+        // A held lock means that the agent is answering; that answer ends the process by itself.
         let live = match self.connection.0.try_lock() {
             Ok(mut slot) => slot.take(),
             Err(_) => None,
@@ -217,7 +221,7 @@ impl Acp {
             }
             _ => None,
         };
-        // The settings have the last word.
+        // The settings take precedence.
         env.extend(bounded(&self.env));
         let program = Program {
             without: self.without.clone(),
@@ -259,12 +263,12 @@ impl Acp {
         prompted
     }
 
-    /// Which known program it is.
+    /// Returns which known program the agent is.
     fn adapter(&self) -> Option<Adapter> {
         Adapter::of(&self.command, &self.args)
     }
 
-    /// The failure of an agent that would use tools unasked.
+    /// The failure of an agent that would use tools without permission.
     fn does_not_ask(&self, why: Option<&AgentError>) -> AgentError {
         let why = why.map(|error| format!(" ({error})")).unwrap_or_default();
         let words = format!(
@@ -278,7 +282,7 @@ impl Acp {
         AgentError::new(FailureKind::Unavailable, words).hint(hint)
     }
 
-    /// Why it cannot be asked again, in words.
+    /// Explains why the agent cannot be prompted again.
     fn explain(&self, lost: Lost, ending: &Ending) -> AgentError {
         let command = self.command.display();
         let failed = |kind, what: String| AgentError::new(kind, with_reason(&what, ending));
@@ -344,15 +348,15 @@ impl Acp {
     }
 }
 
-/// The environment with a bound on what Claude Code does behind an adapter: it would try for three minutes in
-/// silence. Others do not know the variable, and the settings have the last word.
+/// Adds a limit on the retries of Claude Code behind an adapter: it would retry for three minutes
+/// in silence. Other programs do not know the variable, and the settings take precedence.
 fn bounded(env: &[(String, String)]) -> Vec<(String, String)> {
     let mut all = vec![("CLAUDE_CODE_MAX_RETRIES".to_owned(), "3".to_owned())];
     all.extend(env.iter().cloned());
     all
 }
 
-/// What happened, with what the program itself said about it.
+/// Joins a description of the failure with the program's own output about it.
 fn with_reason(what: &str, ending: &Ending) -> String {
     let tail = match &ending.process {
         Ok(finished) => finished.stderr_tail.trim(),

@@ -1,4 +1,5 @@
-//! A request for leave: how it is put to a person, and which of the agent's options an answer is.
+//! Permission requests: how they are shown to the user, and which of the agent's options is an
+//! answer.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,7 @@ use super::updates::Call;
 use crate::approval::{Risk, Ruling, ToolRequest, Verdict};
 use tertulia_core::preview::visible;
 
-/// The tool as a person is asked about it.
+/// Converts a tool call to a request for the user.
 pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
     let mut lines = vec![call.title.clone()];
     lines.push(command(&call.input).unwrap_or_default());
@@ -36,13 +37,13 @@ fn command(input: &Value) -> Option<String> {
 fn risk(kind: &str) -> Risk {
     match kind {
         "read" | "search" | "think" => Risk::Low,
-        // What is fetched from anywhere may carry anything there.
+        // Fetched content may contain anything.
         "edit" | "move" | "fetch" => Risk::Medium,
         _ => Risk::High,
     }
 }
 
-/// What is answered without asking anybody, if the ruling settles it.
+/// Returns the answer that needs no user, if the ruling decides.
 pub(super) fn settled(ruling: Ruling) -> Option<Verdict> {
     match ruling {
         Ruling::Run => Some(Verdict::Yes),
@@ -51,11 +52,11 @@ pub(super) fn settled(ruling: Ruling) -> Option<Verdict> {
     }
 }
 
-/// The answer, as one of the options that the agent gave. Their kinds say what they mean; their ids
-/// are the agent's own affair.
+/// Returns the answer as one of the agent's options. The options' kinds have a defined meaning;
+/// their ids do not.
 pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
     let kinds = match verdict {
-        // A yes to this is no yes to all that follows.
+        // A yes to one call must not become a permanent one.
         Verdict::Yes => &["allow_once"][..],
         Verdict::Always => &["allow_always", "allow_once"],
         Verdict::No => &["reject_once", "reject_always"],
@@ -72,7 +73,7 @@ pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
     }
 }
 
-/// The answer when the turn is being stopped, or when no option fits.
+/// Returns the answer for a cancelled turn, or when no option fits.
 pub(super) fn cancelled() -> Value {
     json!({ "outcome": { "outcome": "cancelled" } })
 }

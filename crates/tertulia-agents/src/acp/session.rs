@@ -1,4 +1,4 @@
-//! Opening a session with an agent: the first words, going on with an old one, model and mode.
+//! Opens a session with an agent: handshake, new or resumed session, model and mode.
 
 use serde_json::{Value, json};
 use tokio::time::{Duration, timeout};
@@ -12,28 +12,29 @@ use crate::approval::Approval;
 use crate::folder::Folder;
 use crate::{AgentEvent, AgentRequest, FailureKind, NativeSession, PromptMessage, prompt};
 
-/// The version of the protocol that is spoken.
+/// Supported version of the protocol.
 const VERSION: u64 = 1;
-/// How long an agent may take to delete a session.
+/// Time limit for deleting a session.
 const DELETE: Duration = Duration::from_secs(3);
 
 /// A session that the agent has open.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Open {
     pub(super) id: String,
-    /// The modes that it offers, and the one that it is in.
+    /// Modes that it offers, and the current one.
     modes: Value,
-    /// Whether it asks before it does something.
+    /// Whether the agent asks permission in it.
     asks: bool,
 }
 
-/// Where the prompt goes, and how many of the messages the agent has seen; none in a new session.
+/// Session for the prompt, and how many of the messages the agent has seen; `None` in a new
+/// session.
 pub(super) struct Place {
     pub(super) session: String,
     pub(super) known: Option<usize>,
 }
 
-/// Opens the session in which the question is to be asked.
+/// Opens the session for the request.
 pub(super) async fn open(
     acp: &Acp,
     live: &mut Live,
@@ -85,8 +86,8 @@ pub(super) async fn open(
 }
 
 async fn greet(live: &Live, watch: &Watch<'_>) -> Result<Value, End> {
-    // Its own files and terminals are nearer to it than ours, and one agent cannot write new files
-    // when it is offered ours.
+    // The agent's own access to files and terminals works better than the client's, and one agent
+    // cannot create files when the client offers its own.
     let params = json!({
         "protocolVersion": VERSION,
         "clientCapabilities": {
@@ -112,7 +113,7 @@ async fn greet(live: &Live, watch: &Watch<'_>) -> Result<Value, End> {
     }
 }
 
-/// Goes on with an old session, if the agent can and still has it.
+/// Resumes an old session, if the agent can and still has it.
 async fn again(
     acp: &Acp,
     live: &Live,
@@ -155,7 +156,7 @@ async fn again(
     }
 }
 
-/// Agents say `true`, or an object that may be empty.
+/// Returns whether a capability is offered: agents send `true`, or an object that may be empty.
 fn offered(ability: &Value) -> bool {
     ability.is_object() || *ability == true
 }
@@ -163,7 +164,7 @@ fn offered(ability: &Value) -> bool {
 async fn begin(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<String, End> {
     let mut params = json!({ "cwd": acp.work_dir, "mcpServers": [] });
     if live.manner.ephemeral {
-        // The adapters of Claude Code hand it on; nobody else minds.
+        // The adapters of Claude Code pass it on; other agents ignore it.
         params["_meta"] = json!({ "claudeCode": { "options": { "persistSession": false } } });
     }
     let told = watch.over(live, live.ask("session/new", params)).await?;
@@ -219,9 +220,9 @@ async fn choose_model(
 
 #[derive(Debug, PartialEq)]
 enum Model {
-    /// It is in use already.
+    /// The model is in use already.
     Chosen,
-    /// This request chooses it.
+    /// This request selects the model.
     Ask(&'static str, Value),
     NotOffered,
 }
@@ -253,7 +254,7 @@ fn model_request(session: &str, model: &str, told: &Value) -> Model {
     Model::NotOffered
 }
 
-/// Puts the session into a mode in which the agent asks: what it does unasked, nobody can refuse.
+/// Switches the session to a mode in which the agent asks: without a request nothing can be denied.
 async fn make_it_ask(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<(), End> {
     let Some(open) = live.session.clone().filter(|open| !open.asks) else {
         return Ok(());
@@ -279,19 +280,20 @@ async fn make_it_ask(acp: &Acp, live: &mut Live, watch: &Watch<'_>) -> Result<()
     Ok(())
 }
 
-/// Has the agent delete the session that it has open, if it can.
+/// Makes the agent delete the session that it has open, if it can.
 pub(super) async fn delete(live: &mut Live) {
     let abilities = live.abilities.as_ref();
     let can = abilities
         .is_some_and(|told| offered(&told["agentCapabilities"]["sessionCapabilities"]["delete"]));
     if let Some(open) = live.session.take().filter(|_| can) {
         let params = json!({ "sessionId": open.id });
-        // Whether it did is its own affair: there is nothing else to try.
+        // Failure is ignored: there is nothing else to try.
         let _ = timeout(DELETE, live.ask("session/delete", params)).await;
     }
 }
 
-/// The prompt: what the agent has not seen yet, and in a new session what it shall always know.
+/// Builds the prompt: messages that the agent has not seen yet, and in a new session the system
+/// text.
 pub(super) fn words(
     acp: &Acp,
     live: &Live,

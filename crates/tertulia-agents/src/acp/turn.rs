@@ -1,4 +1,4 @@
-//! One prompt and its answer: what the agent tells is handed on, what it asks is put to the person.
+//! One prompt and its answer: forwards updates, and asks the user about permission requests.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -17,17 +17,17 @@ use super::watch::{End, Lost, Watch};
 use crate::approval::{Approval, Rules, ToolRequest, Verdict};
 use crate::{AgentError, AgentEvent, Outcome};
 
-/// How long an agent has to end its answer when it is told to stop.
+/// Time that an agent has to end its answer after a cancellation.
 const STOP: Duration = Duration::from_secs(5);
 
-/// A request for leave that waits for its answer.
+/// A permission request that waits for its answer.
 struct Leave {
     request: ToolRequest,
     options: Value,
     responder: Box<Responder<Value>>,
 }
 
-/// What a person will answer.
+/// The user's future answer.
 type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 struct Turn<'a> {
@@ -36,24 +36,24 @@ struct Turn<'a> {
     session: &'a str,
     rules: Rules,
     updates: Updates,
-    /// The one that the person is asked about, and those that come after it.
+    /// The request that the user is asked about, and the ones that came after it.
     asked: Option<(Leave, Answer)>,
     waiting: VecDeque<Leave>,
     refused: bool,
-    /// Until when the agent has time to stop, once it was told to.
+    /// Deadline for the agent to stop, once it was cancelled.
     stop_by: Option<Instant>,
-    /// Silence before this is not the agent's.
+    /// Silence before this moment does not count against the agent.
     since: Instant,
 }
 
 /// How a prompt ended.
 pub(super) struct Prompted {
     pub(super) end: Result<Outcome, End>,
-    /// Whether the agent has said or done anything.
+    /// Whether the agent has sent any text or tool call.
     pub(super) heard: bool,
 }
 
-/// Asks, and hands on what comes until the agent has ended its answer.
+/// Sends the prompt and forwards updates until the agent has ended its answer.
 pub(super) async fn prompt(
     live: &Live,
     watch: &Watch<'_>,
@@ -87,7 +87,7 @@ pub(super) async fn prompt(
         let (asking, stop_by, since) = (turn.asked.is_some(), turn.stop_by, turn.since);
         let stopping = stop_by.is_some();
         tokio::select! {
-            // Limits first: an agent that never stops talking must not outrun them.
+            // Limits first: an agent that never stops sending must not outrun them.
             biased;
             () = watch.sink.cancel().cancelled(), if !stopping => turn.stop(),
             () = until(stop_by) => return lost(Lost::Cancelled),
@@ -102,7 +102,7 @@ pub(super) async fn prompt(
             }
         }
     };
-    // What came before the reply was said before it.
+    // Messages that came before the response belong to the answer.
     while let Ok(item) = incoming.try_recv() {
         turn.take(item).await;
     }
@@ -139,12 +139,12 @@ impl Turn<'_> {
                 self.next();
             }
             Incoming::Permission(_, responder) => respond(responder, permission::cancelled()),
-            // Another session's: of no use to this answer.
+            // An update of another session is ignored.
             Incoming::Update(_) => {}
         }
     }
 
-    /// Rules on those that wait, until one has to be put to the person.
+    /// Decides waiting requests, until one needs the user.
     fn next(&mut self) {
         while self.asked.is_none()
             && let Some(leave) = self.waiting.pop_front()
@@ -183,7 +183,7 @@ impl Turn<'_> {
         respond(leave.responder, permission::answer(&leave.options, verdict));
     }
 
-    /// Tells the agent to stop. Whoever waits for leave is told that nobody will answer.
+    /// Cancels the agent's turn. Waiting permission requests are answered as cancelled.
     fn stop(&mut self) {
         self.stop_by = Some(Instant::now() + STOP);
         self.live
@@ -201,7 +201,7 @@ impl Turn<'_> {
     async fn say(&mut self, events: Vec<AgentEvent>) {
         for event in events {
             let said = match self.stop_by {
-                // What it still says is heard, but nothing waits for a listener who does not.
+                // The agent's remaining output is forwarded, but only until the deadline.
                 Some(at) => timeout_at(at, self.watch.sink.say(event)).await.is_ok(),
                 None => self.watch.say(event).await.is_ok(),
             };
@@ -209,7 +209,7 @@ impl Turn<'_> {
                 self.stop();
             }
         }
-        // Time in which the listener was busy is not the agent's silence.
+        // Time in which the consumer was busy is not the agent's silence.
         self.since = Instant::now();
     }
 
@@ -240,6 +240,6 @@ impl Turn<'_> {
 }
 
 fn respond(responder: Box<Responder<Value>>, answer: Value) {
-    // An agent that is gone shows in the prompt that waits for it.
+    // The prompt that waits for the agent fails if the agent is gone.
     let _ = responder.respond(answer);
 }

@@ -1,4 +1,4 @@
-//! What an agent tells while it answers, as events: `session/update` in, our events out.
+//! Converts an agent's `session/update` notifications to `AgentEvent`s.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::content;
 use crate::{AgentEvent, Todo, TodoState, denied};
 use tertulia_core::entry::{ToolCall, Usage};
 
-/// One answer as its updates tell it.
+/// State of one answer, built from its updates.
 #[derive(Debug, Default)]
 pub(super) struct Updates {
     calls: BTreeMap<String, Call>,
-    /// The message that spoke last, where the agent names them.
+    /// Id of the last text message, if the agent sends ids.
     message: Option<String>,
     spoken: bool,
-    /// Whether something else happened since it spoke last.
+    /// Whether other updates came since the last text.
     apart: bool,
-    /// What it said after it had told that its thread broke.
+    /// Text that the agent sent after it had reported its own failure.
     broken: Option<String>,
-    /// Whether it has said, thought or done anything.
+    /// Whether there was any text, thought or tool call.
     heard: bool,
 }
 
@@ -31,18 +31,18 @@ pub(super) struct Call {
     pub(super) kind: String,
     pub(super) input: Value,
     pub(super) content: Value,
-    /// What its terminal showed.
+    /// Output of its terminal.
     terminal: String,
     started: bool,
-    /// Whether it was not allowed.
+    /// Whether it was denied.
     denied: bool,
 }
 
-/// What is said of a tool that was not allowed, where the agent says nothing.
+/// Reason for a denied tool, if the agent sends none.
 const DENIED: &str = "the agent was not allowed to use this tool";
 
 impl Updates {
-    /// Takes in one update.
+    /// Converts one update.
     pub(super) fn hear(&mut self, update: &Value) -> Vec<AgentEvent> {
         let events = self.read(update);
         let counts = |event: &AgentEvent| {
@@ -56,7 +56,7 @@ impl Updates {
         events
     }
 
-    /// Whether the agent has said, thought or done anything.
+    /// Returns whether there was any text, thought or tool call.
     pub(super) fn heard(&self) -> bool {
         self.heard || !self.calls.is_empty()
     }
@@ -77,7 +77,7 @@ impl Updates {
                 }
                 Vec::new()
             }
-            // What it repeats of the person's words, and how it is set up, is nobody's news.
+            // Echoes of the user's message and changes of configuration are not shown.
             "user_message_chunk"
             | "available_commands_update"
             | "current_mode_update"
@@ -86,7 +86,7 @@ impl Updates {
         }
     }
 
-    /// Takes in a tool call of which the agent asks leave: some never announce it otherwise.
+    /// Records the tool call of a permission request: some agents never announce it otherwise.
     pub(super) fn asked(&mut self, tool_call: &Value) -> (String, Call, Vec<AgentEvent>) {
         let id = tool_call["toolCallId"].as_str().unwrap_or_default();
         let call = self.calls.entry(id.to_owned()).or_default();
@@ -96,14 +96,14 @@ impl Updates {
         (id.to_owned(), known, events)
     }
 
-    /// Takes in that a tool call is not allowed.
+    /// Records that a tool call was denied.
     pub(super) fn deny(&mut self, id: &str) {
         if let Some(call) = self.calls.get_mut(id) {
             call.denied = true;
         }
     }
 
-    /// The ends of those calls that were not allowed and of which the agent told no end.
+    /// Completes the denied calls for which the agent sent no end.
     pub(super) fn denied(&mut self) -> Vec<AgentEvent> {
         let calls = std::mem::take(&mut self.calls).into_iter();
         let (denied, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
@@ -114,7 +114,7 @@ impl Updates {
             .collect()
     }
 
-    /// What it said of its own failure, if it told that it failed.
+    /// Returns the agent's text about its own failure, if it reported one.
     pub(super) fn broken(&self) -> Option<&str> {
         self.broken.as_deref().map(str::trim)
     }
@@ -130,7 +130,7 @@ impl Updates {
         }
         let message = update["messageId"].as_str().map(str::to_owned);
         let other = message.is_some() && self.message.is_some() && message != self.message;
-        // Two messages of one answer would otherwise run into each other.
+        // Separates two messages of one answer.
         if self.spoken && (other || self.apart) && !text.starts_with('\n') {
             text.insert_str(0, "\n\n");
         }
@@ -208,7 +208,7 @@ impl Call {
         }
     }
 
-    /// The call as the talk keeps it.
+    /// Returns the call as it is saved in the log.
     pub(super) fn told(&self, id: &str) -> ToolCall {
         let name = match (&self.name, self.kind.as_str()) {
             (Some(name), _) => name.as_str(),
@@ -242,7 +242,7 @@ impl Call {
     }
 }
 
-/// The end of a call, marked if it was not allowed.
+/// Creates the completion event of a call, marked if it was denied.
 fn completed(id: &str, call: &Call, output: String, ok: bool) -> AgentEvent {
     let output = match (call.denied, output.trim()) {
         (false, _) => output,
@@ -256,7 +256,7 @@ fn completed(id: &str, call: &Call, output: String, ok: bool) -> AgentEvent {
     }
 }
 
-/// What an answer cost, wherever an agent puts it: in its last word or in an update.
+/// Reads the usage of an answer from the final response or from an update.
 pub(super) fn usage(told: &Value) -> Option<Usage> {
     let count = |value: &Value, key: &str| value[key].as_u64();
     let usage = &told["usage"];
@@ -270,7 +270,7 @@ pub(super) fn usage(told: &Value) -> Option<Usage> {
         ),
     ] {
         if let (Some(read), Some(output)) = (count(value, input), count(value, output)) {
-            // Some count what came from a cache apart, some do not: the sum tells.
+            // Some agents count cached tokens separately, some do not: the total tells which.
             let cached = ["cachedReadTokens", "cachedWriteTokens"]
                 .iter()
                 .filter_map(|key| count(value, key))

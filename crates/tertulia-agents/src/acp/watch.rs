@@ -1,4 +1,4 @@
-//! How long an answer may take, who may stop it, and why it may have to be given up.
+//! Time limits and cancellation of an answer, and the reasons to give an agent up.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use crate::{AgentError, AgentEvent, AgentSink, Patience};
 /// Why an answer ended early.
 #[derive(Debug)]
 pub(super) enum End {
-    /// The agent says so, and can be asked again.
+    /// The agent reported an error, and can be prompted again.
     Told(AgentError),
-    /// The agent cannot be asked again: its process is to be ended.
+    /// The agent cannot be prompted again: its process must be ended.
     Lost(Lost),
 }
 
-/// Why an agent cannot be asked again.
+/// Why an agent cannot be prompted again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The person stopped it, and it did not stop in time.
+    /// The user cancelled, and the agent did not stop in time.
     Cancelled,
-    /// It was silent for too long.
+    /// The agent was silent for too long.
     Idle(Duration),
-    /// It took too long.
+    /// The answer took too long.
     Total(Duration),
-    /// Its process has ended, or it writes something else than the protocol.
+    /// The process has ended, or its output is not the protocol.
     Gone,
-    /// It does not keep to the protocol, in words.
+    /// The agent violates the protocol, as described.
     Unfit(String),
 }
 
-/// Holds one answer to its limits.
+/// Enforces the limits of one answer.
 pub(super) struct Watch<'a> {
     pub(super) sink: &'a AgentSink,
     pub(super) patience: Patience,
@@ -47,7 +47,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Does something with the agent for as long as patience lasts and nobody stops it.
+    /// Runs `work` until it ends, the time limits are reached, or the user cancels.
     pub(super) async fn over<T>(
         &self,
         live: &Live,
@@ -63,7 +63,7 @@ impl<'a> Watch<'a> {
         Err(End::Lost(lost))
     }
 
-    /// Returns when the whole answer has taken too long.
+    /// Waits until the whole answer has taken too long.
     pub(super) async fn total(&self) {
         match self.began.checked_add(self.patience.total) {
             Some(at) => sleep_until(at).await,
@@ -71,7 +71,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Tells the person something, if there is something to tell.
+    /// Sends a remark to the user, if there is one.
     pub(super) async fn remark(&self, words: Option<String>) -> Result<(), End> {
         match words {
             Some(words) => self.say(AgentEvent::Remark(words)).await,
@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Says something. Nobody listening is the same as being stopped.
+    /// Sends an event. A closed channel counts as cancellation.
     pub(super) async fn say(&self, event: AgentEvent) -> Result<(), End> {
         tokio::select! {
             biased;

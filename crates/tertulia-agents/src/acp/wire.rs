@@ -1,4 +1,4 @@
-//! The line between an agent's pipes and the protocol: bytes become lines, lines become bytes.
+//! Converts between an agent's pipes and the messages of the protocol, one per line.
 
 use std::io;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use futures::{Sink, Stream, StreamExt, sink, stream};
 use serde::Deserialize;
 use tokio::sync::{Semaphore, mpsc};
 
-/// Longest message that is read.
+/// Maximum length of a message in bytes.
 const LINE_LIMIT: usize = 32 << 20;
-/// How many lines that are no messages are let pass. Some programs greet or warn on stdout.
+/// Number of lines that are no messages and are ignored. Some programs greet or warn on stdout.
 const NOISE_LIMIT: usize = 32;
-/// How much of a line that is no message is quoted.
+/// Number of characters quoted from a line that is no message.
 const QUOTED: usize = 200;
 
-/// Cuts an agent's output into messages and lets a little noise fall through.
+/// Splits an agent's output into messages and ignores a limited number of other lines.
 #[derive(Debug, Default)]
 pub(super) struct Sieve {
     rest: Vec<u8>,
@@ -22,11 +22,11 @@ pub(super) struct Sieve {
     noise: Noise,
 }
 
-/// One message of the agent, as it came.
+/// One message of the agent, as received.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message {
     text: String,
-    /// Whether it is news of a session. Nothing else can come in masses.
+    /// Whether it is a session update. Nothing else can come in large numbers.
     news: bool,
 }
 
@@ -36,17 +36,18 @@ struct Head {
     method: Option<String>,
 }
 
-/// What a program wrote that is no message.
+/// Output of a program that is no message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Noise {
-    /// The beginning of its last such line.
+    /// Beginning of the last such line.
     pub(super) last: Option<String>,
-    /// Whether it was so much that the program cannot mean the protocol.
+    /// Whether there was so much of it that the program cannot speak the protocol.
     pub(super) too_much: bool,
 }
 
 impl Sieve {
-    /// The messages that this chunk completes. An error if the program does not speak the protocol.
+    /// Returns the messages that this chunk completes, or an error if the program does not speak
+    /// the protocol.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Result<Vec<Message>, NotTheProtocol> {
         let mut messages = Vec::new();
         let mut parts = chunk.split(|byte| *byte == b'\n').peekable();
@@ -65,7 +66,7 @@ impl Sieve {
         Ok(messages)
     }
 
-    /// What fell through so far, for the one who looks for a reason.
+    /// Returns the ignored output, to explain a failure.
     pub(super) fn noise(&self) -> &Noise {
         &self.noise
     }
@@ -99,14 +100,14 @@ impl Sieve {
     }
 }
 
-/// The program writes something else.
+/// The program does not speak the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not the Agent Client Protocol")]
 pub(super) struct NotTheProtocol;
 
-/// The agent's messages. `heard` is told whenever bytes have come, with what fell through the sieve. Each
-/// piece of news takes a permit of `room`, which whoever has dealt with it gives back: so an agent that
-/// talks faster than anybody listens has to wait, and does not fill the memory.
+/// Streams the agent's messages. Calls `heard` whenever bytes have arrived, with the sieve. Each
+/// update takes a permit of `room`, which its consumer returns: so an agent that sends faster than
+/// updates are consumed has to wait, and does not fill the memory.
 pub(super) fn messages(
     output: mpsc::Receiver<Vec<u8>>,
     room: Arc<Semaphore>,
@@ -136,8 +137,9 @@ pub(super) fn messages(
     })
 }
 
-/// Where messages to the agent go. Dropping it closes the agent's standard input. What an agent does not
-/// read is no failure of the connection: what it writes, or that it ends, says what became of it.
+/// Returns the sink for messages to the agent. Dropping it closes the agent's standard input. A
+/// message that the agent does not read is no failure of the connection: the agent's output or exit
+/// shows what happened.
 pub(super) fn lines_to(
     input: mpsc::Sender<Vec<u8>>,
 ) -> impl Sink<String, Error = io::Error> + Send {

@@ -1,5 +1,5 @@
-//! The tools that a model calls: what it wrote as a call that can be run, with a name that no other
-//! call in the talk has, and what the provider wants back with it. Nothing here reads or writes.
+//! Tool calls of a model: converts them to calls that can be run, with ids unique in the
+//! conversation, and keeps what the provider wants back. No I/O.
 
 use std::collections::HashSet;
 
@@ -11,19 +11,19 @@ use super::watch::LostCall;
 use crate::AgentRequest;
 use tertulia_core::entry::ToolCall;
 
-/// What the ids begin with that are made here.
+/// Prefix of ids that are generated here.
 const OURS: &str = "tool-";
 
-/// The calls of one answer.
+/// Tool calls of one answer.
 pub(super) struct Calls {
-    /// What is to be run.
+    /// Calls to run.
     pub calls: Vec<ToolCall>,
-    /// What the provider wants back with them, if anything.
+    /// Data that the provider wants back with the calls, if any.
     pub memo: Option<Value>,
 }
 
-/// The calls in what was heard. With `cut`, the answer reached its limit: a call whose arguments are
-/// not whole is left out.
+/// Collects the calls of an answer. `cut` means that the answer reached its token limit: calls with
+/// incomplete arguments are left out.
 pub(super) fn collect(
     provider: Provider,
     question: &AgentRequest,
@@ -59,8 +59,8 @@ pub(super) fn collect(
     }
 }
 
-/// Arguments are an object; some write it as text, some write nothing for an empty one. What cannot
-/// be read stays text, so that the tool can say so to the model.
+/// Normalises arguments to an object: some providers write it as text, some write nothing for an
+/// empty one. Unreadable arguments stay text, so that the tool can report that to the model.
 fn arguments(written: Value) -> Value {
     match written {
         Value::Null => Value::Object(Map::new()),
@@ -70,7 +70,7 @@ fn arguments(written: Value) -> Value {
     }
 }
 
-/// The ids that are taken.
+/// Ids of calls that are in use.
 struct Ids {
     taken: HashSet<String>,
     seed: String,
@@ -82,7 +82,8 @@ impl Ids {
         let calls = question.messages.iter().flat_map(|said| &said.calls);
         let taken: HashSet<String> = calls.map(|call| call.id.clone()).collect();
         Ids {
-            // Each question has its marker, and each round of tools makes the talk longer.
+            // Each request has its own marker, and each round of tools makes the conversation
+            // longer.
             seed: format!(
                 "{}\n{}\n{}",
                 question.marker,
@@ -94,7 +95,7 @@ impl Ids {
         }
     }
 
-    /// The id itself if it is the provider's own and not taken, otherwise one of ours.
+    /// Returns the id itself if it comes from the provider and is free, otherwise a generated one.
     fn unique(&mut self, id: &str) -> String {
         let mut unique = id.to_owned();
         while is_made_up(&unique) || !self.taken.insert(unique.clone()) {
@@ -110,7 +111,8 @@ impl Ids {
     }
 }
 
-/// genai makes ids up where a provider gives none, and makes the same ones up again in each round.
+/// Returns whether genai made up the id, which it does where a provider gives none, with the same
+/// ids in each round.
 fn is_made_up(id: &str) -> bool {
     let counted = id.strip_prefix("call_");
     id.is_empty()
@@ -118,17 +120,17 @@ fn is_made_up(id: &str) -> bool {
         || counted.is_some_and(|rest| rest.parse::<u32>().is_ok())
 }
 
-/// Whether the id was made here.
+/// Returns whether the id was generated here.
 pub(super) fn is_ours(id: &str) -> bool {
     id.strip_prefix(OURS)
         .is_some_and(|rest| rest.len() == 16 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// Everything of the answer that its words and calls do not hold: signatures and signed thoughts.
+/// Serialises what text and calls of the answer do not hold: signatures and signed thoughts.
 fn memo(provider: Provider, end: &StreamEnd, calls: Vec<GenaiCall>) -> Option<Value> {
     let said = end.captured_content.iter().flat_map(MessageContent::iter);
     let mut parts: Vec<ContentPart> = said.filter(|part| !part.is_tool_call()).cloned().collect();
-    // Some servers of OpenAI's kind want the thoughts back as they came.
+    // Some OpenAI-compatible servers want the thoughts back unchanged.
     if let (Provider::OpenAi, Some(thoughts)) = (provider, &end.captured_reasoning_content) {
         parts.insert(0, ContentPart::ReasoningContent(thoughts.clone()));
     }
@@ -142,7 +144,7 @@ fn memo(provider: Provider, end: &StreamEnd, calls: Vec<GenaiCall>) -> Option<Va
     Some(json!({"provider": provider.name(), "content": content}))
 }
 
-/// What [`memo`] kept, if it is this provider's and belongs to these calls.
+/// Restores the content kept by [`memo`], if it is this provider's and belongs to these calls.
 pub(super) fn remembered(
     provider: Provider,
     memo: Option<&Value>,

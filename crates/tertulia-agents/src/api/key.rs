@@ -1,4 +1,4 @@
-//! The key: where it comes from, and that nobody sees it.
+//! The API key: where it comes from, and how it is kept secret.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use tokio_util::sync::CancellationToken;
 use crate::process::{self, Limits, ProcessError, Program};
 use crate::{AgentError, FailureKind};
 
-/// How long the command that tells the key may take.
+/// Time limit of the command that prints the key.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// No key is longer.
+/// Maximum length of a key in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// Something that is never shown.
+/// A secret that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps it, without the white space around it.
+    /// Wraps the secret, without the white space around it.
     pub fn new(secret: &str) -> Secret {
         Secret(secret.trim().to_owned())
     }
@@ -29,7 +29,7 @@ impl Secret {
         &self.0
     }
 
-    /// The text without the secret, should somebody have put it there.
+    /// Replaces the secret in a text that may contain it.
     pub(super) fn cut_out_of(&self, text: &str) -> String {
         if self.0.is_empty() {
             return text.to_owned();
@@ -50,33 +50,33 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Where the key comes from.
+/// Source of the API key.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
-    /// It was looked for in this variable, which is not set.
+    /// Looked for in this variable, which is not set.
     Missing {
         /// The variable.
         variable: String,
     },
-    /// The server asks for none.
+    /// The server needs no key.
     NotNeeded,
-    /// It was found.
+    /// Found in the environment.
     Value {
         /// The key.
         secret: Secret,
-        /// The variable that it was found in.
+        /// Variable in which it was found.
         variable: String,
     },
-    /// A program tells it, on its standard output.
+    /// Printed by a program on its standard output.
     Command {
         /// The program: a path, or a name on the search path.
         command: PathBuf,
-        /// Its arguments.
+        /// Arguments of the program.
         args: Vec<String>,
     },
 }
 
-// Arguments may hold what is not to be seen, too.
+// Arguments may hold secrets, too.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -89,7 +89,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// What to look at when the key is not accepted.
+    /// Returns what the user should check when the key is not accepted.
     pub(super) fn hint(&self, agent: &str) -> String {
         match self {
             Key::Missing { variable } => format!("set {variable}"),
@@ -103,14 +103,14 @@ impl Key {
     }
 }
 
-/// Keeps what a command has told, so that it is run once.
+/// Caches the key that a command printed, so that the command runs once.
 #[derive(Default)]
 pub(super) struct Keyring {
     told: Mutex<Option<Secret>>,
 }
 
 impl Keyring {
-    /// The key, or none where none is needed.
+    /// Returns the key, or `None` if none is needed.
     pub(super) async fn get(
         &self,
         key: &Key,
@@ -148,7 +148,7 @@ impl Keyring {
         Ok(Some(secret))
     }
 
-    /// Forgets what was told: it was not accepted, and may have been renewed.
+    /// Drops the cached key: it was not accepted, and may have been renewed.
     pub(super) async fn forget(&self) {
         *self.told.lock().await = None;
     }
@@ -159,7 +159,7 @@ fn missing(variable: &str) -> AgentError {
         .hint(format!("set {variable} to your key"))
 }
 
-/// Runs the program. What it writes may be the key or a part of it: no error repeats any of it.
+/// Runs the program. Its output may contain the key or a part of it: no error repeats any of it.
 async fn ask(program: &Program, cancel: &CancellationToken) -> Result<Secret, Option<String>> {
     let limits = Limits {
         total: Some(PATIENCE),

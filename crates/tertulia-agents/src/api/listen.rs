@@ -1,5 +1,4 @@
-//! Hearing one answer out: what the model says goes to the floor as it comes, and what it ends with
-//! is sorted out.
+//! Consumes the stream of one answer: forwards it to the sink and evaluates its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +14,7 @@ use super::wire::trouble;
 use crate::{AgentEvent, AgentRequest, AgentSink, Outcome};
 use tertulia_core::entry::Usage;
 
-/// What has been heard of one answer.
+/// State of one answer while it streams.
 pub(super) struct Ear<'a> {
     pub provider: Provider,
     pub agent: &'a str,
@@ -24,12 +23,12 @@ pub(super) struct Ear<'a> {
     pub watch: Arc<Mutex<Watch>>,
     pub idle: Duration,
     pub max_tokens: Option<u32>,
-    /// Whether anything of the answer has come.
+    /// Whether anything of the answer has arrived.
     pub spoke: bool,
 }
 
 impl Ear<'_> {
-    /// Hears the answer out.
+    /// Consumes the stream to its end.
     pub(super) async fn listen(&mut self, mut stream: ChatStream) -> Result<Outcome, Trouble> {
         let mut calls = Vec::new();
         let mut end = None;
@@ -46,7 +45,7 @@ impl Ear<'_> {
                 Ok(event) => self.hear(event, &mut calls, &mut end).await?,
                 Err(_) if harmless => {}
                 Err(error) => match trouble(error, self.idle) {
-                    // Everything is said; only the goodbye is missing.
+                    // The answer is complete; only the end of the stream is missing.
                     Trouble::Dropped(_) if finished => break,
                     trouble => return Err(self.refusal().unwrap_or(trouble)),
                 },
@@ -58,8 +57,8 @@ impl Ear<'_> {
         self.settle(calls, end).await
     }
 
-    /// What the watch has seen since the last time: lost thoughts, an error, whether genai's own
-    /// error is none, and whether this is the end.
+    /// Returns what the watch has seen since the last call: thoughts that genai lost, an error,
+    /// whether genai's own error is a false one, and whether the provider has finished.
     fn look(&self) -> (Vec<String>, Option<serde_json::Value>, bool, bool) {
         let mut watch = lock(&self.watch);
         (
@@ -89,7 +88,7 @@ impl Ear<'_> {
             }
             ChatStreamEvent::ToolCallChunk(chunk) => {
                 self.spoke = true;
-                // Each chunk has the whole call as far as it has come.
+                // Each chunk holds the whole call as far as it has arrived.
                 let call = chunk.tool_call;
                 match calls.iter_mut().find(|known| known.call_id == call.call_id) {
                     Some(known) => *known = call,
@@ -115,7 +114,7 @@ impl Ear<'_> {
         self.sink.say(event).await.map_err(|_| Trouble::Stopped)
     }
 
-    /// Sorts out what the answer ended with.
+    /// Evaluates the end of the answer.
     async fn settle(
         &mut self,
         heard: Vec<GenaiCall>,
@@ -136,7 +135,7 @@ impl Ear<'_> {
         if !finished {
             return Err(Trouble::Truncated);
         }
-        // Some servers of OpenAI's kind leave out the last line, and genai then tells no end.
+        // Some OpenAI-compatible servers leave out the last line, and genai then reports no end.
         let (end, heard) = match end {
             Some(end) => {
                 let calls = end.captured_tool_calls().unwrap_or_default();
@@ -158,8 +157,8 @@ impl Ear<'_> {
         Ok(Outcome::Calls { calls, memo })
     }
 
-    /// Why it stopped: whether it was cut off by its limit, or an error if it stopped for no good
-    /// reason.
+    /// Evaluates the stop reason. Returns whether the token limit cut the answer off, or an error
+    /// if it stopped for another bad reason.
     async fn judge(&mut self, end: &StreamEnd, used: Option<Usage>) -> Result<bool, Trouble> {
         match &end.captured_stop_reason {
             Some(StopReason::ContentFilter(reason)) => Err(Trouble::Refused(reason.clone())),
@@ -197,7 +196,7 @@ fn limit_remark(agent: &str, max_tokens: Option<u32>, used: Option<Usage>) -> St
             "the answer reached the limit of {limit} tokens and stops here; `max_tokens` in [agents.{agent}] sets it"
         );
     }
-    // Nobody here has set one: it is the model's, or the server's, or there is no room left.
+    // No limit is configured: the model or the server has one, or the context window is full.
     let written = used.map(|used| used.output).filter(|tokens| *tokens > 0);
     let written = written.map_or_else(String::new, |tokens| format!(" after {tokens} tokens"));
     format!("the answer stops here{written}, before its end; say \"go on\" for the rest")
@@ -221,7 +220,7 @@ mod tests {
         ] {
             let remark = limit_remark("mine", max_tokens, used);
             assert!(remark.contains(words), "{remark}");
-            // A setting that nobody set is not what limits it.
+            // The remark must not name a setting that is not set.
             let named = remark.contains("`max_tokens` in [agents.mine]");
             assert_eq!(named, max_tokens.is_some(), "{remark}");
         }

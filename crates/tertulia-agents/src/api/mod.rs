@@ -1,7 +1,7 @@
-//! Agents behind a provider's HTTP API: Anthropic, OpenAI and everything that speaks like it, Gemini,
-//! Ollama. They bring no tools and ask for ours.
+//! Agents behind a provider's HTTP API: Anthropic, OpenAI and compatible servers, Gemini, Ollama.
+//! They have no tools of their own and request tertulia's.
 //!
-//! genai speaks the four languages; what it does not tell is found out beside it, in `watch`.
+//! The genai crate implements the four protocols; `watch` reads what genai does not report.
 
 mod calls;
 mod key;
@@ -35,48 +35,48 @@ use trouble::{Asked, Trouble};
 use watch::Watch;
 use wire::{Manner, Wire};
 
-/// How often an answer is tried again if nobody says so.
+/// Default number of retries of an answer.
 pub const RETRIES: u32 = 3;
-/// How long the first wait is, if the server asks for none; each further one is twice as long.
+/// Default wait before the first retry, if the server names none; each further one doubles.
 pub const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// How long a list of models may take.
+/// Time limit for listing models.
 const LIST: Duration = Duration::from_secs(30);
-/// How long a server on this machine may take to say that it is there.
+/// Time limit for reaching a server on this machine.
 const KNOCK: Duration = Duration::from_millis(500);
 
 /// An agent behind a provider's HTTP API.
 pub struct Api {
-    /// The name under which it speaks.
+    /// Name under which the agent speaks.
     pub name: String,
-    /// Who serves it.
+    /// Provider that serves the model.
     pub provider: Provider,
-    /// The model; the provider's default if none is named.
+    /// The model; the provider's default if `None`.
     pub model: Option<String>,
-    /// Where the server is, written as the vendor's own variable would be: OpenAI's with `/v1`, the
+    /// Address of the server, written as in the vendor's own variable: OpenAI's with `/v1`, the
     /// others without a path.
     pub base_url: Option<String>,
-    /// Where the key comes from.
+    /// Source of the API key.
     pub key: Key,
-    /// What it is told before every talk.
+    /// System prompt of every request.
     pub system: Option<String>,
-    /// How much it shall think.
+    /// How much the model thinks.
     pub thinking: Option<Thinking>,
     /// Longest answer, in tokens.
     pub max_tokens: Option<u32>,
-    /// How often it is tried again.
+    /// Number of retries.
     pub retries: u32,
-    /// How long the first wait is before it is tried again.
+    /// Wait before the first retry.
     pub first_wait: Duration,
-    /// How long it may take.
+    /// Time limits of an answer.
     pub patience: Patience,
-    /// Where it is set how it is run.
+    /// Where the agent is configured, for hints.
     pub whence: Whence,
-    /// What it has found out while it was used.
+    /// Connection, key and model, once they are known.
     pub live: Live,
 }
 
-/// What an agent has found out while it was used: its connection, its key, its model.
+/// State that an agent acquires in use: its connection, its key, its model.
 #[derive(Default)]
 pub struct Live {
     wire: OnceLock<Wire>,
@@ -84,7 +84,7 @@ pub struct Live {
     found: OnceLock<String>,
 }
 
-// The key is never shown, and what hangs on it neither.
+// The key is never shown.
 impl std::fmt::Debug for Api {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Api")
@@ -98,7 +98,7 @@ impl std::fmt::Debug for Api {
 }
 
 impl Api {
-    /// An agent with everything at its default. Nothing is connected before it is first asked.
+    /// Creates an agent with default settings. It connects at the first request.
     pub fn new(name: &str, provider: Provider, key: Key) -> Api {
         Api {
             name: name.to_owned(),
@@ -157,7 +157,8 @@ impl Api {
         names.ok_or_else(|| Trouble::Garbled("it is no list of models".to_owned()))
     }
 
-    /// The model to ask for: the one that was named, the provider's default, or the first there is.
+    /// Returns the model to request: the configured one, the provider's default, or the first
+    /// listed.
     async fn some_model(&self, secret: Option<&Secret>) -> Result<&str, Trouble> {
         if let Some(model) = self.model() {
             return Ok(model);
@@ -167,7 +168,7 @@ impl Api {
         Ok(self.live.found.get_or_init(|| first))
     }
 
-    /// Tries until it is answered or there is no point in trying again.
+    /// Retries until the request is answered or another attempt is pointless.
     async fn talk(
         &self,
         question: &AgentRequest,
@@ -297,7 +298,7 @@ impl Agent for Api {
         let cancel = sink.cancel();
         let limit = self.patience.total;
         let until = Instant::now().checked_add(limit);
-        // This ends by itself when it is cancelled, and takes the program with it.
+        // Ends by itself on cancellation, and ends the key command with it.
         let secret = self.secret(&question.marker, cancel).await?;
         let secret = secret.as_ref();
         let answer = tokio::select! {

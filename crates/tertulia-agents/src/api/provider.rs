@@ -1,14 +1,14 @@
-//! The four kinds of servers: their names, where they are, and how they list their models.
+//! The four kinds of servers: names, addresses, and lists of models.
 
 use reqwest::Url;
 use serde_json::Value;
 
-/// Who serves the model.
+/// Provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Provider {
-    /// Anthropic's messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI's chat completions, and every server that speaks them.
+    /// OpenAI's Chat Completions API, and every compatible server.
     OpenAi,
     /// Google's Gemini.
     Gemini,
@@ -17,7 +17,7 @@ pub enum Provider {
 }
 
 impl Provider {
-    /// All of them, in the order in which they are looked for.
+    /// All providers, in the order in which they are looked for.
     pub const ALL: [Provider; 4] = [
         Provider::Anthropic,
         Provider::OpenAi,
@@ -25,7 +25,7 @@ impl Provider {
         Provider::Ollama,
     ];
 
-    /// Its name as it is written.
+    /// Name of the provider in settings.
     pub const fn name(self) -> &'static str {
         match self {
             Provider::Anthropic => "anthropic",
@@ -35,14 +35,14 @@ impl Provider {
         }
     }
 
-    /// The provider of that name.
+    /// Returns the provider with this name.
     pub fn parse(name: &str) -> Option<Provider> {
         Provider::ALL
             .into_iter()
             .find(|provider| provider.name() == name)
     }
 
-    /// The variables in which people usually keep its key, the first one being the one to name.
+    /// Variables that usually hold the provider's key; the first is the one to name in messages.
     pub const fn key_variables(self) -> &'static [&'static str] {
         match self {
             Provider::Anthropic => &["ANTHROPIC_API_KEY"],
@@ -52,7 +52,7 @@ impl Provider {
         }
     }
 
-    /// The variable in which people usually keep its address.
+    /// Variable that usually holds the provider's address.
     pub const fn url_variable(self) -> &'static str {
         match self {
             Provider::Anthropic => "ANTHROPIC_BASE_URL",
@@ -62,7 +62,7 @@ impl Provider {
         }
     }
 
-    /// The model that it is asked for when nobody names one. Ollama has whatever was pulled.
+    /// Default model. Ollama has none: its models are those that were pulled.
     pub const fn default_model(self) -> Option<&'static str> {
         match self {
             Provider::Anthropic => Some("claude-sonnet-4-6"),
@@ -72,7 +72,7 @@ impl Provider {
         }
     }
 
-    /// Where it is when nobody says so, written as its own variable would be.
+    /// Default address, written as in the provider's own variable.
     pub const fn default_base(self) -> &'static str {
         match self {
             Provider::Anthropic => "https://api.anthropic.com",
@@ -82,7 +82,7 @@ impl Provider {
         }
     }
 
-    /// The part of the address that its own variable leaves out.
+    /// Part of the address that the provider's own variable leaves out.
     const fn version(self) -> &'static str {
         match self {
             Provider::Anthropic => "v1/",
@@ -91,12 +91,12 @@ impl Provider {
         }
     }
 
-    /// The address below which everything is, with a slash at its end.
+    /// Returns the base of all addresses, with a trailing slash.
     pub(super) fn root(self, base: Option<&str>) -> String {
         let base = base.map(str::trim).filter(|base| !base.is_empty());
         let base = base.unwrap_or(self.default_base()).trim_end_matches('/');
         let version = self.version();
-        // Many write the version although the vendor's own variable does not have it.
+        // Users often write the version although the vendor's own variable does not have it.
         let base = match version.strip_suffix('/') {
             Some(version) => base
                 .strip_suffix(version)
@@ -107,7 +107,7 @@ impl Provider {
         if base.contains("://") {
             return format!("{base}/{version}");
         }
-        // As its own variable is often written: a host alone.
+        // The vendor's variable often holds a host alone.
         let port = if self == Provider::Ollama && !base.contains(':') {
             ":11434"
         } else {
@@ -116,7 +116,7 @@ impl Provider {
         format!("http://{base}{port}/{version}")
     }
 
-    /// Where it lists its models.
+    /// Address of the list of models.
     pub(super) fn models_url(self, root: &str) -> String {
         match self {
             Provider::Anthropic => format!("{root}models?limit=1000"),
@@ -126,7 +126,7 @@ impl Provider {
         }
     }
 
-    /// The names in its list of models, those that cannot talk left out where it says so.
+    /// Returns the names in a list of models, without those that are marked as unable to chat.
     pub(super) fn model_names(self, list: &Value) -> Option<Vec<String>> {
         let (key, name) = match self {
             Provider::Anthropic | Provider::OpenAi => ("data", "id"),
@@ -134,7 +134,7 @@ impl Provider {
         };
         let models = match &list[key] {
             Value::Array(models) => models.as_slice(),
-            // A fresh Ollama has none, and writes that as null.
+            // A fresh Ollama has no models, and writes that as null.
             Value::Null if list.get(key).is_some() => &[],
             _ => return None,
         };
@@ -154,7 +154,7 @@ fn talks(model: &Value) -> bool {
     }
 }
 
-/// Whether the address is on this machine, where no proxy belongs in between.
+/// Returns whether the address is on this machine, where no proxy is used.
 pub(super) fn is_local(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else {
         return false;

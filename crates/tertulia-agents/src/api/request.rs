@@ -1,5 +1,6 @@
-//! A talk as a provider reads it. Providers refuse what a talk may well be: two messages of one role
-//! in a row, a message without words, a beginning by the assistant. Nothing here reads or writes.
+//! Converts a conversation into a provider's request. Providers refuse what a conversation may
+//! contain: two messages of one role in a row, a message without text, an assistant's message
+//! first. No I/O.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,12 +15,12 @@ use super::provider::Provider;
 use crate::{AgentRequest, PromptMessage, ToolSpec};
 use tertulia_core::entry::{Role, ToolCall};
 
-/// Stands for what came before, where a talk may not begin with the assistant.
+/// Replaces the messages before an assistant's message that would come first.
 const BEFORE: &str = "(What was said before is not shown.)";
-/// Stands for a question, where the last word was the assistant's.
+/// Replaces the prompt if the last message is the assistant's.
 const GO_ON: &str = "Go on.";
 
-/// The request for a question.
+/// Builds the provider's request.
 pub(super) fn build(
     provider: Provider,
     system: Option<&str>,
@@ -71,9 +72,9 @@ struct Draft {
     provider: Provider,
     messages: Vec<ChatMessage>,
     systems: Vec<String>,
-    /// The calls so far, by our ids.
+    /// Calls so far, by tertulia's ids.
     open: HashMap<String, Known>,
-    /// The ids that the provider has seen.
+    /// Ids that the provider has seen.
     used: HashSet<String>,
 }
 
@@ -139,18 +140,18 @@ impl Draft {
             }),
             part => part,
         });
-        // Anthropic refuses words that are none.
+        // Anthropic refuses blank text.
         let parts =
             parts.filter(|part| part.as_text().is_none_or(|words| !words.trim().is_empty()));
         MessageContent::from_parts(parts.collect::<Vec<_>>())
     }
 
-    /// The id under which the provider gets to see a call. A talk may hold calls of other providers,
-    /// whose ids look differently.
+    /// Returns the id under which the provider sees a call. A conversation may hold calls of other
+    /// providers, with ids of another form.
     fn wire_id(&mut self, id: &str, name: &str) -> String {
         let count = self.used.len();
         let mut wire = match self.provider {
-            // In this form genai takes it for one of its own and does not send it: Gemini gave none.
+            // genai takes this form for its own and does not send it: Gemini gave no id.
             Provider::Gemini if is_ours(id) => format!("call#{name}#{count}"),
             Provider::Anthropic => id
                 .chars()
@@ -178,12 +179,12 @@ impl Draft {
 
     fn result(&mut self, said: &PromptMessage) {
         let known = said.answers.as_ref().and_then(|id| self.open.get(id));
-        // A result whose call is not shown is refused by all.
+        // All providers refuse a result without its call.
         let Some(known) = known else { return };
         let result = ToolResponse::new(known.id.clone(), said.content.clone())
             .with_fn_name(known.name.clone());
-        // Anthropic wants all results of a message in the next one, and says that it is the user's.
-        // Ollama wants each in its own.
+        // Anthropic wants all results of a message in the next one, in the role of the user. Ollama
+        // wants each in its own message.
         let role = match self.provider {
             Provider::Anthropic => ChatRole::User,
             _ => ChatRole::Tool,
@@ -212,7 +213,7 @@ impl Draft {
     }
 }
 
-/// Adds words to the last words, or after whatever else is last.
+/// Appends text to the last text part, or adds a part after any other.
 fn add_words(content: &mut MessageContent, words: &str) {
     match content.iter_mut().last() {
         Some(ContentPart::Text(text)) => {
@@ -223,7 +224,7 @@ fn add_words(content: &mut MessageContent, words: &str) {
     }
 }
 
-/// Providers take nothing but an object.
+/// Converts arguments to an object: providers accept nothing else.
 fn object(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
@@ -259,7 +260,7 @@ mod tests {
         }
     }
 
-    /// Each message in one line: its role and its parts.
+    /// Formats each message in one line: its role and its parts.
     fn lines(provider: Provider, messages: Vec<PromptMessage>) -> Vec<String> {
         let question = AgentRequest {
             messages,

@@ -1,29 +1,29 @@
-//! Whether to try again, and when. Nothing here waits.
+//! Decides whether to retry, and when. Does not wait itself.
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822;
 use serde_json::Value;
 
-/// No wait of our own choice is longer.
+/// Maximum wait that tertulia chooses itself.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// How an attempt ended, as far as another one depends on it.
+/// The end of an attempt, as far as a retry depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
-    /// How many attempts have failed, this one counted.
+    /// Number of failed attempts, including this one.
     pub failed: u32,
-    /// Whether the failure is one that passes.
+    /// Whether the failure is temporary.
     pub passing: bool,
-    /// Whether anything of the answer has been heard: it would be said twice.
+    /// Whether a part of the answer has arrived: a retry would repeat it.
     pub spoke: bool,
-    /// How long the server asked to wait.
+    /// Wait that the server requested.
     pub asked: Option<Duration>,
-    /// How much time is left for the whole answer.
+    /// Time left for the whole answer.
     pub left: Duration,
 }
 
-/// How long to wait before the next attempt; none if there shall be no other.
+/// Returns the wait before the next attempt, or `None` if there is none.
 pub(super) fn wait(ended: Ended, retries: u32, first: Duration) -> Option<Duration> {
     if ended.spoke || !ended.passing || ended.failed > retries {
         return None;
@@ -32,11 +32,11 @@ pub(super) fn wait(ended: Ended, retries: u32, first: Duration) -> Option<Durati
     let wait = ended
         .asked
         .unwrap_or_else(|| first.saturating_mul(doubled).min(LONGEST));
-    // Waiting beyond the end of our patience would only make the same failure a late one.
+    // A wait beyond the time limit would only delay the same failure.
     (wait < ended.left).then_some(wait)
 }
 
-/// How long the server asks to wait, in its headers or in the body of its error.
+/// Returns the wait that the server requests, in its headers or in the body of its error.
 pub(super) fn asked<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &str) -> Option<Duration> {
     header("retry-after-ms")
         .and_then(|words| milliseconds(words.parse().ok()?))
@@ -54,14 +54,14 @@ fn milliseconds(count: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(count / 1000.0).ok()
 }
 
-/// A moment is meant by the server's own clock, which its answer tells.
+/// Converts a date to a wait, relative to the server's own clock in the `date` header.
 fn until(moment: &str, now: &str) -> Option<Duration> {
     let moment = rfc2822::parse(moment).ok()?.timestamp();
     let now = rfc2822::parse(now).ok()?.timestamp();
     Some(Duration::try_from(moment.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// Gemini writes `"retryDelay": "34s"` among the details of the error.
+/// Reads Gemini's `"retryDelay": "34s"` from the details of the error.
 fn delay_in_body(body: &Value) -> Option<Duration> {
     let error = body.get(0).unwrap_or(body).get("error")?;
     let details = error.get("details")?.as_array()?;

@@ -1,28 +1,28 @@
-//! How much a model shall think before it answers, in the words of each provider.
+//! How much a model thinks before it answers, in the terms of each provider.
 
 use genai::chat::ReasoningEffort;
 
 use super::provider::Provider;
 
-/// How much to think.
+/// How much a model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Thinking {
     /// Not at all.
     Off,
-    /// As much as is usual.
+    /// The usual amount.
     On,
-    /// A little.
+    /// Low effort.
     Low,
-    /// More.
+    /// Medium effort.
     Medium,
-    /// Much.
+    /// High effort.
     High,
-    /// At most this many tokens, where the model can be told so.
+    /// At most this many tokens, if the model accepts a number.
     Budget(u32),
 }
 
 impl Thinking {
-    /// What a person wrote: `true`, `false`, `low`, `medium`, `high`, or a number of tokens.
+    /// Parses a setting: `true`, `false`, `low`, `medium`, `high`, or a number of tokens.
     pub fn parse(words: &str) -> Option<Thinking> {
         Some(match words.trim() {
             "false" | "off" | "none" | "0" => Thinking::Off,
@@ -34,7 +34,7 @@ impl Thinking {
         })
     }
 
-    /// The level that is nearest, for models that know levels only.
+    /// Returns the nearest level, for models that only know levels.
     fn level(self) -> ReasoningEffort {
         match self {
             Thinking::Off => ReasoningEffort::Zero,
@@ -45,9 +45,9 @@ impl Thinking {
     }
 }
 
-/// What genai is to be told. It cuts endings like `-high` or `-max` off the name of a model when it
-/// is told nothing (and `qwen-max` is a name): so it is always told something, which for each
-/// provider is a word that changes nothing when nothing was set.
+/// Returns the effort for genai. Without one, genai cuts endings like `-high` or `-max` off the
+/// name of a model (and `qwen-max` is a name): so there is nearly always one, chosen for each
+/// provider so that it changes nothing if nothing is configured.
 pub(super) fn effort(
     provider: Provider,
     model: &str,
@@ -74,7 +74,7 @@ pub(super) fn effort(
     }
 }
 
-/// Whether the model's thoughts may be asked for: older Gemini models refuse the very question.
+/// Returns whether thoughts may be requested: older Gemini models refuse such a request.
 pub(super) fn shows_thoughts(provider: Provider, model: &str, thinking: Option<Thinking>) -> bool {
     let knows_no_thoughts = ["gemini-1", "gemini-2.0", "gemma"]
         .iter()
@@ -93,7 +93,8 @@ fn has_level_ending(model: &str) -> bool {
     )
 }
 
-/// Claude models up to 4.5 are given a number of tokens, later ones a level.
+/// Returns whether the model takes a number of tokens, as Claude models up to 4.5 do; later ones
+/// take a level.
 fn counts_tokens(model: &str) -> bool {
     ["claude-3", "-4-0", "-4-1", "-4-5", "-4-2025"]
         .iter()

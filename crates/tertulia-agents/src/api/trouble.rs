@@ -1,4 +1,4 @@
-//! What can go wrong on the wire, and what that means to a person. Nothing here reads or writes.
+//! Failures of a request to a provider, and their explanation for the user. No I/O.
 
 use std::time::Duration;
 
@@ -8,48 +8,48 @@ use super::key::{Key, Secret};
 use super::provider::Provider;
 use crate::{AgentError, FailureKind, Whence};
 
-/// Longest part of what a provider says that is repeated.
+/// Maximum length of a provider's message that is repeated, in characters.
 const LONGEST: usize = 300;
 
-/// What went wrong, as far as the wire tells.
+/// What went wrong with a request.
 #[derive(Debug, PartialEq)]
 pub(super) enum Trouble {
-    /// The server answered with an error.
+    /// The server answered with an error status.
     Status {
-        /// Its code.
+        /// HTTP status.
         status: u16,
-        /// What it says.
+        /// Body of the response.
         body: String,
-        /// When it may be tried again, if it says so.
+        /// Wait that the server requested, if any.
         asked: Option<Duration>,
-        /// It says that trying again is of no use.
+        /// Whether the server says that retrying is of no use.
         hopeless: bool,
     },
-    /// It said so in the middle of the answer.
+    /// An error event in the middle of the answer.
     Event(Value),
-    /// Nobody answers at that address.
+    /// The server cannot be reached.
     Unreached(String),
     /// The connection broke.
     Dropped(String),
-    /// Nothing came for this long.
+    /// Nothing arrived for this long.
     Silent(Duration),
-    /// It was not done after this long.
+    /// The answer was not complete after this long.
     Overdue(Duration),
-    /// What came cannot be understood.
+    /// The response cannot be parsed.
     Garbled(String),
-    /// It ended in the middle.
+    /// The stream ended in the middle.
     Truncated,
-    /// The model does not want to, or may not.
+    /// The model or a filter refuses to answer.
     Refused(String),
-    /// There is no model to ask.
+    /// The server has no model.
     NoModel,
-    /// The request cannot be made.
+    /// The request cannot be built.
     Unsendable(String),
-    /// Somebody stopped it.
+    /// The answer was cancelled.
     Stopped,
 }
 
-/// Who was asked, for words about it.
+/// Target of the request, for messages about it.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub whence: &'a Whence,
@@ -60,7 +60,7 @@ pub(super) struct Asked<'a> {
 }
 
 impl Trouble {
-    /// Whether it may well be gone in a moment.
+    /// Returns whether the failure may be temporary.
     pub(super) fn passing(&self) -> bool {
         match self {
             Trouble::Status { hopeless: true, .. } => false,
@@ -71,7 +71,7 @@ impl Trouble {
         }
     }
 
-    /// When it may be tried again, if the server said so.
+    /// Returns the wait that the server requested, if any.
     pub(super) fn asked(&self) -> Option<Duration> {
         match self {
             Trouble::Status { asked, .. } => *asked,
@@ -79,7 +79,7 @@ impl Trouble {
         }
     }
 
-    /// The same for a person.
+    /// Explains the failure to the user.
     pub(super) fn explain(&self, asked: Asked<'_>) -> AgentError {
         let name = &asked.name();
         let error = match self {
@@ -134,7 +134,7 @@ impl Trouble {
 }
 
 impl Asked<'_> {
-    /// Who it is about. What speaks like OpenAI elsewhere is not OpenAI.
+    /// Name of the server. An OpenAI-compatible server elsewhere is not called OpenAI.
     fn name(self) -> String {
         match self.is_elsewhere() {
             true => format!("the server at {}", without_password(self.root)),
@@ -186,7 +186,7 @@ impl Asked<'_> {
     }
 
     fn status(self, status: u16, body: &str) -> AgentError {
-        // The key goes before the cut: half a key is still a secret.
+        // The key is removed before the text is cut: half a key is still a secret.
         let body = self.without_key(body);
         let said = message(&body);
         let kind = kind(status, &body);
@@ -218,20 +218,20 @@ impl Asked<'_> {
     }
 }
 
-/// What kind of failure a status with this body is.
+/// Returns the kind of failure of a status with this body.
 fn kind(status: u16, body: &str) -> FailureKind {
     let body = body.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| body.contains(word));
     match status {
         401..=403 => FailureKind::Auth,
-        // Gemini's word for a wrong key.
+        // Gemini's message for a wrong key.
         400 if says(&["api_key_invalid", "api key not valid"]) => FailureKind::Auth,
         413 => FailureKind::TooLong,
         400 | 422 | 500 if says(TOO_LONG) => FailureKind::TooLong,
         400 | 422 if says(REFUSED) => FailureKind::Refused,
         429 => FailureKind::RateLimit,
         404 | 408 | 500.. => FailureKind::Unavailable,
-        // Nobody who serves models answers like this.
+        // No model server answers like this.
         ..400 => FailureKind::Protocol,
         _ => FailureKind::Failed,
     }
@@ -263,7 +263,7 @@ const REFUSED: &[&str] = &[
     "invalid_prompt",
 ];
 
-/// Whether such a status is often gone in a moment. An account without credit is not.
+/// Returns whether such a status is often temporary. An account without credit is not.
 fn passes(status: u16, body: &str) -> bool {
     let broke = ["insufficient_quota", "billing"];
     match status {
@@ -274,7 +274,7 @@ fn passes(status: u16, body: &str) -> bool {
     }
 }
 
-/// The status that an error in the middle of a stream would have had.
+/// Returns the status that an error in the middle of a stream would have had.
 fn status_of(body: &Value) -> u16 {
     let error = body.get("error").unwrap_or(body);
     let code = error.get("code");
@@ -304,7 +304,7 @@ fn status_of(body: &Value) -> u16 {
     500
 }
 
-/// What the provider says, where its body can be read.
+/// Extracts the provider's message from the body, if it can be parsed.
 fn message(body: &str) -> Option<String> {
     let body: Value = serde_json::from_str(body).ok()?;
     let body = body.get(0).unwrap_or(&body);
@@ -314,7 +314,7 @@ fn message(body: &str) -> Option<String> {
     Some(said.to_owned()).filter(|said| !said.trim().is_empty())
 }
 
-/// One line, not too long.
+/// Returns the text in one line, cut to `LONGEST` characters.
 fn short(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LONGEST) {
@@ -323,7 +323,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// An address without who one is there.
+/// Removes user name and password from an address.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let end = rest.find('/').unwrap_or(rest.len());
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn words_are_short_and_hold_no_key() {
-        // The key stands where the text would be cut, so that a part of it would be left.
+        // The key is placed where the text is cut, so that a part of it would be left.
         let said = format!(
             "{}{SECRET} \n\n and more {}",
             "é".repeat(290),

@@ -1,5 +1,5 @@
-//! What genai does not tell: it reads the stream, and this looks at the same frames to find what was
-//! lost or what only looked like an end. Nothing here reads or writes.
+//! Reads the frames of a stream beside genai, to find what genai loses and to tell a real end from
+//! a broken stream. No I/O.
 
 use std::mem;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::provider::Provider;
 use tertulia_core::entry::Usage;
 
-/// A tool call that genai leaves out because it has no number.
+/// A tool call that genai leaves out because it has no index.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LostCall {
     pub id: String,
@@ -16,24 +16,25 @@ pub(super) struct LostCall {
     pub arguments: Value,
 }
 
-/// Looks at one stream.
+/// Observer of one stream.
 #[derive(Debug)]
 pub(super) struct Watch {
     provider: Provider,
-    /// The provider said that this is the end. Without it an end is a broken stream, also where
-    /// genai makes an end up (Gemini, Ollama).
+    /// The provider marked the end. Without that mark the stream is broken, also where genai makes
+    /// up an end (Gemini, Ollama).
     pub finished: bool,
-    /// The provider said that something is wrong. genai overlooks it in Ollama's stream.
+    /// Error that the provider reported. genai overlooks it in Ollama's stream.
     pub error: Option<Value>,
-    /// The provider said why it does not answer.
+    /// The provider's reason not to answer.
     pub refusal: String,
-    /// The last frame holds nothing but numbers, which genai takes for an error (Gemini).
+    /// Whether the last frame holds nothing but usage numbers, which genai takes for an error
+    /// (Gemini).
     pub only_numbers: bool,
-    /// An event came without its name, and genai has thrown it away.
+    /// Whether an event came without its name, which genai discards.
     pub nameless: bool,
     /// Calls that genai left out.
     pub calls: Vec<LostCall>,
-    /// What the answer cost, where genai overlooks it: beside the last words (LiteLLM).
+    /// Usage that genai overlooks because it comes with the last text (LiteLLM).
     pub usage: Option<Usage>,
     thoughts: Vec<String>,
 }
@@ -53,17 +54,17 @@ impl Watch {
         }
     }
 
-    /// Thoughts that genai left out since the last time.
+    /// Returns the thoughts that genai left out since the last call.
     pub(super) fn take_thoughts(&mut self) -> Vec<String> {
         mem::take(&mut self.thoughts)
     }
 
-    /// Looks at one frame, before genai does.
+    /// Reads one frame, before genai does.
     pub(super) fn frame(&mut self, event: Option<&str>, data: &str) {
         self.only_numbers = false;
         if self.provider == Provider::Anthropic {
             self.finished |= event == Some("message_stop");
-            // Some servers end with a `[DONE]` of another language: nothing is lost with it.
+            // Some servers end with the `[DONE]` of another protocol: nothing is lost with it.
             self.nameless |= event.is_none() && data.starts_with('{');
             return;
         }
@@ -71,7 +72,7 @@ impl Watch {
             self.finished = true;
             return;
         }
-        // What is not JSON genai complains about itself.
+        // genai itself reports a frame that is not JSON.
         let Ok(frame) = serde_json::from_str::<Value>(data) else {
             return;
         };
@@ -125,7 +126,7 @@ impl Watch {
             .filter(|part| part["thought"] == true)
             .filter_map(|part| part["text"].as_str());
         let mut thoughts: Vec<String> = thoughts.map(str::to_owned).collect();
-        // Of several thoughts in one frame genai hands on the last.
+        // Of several thoughts in one frame genai forwards only the last.
         thoughts.pop();
         self.thoughts.extend(thoughts);
     }

@@ -1,5 +1,5 @@
-//! The connection to a server: genai for talking, plain requests for the rest, and what went wrong in
-//! our words. Only here and in the rooms beside it is genai named.
+//! The connection to a server: genai for chat, plain HTTP requests for the rest, and conversion of
+//! errors to `Trouble`. genai types occur only in this module and its siblings.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex, Once, PoisonError};
@@ -20,10 +20,10 @@ use super::thinking::{Thinking, effort, shows_thoughts};
 use super::trouble::Trouble;
 use super::watch::Watch;
 
-/// How long making a connection may take.
+/// Time limit for connecting.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// What is asked besides the talk.
+/// Options of a request besides its messages.
 pub(super) struct Manner<'a> {
     pub model: &'a str,
     pub thinking: Option<Thinking>,
@@ -31,7 +31,7 @@ pub(super) struct Manner<'a> {
     pub idle: Duration,
 }
 
-/// The way to one server.
+/// Connection to one server.
 pub(super) struct Wire {
     provider: Provider,
     root: String,
@@ -46,7 +46,7 @@ impl Wire {
             .user_agent(concat!("tertulia/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
             .tcp_nodelay(true)
-            // A redirection would carry the key to whoever it names.
+            // A redirect would carry the key to another server.
             .redirect(reqwest::redirect::Policy::none());
         if is_local(&root) {
             builder = builder.no_proxy();
@@ -66,7 +66,8 @@ impl Wire {
         })
     }
 
-    /// The answer as it comes. The watch sees each frame before genai has read it.
+    /// Sends the request and returns the stream of the answer. The watch sees each frame before
+    /// genai has read it.
     pub(super) async fn ask(
         &self,
         request: ChatRequest,
@@ -92,7 +93,7 @@ impl Wire {
             });
         options.reasoning_effort = effort(self.provider, manner.model, manner.thinking);
         options.max_tokens = manner.max_tokens;
-        // Ollama has no keys, but what stands before it may; genai sends none.
+        // Ollama has no keys, but a proxy before it may; genai sends none.
         if let (Provider::Ollama, Some(secret)) = (self.provider, secret) {
             let bearer = format!("Bearer {}", secret.reveal());
             options = options.with_extra_headers(("Authorization".to_owned(), bearer));
@@ -120,7 +121,7 @@ impl Wire {
         };
         let auth = match (self.provider, secret) {
             (_, Some(secret)) => AuthData::from_single(secret.reveal()),
-            // A bearer without a token is refused by some that want none.
+            // Some servers that need no key refuse a bearer header without a token.
             (Provider::OpenAi, None) => AuthData::RequestOverride {
                 url: format!("{}chat/completions", self.root),
                 headers: Headers::default(),
@@ -134,7 +135,7 @@ impl Wire {
         }
     }
 
-    /// Gets something that is JSON.
+    /// Gets a JSON document.
     pub(super) async fn get(
         &self,
         url: &str,
@@ -162,7 +163,7 @@ impl Wire {
     }
 }
 
-/// TLS needs its arithmetic chosen once in a process; somebody else may have done so.
+/// Installs the TLS crypto provider, once per process; other code may have installed one already.
 fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -170,7 +171,7 @@ fn install_tls() {
     });
 }
 
-/// What genai's error means.
+/// Converts genai's error.
 pub(super) fn trouble(error: genai::Error, idle: Duration) -> Trouble {
     match error {
         genai::Error::WebStream { error, .. } => match error.downcast::<genai::Error>() {
@@ -225,7 +226,7 @@ fn refused(status: u16, headers: &HeaderMap, body: String) -> Trouble {
     }
 }
 
-/// The cause of the cause: the outer ones only say that something failed.
+/// Returns the innermost cause: the outer ones only say that something failed.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

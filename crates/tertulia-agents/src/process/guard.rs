@@ -1,5 +1,6 @@
-//! A second process that outlives this one: when this one is killed, a pipe closes, and the second ends every
-//! process that this one had running. A program that is killed cannot end its children itself.
+//! A helper process that outlives this one: when this process is killed, a pipe closes, and the
+//! helper ends every process that this one had running. A killed program cannot end its children
+//! itself.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::orphans::end_run;
 
-/// Marks the processes of one run of this program, and has them ended if it is killed.
+/// Marks the processes of one run of this program, and ends them through a helper if it is killed.
 pub struct Guard {
     command: PathBuf,
     args: Vec<OsString>,
@@ -24,8 +25,9 @@ impl std::fmt::Debug for Guard {
 }
 
 impl Guard {
-    /// A guard whose helper is started as `command` with `args` and the run's id, and then calls [`watch`]. Nothing
-    /// is started before [`Guard::run`] is called. `run` is an id that no other guard has.
+    /// Creates a guard whose helper is started as `command` with `args` and the run's id, and then
+    /// calls [`watch`]. Starts nothing before [`Guard::run`] is called. `run` must be unique among
+    /// guards.
     pub fn new(command: PathBuf, args: Vec<OsString>, run: String) -> Guard {
         Guard {
             command,
@@ -35,7 +37,8 @@ impl Guard {
         }
     }
 
-    /// The id that the markers of guarded processes carry, see [`marker`]. The helper runs from now on.
+    /// Starts the helper if needed and returns the id that the markers of guarded processes carry,
+    /// see [`marker`].
     pub fn run(&self) -> io::Result<&str> {
         let mut helper = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
         if helper.is_none() {
@@ -44,7 +47,8 @@ impl Guard {
         Ok(&self.run)
     }
 
-    /// The environment is not handed on: it holds keys, and what agents run can read other processes'.
+    /// Starts the helper with an empty environment: tertulia's holds keys, and processes of agents
+    /// can read the environment of other processes.
     fn start(&self) -> io::Result<Child> {
         Command::new(&self.command)
             .args(&self.args)
@@ -59,7 +63,7 @@ impl Guard {
 }
 
 impl Drop for Guard {
-    /// The program ends by itself and has ended its children: the helper must not look for them.
+    /// Kills the helper: the program ends normally and has ended its children itself.
     fn drop(&mut self) {
         let helper = self
             .helper
@@ -72,14 +76,15 @@ impl Drop for Guard {
     }
 }
 
-/// The marker of a process of `session` in the guarded `run`; `unique` tells it from all others.
+/// Formats the marker of a process of `session` in the guarded `run`; `unique` makes it unique.
 pub fn marker(session: &str, run: &str, unique: &str) -> String {
     format!("{session}{run}.{unique}")
 }
 
-/// The helper: waits until the guarding program has ended, which closes `input`, and ends what it left running.
+/// Main function of the helper: waits until the guarded program has ended, which closes `input`,
+/// and ends the processes that it left running.
 pub fn watch(run: &str, mut input: impl Read) {
-    // A terminal's signals are for the program that is guarded.
+    // A terminal's signals are for the guarded program.
     let _ = rustix::process::setsid();
     let mut rest = [0; 64];
     while input.read(&mut rest).is_ok_and(|count| count > 0) {}

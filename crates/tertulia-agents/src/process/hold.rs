@@ -1,11 +1,11 @@
-//! Holding a run's clock while the program waits for somebody else.
+//! Pauses a run's time limits while the program waits for something else.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Holds the clock of a run: while it is held, neither silence nor length counts.
+/// Pauses the clock of a run: while it is held, neither silence nor total time counts.
 #[derive(Clone, Debug, Default)]
 pub struct Hold(watch::Sender<Held>);
 
@@ -13,13 +13,13 @@ pub struct Hold(watch::Sender<Held>);
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Held {
     since: Option<Instant>,
-    /// All earlier times together.
+    /// Sum of all earlier holds.
     before: Duration,
     released: Option<Instant>,
 }
 
 impl Hold {
-    /// From now on, or no longer. Saying it again changes nothing.
+    /// Holds or releases the clock. Repeating the same state changes nothing.
     pub fn set(&self, held: bool) {
         let now = Instant::now();
         self.0.send_if_modified(|state| match (state.since, held) {
@@ -36,7 +36,7 @@ impl Hold {
         });
     }
 
-    /// The clock of a run that begins now.
+    /// Returns the clock of a run that begins now.
     pub(super) fn clock(&self) -> RunClock {
         let held = self.0.subscribe();
         let earlier = held.borrow().before;
@@ -48,16 +48,16 @@ impl Hold {
     }
 }
 
-/// Tells how long a run has left.
+/// Computes the deadlines of a run.
 pub(super) struct RunClock {
     began: Instant,
-    /// How long it was held before this run.
+    /// Time for which the clock was held before this run.
     earlier: Duration,
     held: watch::Receiver<Held>,
 }
 
 impl RunClock {
-    /// When a run that may take `limit` has taken it; never while the clock is held.
+    /// Returns when a run with this limit is overdue; `None` while the clock is held.
     pub(super) fn total(&self, limit: Option<Duration>) -> Option<(Duration, Instant)> {
         let (limit, held) = (limit?, *self.held.borrow());
         let waited = held.before.saturating_sub(self.earlier);
@@ -65,7 +65,7 @@ impl RunClock {
         held.since.is_none().then_some((limit, end))
     }
 
-    /// When a program that was last heard at `heard` has been silent for `limit`.
+    /// Returns when a program whose last output came at `heard` has been silent for `limit`.
     pub(super) fn silent(
         &self,
         limit: Option<Duration>,
@@ -77,7 +77,7 @@ impl RunClock {
         held.since.is_none().then_some((limit, end))
     }
 
-    /// Returns when it is held or let go of.
+    /// Waits until the clock is held or released.
     pub(super) async fn changed(&mut self) {
         if self.held.changed().await.is_err() {
             std::future::pending().await
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(clock.total(limit), None);
         assert_eq!(clock.silent(limit, began), None);
         tokio::time::advance(30 * SECOND).await;
-        // A second word for the same does not begin it anew.
+        // Holding a held clock does not restart the hold.
         hold.set(true);
         tokio::time::advance(30 * SECOND).await;
         hold.set(false);
@@ -116,7 +116,7 @@ mod tests {
         let (_, end) = clock.silent(limit, later).unwrap();
         assert_eq!(end, later + 10 * SECOND);
         assert_eq!(clock.total(None), None);
-        // Nor does it lengthen the next run.
+        // The hold does not lengthen the next run.
         let (_, end) = hold.clock().total(limit).unwrap();
         assert_eq!(end, Instant::now() + 10 * SECOND);
     }

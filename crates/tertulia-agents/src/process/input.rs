@@ -1,15 +1,15 @@
-//! What a program is given on its standard input: everything at once, or piece by piece.
+//! Standard input of a program: all at once, or in chunks.
 
 use std::borrow::Cow;
 
 use tokio::sync::mpsc;
 
-/// What a program reads. Its stdin is closed after the last byte.
+/// Input of a program. Its stdin is closed after the last byte.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// All of it.
+    /// The whole input.
     Bytes(&'a [u8]),
-    /// As it comes, until all senders are gone.
+    /// Chunks, until all senders are dropped.
     Chunks(mpsc::Receiver<Vec<u8>>),
 }
 
@@ -25,7 +25,7 @@ impl<'a, const N: usize> From<&'a [u8; N]> for Input<'a> {
     }
 }
 
-/// The part that is not written yet.
+/// The part of the input that is not written yet.
 pub(super) struct Feed<'a> {
     bytes: Cow<'a, [u8]>,
     at: usize,
@@ -45,12 +45,12 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Whether nothing is left and nothing more can come.
+    /// Returns whether nothing is left and nothing more can come.
     pub(super) fn ended(&self) -> bool {
         self.at == self.bytes.len() && self.more.is_none()
     }
 
-    /// What is to be written next; nothing at the end. May be dropped at any time without loss.
+    /// Waits for the next bytes to write; empty at the end. Cancel-safe: dropping it loses nothing.
     pub(super) async fn next(&mut self) -> &[u8] {
         while self.at == self.bytes.len()
             && let Some(more) = &mut self.more
@@ -63,7 +63,7 @@ impl<'a> Feed<'a> {
         &self.bytes[self.at..]
     }
 
-    /// So many bytes of it were taken.
+    /// Marks `count` bytes as written.
     pub(super) fn advance(&mut self, count: usize) {
         self.at = (self.at + count).min(self.bytes.len());
     }

@@ -1,4 +1,4 @@
-//! Ends processes that were left running by a program that was killed before it could end them.
+//! Ends processes left running by a program that was killed before it could end them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use rustix::process::Signal;
 use super::MARKER_VAR;
 use super::tree::{Stat, environ, processes, send, target};
 
-/// How often one looks again: what is being ended may start others meanwhile.
+/// Maximum number of scans: processes that are being ended may start others meanwhile.
 const LOOKS: u32 = 20;
-/// How long between two looks.
+/// Pause between two scans.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Ends every process whose marker begins with `prefix`, and what it started. How many there were. It blocks,
-/// and only a caller that knows that nobody else runs under that prefix may use it.
+/// Ends every process whose marker begins with `prefix`, with its descendants, and returns how many
+/// there were. Blocks. The caller must know that no other program uses the prefix.
 pub fn end_orphans(prefix: &str) -> usize {
     if prefix.is_empty() {
         return 0;
@@ -22,7 +22,7 @@ pub fn end_orphans(prefix: &str) -> usize {
     end_marked(|marker| marker.starts_with(prefix.as_bytes()))
 }
 
-/// Ends every process that the guarded run `run` has left, and what it started.
+/// Ends every process that the guarded run `run` has left, with its descendants.
 pub(super) fn end_run(run: &str) -> usize {
     let part = format!(":{run}.").into_bytes();
     end_marked(|marker| marker.windows(part.len()).any(|window| window == part))
@@ -58,7 +58,7 @@ fn end_marked(is_marked: impl Fn(&[u8]) -> bool) -> usize {
         }
         for (pid, start) in left {
             if let Some(target) = target(pid) {
-                // It has ended, or may not be ended by us.
+                // Fails if the process has ended, or may not be signalled.
                 let _ = send(target, start, Signal::KILL);
             }
         }
@@ -67,7 +67,7 @@ fn end_marked(is_marked: impl Fn(&[u8]) -> bool) -> usize {
     known.len()
 }
 
-/// Adds what descends from the known, or is in a group or session that one of them leads.
+/// Adds descendants of known processes, and members of a group or session that one of them leads.
 fn add_related(known: &mut HashMap<i32, u64>, all: &HashMap<i32, Stat>) {
     loop {
         let is_known = |pid: &i32| {

@@ -1,20 +1,20 @@
-//! The last line that a program wrote to standard error, for whoever wonders why it is silent.
+//! The last line that a program wrote to standard error, to show why it is silent.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Longer than this, a line is not shown.
+/// Maximum length of a line in characters; the rest is cut.
 const LONGEST: usize = 200;
 
-/// The last line of a program's standard error, shared between its run and those who wait for it.
+/// Last line of a program's standard error, shared between its run and its observers.
 #[derive(Clone, Debug, Default)]
 pub struct StderrLine {
     line: Arc<Mutex<String>>,
-    /// Lines that contain one of these say nothing.
+    /// Lines that contain one of these are ignored.
     noise: &'static [&'static str],
 }
 
 impl StderrLine {
-    /// One that does not take lines that contain one of these.
+    /// Creates a `StderrLine` that ignores lines that contain one of `noise`.
     pub fn without(noise: &'static [&'static str]) -> StderrLine {
         StderrLine {
             line: Arc::default(),
@@ -22,7 +22,7 @@ impl StderrLine {
         }
     }
 
-    /// Takes in what the program wrote.
+    /// Records output of the program.
     pub(super) fn push(&self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let says_something = |line: &&str| {
@@ -33,7 +33,7 @@ impl StderrLine {
         }
     }
 
-    /// The line, if there is one that was not taken before.
+    /// Returns the last line, if there is one since the last call.
     pub fn take(&self) -> Option<String> {
         let line = std::mem::take(&mut *self.lock());
         (!line.is_empty()).then_some(line)

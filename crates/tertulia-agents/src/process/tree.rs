@@ -1,4 +1,4 @@
-//! The tree of processes one run has started: finding it and ending it.
+//! The tree of processes that one run has started: finds and ends it.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep};
 
 use super::MARKER_VAR;
 
-/// How long KILL is repeated; a process stuck in the kernel does not go away.
+/// Maximum time for which KILL is repeated; a process stuck in the kernel does not go away.
 const KILL_BOUND: Duration = Duration::from_secs(3);
 /// The same when the future is dropped, which blocks a thread.
 const DROP_BOUND: Duration = Duration::from_millis(200);
-/// How often a look at /proc that found nobody, but could not be sure, is repeated.
+/// Number of repetitions of a scan of /proc that found no process but was not conclusive.
 const UNSURE_LOOKS: u32 = 10;
 /// PF_KTHREAD among the flags in /proc/<pid>/stat.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
-/// A process as /proc/<pid>/stat tells it; pid and start together are never reused.
+/// A process according to /proc/<pid>/stat; pid and start together are never reused.
 #[derive(Clone, Copy)]
 pub(super) struct Stat {
     parent: i32,
@@ -32,7 +32,7 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// Its parent, and the leaders of its group and its session.
+    /// Pids of the parent, and of the leaders of the group and the session.
     pub(super) fn relatives(&self) -> [i32; 3] {
         [self.parent, self.group, self.session]
     }
@@ -57,35 +57,35 @@ fn stat(pid: i32) -> Option<Stat> {
         group: number(2)?,
         session: number(3)?,
         start: fields.get(19)?.parse().ok()?,
-        // Kernel threads are never ours, and have no environment to judge by.
-        // Only the first thread of a program with several may have ended.
+        // Kernel threads never belong to the run, and have no environment to check. With several
+        // threads, only the first may have ended.
         alive: flags & KERNEL_THREAD == 0
             && (threads > 1 || !matches!(*fields.first()?, "Z" | "X" | "x")),
     })
 }
 
-/// The processes of one run. Where there is no /proc only the process group is known.
+/// The processes of one run. Without /proc only the process group is known.
 pub(super) struct Tree {
     root: i32,
     /// When the root started: nothing older can descend from it.
     born: Option<u64>,
-    /// Pid and start of every process seen to belong to the run. Remembered because a process
-    /// whose parent has died can no longer be traced to us.
+    /// Pid and start of every process seen to belong to the run. Remembered because a process whose
+    /// parent has died can no longer be traced to the run.
     known: HashMap<i32, u64>,
     marker: Option<Vec<u8>>,
     armed: bool,
 }
 
-/// What one look at /proc found.
+/// Result of one scan of /proc.
 pub(super) struct Look {
     alive: Vec<(i32, u64)>,
     group: bool,
-    /// Some process could not be judged: in the middle of exec its environment reads as empty.
+    /// Whether some process could not be checked: during exec its environment reads as empty.
     unsure: bool,
 }
 
 impl Tree {
-    /// Takes charge of `child`; until disarmed, its drop kills the tree.
+    /// Tracks the tree of `child`; until disarmed, dropping it kills the tree.
     pub(super) fn of(child: &Child, marker: &str) -> Self {
         let root = child
             .id()
@@ -103,8 +103,8 @@ impl Tree {
         }
     }
 
-    /// Finds the run's processes: those known, those that descend from them or are in a group or
-    /// session one of them leads, and (`deep`) those that carry the marker.
+    /// Finds the run's processes: known ones, their descendants, members of a group or session that
+    /// one of them leads, and (`deep`) processes that carry the marker.
     pub(super) fn look(&mut self, deep: bool) -> Look {
         let Some(born) = self.born else {
             let alive = self
@@ -159,7 +159,7 @@ impl Tree {
             .iter()
             .map(|(pid, stat)| (*pid, stat.start))
             .collect();
-        // Parents first: one that loses a child before its own TERM would take it for a failure.
+        // Parents first: a parent that loses a child before its own TERM would see a failure.
         alive.sort_by_key(|(pid, start)| (*start, *pid));
         Look {
             alive,
@@ -168,7 +168,7 @@ impl Tree {
         }
     }
 
-    /// The tree has been ended: nothing is left to do on drop.
+    /// Marks the tree as ended: dropping it does nothing.
     pub(super) fn disarm(&mut self) {
         self.armed = false;
     }
@@ -177,7 +177,7 @@ impl Tree {
         self.known.get(&pid) == Some(&stat.start)
     }
 
-    /// `None` if it cannot be told yet.
+    /// Returns whether the process carries the marker, or `None` if that is not known yet.
     fn carries_marker(&self, pid: i32, stat: &Stat) -> Option<bool> {
         if self.knows(pid, stat) {
             return Some(true);
@@ -207,8 +207,8 @@ impl Tree {
         }
     }
 
-    /// Asks everyone to end, each once (a second TERM makes some programs skip their cleaning up),
-    /// and after `grace` kills who is left.
+    /// Sends TERM to each process once (a second TERM makes some programs skip their clean-up), and
+    /// KILL to those left after `grace`.
     pub(super) async fn end(&mut self, grace: Duration) {
         let began = Instant::now();
         let kill_at = began.checked_add(grace);
@@ -243,7 +243,7 @@ impl Tree {
         }
     }
 
-    /// Waits until nobody known is left, or `until`.
+    /// Waits until no known process is left, or until `until`.
     async fn gone(&self, until: Option<Instant>) {
         let mut pause = Duration::from_millis(2);
         while self.known_alive() && until.is_none_or(|at| Instant::now() < at) {
@@ -253,7 +253,7 @@ impl Tree {
     }
 
     fn kill(&self, look: &Look) {
-        // The group in one go first: signalled one by one, forking processes could outrun us.
+        // The whole group first: signalled one by one, forking processes could outrun the loop.
         if let Some(group) = target(self.root).filter(|_| look.group) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -262,7 +262,7 @@ impl Tree {
         }
     }
 
-    /// Failures are ignored: the process has ended, or may not be signalled by us.
+    /// Sends a signal. Failures are ignored: the process has ended, or may not be signalled.
     fn signal(&self, (pid, start): (i32, u64), signal: Signal) {
         if self.born.is_none() {
             let _ = target(self.root).map(|group| kill_process_group(group, signal));
@@ -297,13 +297,13 @@ pub(super) fn me() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// Never 0 or 1, which mean our own group, init or everybody.
+/// Converts a pid, but never 0 or 1, which mean tertulia's own group, init or every process.
 pub(super) fn target(pid: i32) -> Option<Pid> {
     // Checked first: `from_raw` panics on negative numbers.
     if pid > 1 { Pid::from_raw(pid) } else { None }
 }
 
-/// All processes but init and ourselves that started at `born` or later.
+/// Returns all processes except init and this one that started at `born` or later.
 pub(super) fn processes(born: u64) -> HashMap<i32, Stat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -314,8 +314,8 @@ pub(super) fn processes(born: u64) -> HashMap<i32, Stat> {
         .collect()
 }
 
-/// Read in one go: between two reads an exec may take the old environment away, and what had been
-/// read of it would look like all there is.
+/// Reads the environment of a process at once: an exec between two reads may replace it, and the
+/// part that was read would look complete.
 pub(super) fn environ(pid: i32) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(format!("/proc/{pid}/environ"))?;
     let mut bytes = vec![0; 128 * 1024];
@@ -328,11 +328,11 @@ pub(super) fn environ(pid: i32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Signals the process that started at `start`, not one that got its pid since.
+/// Signals the process that started at `start`, not a later one with the same pid.
 #[cfg(target_os = "linux")]
 pub(super) fn send(pid: Pid, start: u64, signal: Signal) -> Result<(), Errno> {
     use rustix::process::{PidfdFlags, kill_process, pidfd_open, pidfd_send_signal};
-    // Opened before the check: what the check finds is then what the signal goes to.
+    // Opened before the check, so that the checked process is the one that gets the signal.
     let handle = pidfd_open(pid, PidfdFlags::empty());
     if stat(pid.as_raw_nonzero().get()).is_none_or(|stat| stat.start != start) {
         return Err(Errno::SRCH);
@@ -353,7 +353,7 @@ pub(super) fn send(_: Pid, _: u64, _: Signal) -> Result<(), Errno> {
 mod tests {
     use super::*;
 
-    /// What other systems than Linux get: no /proc, only the group.
+    /// The case of systems other than Linux: no /proc, only the group.
     #[tokio::test]
     async fn without_proc_the_group_is_ended() {
         let mut command = tokio::process::Command::new("sh");

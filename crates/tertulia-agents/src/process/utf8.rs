@@ -1,8 +1,8 @@
-//! Text from bytes that come in pieces.
+//! Decodes UTF-8 that arrives in chunks.
 
 use std::mem;
 
-/// Decodes UTF-8 that arrives in pieces.
+/// Decodes UTF-8 that arrives in chunks.
 #[derive(Debug, Default)]
 pub struct Utf8Stream {
     rest: Vec<u8>,
@@ -10,7 +10,7 @@ pub struct Utf8Stream {
 }
 
 impl Utf8Stream {
-    /// Decodes what is complete, and keeps the start of a character for the next push.
+    /// Decodes complete characters, and keeps an incomplete one for the next push.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut all = mem::take(&mut self.rest);
         all.extend_from_slice(bytes);
@@ -37,7 +37,7 @@ impl Utf8Stream {
         String::from_utf8_lossy(&torn).into_owned()
     }
 
-    /// How many bytes were replaced so far.
+    /// Number of bytes replaced so far.
     pub fn invalid_bytes(&self) -> u64 {
         self.invalid
     }

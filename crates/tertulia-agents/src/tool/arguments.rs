@@ -1,13 +1,13 @@
-//! The arguments of a call, read one by one, so that what is wrong is named.
+//! Reads the arguments of a call one by one, so that errors name the argument.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The arguments of a call. Those that a tool does not know are never looked at.
+/// Arguments of a call. Unknown ones are ignored.
 pub(super) struct Arguments<'a>(Option<&'a Map<String, Value>>);
 
 impl<'a> Arguments<'a> {
-    /// Takes an object; nothing at all is an object without fields.
+    /// Accepts an object; null counts as an object without fields.
     pub(super) fn of(value: &'a Value) -> Result<Arguments<'a>, String> {
         match value {
             Value::Object(fields) => Ok(Arguments(Some(fields))),
@@ -16,13 +16,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// An argument that must be there.
+    /// Returns an argument that must be present.
     pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, String> {
         self.optional(name)?
             .ok_or_else(|| format!("the argument `{name}` is missing"))
     }
 
-    /// An argument that may be absent, or null, which is the same.
+    /// Returns an argument that may be absent or null.
     pub(super) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, String> {
         match self.0.and_then(|fields| fields.get(name)) {
             None | Some(Value::Null) => Ok(None),
@@ -32,12 +32,13 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number of at least `least`. Some models write every number with a point.
+    /// Returns a whole number of at least `least`. Some models write every number with a decimal
+    /// point.
     pub(super) fn whole(&self, name: &str, least: u64) -> Result<Option<u64>, String> {
         let Some(number) = self.optional::<f64>(name)? else {
             return Ok(None);
         };
-        // As an integer it is exact, or larger than anything that could be meant.
+        // As an integer it is exact, or larger than any meaningful value.
         let whole = number as u64;
         if number < 0.0 || number.fract() != 0.0 || whole < least {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! `file_write`, `file_edit` and `file_delete`: changing one file.
+//! `file_write`, `file_edit` and `file_delete`: change one file.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,9 +13,9 @@ use super::replace::replace;
 use crate::ToolSpec;
 use tertulia_core::preview;
 
-/// Larger files are not edited, and not compared with what replaces them.
+/// Maximum size in bytes of a file that is edited or shown as a diff.
 const MOST_TEXT: u64 = 8 << 20;
-/// How much of a file that goes away is read to show how it begins.
+/// Number of bytes read from a file to be deleted, to show its beginning.
 const START: u64 = 4 * 1024;
 
 pub(super) fn specs() -> [ToolSpec; 3] {
@@ -74,7 +74,7 @@ pub(super) struct FileWrite {
 }
 
 impl FileWrite {
-    /// What it would change, as seen from the folder.
+    /// Path to be changed, relative to the work folder.
     pub(super) fn path(&self) -> &Path {
         self.place.inside()
     }
@@ -119,7 +119,7 @@ pub(super) struct FileEdit {
 }
 
 impl FileEdit {
-    /// What it would change, as seen from the folder.
+    /// Path to be changed, relative to the work folder.
     pub(super) fn path(&self) -> &Path {
         self.place.inside()
     }
@@ -139,7 +139,7 @@ impl FileEdit {
         Ok(preview::diff(&name, Some(&before.text), &after.text))
     }
 
-    /// Looks for the text again: since it was shown to anybody the file may have changed.
+    /// Replaces the text. Searches it again: the file may have changed since the preview.
     pub(super) fn run(&self) -> Result<String, String> {
         let (before, after) = self.edited()?;
         let name = self.place.shown();
@@ -170,7 +170,7 @@ impl FileDelete {
         let place = Place::resolve(root, &path)?;
         if place.by_link {
             let path = preview::one_line(&path);
-            // What it leads to is not what was named, and what was named is no file.
+            // The target of the link was not named, and the link itself is no regular file.
             return Err(format!(
                 "'{path}' is a link: only regular files are deleted"
             ));
@@ -178,7 +178,7 @@ impl FileDelete {
         Ok(FileDelete { place })
     }
 
-    /// What "always" allows: this very file.
+    /// Returns the key for "always": this file only.
     pub(super) fn key(&self) -> String {
         format!("file_delete {}", self.place.full().display())
     }
@@ -226,7 +226,7 @@ fn place_to_change(arguments: &Arguments<'_>, root: &Path) -> Result<Place, Stri
     Ok(place)
 }
 
-/// The text of a file, and what the file was when it was read.
+/// Text of a file, and the file's metadata when it was read.
 struct Text {
     text: String,
     stat: Stat,

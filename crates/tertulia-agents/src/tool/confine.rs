@@ -1,4 +1,4 @@
-//! Where a path leads when all links are followed, and that this is inside the folder.
+//! Resolves a path with all its links, and ensures that it is inside the work folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -10,22 +10,22 @@ use rustix::fs::FileType;
 use super::folder::{Folder, OpenFile};
 use tertulia_core::preview::one_line;
 
-/// Longer chains of links are circles.
+/// Maximum number of links to follow; longer chains count as loops.
 const MOST_LINKS: usize = 40;
 
-/// A place inside the folder: no part of it was a link when it was looked at.
+/// A path inside the work folder, without links at the time of resolution.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     root: PathBuf,
     inside: PathBuf,
-    /// The path that was asked for ends in a link.
+    /// Whether the requested path ends in a link.
     pub(super) by_link: bool,
-    /// A link on the way leads to nothing.
+    /// Whether a link on the way points to nothing.
     pub(super) dangling: bool,
 }
 
 impl Place {
-    /// Follows `asked`, which is relative to `root` or absolute. Whatever leads out is refused.
+    /// Resolves `asked`, which is relative to `root` or absolute. Refuses paths that lead outside.
     pub(super) fn resolve(root: &Path, asked: &str) -> Result<Place, String> {
         if asked.is_empty() {
             return Err("the argument `path` is empty".to_owned());
@@ -42,22 +42,22 @@ impl Place {
         }
     }
 
-    /// Its path from the folder on.
+    /// Path relative to the work folder.
     pub(super) fn inside(&self) -> &Path {
         &self.inside
     }
 
-    /// The folder.
+    /// The work folder.
     pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How it is written for an agent or a person: from the folder on.
+    /// Formats the relative path for agents and users.
     pub(super) fn shown(&self) -> String {
         shown(&self.inside)
     }
 
-    /// Its whole path.
+    /// Absolute path.
     pub(super) fn full(&self) -> PathBuf {
         self.root.join(&self.inside)
     }
@@ -69,13 +69,13 @@ impl Place {
             .try_fold(Folder::open(&self.root)?, |folder, name| folder.step(name))
     }
 
-    /// The folder that it is in, opened the same way, and its name in it. The folder itself has
-    /// none.
+    /// Opens the parent folder the same way, and returns it with the name in it. The work folder
+    /// itself has no parent.
     pub(super) fn parent(&self) -> std::io::Result<(Folder, &OsStr)> {
         self.parent_by(Folder::step)
     }
 
-    /// The same, making the folders that are missing.
+    /// Like `parent`, but creates missing folders.
     pub(super) fn parent_made(&self) -> std::io::Result<(Folder, &OsStr)> {
         self.parent_by(Folder::step_or_make)
     }
@@ -97,7 +97,7 @@ impl Place {
         Ok((folder, name))
     }
 
-    /// What is there.
+    /// Returns the type of the file.
     pub(super) fn kind(&self) -> std::io::Result<FileType> {
         if self.inside.as_os_str().is_empty() {
             return Ok(FileType::Directory);
@@ -106,7 +106,7 @@ impl Place {
         Ok(FileType::from_raw_mode(folder.stat(name)?.st_mode))
     }
 
-    /// Opens it as a file to be read; only a regular file can be. `None` if nothing is there.
+    /// Opens a regular file for reading; other types are an error. `None` if it does not exist.
     pub(super) fn existing_file(&self) -> Result<Option<OpenFile>, String> {
         let opened = self.parent().and_then(|(folder, name)| folder.file(name));
         match opened {
@@ -116,14 +116,14 @@ impl Place {
         }
     }
 
-    /// The same, where nothing being there is an error too.
+    /// Like `existing_file`, but a missing file is an error too.
     pub(super) fn file(&self) -> Result<OpenFile, String> {
         self.existing_file()?
             .ok_or_else(|| format!("there is no file {}", self.shown()))
     }
 }
 
-/// A path from the folder on, as it is written.
+/// Formats a relative path.
 pub(super) fn shown(inside: &Path) -> String {
     match inside.as_os_str().is_empty() {
         true => ".".to_owned(),
@@ -157,14 +157,14 @@ struct Real {
     dangling: bool,
 }
 
-/// A part of a path that is still to be followed.
+/// A path component that is still to be followed.
 struct Part {
     name: OsString,
     of_link: bool,
 }
 
-/// Follows every link of an absolute path, also where its last parts do not exist. Unlike the
-/// system's own way of doing so it can say what a path that does not exist yet would be.
+/// Follows every link of an absolute path, also if its last components do not exist. Unlike
+/// `canonicalize` it resolves a path that does not exist yet.
 fn follow(path: &Path, root: &Path) -> Result<Real, Trouble> {
     let mut real = Real {
         path: PathBuf::from("/"),
@@ -199,7 +199,7 @@ fn follow(path: &Path, root: &Path) -> Result<Real, Trouble> {
                     real.dangling |= part.of_link;
                     real.path = next;
                 }
-                // What is outside is not talked about, not even that it cannot be read.
+                // Reveals nothing about paths outside, not even that one cannot be read.
                 _ if !next.starts_with(root) => return Err(Trouble::Outside),
                 _ => return Err(Trouble::Unseen(error)),
             },
@@ -208,7 +208,7 @@ fn follow(path: &Path, root: &Path) -> Result<Real, Trouble> {
     Ok(real)
 }
 
-/// Puts the parts of a path on the pile, the first on top.
+/// Pushes the components of a path on the stack, the first on top.
 fn pile(ahead: &mut Vec<Part>, path: &Path, of_link: bool) {
     let parts = path.components().rev().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),
@@ -259,7 +259,7 @@ mod tests {
         check("./a//b/../file", "a/file");
         check("in/file", "a/file");
         check("in/../in/b/new/file", "a/b/new/file");
-        // The parent of where the link leads, not of the link.
+        // The parent of the link's target, not of the link.
         check("deep/../file", "a/file");
         check("new/../other", "other");
         check("../desk/a", "a");

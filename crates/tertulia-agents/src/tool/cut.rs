@@ -1,16 +1,16 @@
-//! Keeping what an agent reads within a limit, with a mark that says how much is missing.
+//! Limits the text that an agent reads, with a mark that says how much is missing.
 
 use std::collections::VecDeque;
 
-/// Room that is left for a mark.
+/// Number of bytes reserved for a mark.
 const MARK: usize = 64;
 
-/// The beginning of a text that fits into `most` bytes, cut between two characters.
+/// Returns the longest prefix of a text that fits into `most` bytes, at a character boundary.
 pub(super) fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most)]
 }
 
-/// The text within `most` bytes: its beginning and a mark, if it is longer.
+/// Limits the text to `most` bytes: its beginning and a mark, if it is longer.
 pub(super) fn within(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
@@ -23,20 +23,20 @@ pub(super) fn within(text: String, most: usize) -> String {
     format!("{kept}{mark}")
 }
 
-/// Keeps the beginning and the end of a text that comes in pieces, in bounded memory.
+/// Keeps the beginning and the end of a text that arrives in chunks, in bounded memory.
 #[derive(Debug)]
 pub(super) struct Ends {
-    /// How much each end may have.
+    /// Maximum number of bytes of each end.
     room: usize,
     head: String,
-    /// Set by the first character that did not fit: nothing later may slip in before it.
+    /// Set by the first character that did not fit: later ones must not be added to the head.
     full: bool,
     tail: VecDeque<u8>,
     missing: u64,
 }
 
 impl Ends {
-    /// Keeps at most `most` bytes, mark included.
+    /// Creates a buffer for at most `most` bytes, including the mark.
     pub(super) fn new(most: usize) -> Ends {
         Ends {
             room: most.saturating_sub(MARK) / 2,
@@ -47,7 +47,7 @@ impl Ends {
         }
     }
 
-    /// Takes in the next piece.
+    /// Adds the next chunk.
     pub(super) fn push(&mut self, text: &str) {
         let mut rest = text;
         if !self.full {
@@ -56,7 +56,8 @@ impl Ends {
             rest = &rest[kept.len()..];
             self.full = !rest.is_empty();
         }
-        // A piece that is longer than the room pushes out all before it, and its own beginning.
+        // A chunk that is longer than the room replaces the whole tail, and loses its own
+        // beginning.
         let skipped = rest.len().saturating_sub(self.room);
         self.missing += skipped as u64;
         self.tail.extend(&rest.as_bytes()[skipped..]);
@@ -65,12 +66,12 @@ impl Ends {
         self.tail.drain(..excess);
     }
 
-    /// What was kept, with a mark in between if something was not.
+    /// Returns the kept text, with a mark in between if something is missing.
     pub(super) fn finish(mut self) -> String {
         let torn = |byte: &&u8| **byte & 0xc0 == 0x80;
         let skipped = match self.missing {
             0 => 0,
-            // The cut may go through a character, whose remains say nothing.
+            // The cut may split a character: its remaining bytes are dropped.
             _ => self.tail.iter().take_while(torn).count(),
         };
         self.missing += skipped as u64;

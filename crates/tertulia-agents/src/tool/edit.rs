@@ -1,8 +1,8 @@
-//! Replacing one text by another in a file's text.
+//! Replaces one text by another in the text of a file.
 
 use std::borrow::Cow;
 
-/// Most lines that are named where a text is found too often.
+/// Maximum number of line numbers named when a text is found too often.
 const MOST_NAMED: usize = 10;
 
 /// A text in which something was replaced.
@@ -10,12 +10,12 @@ const MOST_NAMED: usize = 10;
 pub(super) struct Edited {
     /// The whole new text.
     pub(super) text: String,
-    /// The lines in which the places began.
+    /// Numbers of the lines in which the replaced texts began.
     pub(super) lines: Vec<usize>,
 }
 
-/// Replaces `old` by `new`, once, or wherever it is. Line ends follow the file's own, because an
-/// agent that writes `\n` means the end of a line.
+/// Replaces `old` by `new`, once or everywhere. Line ends follow the file's own, because an agent
+/// that writes `\n` means the end of a line.
 pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<Edited, String> {
     if old.is_empty() {
         return Err(
@@ -49,7 +49,7 @@ pub(super) fn edited(text: &str, old: &str, new: &str, all: bool) -> Result<Edit
     }
 }
 
-/// Whether every line ends in CR LF.
+/// Returns whether every line ends in CR LF.
 fn ends_in_cr(text: &str) -> bool {
     let ends = text.matches('\n').count();
     ends > 0 && text.matches("\r\n").count() == ends
@@ -59,7 +59,7 @@ fn with_cr(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").replace('\n', "\r\n"))
 }
 
-/// The lines in which `wanted` begins, in one pass.
+/// Returns the lines in which `wanted` begins, in one pass.
 fn lines_of(text: &str, wanted: &str) -> Vec<usize> {
     let (mut line, mut counted) = (1, 0);
     text.match_indices(wanted)
@@ -75,7 +75,7 @@ fn not_found(text: &str, old: &str) -> String {
     let mut told = "`old_text` was not found: it must be exactly the text of the file, spaces and \
                     line ends included"
         .to_owned();
-    // The commonest mistake is wrong indentation, and where that is can be told.
+    // The most common mistake is wrong indentation, which can be located.
     let first = old.trim().lines().next().unwrap_or_default().trim();
     let similar: Vec<usize> = match first.is_empty() {
         true => Vec::new(),
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(done("a\nb\n", "x\n"), "x\r\nc\r\n");
         assert_eq!(done("a\r\nb\r\n", "x\r\ny\r\n"), "x\r\ny\r\nc\r\n");
         assert_eq!(done("b", "1\n2"), "a\r\n1\r\n2\r\nc\r\n");
-        // Where they are mixed, they are taken as they are.
+        // Mixed line ends are left as they are.
         let mixed = edited("a\r\nb\n", "b\n", "c\n", false).unwrap();
         assert_eq!(mixed.text, "a\r\nc\n");
     }

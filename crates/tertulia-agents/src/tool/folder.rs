@@ -1,5 +1,5 @@
-//! Folders held open, so that what is done in them is done there, whatever their names lead to by
-//! then. No link is followed here.
+//! Folders held open by file descriptor, so that operations stay in them even if their names
+//! change. Follows no links.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ const OPEN_FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// A pipe must not make its opener wait, and a terminal must not become ours.
+/// Opening must not block on a pipe, and must not acquire a controlling terminal.
 const OPEN_FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -31,24 +31,24 @@ pub(super) struct Folder(OwnedFd);
 pub(super) struct OpenFile {
     /// The file.
     pub(super) file: File,
-    /// What it was when it was opened.
+    /// Metadata when it was opened.
     pub(super) stat: Stat,
 }
 
 impl OpenFile {
-    /// Its size in bytes.
+    /// Size in bytes.
     pub(super) fn size(&self) -> u64 {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 }
 
 impl Folder {
-    /// Opens a folder by its whole path, of which only the last part may not be a link.
+    /// Opens a folder by its absolute path, of which only the last component must not be a link.
     pub(super) fn open(path: &Path) -> io::Result<Folder> {
         Ok(Folder(rustix::fs::open(path, OPEN_FOLDER, Mode::empty())?))
     }
 
-    /// Opens a folder in it.
+    /// Opens a subfolder.
     pub(super) fn step(&self, name: &OsStr) -> io::Result<Folder> {
         match rustix::fs::openat(&self.0, name, OPEN_FOLDER, Mode::empty()) {
             Ok(folder) => Ok(Folder(folder)),
@@ -59,7 +59,7 @@ impl Folder {
         }
     }
 
-    /// Opens a folder in it, making it first if it is missing.
+    /// Opens a subfolder, creating it if it is missing.
     pub(super) fn step_or_make(&self, name: &OsStr) -> io::Result<Folder> {
         match self.step(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -71,7 +71,7 @@ impl Folder {
         }
     }
 
-    /// What a name in it stands for.
+    /// Returns the metadata of a name in the folder.
     pub(super) fn stat(&self, name: &OsStr) -> io::Result<Stat> {
         Ok(rustix::fs::statat(
             &self.0,
@@ -80,9 +80,9 @@ impl Folder {
         )?)
     }
 
-    /// Opens a regular file in it for reading, and nothing else.
+    /// Opens a regular file for reading; fails for other types.
     pub(super) fn file(&self, name: &OsStr) -> io::Result<OpenFile> {
-        // Looked at first, because opening a device may already do something.
+        // Checked first, because opening a device may already have effects.
         regular(&self.stat(name)?)?;
         let file = rustix::fs::openat(&self.0, name, OPEN_FILE, Mode::empty())?;
         let stat = rustix::fs::fstat(&file)?;
@@ -93,24 +93,24 @@ impl Folder {
         })
     }
 
-    /// Makes a new file in it for writing; an error if there is one.
+    /// Creates a new file for writing; fails if the name exists.
     pub(super) fn create(&self, name: &OsStr, mode: Mode) -> io::Result<File> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.0, name, flags, mode)?.into())
     }
 
-    /// Gives a file in it another name, replacing what had that name.
+    /// Renames a file, replacing an existing one.
     pub(super) fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
 
-    /// Removes a file in it.
+    /// Removes a file.
     pub(super) fn remove(&self, name: &OsStr) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Whether a file in it may be written.
+    /// Fails if a file is not writable.
     pub(super) fn writable(&self, name: &OsStr) -> io::Result<()> {
         let wanted = rustix::fs::Access::WRITE_OK;
         Ok(rustix::fs::accessat(
@@ -121,13 +121,13 @@ impl Folder {
         )?)
     }
 
-    /// Where a link in it points.
+    /// Returns the target of a link.
     pub(super) fn link(&self, name: &OsStr) -> io::Result<OsString> {
         let target = rustix::fs::readlinkat(&self.0, name, Vec::new())?;
         Ok(OsStr::from_bytes(target.to_bytes()).to_owned())
     }
 
-    /// The names in it as they come, each with what it is.
+    /// Lists the names in the folder, unsorted, each with its type.
     pub(super) fn names(&self) -> io::Result<impl Iterator<Item = (OsString, FileType)> + '_> {
         let entries = Dir::read_from(&self.0)?;
         Ok(entries.map_while(Result::ok).filter_map(|entry| {
@@ -135,7 +135,7 @@ impl Folder {
             if name == "." || name == ".." {
                 return None;
             }
-            // Some file systems do not say it in the listing.
+            // Some file systems do not report the type in the listing.
             let kind = match entry.file_type() {
                 FileType::Unknown => FileType::from_raw_mode(self.stat(&name).ok()?.st_mode),
                 known => known,
@@ -144,7 +144,7 @@ impl Folder {
         }))
     }
 
-    /// Makes its names durable.
+    /// Syncs the folder, which makes its names durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -154,7 +154,7 @@ fn is_link(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
 }
 
-/// Whether something is a regular file, and if not, what it is instead.
+/// Fails if it is not a regular file, and names the type.
 pub(super) fn regular(stat: &Stat) -> io::Result<()> {
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),

@@ -1,22 +1,22 @@
-//! What a command does with git, by the look of it. It is a guard for agents that mean well, not a wall: who
-//! wants to can hide a command from any reader.
+//! Classifies what a command does with git, from its text. This guards against mistakes of
+//! well-meaning agents, not against attacks: a command can be hidden from any such check.
 
 /// What a command does with git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GitUse {
-    /// It only looks at the repository, in a way that is known to change nothing and to run nothing else.
+    /// One git command that is known to change nothing and to run nothing else.
     Looks,
-    /// It is nothing but git commands, none of which changes the repository.
+    /// Only git commands, none of which changes the repository.
     Reads,
-    /// It is nothing but git commands, of which some may change something.
+    /// Only git commands, of which some may change something.
     Writes,
-    /// Among other things it runs a git command that may change something.
+    /// Other commands, and a git command that may change something.
     Among,
-    /// It runs no git command that changes anything.
+    /// No git command that changes anything.
     Nothing,
 }
 
-/// Commands that only look, whatever they are given.
+/// Commands that only read, with any arguments.
 const READING: &[&str] = &[
     "blame",
     "cat-file",
@@ -95,8 +95,8 @@ const WRITING: &[&str] = &[
     "write-tree",
 ];
 
-/// Flags of the commands that are run unasked: those that write nothing and start nothing. Any other flag
-/// makes a command one that is asked about.
+/// Flags of commands that run without asking: they write nothing and start nothing. A command with
+/// any other flag needs permission.
 const PLAIN_FLAGS: &[&str] = &[
     "--abbrev-commit",
     "--all",
@@ -149,7 +149,7 @@ const VALUED_FLAGS: &[&str] = &[
     "--until=",
 ];
 
-/// What a command does with git.
+/// Classifies a command.
 pub(super) fn used_by(command: &str) -> GitUse {
     match pieces(command) {
         Some(pieces) if pieces.iter().all(|words| is_git(words)) && !pieces.is_empty() => {
@@ -169,7 +169,7 @@ pub(super) fn used_by(command: &str) -> GitUse {
     }
 }
 
-/// The command to look with, so that nothing that a repository's settings name is run for it.
+/// Rewrites a read-only command so that it runs nothing that the repository's configuration names.
 pub(super) fn looking(command: &str) -> String {
     let safe = "-c core.fsmonitor=false -c core.pager=cat --no-optional-locks";
     let rest = command.trim_start().trim_start_matches("git");
@@ -184,7 +184,7 @@ pub(super) fn looking(command: &str) -> String {
     }
 }
 
-/// Whether a piece is a git command that may change something. One that is not known may be an alias.
+/// Returns whether a git command may change something. An unknown one may be an alias.
 fn writes(words: &[String]) -> bool {
     if !is_git(words) {
         return false;
@@ -195,7 +195,7 @@ fn writes(words: &[String]) -> bool {
     }
 }
 
-/// Whether it only lists what there is.
+/// Returns whether the command only lists.
 fn is_list(name: &str, given: &[String]) -> bool {
     let lists = |flags: &[&str]| given.iter().all(|word| flags.contains(&word.as_str()));
     match name {
@@ -208,7 +208,7 @@ fn is_list(name: &str, given: &[String]) -> bool {
     }
 }
 
-/// Whether a git command is known to look and do nothing else.
+/// Returns whether a git command is known to read and do nothing else.
 fn looks(words: &[String]) -> bool {
     let given = match words.get(1).map(String::as_str) {
         Some("--no-pager") => &words[2..],
@@ -245,7 +245,7 @@ fn is_git(words: &[String]) -> bool {
     words.first().is_some_and(|word| word == "git")
 }
 
-/// The command behind git's own flags, with what it is given.
+/// Returns the command after git's own flags, with its arguments.
 fn subcommand(words: &[String]) -> Option<(&str, &[String])> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
@@ -258,7 +258,8 @@ fn subcommand(words: &[String]) -> Option<(&str, &[String])> {
     None
 }
 
-/// Whether a writing git command stands anywhere in the text, be it in quotes or behind another program.
+/// Returns whether a writing git command occurs anywhere in the text, in quotes or after another
+/// program.
 fn mentions_writing(command: &str) -> bool {
     let split = |c: char| c.is_whitespace() || "\"'`;|&()<>{}$\\".contains(c);
     let words: Vec<String> = command
@@ -273,13 +274,13 @@ fn mentions_writing(command: &str) -> bool {
     })
 }
 
-/// What follows a command up to the next one is not known here; its first word is.
+/// Returns the first argument only: where the command ends is not known here.
 fn first(given: &[String]) -> &[String] {
     &given[..given.len().min(1)]
 }
 
-/// The commands of a line, each as its words, where the shell would add nothing to them. `None` where it
-/// would: variables, substitutions, redirections, patterns.
+/// Splits a line into commands and words, if the shell would pass them unchanged. `None` if it
+/// would not: variables, substitutions, redirections, patterns.
 fn pieces(command: &str) -> Option<Vec<Vec<String>>> {
     let mut pieces = vec![Vec::new()];
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! Searching one file line by line, and the lines that were found.
+//! Searches one file line by line, and formats the matches.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -7,21 +7,21 @@ use regex::bytes::Regex;
 
 use super::walk::{Halt, Watch};
 
-/// Most matches that are shown.
+/// Maximum number of matches shown.
 const MOST_MATCHES: usize = 200;
-/// Most bytes of a line that are shown.
+/// Maximum number of bytes shown of a line.
 const LONGEST_LINE: usize = 400;
-/// How much of a long line stands before its match.
+/// Number of bytes shown before the match in a long line.
 const LEAD: usize = 80;
-/// Where a NUL is looked for that tells a binary file.
+/// Number of bytes searched for a NUL, which marks a binary file.
 const SNIFF: usize = 8 * 1024;
-/// How often the watch is asked.
+/// Number of lines between two checks of the watch.
 const LINES_PER_LOOK: u64 = 1024;
 
-/// The lines that were found.
+/// The matches found so far.
 pub(super) struct Hits {
     context: usize,
-    /// Most bytes of all lines.
+    /// Maximum number of bytes of all lines.
     room: usize,
     lines: Vec<String>,
     matches: usize,
@@ -29,7 +29,7 @@ pub(super) struct Hits {
 }
 
 impl Hits {
-    /// None yet. Each match shall have `context` lines around it.
+    /// Creates an empty list. Each match is shown with `context` lines around it.
     pub(super) fn new(context: usize, room: usize) -> Hits {
         Hits {
             context,
@@ -40,7 +40,7 @@ impl Hits {
         }
     }
 
-    /// The lines, and a mark if there are more.
+    /// Returns the lines, and a mark if there are more.
     pub(super) fn finish(mut self) -> Vec<String> {
         if self.full {
             self.lines.push(format!(
@@ -64,7 +64,7 @@ impl Hits {
     }
 }
 
-/// Adds the matches of one file. A binary file has none, nor has what cannot be read of it.
+/// Adds the matches of one file. Binary and unreadable files have none.
 pub(super) fn search(
     file: impl Read,
     name: &str,
@@ -100,15 +100,15 @@ fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Where in a file the search is, and which lines around are wanted.
+/// Position of the search in a file, and the state of the context lines.
 struct Passage<'a> {
     name: &'a str,
     context: usize,
-    /// The last lines that were not shown.
+    /// Last lines that were not shown.
     before: VecDeque<(u64, String)>,
-    /// How many of the next lines are shown.
+    /// Number of following lines to show.
     after: usize,
-    /// The line that was shown last.
+    /// Number of the last line shown.
     shown: Option<u64>,
 }
 
@@ -142,7 +142,7 @@ impl Passage<'_> {
         Ok(())
     }
 
-    /// A line without a match.
+    /// Handles a line without a match.
     fn beside(&mut self, number: u64, line: &[u8], hits: &mut Hits) -> Result<(), Halt> {
         if self.context == 0 {
             return Ok(());
@@ -161,7 +161,7 @@ impl Passage<'_> {
     }
 }
 
-/// A line as it is shown: if it is long, what is around the match.
+/// Formats a line; of a long one, the part around the match.
 fn excerpt(line: &[u8], at: usize) -> String {
     if line.len() <= LONGEST_LINE {
         return String::from_utf8_lossy(line).into_owned();

@@ -1,5 +1,5 @@
-//! The tools of agents that bring none of their own: what they are called, how risky each is, what
-//! it would do, and doing it, confined to one folder.
+//! Tools for agents that have none of their own: descriptions, risks, previews, and execution
+//! confined to one folder.
 
 mod arguments;
 mod change;
@@ -31,36 +31,36 @@ use shell::Shell;
 use tertulia_core::entry::ToolCall;
 use walk::Watch;
 
-/// The tools of one talk.
+/// The tools of one session.
 #[derive(Clone, Debug)]
 pub struct Toolbox {
-    /// The folder that they work in and cannot leave, links resolved.
+    /// Folder in which the tools work and which they cannot leave, links resolved.
     work_dir: PathBuf,
     limits: ToolLimits,
     /// Variables that a command does not inherit: the keys of the agents.
     hidden: Vec<String>,
-    /// Whose they are.
+    /// Owner of the tools.
     owner: Owner,
 }
 
-/// Whose the tools are: in a pair not everybody may do everything.
+/// Owner of the tools: in a pair the roles have different permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Owner {
-    /// Somebody who may use all of them.
+    /// A participant that may use all tools.
     #[default]
     Anybody,
-    /// An instructor: it looks, and has git to itself.
+    /// An instructor: reads, and is the only one to use git.
     Instructor,
-    /// A worker: git commands that write are not its to run.
+    /// A worker: may not run git commands that write.
     Worker,
 }
 
-/// How long a tool may take and how much it may say.
+/// Time and output limits of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// The longest that a command runs unless the agent asks for less.
+    /// Maximum time that a command runs; the agent may request less.
     pub time: Duration,
-    /// Most bytes of output that an agent and the log get.
+    /// Maximum number of bytes of output for the agent and the log.
     pub output: usize,
 }
 
@@ -73,27 +73,28 @@ impl Default for ToolLimits {
     }
 }
 
-/// What came of a tool.
+/// Result of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOutput {
-    /// What the agent reads, cut at the limit with a mark that says how much is missing.
+    /// Text for the agent, cut at the limit with a mark that says how much is missing.
     pub text: String,
-    /// Whether it did what it was asked to.
+    /// Whether the tool succeeded.
     pub ok: bool,
 }
 
-/// Why a toolbox cannot be had.
+/// Why a toolbox cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[error("{} is not a folder to work in", .path.display())]
 pub struct WorkDirError {
     /// The folder.
     pub path: PathBuf,
-    /// What the system says.
+    /// Error of the system.
     pub source: std::io::Error,
 }
 
 impl Toolbox {
-    /// Tools that work in `work_dir` and hide these variables from the commands that they run.
+    /// Creates tools that work in `work_dir` and hide these variables from the commands that they
+    /// run.
     pub fn new(
         work_dir: PathBuf,
         limits: ToolLimits,
@@ -113,14 +114,14 @@ impl Toolbox {
         }
     }
 
-    /// The same tools in somebody's hands.
+    /// Returns the same tools for another owner.
     #[must_use]
     pub fn owned_by(mut self, owner: Owner) -> Toolbox {
         self.owner = owner;
         self
     }
 
-    /// What an agent is told about them.
+    /// Returns the descriptions of the tools for an agent.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let mut specs = Vec::new();
         specs.extend(read::specs());
@@ -138,7 +139,7 @@ impl Toolbox {
         specs
     }
 
-    /// The task of a call, and how risky it is in the hands of whoever calls.
+    /// Parses a call, and returns its risk for this owner.
     fn task(&self, call: &ToolCall) -> Result<(Task, Risk), String> {
         let task = Task::parse(call, &self.work_dir)?;
         let risk = task.risk();
@@ -164,9 +165,9 @@ impl Toolbox {
         Ok((task, risk))
     }
 
-    /// What a person is asked about a call: its risk, and what it would do. A call that cannot be
-    /// run (no such tool, wrong arguments, a path outside the folder) is an output for the agent.
-    /// It reads the file that would be changed, at most some megabytes of it.
+    /// Returns the permission request for a call: its risk and a preview. A call that cannot be run
+    /// (unknown tool, wrong arguments, a path outside the folder) is an output for the agent. Reads
+    /// the file that would be changed, at most some megabytes of it.
     pub fn request(&self, call: &ToolCall) -> Result<ToolRequest, ToolOutput> {
         let described = self
             .task(call)
@@ -182,8 +183,8 @@ impl Toolbox {
         }
     }
 
-    /// Does it. `marker` tells the processes of this call from all others. Returns when nothing of it
-    /// runs any more, also when it was cancelled.
+    /// Runs a call. `marker` identifies the processes of this call. Returns when none of them is
+    /// running any more, also after cancellation.
     pub async fn run(
         &self,
         call: &ToolCall,
@@ -195,7 +196,7 @@ impl Toolbox {
         }
         let watch = Watch::start(cancel, self.limits.time);
         let (call, tools, output) = (call.clone(), self.clone(), self.limits.output);
-        // Files block, and whoever waits for them must not keep others waiting.
+        // File access blocks, so it runs on the blocking pool.
         let done = tokio::task::spawn_blocking(move || tools.task(&call)?.0.run(&watch, output));
         match done.await {
             Ok(Ok(Ran::Said(text))) => self.output(Ok(text)),
@@ -221,15 +222,15 @@ impl Toolbox {
     }
 }
 
-/// What comes of a task that is run where blocking is allowed.
+/// Result of a task on the blocking pool.
 enum Ran {
-    /// It is done.
+    /// The task is done.
     Said(String),
-    /// It is a command, which is run elsewhere.
+    /// The task is a command, which runs asynchronously.
     Command(Shell),
 }
 
-/// A call whose arguments are right and whose path is inside the folder.
+/// A call with valid arguments and a path inside the folder.
 #[derive(Debug)]
 enum Task {
     FileRead(FileRead),
@@ -261,14 +262,14 @@ impl Task {
     fn risk(&self) -> Risk {
         match self {
             Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
-            // What is written there is run: by git, or by the next talk.
+            // Files there are executed: by git, or by the next session.
             Task::FileWrite(_) | Task::FileEdit(_) if self.steers_programs() => Risk::High,
             Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
             Task::FileDelete(_) | Task::Shell(_) => Risk::High,
         }
     }
 
-    /// Whether it would change what git or this program goes by.
+    /// Returns whether the call would change configuration of git or tertulia.
     fn steers_programs(&self) -> bool {
         let path = match self {
             Task::FileWrite(task) => task.path(),
@@ -282,7 +283,7 @@ impl Task {
         })
     }
 
-    /// What "always" allows: any change that can be seen, but only this deletion or command.
+    /// Returns the key for "always": any visible change, but only this deletion or command.
     fn key(&self, name: &str) -> String {
         match self {
             Task::FileWrite(task) if self.steers_programs() => {

@@ -1,4 +1,4 @@
-//! `file_read` and `directory_list`: looking at what one path holds.
+//! `file_read` and `directory_list`: read one file or folder.
 
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
@@ -13,11 +13,11 @@ use super::walk::{Found, Halt, Watch, walk};
 use crate::ToolSpec;
 use tertulia_core::preview::one_line;
 
-/// Where a NUL is looked for that tells a binary file.
+/// Number of bytes searched for a NUL, which marks a binary file.
 const SNIFF: u64 = 8 * 1024;
-/// Room for the mark that says where to read on.
+/// Number of bytes reserved for the mark that says where to read on.
 const MARK: usize = 160;
-/// Most names that are listed.
+/// Maximum number of names listed.
 const MOST_LISTED: usize = 500;
 
 pub(super) fn specs() -> [ToolSpec; 2] {
@@ -107,7 +107,7 @@ impl FileRead {
     }
 }
 
-/// Whether the file has a NUL near its beginning; it is read from there again afterwards.
+/// Returns whether the file has a NUL near its beginning; rewinds the file.
 fn is_binary(opened: &mut OpenFile) -> std::io::Result<bool> {
     let mut start = Vec::new();
     opened.file.by_ref().take(SNIFF).read_to_end(&mut start)?;
@@ -115,7 +115,7 @@ fn is_binary(opened: &mut OpenFile) -> std::io::Result<bool> {
     Ok(start.contains(&0))
 }
 
-/// Which part of a file is wanted.
+/// Requested part of a file.
 struct Wanted {
     offset: u64,
     limit: u64,
@@ -126,13 +126,13 @@ struct Wanted {
 #[derive(Debug, Default, PartialEq)]
 struct Page {
     bytes: Vec<u8>,
-    /// Where the last whole line in `bytes` ends.
+    /// End of the last whole line in `bytes`.
     whole: usize,
-    /// How many lines were passed by, without one that the file ends in the middle of.
+    /// Number of lines skipped, without an incomplete last line of the file.
     before: u64,
-    /// Whether such a one was begun.
+    /// Whether the file ended within a skipped line.
     mid_line: bool,
-    /// How many whole lines there are, the last one possibly without its line end.
+    /// Number of whole lines, the last one possibly without its line end.
     lines: u64,
     end: PageEnd,
 }
@@ -142,13 +142,13 @@ enum PageEnd {
     /// The file ended.
     #[default]
     File,
-    /// There are more lines than were asked for.
+    /// There are more lines than requested.
     Limit,
     /// There is more than fits.
     Room,
 }
 
-/// Reads what is wanted and no more, however long the file and its lines are.
+/// Reads the requested part and no more, however long the file and its lines are.
 fn page(
     reader: &mut impl BufRead,
     wanted: &Wanted,
@@ -196,7 +196,7 @@ fn page(
 impl Page {
     fn told(mut self, name: &str, size: u64, offset: u64) -> Result<String, String> {
         let next = offset + self.lines;
-        // A line that does not fit as a whole is left for the next reading, unless it is the only one.
+        // A line that does not fit is left for the next call, unless it is the only one.
         let torn = self.end == PageEnd::Room && self.lines == 0;
         if torn {
             self.bytes.truncate(border(&self.bytes));
@@ -228,7 +228,7 @@ impl Page {
     }
 }
 
-/// Where the last character of a cut text that is still whole ends.
+/// Returns the end of the last complete character of a cut text.
 fn border(bytes: &[u8]) -> usize {
     match str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -279,7 +279,7 @@ impl DirectoryList {
     }
 }
 
-/// How something is listed.
+/// Formats one row of the listing.
 fn row(found: &Found<'_>) -> String {
     let name = one_line(&found.name.to_string_lossy());
     match found.kind {
@@ -309,7 +309,7 @@ mod tests {
             most,
         };
         let watch = Watch::start(&CancellationToken::new(), Duration::from_secs(5));
-        // A small buffer, so that lines come in pieces.
+        // A small buffer, so that lines arrive in chunks.
         let mut reader = BufReader::with_capacity(3, text);
         let page = page(&mut reader, &wanted, &watch).unwrap().unwrap();
         page.told("f", text.len() as u64, offset)

@@ -1,4 +1,4 @@
-//! Putting a file in its place as a whole: whoever looks sees the old one or the new one.
+//! Replaces a file atomically: readers see the old content or the new one.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,11 +11,11 @@ use rustix::fs::{Mode, Stat};
 use super::confine::Place;
 use super::folder::{Folder, regular};
 
-/// How many names for the temporary file are tried.
+/// Maximum number of names tried for the temporary file.
 const MOST_NAMES: u32 = 100;
 
-/// Makes `content` what the file at `place` holds, making the folders that are missing. With `read`,
-/// only if the file is still the one that was read.
+/// Replaces the content of the file at `place`, creating missing folders. With `read`, only if the
+/// file is still the one that was read.
 pub(super) fn replace(place: &Place, content: &[u8], read: Option<&Stat>) -> io::Result<()> {
     let (folder, name) = place.parent_made()?;
     let old = match folder.stat(name) {
@@ -25,7 +25,7 @@ pub(super) fn replace(place: &Place, content: &[u8], read: Option<&Stat>) -> io:
     };
     if let Some(old) = &old {
         regular(old)?;
-        // Renaming would replace even a file that its owner wants nobody to write.
+        // Renaming would replace even a write-protected file.
         folder.writable(name)?;
     }
     let (mut file, temporary) = temporary_file(&folder, old.is_some())?;
@@ -33,14 +33,14 @@ pub(super) fn replace(place: &Place, content: &[u8], read: Option<&Stat>) -> io:
         .and_then(|()| still(&folder, name, read))
         .and_then(|()| folder.rename(&temporary, name));
     if let Err(error) = written {
-        // Nothing is left behind; that it could not be removed would hide the real reason.
+        // Removes the temporary file; a failure to do so would hide the real error.
         let _ = folder.remove(&temporary);
         return Err(error);
     }
     folder.sync()
 }
 
-/// A new file beside the one that it will replace. Nobody else may read it until it has the rights
+/// Creates a new file beside the one to replace. Other users cannot read it until it has the mode
 /// of that one.
 fn temporary_file(folder: &Folder, replaces: bool) -> io::Result<(File, OsString)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -62,14 +62,14 @@ fn temporary_file(folder: &Folder, replaces: bool) -> io::Result<(File, OsString
 fn fill(file: &mut File, content: &[u8], old: Option<&Stat>) -> io::Result<()> {
     file.write_all(content)?;
     if let Some(old) = old {
-        // Only an administrator can give a file away; others own what they replace.
+        // Only root can change the owner; for other users the new file is their own.
         let _ = fchown(&*file, Some(old.st_uid), Some(old.st_gid));
         rustix::fs::fchmod(&*file, Mode::from_raw_mode(old.st_mode))?;
     }
     file.sync_all()
 }
 
-/// Errs if the file is another one, or another text, than was read.
+/// Fails if the file was replaced or changed since it was read.
 fn still(folder: &Folder, name: &OsStr, read: Option<&Stat>) -> io::Result<()> {
     let Some(read) = read else { return Ok(()) };
     let mark = |stat: &Stat| {

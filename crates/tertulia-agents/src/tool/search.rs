@@ -1,4 +1,4 @@
-//! `glob` and `grep`: finding files by name and lines by what they say.
+//! `glob` and `grep`: find files by name and lines by content.
 
 use std::cmp::Reverse;
 use std::io::Read;
@@ -17,11 +17,11 @@ use super::walk::{ALL_LEVELS, Halt, Watch, walk};
 use crate::ToolSpec;
 use tertulia_core::preview::one_line;
 
-/// Most files that are named.
+/// Maximum number of files listed.
 const MOST_FILES: usize = 200;
-/// Larger files are not searched.
+/// Maximum size in bytes of a file that is searched.
 const MOST_BYTES: u64 = 32 << 20;
-/// Most lines around a hit.
+/// Maximum number of lines around a match.
 const MOST_CONTEXT: u64 = 20;
 
 pub(super) fn specs() -> [ToolSpec; 2] {
@@ -65,16 +65,17 @@ pub(super) fn specs() -> [ToolSpec; 2] {
     ]
 }
 
-/// Names of files, as a pattern from some folder on.
+/// A pattern for file names, relative to some folder.
 #[derive(Debug)]
 struct Names {
     matcher: GlobMatcher,
-    /// Where the pattern begins, from the work folder on.
+    /// Folder to which the pattern is relative, itself relative to the work folder.
     base: PathBuf,
 }
 
 impl Names {
-    /// A pattern that is relative to `base`, or begins with the whole path of `root`.
+    /// Parses a pattern that is relative to `base`, or begins with the absolute path of the work
+    /// folder.
     fn parse(argument: &str, pattern: &str, base: &Place) -> Result<Names, String> {
         let wrong = |why: String| format!("the argument `{argument}` is wrong: {why}");
         let root = base.root().to_string_lossy();
@@ -263,7 +264,7 @@ impl Grep {
                     .names
                     .as_ref()
                     .is_none_or(|names| names.match_path(found.inside));
-            // A file that may not be read, or is gone again, is passed by.
+            // A file that cannot be read, or is gone again, is skipped.
             match wanted.then(|| found.folder.file(found.name)) {
                 Some(Ok(opened)) => self.search_file(opened, found.inside, watch, hits, too_large),
                 _ => Ok(()),
@@ -283,7 +284,7 @@ impl Grep {
             *too_large += 1;
             return Ok(());
         }
-        // No more than was there when it was looked at: it may be growing.
+        // Bounded, because the file may be growing.
         let file = opened.file.take(MOST_BYTES);
         search(file, &shown(inside), &self.regex, watch, hits)
     }
@@ -294,7 +295,7 @@ fn place(arguments: &Arguments<'_>, root: &Path) -> Result<Place, String> {
     Place::resolve(root, path.as_deref().unwrap_or("."))
 }
 
-/// Adds what an agent must know about how a search ended.
+/// Adds how a search ended, if it was incomplete.
 fn ended(seen: Result<bool, Halt>, watch: &Watch, lines: &mut Vec<String>) -> Result<(), String> {
     match seen {
         Ok(false) | Err(Halt::Enough) => {}

@@ -1,4 +1,4 @@
-//! `shell`: a command, with all that it starts and all that it says.
+//! `shell`: runs a command, with all its processes and output.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::ToolSpec;
 use crate::process::{self, Finished, Limits, ProcessError, Program, Utf8Stream};
 use tertulia_core::preview::visible;
 
-/// Longer commands would not reach the shell as one argument.
+/// Maximum length of a command in bytes; longer ones do not fit into one argument.
 const LONGEST: usize = 100_000;
-/// Room for the line that says how it ended.
+/// Number of bytes reserved for the exit status line.
 const STATUS: usize = 160;
-/// Both streams become one before the command begins, so that they stay in the order in which they
-/// were written. The command is an argument, so that nothing in it can be taken for anything else.
+/// Joins both streams before the command begins, so that their order is kept. The command is an
+/// argument, so that the wrapper cannot misinterpret any part of it.
 const WRAPPER: &str = "exec 2>&1; exec sh -c -- \"$1\"";
 
 pub(super) fn spec(limits: &ToolLimits) -> ToolSpec {
@@ -78,7 +78,8 @@ impl Shell {
         &self.command
     }
 
-    /// The same look at a repository, for which nothing of that is run.
+    /// Returns the same read-only git command, without programs from the repository's
+    /// configuration.
     pub(super) fn looking(self) -> Shell {
         Shell {
             command: git::looking(&self.command),
@@ -86,7 +87,7 @@ impl Shell {
         }
     }
 
-    /// What "always" allows: this very command.
+    /// Returns the key for "always": this command only.
     pub(super) fn key(&self) -> String {
         format!("shell {}", self.command)
     }
@@ -95,7 +96,7 @@ impl Shell {
         visible(&self.command)
     }
 
-    /// Runs it. Returns when nothing that it started is left.
+    /// Runs the command. Returns when none of its processes is left.
     pub(super) async fn run(
         &self,
         work_dir: &Path,
@@ -116,7 +117,7 @@ impl Shell {
         };
         let process_limits = Limits {
             total: Some(self.time.unwrap_or(limits.time).min(limits.time)),
-            // All of it passes through; what is kept is bounded here.
+            // All output passes through; `keep_ends` bounds what is kept.
             output: usize::MAX,
             ..Limits::default()
         };
@@ -150,7 +151,7 @@ fn without_nul(text: String) -> String {
     }
 }
 
-/// What it printed, and how it ended.
+/// Combines the output with a line about the exit status.
 fn told(finished: Result<Finished, ProcessError>, mut text: String) -> ToolOutput {
     let ok = finished
         .as_ref()

@@ -1,5 +1,5 @@
-//! Going through a folder and all below it: through no link, past what git ignores, and no longer
-//! than it is wanted.
+//! Walks a folder tree: follows no links, skips files that git ignores, and stops at the time limit
+//! or on cancellation.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -14,27 +14,27 @@ use tokio_util::sync::CancellationToken;
 use super::confine::Place;
 use super::folder::Folder;
 
-/// The longest that anything but a command takes.
+/// Time limit of every tool except commands.
 const LONGEST: Duration = Duration::from_secs(20);
-/// Folders further down are not looked into: each on the way is held open.
+/// Maximum depth: each folder on the way is held open.
 const DEEPEST: usize = 100;
-/// Most names of one folder that are looked at.
+/// Maximum number of names read from one folder.
 const MOST_NAMES: usize = 100_000;
-/// Most bytes of a `.gitignore` that are obeyed.
+/// Maximum number of bytes read from a `.gitignore`.
 const MOST_RULES: u64 = 1 << 20;
 
-/// Why a search ended before everything was seen.
+/// Why a search ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Halt {
-    /// Somebody stopped it.
+    /// Cancelled.
     Cancelled,
-    /// It took too long.
+    /// The time limit was reached.
     OutOfTime,
     /// Enough was found.
     Enough,
 }
 
-/// Says when to stop.
+/// Time limit and cancellation of a search.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     cancel: CancellationToken,
@@ -43,7 +43,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// From now on, for at most `limit`.
+    /// Starts a watch that ends after `limit` at most.
     pub(super) fn start(cancel: &CancellationToken, limit: Duration) -> Watch {
         let limit = limit.min(LONGEST);
         Watch {
@@ -53,7 +53,7 @@ impl Watch {
         }
     }
 
-    /// Whether to go on.
+    /// Returns an error if the search must stop.
     pub(super) fn check(&self) -> Result<(), Halt> {
         if self.cancel.is_cancelled() {
             return Err(Halt::Cancelled);
@@ -64,7 +64,7 @@ impl Watch {
         }
     }
 
-    /// What an agent is told about a search that took too long.
+    /// Message for the agent about a search that reached its time limit.
     pub(super) fn overdue(&self) -> String {
         format!(
             "[stopped after {} s: not everything was looked at; narrow the search]",
@@ -73,20 +73,20 @@ impl Watch {
     }
 }
 
-/// Something that was come across.
+/// A file or folder found by the walk.
 pub(super) struct Found<'a> {
-    /// The folder that it is in.
+    /// Folder that contains it.
     pub(super) folder: &'a Folder,
-    /// Its name there.
+    /// Name in that folder.
     pub(super) name: &'a OsStr,
-    /// Its path from the work folder on.
+    /// Path relative to the work folder.
     pub(super) inside: &'a Path,
-    /// What it is.
+    /// Type of the file.
     pub(super) kind: FileType,
 }
 
-/// Shows everything below `place`, each folder by name, `levels` deep. Whether something was left
-/// out because there was too much of it.
+/// Visits everything below `place`, sorted by name in each folder, `levels` deep. Returns whether
+/// something was left out because there was too much of it.
 pub(super) fn walk(
     place: &Place,
     levels: usize,
@@ -108,12 +108,12 @@ pub(super) fn walk(
     Ok(done.map(|()| walker.left_out))
 }
 
-/// As deep as it goes.
+/// Unlimited depth, up to `DEEPEST`.
 pub(super) const ALL_LEVELS: usize = DEEPEST;
 
 struct Walker<'a> {
     root: &'a Path,
-    /// What the folders on the way down ignore, the outermost first.
+    /// Ignore rules of the folders on the way down, the outermost first.
     rules: Vec<Gitignore>,
     levels: usize,
     left_out: bool,
@@ -148,7 +148,7 @@ impl Walker<'_> {
             if level == DEEPEST {
                 self.left_out = true;
             } else if level < self.levels {
-                // A folder that may not be read is passed by.
+                // A folder that cannot be read is skipped.
                 if let Ok(below) = folder.step(&name) {
                     self.descend(&below, &inside, level + 1)?;
                 }
@@ -173,7 +173,7 @@ impl Walker<'_> {
 
     fn is_ignored(&self, inside: &Path, kind: FileType) -> bool {
         let path = self.root.join(inside);
-        // The innermost rule that says anything decides.
+        // The innermost matching rule decides.
         self.rules
             .iter()
             .rev()
@@ -183,8 +183,8 @@ impl Walker<'_> {
     }
 }
 
-/// The rules of the folders above `place`: up to the work folder, and on to the top of the
-/// repository that it is a part of. Of the latter nothing but these rules is read.
+/// Returns the ignore rules of the folders above `place`: up to the work folder, and on to the root
+/// of its repository. Above the work folder nothing but these rules is read.
 fn rules_above(place: &Place) -> Vec<Gitignore> {
     let mut rules = rules_of_repository(place.root());
     let mut path = PathBuf::from(place.root());
@@ -213,12 +213,12 @@ fn rules_of_repository(root: &Path) -> Vec<Gitignore> {
         .collect()
 }
 
-/// What the `.gitignore` of a folder says. It is opened like any other file, because a pipe or a
-/// link to a device of this name must do no harm.
+/// Parses the `.gitignore` of a folder. It is opened like any other file, because a pipe or a link
+/// to a device of this name must do no harm.
 fn rules_of(folder: &Folder, path: &Path) -> Gitignore {
     let mut text = Vec::new();
     if let Ok(opened) = folder.file(OsStr::new(".gitignore")) {
-        // What could be read of it counts.
+        // A partly read file counts as far as it was read.
         let _ = opened.file.take(MOST_RULES).read_to_end(&mut text);
     }
     if text.is_empty() {
@@ -229,7 +229,7 @@ fn rules_of(folder: &Folder, path: &Path) -> Gitignore {
         .trim_start_matches('\u{feff}')
         .lines()
     {
-        // A line that is no rule ignores nothing, as with git.
+        // An invalid line ignores nothing, as with git.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

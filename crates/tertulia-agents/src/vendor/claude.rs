@@ -1,4 +1,4 @@
-//! The events of `claude --output-format stream-json`.
+//! Parses the events of `claude --output-format stream-json`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,28 +14,29 @@ use super::reading::{
 use crate::{AgentEvent, FailureKind, Retry, denied, failure};
 use tertulia_core::entry::Usage;
 
-/// The tool whose input is a list of things to do.
+/// Tool whose input is a to-do list.
 const TODO_TOOL: &str = "TodoWrite";
 
-/// What was heard of one turn.
+/// State of one turn.
 #[derive(Default)]
 pub(super) struct Claude {
     paragraphs: Paragraphs,
-    /// The message whose deltas came last: its blocks come again as a whole, and were said already.
+    /// Id of the message whose deltas came last: its blocks come again complete, and are not
+    /// repeated.
     streamed: Option<String>,
-    /// What was said of the message whose deltas come, until it is complete.
+    /// Text of the current message so far, until it is complete.
     partial: String,
-    /// What was said of a message that broke off: it comes again, and is not said twice.
+    /// Text of a message that broke off: it comes again, and is not repeated.
     broken: String,
-    /// What has come again of it.
+    /// Part of that text that has come again.
     again: String,
-    /// Calls of [`TODO_TOOL`], whose results say nothing.
+    /// Calls of [`TODO_TOOL`], whose results are not shown.
     todo_calls: HashSet<String>,
-    /// Calls that it denied itself.
+    /// Calls that Claude Code denied itself.
     denied: HashSet<String>,
-    /// What the last synthetic message called its error: the final event leaves it out.
+    /// Error name of the last synthetic message: the final event leaves it out.
     error: Option<String>,
-    /// What it wants of us, not yet taken up.
+    /// Control requests, not yet taken.
     controls: Vec<Control>,
     result: Option<Value>,
 }
@@ -49,7 +50,7 @@ impl Dialect for Claude {
             "user" => self.user(&event),
             "result" => self.result(event),
             "control_request" | "control_cancel_request" => self.control(event),
-            // That it has heard us shows in what it does.
+            // An acknowledgement has no consequence.
             "control_response" => Vec::new(),
             _ => vec![AgentEvent::Unknown(event)],
         }
@@ -121,7 +122,7 @@ impl Claude {
         }
     }
 
-    /// Pieces of a message. Those of an agent that it started itself are not its answer.
+    /// Reads deltas of a message. Those of a subagent are not part of the answer.
     fn streamed(&mut self, event: &Value) -> Vec<AgentEvent> {
         if is_of_another(event) {
             return Vec::new();
@@ -150,7 +151,7 @@ impl Claude {
         Vec::new()
     }
 
-    /// A message begins. One that did not come to its end comes again.
+    /// Handles the start of a message. A message that did not end comes again.
     fn begin_again(&mut self) {
         if !self.partial.is_empty() {
             self.broken = std::mem::take(&mut self.partial);
@@ -158,7 +159,7 @@ impl Claude {
         }
     }
 
-    /// Text without what was said before the stream broke.
+    /// Returns the text without the part that arrived before the stream broke.
     fn new_text(&mut self, text: &str) -> Vec<AgentEvent> {
         if self.broken.is_empty() {
             return self.paragraphs.text(text);
@@ -182,7 +183,7 @@ impl Claude {
 
     fn assistant(&mut self, event: &Value) -> Vec<AgentEvent> {
         if event.get("is_api_error_message") == Some(&Value::Bool(true)) {
-            // Not said by the model: the final event says it again, as a failure.
+            // Not from the model: the final event repeats it as a failure.
             self.error = Some(words(event, "/error").to_owned());
             return Vec::new();
         }
@@ -263,7 +264,7 @@ impl Claude {
     }
 }
 
-/// Whether an event belongs to an agent that the agent started.
+/// Returns whether an event belongs to a subagent.
 fn is_of_another(event: &Value) -> bool {
     !words(event, "/parent_tool_use_id").is_empty()
 }
@@ -360,7 +361,7 @@ mod tests {
         assert_eq!(claude.event(delta("one")), [text("one")]);
         assert_eq!(claude.event(delta(" two")), [text(" two")]);
         assert_eq!(claude.event(whole("a", "one two")), []);
-        // The next one came without pieces, and is a paragraph of its own.
+        // The next message has no deltas, and is a paragraph of its own.
         assert_eq!(claude.event(whole("b", "three")), [text("\n\nthree")]);
     }
 

@@ -1,4 +1,4 @@
-//! The events of `codex exec --json`.
+//! Parses the events of `codex exec --json`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use super::reading::{
 use crate::{AgentEvent, Retry, failure};
 use tertulia_core::entry::Usage;
 
-/// What was heard of one turn.
+/// State of one turn.
 pub(super) struct Codex {
     spent: Usage,
     paragraphs: Paragraphs,
-    /// Tools that were told to have begun.
+    /// Tools that were reported as started.
     begun: HashSet<String>,
     retries: u32,
     ending: Ending,
 }
 
 impl Codex {
-    /// A turn of a thread that has cost `spent` before.
+    /// Creates the state for a turn of a thread with previous usage `spent`.
     pub(super) fn new(spent: Usage) -> Codex {
         Codex {
             spent,
@@ -79,7 +79,7 @@ impl Codex {
             "reasoning" if done => reasoning(words(item, "/text")),
             "agent_message" | "reasoning" => Vec::new(),
             "todo_list" => vec![todos(list(item, "/items"))],
-            // A warning; what ends a turn is told by the turn.
+            // A warning; a failure of the turn is a separate event.
             "error" => vec![AgentEvent::Remark(failure::one_line(words(
                 item, "/message",
             )))],
@@ -105,7 +105,7 @@ impl Codex {
         events
     }
 
-    /// Either it tries again, or the turn is about to fail and says so itself.
+    /// Reads an error: either a retry, or the turn is about to fail with an event of its own.
     fn error(&mut self, message: &str) -> Vec<AgentEvent> {
         let Some(rest) = message.strip_prefix("Reconnecting...") else {
             return Vec::new();
@@ -116,7 +116,7 @@ impl Codex {
             .trim()
             .split_once('/')
             .and_then(|(attempt, of)| Some((attempt.parse().ok()?, of.parse().ok()?)));
-        // Without a network it counts nothing and goes on for ever.
+        // Without a network it has no counter and retries for ever.
         let (attempt, of) = told.unwrap_or((self.retries, self.retries));
         vec![AgentEvent::Retrying(Retry {
             attempt,
@@ -126,13 +126,13 @@ impl Codex {
         })]
     }
 
-    /// It tells what the whole thread has cost.
+    /// Returns the usage of the turn: Codex reports the sum of the whole thread.
     fn cost(&self, event: &Value) -> Usage {
         let (input, output) = (
             number(event, "/usage/input_tokens"),
             number(event, "/usage/output_tokens"),
         );
-        // A sum below what was spent was begun anew.
+        // A sum below the previous usage means that Codex started counting anew.
         Usage {
             estimated: false,
             input: input.checked_sub(self.spent.input).unwrap_or(input),
@@ -141,7 +141,7 @@ impl Codex {
     }
 }
 
-/// An item that is the use of a tool.
+/// An item that is a tool call.
 struct Tool {
     name: String,
     arguments: Value,
@@ -244,7 +244,7 @@ mod tests {
         }
         let call = json!({"id": "2", "type": "mcp_tool_call", "server": "s", "tool": "t",
             "arguments": {"x": 1}, "status": "failed", "error": {"message": "no"}});
-        // Refused at once, it never told that it began.
+        // Denied at once, without a start event.
         assert_eq!(
             item(&mut codex, "item.completed", call),
             [

@@ -1,4 +1,4 @@
-//! The events of `gemini --output-format stream-json`.
+//! Parses the events of `gemini --output-format stream-json`.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::reading::{
 use crate::{AgentEvent, FailureKind, failure};
 use tertulia_core::entry::Usage;
 
-/// The tool whose input is a list of things to do.
+/// Tool whose input is a to-do list.
 const TODO_TOOL: &str = "write_todos";
-/// Exit codes of its own: not logged in, and input that it does not take.
+/// Gemini CLI's exit code for a missing login.
 const NO_KEY: i32 = 41;
 
-/// What was heard of one turn.
+/// State of one turn.
 #[derive(Default)]
 pub(super) struct Gemini {
     paragraphs: Paragraphs,
-    /// Calls of [`TODO_TOOL`], whose results say nothing.
+    /// Calls of [`TODO_TOOL`], whose results are not shown.
     todo_calls: HashSet<String>,
-    /// The last error that it told apart from its result, which may leave it out.
+    /// Last error event; the result may leave the error out.
     error: String,
     result: Option<Value>,
 }
@@ -119,7 +119,7 @@ impl Gemini {
     }
 }
 
-/// What its exit code tells: the lower eight bits of an HTTP status.
+/// Maps an exit code, the lower eight bits of an HTTP status, to a kind of failure.
 fn status(code: i32) -> Option<FailureKind> {
     let code = u64::try_from(code).ok()?;
     (400..600)

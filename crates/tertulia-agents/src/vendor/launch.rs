@@ -1,16 +1,15 @@
-//! The command line of a vendor's program for one turn: what it is told by arguments, by its
-//! environment and on standard input. The prompt always comes on standard input, where it may have
-//! any length and needs no quoting.
+//! The command line of a vendor's program for one turn: arguments, environment and standard input.
+//! The prompt always goes to standard input, where it may have any length and needs no quoting.
 //!
-//! The tool policy is put into each program's own words. Without a terminal only claude can ask; for the others
-//! "ask" is "low":
+//! The permission mode is translated to each program's own options. Without a terminal only claude
+//! can ask; for the others "ask" is "low":
 //!
 //! | | `none` | `low` | `ask` | `all` |
 //! |---|---|---|---|---|
-//! | claude | `--tools ''` | its default: it looks, the rest is refused | it asks on standard output and is answered on standard input | as `ask`, and every answer is yes, for MCP tools too (its bypass refuses to run as root) |
+//! | claude | `--tools ''` | its default: read-only tools run, the rest is denied | it asks on standard output and is answered on standard input | as `ask`, and every answer is yes, for MCP tools too (its bypass refuses to run as root) |
 //! | codex | read-only sandbox: it cannot be without tools | read-only sandbox | as `low` | sandbox in which it may write to its folder |
 //! | gemini-cli | `plan` | its default: tools that change things are not offered | as `low` | `--yolo` |
-//! | opencode | every tool denied | every tool denied but those that look | as `low` | `--auto` |
+//! | opencode | every tool denied | every tool denied except read-only ones | as `low` | `--auto` |
 
 use std::path::{Path, PathBuf};
 
@@ -19,11 +18,11 @@ use crate::approval::Approval;
 use crate::opencode::{self, Access};
 use crate::{AgentRequest, NativeSession, mention, prompt};
 
-/// Settings under which claude runs no commands of its hooks.
+/// Settings under which claude runs no hooks.
 const CLAUDE_NO_HOOKS: &str = r#"{"disableAllHooks":true}"#;
-/// Claude's tools that it has only when it can ask, and that want more of a person than yes or no.
+/// Claude's tools that exist only when it can ask, and that need more than yes or no from the user.
 const CLAUDE_DIALOGS: &str = "AskUserQuestion,EnterPlanMode,ExitPlanMode";
-/// Under which claude asks on standard output and is answered on standard input.
+/// Options with which claude asks on standard output and is answered on standard input.
 const CLAUDE_ASKS: &[&str] = &[
     "--disallowedTools",
     CLAUDE_DIALOGS,
@@ -32,27 +31,28 @@ const CLAUDE_ASKS: &[&str] = &[
     "--permission-prompt-tool",
     "stdio",
 ];
-/// Longer texts are no arguments: the system takes at most 128 KiB in one, and shows them to everybody.
+/// Maximum length of a text in an argument: the system accepts at most 128 KiB, and other users can
+/// read arguments.
 const LONGEST_ARGUMENT: usize = 32 * 1024;
-/// What is there on this machine for one turn.
+/// Files of this machine for one turn.
 #[derive(Debug, Default)]
 pub(super) struct Surroundings {
-    /// A home that stands in for the user's.
+    /// Temporary home in place of the user's.
     pub(super) home: Option<PathBuf>,
     /// The folder's instructions for agents, for a program that does not find them itself.
     pub(super) instructions: Option<PathBuf>,
 }
 
-/// How a program is started for one turn. No `Debug`: the environment may hold keys.
+/// Arguments, environment and input for one turn. No `Debug`: the environment may hold keys.
 pub(super) struct Launch {
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) stdin: String,
-    /// Whether it asks for leave, and reads the answers after that.
+    /// Whether the program asks permission, and reads the answers from standard input.
     pub(super) asks: bool,
 }
 
-/// The command line for `question`, going on with `native` if that is given.
+/// Builds the command line for `question`, resuming `native` if given.
 pub(super) fn launch(
     program: &VendorProgram,
     question: &AgentRequest,
@@ -66,16 +66,16 @@ pub(super) fn launch(
         Vendor::GeminiCli => gemini(program, question.approval, session, around.home.as_deref()),
         Vendor::OpenCode => opencode(program, question, session, around.instructions.as_deref()),
     };
-    // The settings have the last word.
+    // The settings take precedence.
     env.extend(program.env.iter().cloned());
-    // It is answered by the policy: all is yes, ask is the user's word.
+    // The permission mode gives the answers: `all` is always yes, `ask` asks the user.
     let answered = [Approval::Ask, Approval::All].contains(&question.approval);
     let asks = program.vendor == Vendor::Claude && answered;
     let words = stdin(program, question, native);
     let words = match program.vendor {
         Vendor::Claude => mention::unread(&words, program.work_dir.as_deref()),
         Vendor::GeminiCli => mention::escaped(&words),
-        // They read no file for a word.
+        // These programs do not read mentioned files.
         Vendor::Codex | Vendor::OpenCode => words,
     };
     Launch {
@@ -86,7 +86,8 @@ pub(super) fn launch(
     }
 }
 
-/// What it has not heard yet: with a session of its own the last words, else the whole talk.
+/// Returns the messages that the program has not seen: with a session of its own the new ones, else
+/// the whole conversation.
 fn stdin(
     program: &VendorProgram,
     question: &AgentRequest,
@@ -98,7 +99,7 @@ fn stdin(
             let told = prompt::unheard(&program.name, &question.messages, known, recall);
             prompt::talk(None, &told)
         }
-        // Claude alone has a flag for it, and is given that, if it fits.
+        // Only claude has an option for the system text; it is used if the text fits.
         None if program.vendor == Vendor::Claude => {
             let system = program.system.as_deref();
             prompt::talk(system.filter(|text| !is_argument(text)), &question.messages)
@@ -125,7 +126,7 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
         args.push("--no-session-persistence".into());
     }
     if question.approval != Approval::All {
-        // A folder's hooks run without asking anybody.
+        // A folder's hooks run without permission.
         args.extend(strings(&["--settings", CLAUDE_NO_HOOKS]));
     }
     args.extend(match question.approval {
@@ -135,9 +136,9 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
         Approval::All => strings(&[&["--permission-mode", "acceptEdits"], CLAUDE_ASKS].concat()),
     });
     args.extend(program.args.iter().cloned());
-    // It would try for three minutes in silence.
+    // It would retry for three minutes in silence.
     let retries = program.retries.to_string();
-    // Versions that know it read no file for a word, however the word is written.
+    // Versions that know it do not read mentioned files, however the mention is written.
     let unread = ("CLAUDE_CODE_DISABLE_FILE_MENTIONS".into(), "1".into());
     (
         args,
@@ -145,8 +146,8 @@ fn claude(program: &VendorProgram, question: &AgentRequest, session: Option<&str
     )
 }
 
-/// What claude is told apart from the talk. What is too long for that is on standard input: the part that
-/// it plays stands in the prompt anyway, and what the settings say comes before it.
+/// Returns claude's system prompt option. Text that is too long for it goes to standard input: the
+/// agent's part is in the prompt anyway, and the text from the settings precedes the prompt.
 fn claude_system(program: &VendorProgram, question: &AgentRequest) -> Option<String> {
     let own = program.system.as_deref().filter(|text| is_argument(text));
     let part = question.part.as_ref().map(|part| part.system.as_str());
@@ -162,9 +163,9 @@ fn is_argument(text: &str) -> bool {
 
 fn codex(program: &VendorProgram, question: &AgentRequest, session: Option<&str>) -> Line {
     let mut args = strings(&["exec", "--json", "--skip-git-repo-check"]);
-    // Plugins keep it for seconds after its last word; without a network it would wait for ever.
-    // How often it tries a provider is set per provider, whose name is not known here. Versions that lack a
-    // feature refuse its flag and do not mind its setting.
+    // Plugins keep it running for seconds after its last event; without a network it would wait for
+    // ever. The number of retries is set per provider, whose name is not known here. Versions that
+    // lack a feature refuse its flag but accept its setting.
     args.extend(strings(&[
         "-c",
         "features.plugins=false",
@@ -201,7 +202,7 @@ fn gemini(
         Approval::All => strings(&["--yolo"]),
     });
     args.extend(program.args.iter().cloned());
-    // Its second self would not hear that it shall end.
+    // Its relaunched child process would not receive the signal to end.
     let mut env = vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())];
     let home = home.map(|home| home.to_string_lossy().into_owned());
     env.extend(home.map(|home| ("GEMINI_CLI_HOME".to_owned(), home)));
@@ -242,7 +243,7 @@ fn option(flag: &str, value: Option<&str>) -> Vec<String> {
     value.map_or_else(Vec::new, |value| strings(&[flag, value]))
 }
 
-/// Whether a session's id is one, and not an option: a log may come from anywhere.
+/// Returns whether a session id is valid, and not an option: a log may come from anywhere.
 pub(super) fn is_session_id(id: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.len() <= 100 && id.chars().all(plain)

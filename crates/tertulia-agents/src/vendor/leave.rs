@@ -1,5 +1,5 @@
-//! What Claude Code asks leave for while it runs, and how it is answered: objects of JSON, one per
-//! line, on its standard output and its standard input.
+//! Claude Code's permission requests while it runs, and their answers: JSON objects, one per line,
+//! on its standard output and its standard input.
 
 use serde_json::{Value, json};
 
@@ -8,23 +8,23 @@ use crate::approval::{Risk, ToolRequest, Verdict};
 use tertulia_core::entry::ToolCall;
 use tertulia_core::preview::{diff, one_line, visible};
 
-/// What it is told when the answer is no.
+/// Message to Claude Code when the answer is no.
 pub(super) const NO: &str =
     "The user does not want this tool to be used now. Do not try again; ask what to do instead.";
 
-/// Something that the program wants of us.
+/// A control request of the program.
 #[derive(Debug, PartialEq)]
 pub(super) enum Control {
-    /// Leave to use a tool.
+    /// A permission request for a tool.
     Leave(Leave),
-    /// What it asked for under this id needs no answer any more.
+    /// The request with this id needs no answer any more.
     Withdrawn(String),
-    /// Something that is not done here, under this id.
+    /// An unsupported request with this id.
     Other(String),
 }
 
 impl Control {
-    /// What an event wants, if it can be told.
+    /// Parses a control event, if it has an id.
     pub(super) fn read(event: &Value) -> Option<Control> {
         let id = words(event, "/request_id").to_owned();
         if id.is_empty() {
@@ -40,14 +40,14 @@ impl Control {
     }
 }
 
-/// A request for leave that waits for its answer.
+/// A permission request that waits for its answer.
 #[derive(Debug, PartialEq)]
 pub(super) struct Leave {
-    /// Under which the program waits for the answer.
+    /// Id of the request.
     pub(super) id: String,
-    /// The tool as a person is asked about it.
+    /// The tool call as it is shown to the user.
     pub(super) request: ToolRequest,
-    /// Rules that it offers to go by for the rest of the turn.
+    /// Permission rules that the program offers to apply for the rest of the turn.
     rules: Vec<Value>,
 }
 
@@ -73,7 +73,7 @@ impl Leave {
         Leave { id, request, rules }
     }
 
-    /// The line that answers it.
+    /// Returns the line that answers the request.
     pub(super) fn answer(&self, verdict: Verdict) -> String {
         let mut answer = match verdict {
             Verdict::No => json!({ "behavior": "deny", "message": NO }),
@@ -90,14 +90,14 @@ impl Leave {
     }
 }
 
-/// The line that says that something is not done here.
+/// Returns the line that rejects an unsupported request.
 pub(super) fn not_done(id: &str) -> String {
     line(&json!({ "type": "control_response", "response": {
         "subtype": "error", "request_id": id, "error": "this is not supported here",
     } }))
 }
 
-/// The line that says what a person said.
+/// Returns the line that sends the user's message.
 pub(super) fn prompt(words: &str) -> String {
     line(&json!({ "type": "user", "message": {
         "role": "user", "content": [{ "type": "text", "text": words }],
@@ -108,8 +108,8 @@ fn line(value: &Value) -> String {
     format!("{value}\n")
 }
 
-/// In its own folder the program looks without asking. With a reason to ask (a place outside, a
-/// sensitive file, a rule of the person's) a tool is riskier than without.
+/// Returns the risk of a tool. In its own folder the program reads without asking. With a reason to
+/// ask (a path outside, a sensitive file, a rule of the user's) a tool counts as riskier.
 fn risk(tool: &str, reason: &str) -> Risk {
     let usual = match tool {
         "Read" | "Glob" | "Grep" | "LS" | "WebSearch" | "TodoWrite" => Risk::Low,
@@ -123,8 +123,8 @@ fn risk(tool: &str, reason: &str) -> Risk {
     }
 }
 
-/// What "always" allows: any use of the tool, but only this command, and only this very use of what
-/// there is a reason to ask about.
+/// Returns the key for "always": any use of the tool, but for commands only this one, and for
+/// requests with a reason only this exact use.
 fn key(call: &ToolCall, reason: &str) -> String {
     let command = words(&call.arguments, "/command");
     match call.name.as_str() {
@@ -142,8 +142,9 @@ fn leaves_sandbox(input: &Value) -> bool {
     input.get("dangerouslyDisableSandbox") == Some(&Value::Bool(true))
 }
 
-/// Whether a rule holds for this turn only and allows nothing beyond what "always" says here. Most
-/// that are offered go further: all edits, all commands that begin alike, a whole folder.
+/// Returns whether a rule ends with this turn (its destination is the running process) and allows
+/// nothing beyond the request's key. Most offered rules go further: all edits, all commands that
+/// begin alike, a whole folder.
 fn is_no_more_than_asked(rule: &Value, request: &ToolRequest) -> bool {
     let tool = request.call.name.as_str();
     let whole_tool = request.key == tool;
@@ -176,11 +177,11 @@ fn preview(call: &ToolCall, reason: &str) -> String {
     }
 }
 
-/// A command, and how it would be run.
+/// Renders a command and its options.
 fn command(input: &Value) -> Option<String> {
     let mut lines = vec![visible(input.get("command")?.as_str()?)];
     for (name, value) in input.as_object()? {
-        // What the model says about its command is not what the command does.
+        // The model's description of its command does not show what the command does.
         if name != "command" && name != "description" {
             lines.push(one_line(&format!("{name}: {value}")));
         }
@@ -212,7 +213,7 @@ fn editing(input: &Value) -> Option<String> {
     }
 }
 
-/// A diff without the numbers of its lines, which are not those of the file.
+/// Removes the line numbers from a diff, which are not those of the file.
 fn placeless(diff: &str) -> String {
     let lines: Vec<&str> = diff
         .lines()
@@ -349,7 +350,7 @@ mod tests {
             edit,
             "everywhere in /a:\n--- /a\n+++ /a\n@@\n b\n-c\n+d",
         );
-        // What it leaves out is not made up.
+        // Missing values are not made up.
         let strange = json!({ "file_path": "/a" });
         check("Edit", strange, "{\n  \"file_path\": \"/a\"\n}");
         let url = json!({ "url": "http://a/\u{200b}" });

@@ -1,20 +1,20 @@
-//! Lines from bytes that come in pieces.
+//! Splits bytes that arrive in chunks into lines.
 
-/// A line longer than this is no event of any program that is meant to be read.
+/// Maximum length of a line in bytes; no program's event is longer.
 pub(super) const LONGEST: usize = 10_000_000;
 
 /// A line is longer than [`LONGEST`].
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// Cuts bytes into lines; a line may come in any number of pieces.
+/// Splits bytes into lines; a line may arrive in any number of chunks.
 #[derive(Default)]
 pub(super) struct Lines {
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// The lines that are complete now.
+    /// Returns the lines that are complete now.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<String>, TooLong> {
         let mut lines = Vec::new();
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
@@ -30,12 +30,12 @@ impl Lines {
         Ok(lines)
     }
 
-    /// The last line, if it had no end.
+    /// Returns the last line, if it had no end.
     pub(super) fn finish(&mut self) -> String {
         self.take()
     }
 
-    /// Decoded only when whole, so that no character is cut in two.
+    /// Decodes only complete lines, so that no character is split.
     fn take(&mut self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut self.rest)).into_owned()
     }

@@ -1,5 +1,5 @@
-//! Hearing a program out: what it says is handed on, what it asks leave for is put to the person, and
-//! its last event ends it.
+//! Consumes a program's output: forwards its events, asks the user about permission requests, and
+//! ends the program after its last event.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -17,10 +17,10 @@ use crate::approval::Verdict;
 use crate::process::Hold;
 use crate::{AgentError, AgentSink, FailureKind};
 
-/// What a person will answer.
+/// The user's future answer.
 type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
-/// Who listens to a program for one turn.
+/// Consumer of a program's output for one turn.
 pub(super) struct Ear<'a> {
     pub(super) reader: &'a mut Reader,
     pub(super) sink: &'a AgentSink,
@@ -31,8 +31,8 @@ pub(super) struct Ear<'a> {
 }
 
 impl Ear<'_> {
-    /// Listens until the program has nothing more to say, or stays after its last event for too
-    /// long; then it is ended.
+    /// Reads until the output ends, or until the program has stayed too long after its last event;
+    /// then it is ended.
     pub(super) async fn listen(
         mut self,
         mut received: mpsc::Receiver<Vec<u8>>,
@@ -42,7 +42,7 @@ impl Ear<'_> {
         loop {
             let asking = self.desk.asked.is_some();
             let chunk = tokio::select! {
-                // First, so that a program that goes on talking is ended too.
+                // First, so that a program that keeps writing is ended too.
                 biased;
                 () = reached(due) => {
                     self.stop.cancel();
@@ -98,19 +98,20 @@ async fn reached(moment: Option<Instant>) {
     }
 }
 
-/// Where requests for leave are taken and answered, one after the other.
+/// Queue of permission requests, which are answered one after the other.
 pub(super) struct Desk {
-    /// The program's standard input, as long as it is answered.
+    /// Standard input of the program, as long as it takes answers.
     answers: Option<mpsc::Sender<Vec<u8>>>,
-    /// A person may take their time: that is not the program's.
+    /// Pauses the time limits: the time in which the user decides does not count.
     hold: Hold,
-    /// The one that the person is asked about, and those that came after it.
+    /// The request that the user is asked about, and the ones that came after it.
     asked: Option<(Leave, Answer)>,
     waiting: VecDeque<Leave>,
 }
 
 impl Desk {
-    /// Answers go to `answers`, if the program can be answered; `hold` holds its clock meanwhile.
+    /// Creates a queue that writes to `answers`, if the program takes answers; `hold` pauses its
+    /// clock.
     pub(super) fn new(answers: Option<mpsc::Sender<Vec<u8>>>, hold: Hold) -> Desk {
         Desk {
             answers,
@@ -134,7 +135,7 @@ impl Desk {
         self.next(sink);
     }
 
-    /// Puts the next one to the person, unless they are being asked.
+    /// Asks the user about the next request, unless one is pending.
     fn next(&mut self, sink: &AgentSink) {
         if self.asked.is_none()
             && self.answers.is_some()
@@ -164,12 +165,12 @@ impl Desk {
 
     async fn send(&mut self, line: String) {
         if let Some(answers) = &self.answers {
-            // Nobody reads it when the program has ended, which shows in its output.
+            // Fails if the program has ended, which shows in its output.
             let _ = answers.send(line.into_bytes()).await;
         }
     }
 
-    /// Nothing more is answered: the program hears the end of its input.
+    /// Closes the program's input: no more requests are answered.
     fn close(&mut self) {
         (self.answers, self.asked) = (None, None);
         self.waiting.clear();

@@ -1,6 +1,6 @@
-//! The vendors' own programs as agents: run without a terminal once per turn, their JSON events read.
-//! They bring their own tools and their own sessions; the id of a session is told, so that the next
-//! turn goes on with it.
+//! The vendors' own programs as agents: run once per turn without a terminal, with their JSON
+//! events parsed. They have their own tools and sessions; the session id is reported, so that the
+//! next turn resumes it.
 
 mod claude;
 mod codex;
@@ -31,24 +31,24 @@ pub use reading::{Ending, Exit, Reader};
 use turn::Turn;
 pub use turn::version_in;
 
-/// How long a program may stay after its last event: some linger for seconds.
+/// Maximum time that a program may stay after its last event: some linger for seconds.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Whose program it is.
+/// Vendor of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
-    /// Claude Code, of Anthropic.
+    /// Claude Code, by Anthropic.
     Claude,
-    /// Codex CLI, of OpenAI.
+    /// Codex CLI, by OpenAI.
     Codex,
-    /// Gemini CLI, of Google.
+    /// Gemini CLI, by Google.
     GeminiCli,
     /// OpenCode.
     OpenCode,
 }
 
 impl Vendor {
-    /// All of them.
+    /// All vendors.
     pub const ALL: [Vendor; 4] = [
         Vendor::Claude,
         Vendor::Codex,
@@ -56,7 +56,7 @@ impl Vendor {
         Vendor::OpenCode,
     ];
 
-    /// Its name as it is written in the settings.
+    /// Name in the settings.
     pub const fn name(self) -> &'static str {
         match self {
             Vendor::Claude => "claude",
@@ -66,12 +66,12 @@ impl Vendor {
         }
     }
 
-    /// The vendor of that name.
+    /// Returns the vendor with this name.
     pub fn parse(name: &str) -> Option<Vendor> {
         Vendor::ALL.into_iter().find(|vendor| vendor.name() == name)
     }
 
-    /// What its program is called.
+    /// Name of the program.
     pub const fn program(self) -> &'static str {
         match self {
             Vendor::Claude => "claude",
@@ -81,7 +81,7 @@ impl Vendor {
         }
     }
 
-    /// The command that installs it.
+    /// Command that installs the program.
     pub const fn install(self) -> &'static str {
         match self {
             Vendor::Claude => "npm install -g @anthropic-ai/claude-code",
@@ -91,7 +91,7 @@ impl Vendor {
         }
     }
 
-    /// What its session keeps of a turn that was cut off.
+    /// Returns what the program's session keeps of a turn that was cut off.
     const fn recall(self) -> Recall {
         match self {
             Vendor::Claude | Vendor::Codex | Vendor::GeminiCli => Recall::Asked,
@@ -99,7 +99,7 @@ impl Vendor {
         }
     }
 
-    /// How one logs in.
+    /// Returns how to log in.
     const fn login(self) -> &'static str {
         match self {
             Vendor::Claude => "run `claude` and log in there, or set ANTHROPIC_API_KEY",
@@ -110,36 +110,36 @@ impl Vendor {
     }
 }
 
-/// How a vendor's program is run as an agent.
+/// Configuration of a vendor's program that is run as an agent.
 #[derive(Clone)]
 pub struct VendorProgram {
-    /// The name under which it speaks.
+    /// Name under which the agent speaks.
     pub name: String,
-    /// Whose program it is, and so how it is spoken to.
+    /// Vendor, which determines options and event format.
     pub vendor: Vendor,
-    /// The model, if the settings name one.
+    /// Model, if the settings name one.
     pub model: Option<String>,
     /// The program: a path, or a name on the search path.
     pub command: PathBuf,
     /// Arguments added to those of the turn.
     pub args: Vec<String>,
-    /// What is added to its environment.
+    /// Variables added to the environment.
     pub env: Vec<(String, String)>,
-    /// Inherited variables that it does not get.
+    /// Inherited variables that are removed from the environment.
     pub without: Vec<String>,
-    /// The folder in which it runs.
+    /// Working directory.
     pub work_dir: Option<PathBuf>,
-    /// What precedes every talk.
+    /// Text that precedes every conversation.
     pub system: Option<String>,
-    /// How long it may take.
+    /// Time limits of an answer.
     pub patience: Patience,
-    /// Where it is set how it is run.
+    /// Where the agent is configured, for hints.
     pub whence: Whence,
-    /// How often it may try again what was refused or not reached, where it can be told.
+    /// Number of the program's own retries of failed requests, if it has such an option.
     pub retries: u32,
-    /// Where programs keep their files, for those that cannot be told to keep nothing.
+    /// Locations of the programs' files, for programs that have no option to save nothing.
     pub homes: Option<Homes>,
-    /// Where the program was found, if it was.
+    /// Path at which the program was found, if it was.
     pub found: Option<PathBuf>,
 }
 
@@ -216,7 +216,7 @@ impl Agent for VendorProgram {
         let gone = matches!(folder, Some(Folder::Gone(_)));
         let native = native.filter(|_| !gone);
         match self.attempt(question, native, sink).await? {
-            // With more than looking allowed, something may have been done that is not to be done twice.
+            // Under `all`, the program may have changed something that must not be done twice.
             Turn::Silent if question.approval != Approval::All => {
                 let remark = format!("{} ended without an answer: asked again", self.name);
                 sink.say(AgentEvent::Remark(remark)).await?;
@@ -232,7 +232,7 @@ impl Agent for VendorProgram {
 }
 
 impl VendorProgram {
-    /// One turn, in a new session of its own if it has lost the one to go on with.
+    /// Runs one turn, in a new session if the program has lost the one to resume.
     async fn attempt(
         &self,
         question: &AgentRequest,

@@ -1,4 +1,4 @@
-//! The events of `opencode run --format json`.
+//! Parses the events of `opencode run --format json`.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::reading::{
 use crate::{AgentError, AgentEvent, FailureKind, failure};
 use tertulia_core::entry::Usage;
 
-/// The tool whose input is a list of things to do.
+/// Tool whose input is a to-do list.
 const TODO_TOOL: &str = "todowrite";
-/// How long it may stay after it stopped: only its exit tells for sure that it does not go on.
+/// Maximum time that it may stay after it stopped: only its exit is certain.
 const LINGER: Duration = Duration::from_secs(10);
-/// So many steps in a row without a reason to end: it asks again without a pause, for ever.
+/// Number of consecutive steps without a reason to end: OpenCode would repeat them for ever.
 const LOOPS: u32 = 5;
 
-/// What was heard of one turn.
+/// State of one turn.
 #[derive(Default)]
 pub(super) struct OpenCode {
     paragraphs: Paragraphs,
     usage: Usage,
-    /// Why the last step ended; empty while one goes on.
+    /// Why the last step ended; empty during a step.
     reason: String,
     loops: u32,
     error: Option<Value>,
@@ -69,7 +69,7 @@ impl Dialect for OpenCode {
         match self.reason.as_str() {
             "stop" | "length" => Ending::Done,
             "content-filter" => failed(Some(FailureKind::Refused), "the answer was filtered"),
-            // A tool that was refused ends the turn without another word.
+            // A denied tool ends the turn without further events.
             "tool-calls" if exit.is_some_and(|exit| exit.code == Some(0)) => Ending::Done,
             _ => Ending::Unfinished,
         }
@@ -87,7 +87,7 @@ impl OpenCode {
             "unknown" => self.loops + 1,
             _ => 0,
         };
-        // An error before a step that came to its end was healed.
+        // A complete step means that an earlier error was recovered.
         if self.reason == "stop" {
             self.error = None;
         }
@@ -98,13 +98,13 @@ impl OpenCode {
     }
 }
 
-/// A tool is told when it is done.
+/// Converts a tool call, which is reported when it is done.
 fn tool(part: &Value) -> Vec<AgentEvent> {
     let (id, name) = (words(part, "/callID"), words(part, "/tool"));
     if name == TODO_TOOL {
         return vec![todos(list(part, "/state/input/todos"))];
     }
-    // A call that no tool takes is told as one of the tool `invalid`, and as done.
+    // A call of a tool that does not exist is reported as the tool `invalid`, and as done.
     let ok = words(part, "/state/status") == "completed" && name != "invalid";
     vec![
         started(id, name, part.pointer("/state/input")),

@@ -1,5 +1,5 @@
-//! Reading what a vendor's program prints: one JSON event per line. What is common to all of them is
-//! here; what each event means is in one file per vendor.
+//! Parses the output of vendors' programs: one JSON event per line. This module holds the common
+//! part; the meaning of the events is in one module per vendor.
 
 use std::time::Duration;
 
@@ -10,48 +10,49 @@ use super::{Vendor, claude, codex, gemini, opencode};
 use crate::{AgentError, AgentEvent, FailureKind, Todo, TodoState, failure};
 use tertulia_core::entry::{ToolCall, Usage};
 
-/// How much of what cannot be understood is shown.
+/// Maximum number of characters shown of output that cannot be parsed.
 const SHOWN: usize = 120;
 
 /// How a program's turn ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It said that it is done.
+    /// The program reported success.
     Done,
-    /// It said that it failed, and why.
+    /// The program reported a failure.
     Failed(AgentError),
-    /// The session that it should go on with is no longer there.
+    /// The session to resume no longer exists.
     Lost,
-    /// It said neither.
+    /// The program reported neither.
     Unfinished,
 }
 
 /// How the process ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exit {
-    /// Its exit code; none if a signal ended it.
+    /// Exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// The end of what it wrote to standard error.
+    /// End of its standard error.
     pub stderr: String,
 }
 
-/// What one vendor's events mean. Pure: fed with events, it tells what they say.
+/// Meaning of one vendor's events. Pure: converts events without I/O.
 pub(super) trait Dialect: Send {
-    /// Takes in one event.
+    /// Converts one event.
     fn event(&mut self, event: Value) -> Vec<AgentEvent>;
 
-    /// What the program wants of us since this was asked last. Most want nothing.
+    /// Returns the control requests since the last call. Most programs have none.
     fn controls(&mut self) -> Vec<Control> {
         Vec::new()
     }
 
-    /// How long the program may stay after what was heard so far, if that was its last event.
+    /// Returns how long the program may stay, if the last event has arrived.
     fn over(&self) -> Option<Duration>;
 
-    /// How the turn ended, as far as the events tell. `exit` is missing when we ended the program.
+    /// Returns how the turn ended according to the events. `exit` is `None` when tertulia ended the
+    /// program.
     fn ending(&self, exit: Option<&Exit>) -> Ending;
 
-    /// Whether standard error says that the session to go on with is gone.
+    /// Returns whether standard error says that the session to resume is gone.
     fn lost(&self, stderr: &str) -> bool;
 }
 
@@ -74,7 +75,7 @@ impl std::fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// A reader for one turn of `vendor`. `spent` is what its session has cost before.
+    /// Creates a reader for one turn of `vendor`. `spent` is the previous usage of its session.
     pub fn new(vendor: Vendor, spent: Usage) -> Reader {
         let dialect: Box<dyn Dialect> = match vendor {
             Vendor::Claude => Box::new(claude::Claude::default()),
@@ -92,13 +93,13 @@ impl Reader {
         }
     }
 
-    /// Takes in one line.
+    /// Converts one line.
     pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
         let line = line.trim();
         if line.is_empty() {
             return Vec::new();
         }
-        // Programs warn on standard output now and then: what is no event is not an error yet.
+        // Programs print warnings on standard output: a line that is no event is not an error yet.
         let Ok(event @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
             self.rubbish += 1;
             if self.rubbish == 1 {
@@ -115,12 +116,13 @@ impl Reader {
         events
     }
 
-    /// What the program wants of us since this was asked last.
+    /// Returns the control requests since the last call.
     pub(super) fn controls(&mut self) -> Vec<Control> {
         self.dialect.controls()
     }
 
-    /// The session is told once, not with each event that names it.
+    /// Returns whether the event is new: the session is reported once, not with each event that
+    /// names it.
     fn is_news(&mut self, event: &AgentEvent) -> bool {
         let AgentEvent::Session(id) = event else {
             return true;
@@ -132,22 +134,22 @@ impl Reader {
         true
     }
 
-    /// How long the program may stay after what was heard so far, if that was its last event.
+    /// Returns how long the program may stay, if the last event has arrived.
     pub fn over(&self) -> Option<Duration> {
         self.dialect.over()
     }
 
-    /// Whether something was said or done that a second attempt would repeat.
+    /// Returns whether there was output that a second attempt would repeat.
     pub fn spoke(&self) -> bool {
         self.spoke
     }
 
-    /// How many lines were no events.
+    /// Number of lines that were no events.
     pub fn rubbish(&self) -> u64 {
         self.rubbish
     }
 
-    /// How the turn ended. `exit` is missing when we ended the program ourselves.
+    /// Returns how the turn ended. `exit` is `None` when tertulia ended the program.
     pub fn finish(self, exit: Option<&Exit>) -> Ending {
         match self.dialect.ending(exit) {
             Ending::Unfinished => {}
@@ -156,7 +158,8 @@ impl Reader {
         if exit.is_some_and(|exit| self.dialect.lost(&exit.stderr)) {
             return Ending::Lost;
         }
-        // An exit code tells more than rubbish does, if standard error explains it.
+        // An exit code with an explanation on standard error is more helpful than the unparsed
+        // output.
         let explained = exit.is_some_and(|exit| exit.code != Some(0) && !exit.stderr.is_empty());
         if !self.heard && self.rubbish > 0 && !explained {
             let begin = failure::one_line(&self.first_rubbish);
@@ -169,7 +172,7 @@ impl Reader {
     }
 }
 
-/// Keeps the texts of one answer apart: each is a paragraph of its own.
+/// Separates the texts of one answer: each is a paragraph of its own.
 #[derive(Default)]
 pub(super) struct Paragraphs {
     said: bool,
@@ -177,12 +180,12 @@ pub(super) struct Paragraphs {
 }
 
 impl Paragraphs {
-    /// What comes next is another text.
+    /// Ends the current text.
     pub(super) fn end(&mut self) {
         self.ended = self.said;
     }
 
-    /// More of the text.
+    /// Adds to the text.
     pub(super) fn text(&mut self, words: &str) -> Vec<AgentEvent> {
         if words.is_empty() {
             return Vec::new();
@@ -196,7 +199,7 @@ impl Paragraphs {
         vec![AgentEvent::Text(format!("{gap}{words}"))]
     }
 
-    /// A whole text.
+    /// Adds a whole text.
     pub(super) fn whole(&mut self, words: &str) -> Vec<AgentEvent> {
         self.end();
         let events = self.text(words);
@@ -204,13 +207,13 @@ impl Paragraphs {
         events
     }
 
-    /// Whether anything was said.
+    /// Returns whether there was any text.
     pub(super) fn any(&self) -> bool {
         self.said
     }
 }
 
-/// The string at `pointer`, or nothing.
+/// Returns the string at `pointer`, or an empty one.
 pub(super) fn words<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value
         .pointer(pointer)
@@ -218,7 +221,7 @@ pub(super) fn words<'a>(value: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// The number at `pointer`, or zero.
+/// Returns the number at `pointer`, or zero.
 pub(super) fn number(value: &Value, pointer: &str) -> u64 {
     value
         .pointer(pointer)
@@ -226,7 +229,7 @@ pub(super) fn number(value: &Value, pointer: &str) -> u64 {
         .unwrap_or_default()
 }
 
-/// The list at `pointer`, or an empty one.
+/// Returns the list at `pointer`, or an empty one.
 pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
     value
         .pointer(pointer)
@@ -234,7 +237,7 @@ pub(super) fn list<'a>(value: &'a Value, pointer: &str) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// More of what it thinks, if it is something.
+/// Creates a reasoning event, unless the text is empty.
 pub(super) fn reasoning(words: &str) -> Vec<AgentEvent> {
     match words {
         "" => Vec::new(),
@@ -242,7 +245,7 @@ pub(super) fn reasoning(words: &str) -> Vec<AgentEvent> {
     }
 }
 
-/// A tool that began.
+/// Creates the start event of a tool call.
 pub(super) fn started(id: &str, name: &str, arguments: Option<&Value>) -> AgentEvent {
     AgentEvent::ToolStarted(ToolCall {
         id: id.to_owned(),
@@ -251,7 +254,7 @@ pub(super) fn started(id: &str, name: &str, arguments: Option<&Value>) -> AgentE
     })
 }
 
-/// What a tool answered: a string, or a list of blocks of which the texts are taken.
+/// Renders a tool's output: a string, or the texts of a list of blocks.
 pub(super) fn content(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -267,7 +270,7 @@ pub(super) fn content(value: Option<&Value>) -> String {
     }
 }
 
-/// A list of things to do, as any of them writes it.
+/// Parses a to-do list in any of the vendors' formats.
 pub(super) fn todos(items: &[Value]) -> AgentEvent {
     let todo = |item: &Value| {
         let text = ["/content", "/text", "/description", "/title"]
@@ -289,7 +292,7 @@ pub(super) fn todos(items: &[Value]) -> AgentEvent {
     AgentEvent::Todos(items.iter().filter_map(todo).collect())
 }
 
-/// The words of an error that may be wrapped in a provider's JSON.
+/// Extracts the message of an error that may be wrapped in a provider's JSON.
 pub(super) fn unwrapped(message: &str) -> String {
     let inner = message
         .trim()
@@ -308,7 +311,7 @@ pub(super) fn unwrapped(message: &str) -> String {
         .unwrap_or_else(|| inner.trim().to_owned())
 }
 
-/// A failure of `kind`, or of the kind that its words tell.
+/// Creates a failure of `kind`, or of the kind that its message suggests.
 pub(super) fn failed(kind: Option<FailureKind>, message: &str) -> Ending {
     let kind = kind
         .or_else(|| failure::of_words(message))
@@ -395,7 +398,7 @@ mod tests {
                 [AgentEvent::Unknown(event)],
                 "{vendor:?}"
             );
-            // Nor does a known event without what it should hold break anything.
+            // Known events without their usual content are harmless, too.
             for kind in [
                 "system",
                 "assistant",

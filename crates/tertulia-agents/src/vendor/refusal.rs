@@ -1,18 +1,18 @@
-//! Tools that a program was not allowed to use: their results are marked, so that live and in the log they are
-//! denied, not failed.
+//! Marks the results of tools that a program was not allowed to use, so that frontends and the log
+//! show them as denied, not failed.
 
 use std::collections::HashMap;
 
 use super::{Vendor, leave};
 use crate::{AgentEvent, denied};
 
-/// Gemini's tools that change things: it does not have them unless it is allowed everything.
+/// Gemini CLI's tools that change things: it has them only under `all`.
 const GEMINI_TOOLS: &[&str] = &["run_shell_command", "write_file", "replace"];
 
-/// Listens for what is denied in one turn.
+/// Detects denied tools in one turn.
 pub(super) struct Refusals {
     vendor: Vendor,
-    /// Its tools that are being used, by the id of the call.
+    /// Names of running tools, by the id of the call.
     tools: HashMap<String, String>,
 }
 
@@ -24,7 +24,7 @@ impl Refusals {
         }
     }
 
-    /// The event, with the result of a denied tool marked.
+    /// Returns the event, with the result of a denied tool marked.
     pub(super) fn mark(&mut self, event: AgentEvent) -> AgentEvent {
         match event {
             AgentEvent::ToolStarted(call) => {
@@ -42,12 +42,12 @@ impl Refusals {
     }
 }
 
-/// Whether a tool failed because the program may not use it, as far as its words tell.
+/// Returns whether a tool failed for lack of permission, judging by its output.
 fn is_refusal(vendor: Vendor, tool: &str, output: &str) -> bool {
     match vendor {
-        // What it denies itself is known by the call, see `Claude`.
+        // Calls that Claude Code denies itself are recognised by id, see `Claude`.
         Vendor::Claude => output.starts_with(leave::NO),
-        // Where nothing can be written, no change succeeds.
+        // In the read-only sandbox every change fails.
         Vendor::Codex => tool == "file_change" || output.contains("Read-only file system"),
         Vendor::GeminiCli => {
             output.contains("denied by policy")

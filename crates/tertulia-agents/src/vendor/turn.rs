@@ -1,5 +1,5 @@
-//! Running a vendor's program for one turn: its output is read as it comes, and its last event ends
-//! the turn, not its exit.
+//! Runs a vendor's program for one turn: reads its output as it arrives, and ends the turn with the
+//! last event, not with the exit.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::process::{self, Finished, Input, Limits, ProcessError, Program, Stder
 use crate::scratch::{Place, Scratch};
 use crate::{AgentError, AgentRequest, AgentSink, FailureKind, NativeSession, failure};
 
-/// How long it may take to tell its version.
+/// Time limit for printing the version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
-/// How many answers may wait for a program that does not read.
+/// Number of answers that may wait for a program that does not read.
 const ANSWERS: usize = 64;
-/// What is written to standard error although nothing is wrong.
+/// Harmless lines on standard error.
 const NOISE: &[&str] = &[
     "Reading additional input from stdin",
     "Reading prompt from stdin",
@@ -33,18 +33,18 @@ const NOISE: &[&str] = &[
     "WARNING: proceeding, even though we could not",
 ];
 
-/// How one turn came to its end, if it did not fail.
+/// How one turn ended that did not fail.
 pub(super) enum Turn {
-    /// Everything is said.
+    /// The answer is complete.
     Done,
-    /// The session to go on with is gone, and nothing was said.
+    /// The session to resume is gone, and there was no output.
     Lost,
-    /// It says that it is done, and has said and done nothing.
+    /// The program reports success without any output.
     Silent,
 }
 
 impl VendorProgram {
-    /// Runs it once, going on with `native` if that is given.
+    /// Runs the program once, resuming `native` if given.
     pub(super) async fn turn(
         &self,
         question: &AgentRequest,
@@ -81,7 +81,7 @@ impl VendorProgram {
             ..Limits::default()
         };
         sink.show_stderr(&limits.stderr);
-        // Ours to cancel when the last event has come; cancelled with the floor's.
+        // Cancelled after the last event, or together with the sink's token.
         let stop = sink.cancel().child_token();
         let spent = native.map(|native| native.spent).unwrap_or_default();
         let mut reader = Reader::new(self.vendor, spent);
@@ -105,7 +105,7 @@ impl VendorProgram {
         self.judged(reader, finished, native.is_some())
     }
 
-    /// The folder in which it runs: where the session that it goes on with began.
+    /// Returns the working directory: the folder where the resumed session began, if any.
     fn folder(&self, native: Option<&NativeSession>) -> Option<PathBuf> {
         match native.map(|native| Folder::of(native, self.work_dir.as_deref())) {
             Some(Folder::Other(folder)) => Some(folder),
@@ -113,7 +113,7 @@ impl VendorProgram {
         }
     }
 
-    /// A home for a program that cannot be told to keep nothing.
+    /// Creates a temporary home for a program that has no option to save nothing.
     fn scratch(&self, question: &AgentRequest) -> Result<Option<Scratch>, AgentError> {
         let homes = self.homes.as_ref();
         let Some(homes) = homes.filter(|_| question.ephemeral && self.vendor == Vendor::GeminiCli)
@@ -125,7 +125,7 @@ impl VendorProgram {
             .map_err(|error| failure::no_scratch(&self.name, &error))
     }
 
-    /// The last event counts, whatever came after it; without one, the process tells.
+    /// Evaluates the turn: by the last event if there is one, else by the exit of the process.
     fn judged(
         &self,
         reader: Reader,
@@ -145,7 +145,7 @@ impl VendorProgram {
         };
         let spoke = reader.spoke();
         match reader.finish(exit.as_ref()) {
-            // It prints no item now and then, though its turn is complete.
+            // Codex sometimes prints no item, although its turn is complete.
             Ending::Done if self.vendor == Vendor::Codex && !spoke => Ok(Turn::Silent),
             Ending::Done => Ok(Turn::Done),
             Ending::Lost if resumed && !spoke => Ok(Turn::Lost),
@@ -160,7 +160,7 @@ impl VendorProgram {
         }
     }
 
-    /// The failure of a program that is older than what it is asked to do.
+    /// Returns the failure of a program that is too old for the options it is given.
     fn outdated(&self, exit: &Exit) -> Option<AgentError> {
         let told = exit.stderr.lines().find(|line| is_about_an_option(line))?;
         let error = AgentError::new(
@@ -170,7 +170,8 @@ impl VendorProgram {
         Some(error.hint(format!("update it: `{}`", self.vendor.install())))
     }
 
-    /// Its version, if it tells one in time. A slow machine is no reason to call it not ready.
+    /// Returns the program's version, if it prints one in time. A slow machine must not make it not
+    /// ready.
     pub(super) async fn version(&self) -> Result<Option<String>, AgentError> {
         let program = Program {
             without: self.without.clone(),
@@ -242,7 +243,7 @@ impl VendorProgram {
         error
     }
 
-    /// The error with who it is about, and what to do about it.
+    /// Adds the agent's name and a hint to the error.
     fn advised(&self, mut error: AgentError) -> AgentError {
         let message = format!("{}: {}", self.name, error.message);
         error.message = failure::one_line(&failure::without_keys(&message, &self.env));
@@ -255,7 +256,7 @@ impl VendorProgram {
     }
 }
 
-/// Whether a line says that an option is not known. OpenCode prints its help instead.
+/// Returns whether a line reports an unknown option. OpenCode prints its help instead.
 fn is_about_an_option(line: &str) -> bool {
     let line = line.trim();
     let words = [
@@ -285,7 +286,7 @@ fn without_noise(stderr: &str) -> String {
     lines.join("\n").trim().to_owned()
 }
 
-/// The version that a program tells: the first word that looks like one, not that of an update which it offers.
+/// Finds a program's version: the first word that looks like one, except in offers of an update.
 pub fn version_in(text: &str) -> Option<String> {
     const OFFERS: &[&str] = &[
         "update",
@@ -314,7 +315,7 @@ pub fn version_in(text: &str) -> Option<String> {
     })
 }
 
-/// What the program reads, and where to put what it reads later, if it reads on.
+/// Returns the program's input, and the channel for later input if the program asks permission.
 fn input(stdin: &str, asks: bool) -> (Input<'_>, Option<mpsc::Sender<Vec<u8>>>) {
     if !asks {
         return (Input::Bytes(stdin.as_bytes()), None);

@@ -1,4 +1,4 @@
-//! When something breaks.
+//! Failures of servers and streams.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ fn retries(answer: &Answer) -> Vec<(u32, u32, Duration)> {
     retries.collect()
 }
 
-/// The answer to a stream that breaks after some words, which must not be asked for twice.
+/// The answer to a stream that breaks after some text, which must not be requested twice.
 fn broken(provider: Provider, reply: Reply) -> Answer {
     let server = Server::play(vec![reply]);
     let answer = ask(&agent(provider, &server), &question("hi"));
@@ -115,7 +115,7 @@ fn a_busy_server_is_asked_again_when_it_says() {
         ]);
         let answer = ask(&agent(provider, &server), &question("hi"));
         assert_eq!(answer.result, Ok(Outcome::Done), "{provider:?}");
-        // The third wait is our own: the first one twice doubled.
+        // The third wait is tertulia's own: the first one, doubled twice.
         let waits = [(1, 3, 20), (2, 3, 30), (3, 3, 4)];
         let waits = waits.map(|(attempt, of, wait)| (attempt, of, Duration::from_millis(wait)));
         assert_eq!(retries(&answer), waits, "{provider:?}");
@@ -130,7 +130,7 @@ fn what_passes_is_tried_again_until_it_is_enough() {
     for provider in Provider::ALL {
         let table = [
             vec![Reply::plain(503, "<html>"); 4],
-            // Nothing was said yet: the stream may be asked for again.
+            // No text has arrived yet: the stream may be requested again.
             vec![Reply::stream(error(provider)); 4],
             vec![Reply::stream("").dropped(); 4],
         ];
@@ -222,7 +222,7 @@ fn silence_and_slowness_have_their_limits() {
                 let answer = ask(&api, &question("hi"));
                 assert_eq!(answer.error().kind, FailureKind::Timeout, "{provider:?}");
                 assert!(answer.error().hint.as_ref().unwrap().contains(setting));
-                // The server, too, only ends when the connection has.
+                // The server ends only after the connection has ended.
                 drop(server);
                 assert!(begun.elapsed() < Duration::from_secs(10));
             }

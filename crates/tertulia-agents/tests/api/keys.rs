@@ -1,4 +1,4 @@
-//! Keys that a program tells.
+//! Keys that a program prints.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn shell(script: &str) -> Key {
     }
 }
 
-/// A program that tells the key and notes that it did.
+/// A program that prints the key and logs that it did.
 fn noting(log: &Path) -> Key {
     shell(&format!(
         "echo told >> {}; printf '  {KEY}\\n\\n'",

@@ -1,5 +1,5 @@
-//! Agents behind an API, against a server that plays scripted bytes: what they say when all is well, and
-//! that nothing broken is taken for whole.
+//! Agents behind an API, against a server that plays scripted bytes: successful answers, and broken
+//! ones that must not pass as complete.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,10 +27,10 @@ use tokio_util::sync::CancellationToken;
 
 use server::Server;
 
-/// The key that must not be seen.
+/// The key that must not be shown.
 const KEY: &str = "sk-very-secret";
 
-/// An agent that asks this server, without patience.
+/// Creates an agent for this server, with short time limits.
 fn agent(provider: Provider, server: &Server) -> Api {
     let key = match provider {
         Provider::Ollama => Key::NotNeeded,
@@ -69,7 +69,7 @@ fn question(words: &str) -> AgentRequest {
     }
 }
 
-/// All that was said, and how it ended.
+/// All events of an answer, and how it ended.
 struct Answer {
     events: Vec<AgentEvent>,
     result: Result<Outcome, AgentError>,
@@ -89,7 +89,7 @@ impl Answer {
     }
 }
 
-/// Asks, and cancels when an event is heard for which `until` is true.
+/// Prompts the agent, and cancels at the first event for which `until` is true.
 fn ask_until(api: &Api, question: &AgentRequest, until: fn(&AgentEvent) -> bool) -> Answer {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

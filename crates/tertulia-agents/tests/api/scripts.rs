@@ -1,4 +1,4 @@
-//! The four languages: what each provider's stream looks like.
+//! Streams in the formats of the four providers.
 
 use serde_json::{Value, json};
 use tertulia_agents::api::Provider;
@@ -21,7 +21,7 @@ fn parts(parts: Value) -> Value {
     json!({"candidates": [{"content": {"role": "model", "parts": parts}, "index": 0}]})
 }
 
-/// The beginning of an answer: these words.
+/// The beginning of an answer with this text.
 pub fn words(provider: Provider, words: &[&str]) -> String {
     let mut stream = String::new();
     if provider == Provider::Anthropic {
@@ -54,7 +54,7 @@ pub fn words(provider: Provider, words: &[&str]) -> String {
     stream
 }
 
-/// The call of a tool, without an id where the provider gives none.
+/// A tool call, without an id if the provider gives none.
 pub fn call(provider: Provider, id: &str, name: &str, arguments: &Value) -> String {
     match provider {
         Provider::Anthropic => {
@@ -105,7 +105,7 @@ pub fn signed_thought(thought: &str, signature: &str) -> String {
         + &event("content_block_stop", &json!({"index": 0}))
 }
 
-/// The end, with the reason in the provider's word, 11 tokens read and 7 written.
+/// The end, with the provider's stop reason, 11 input and 7 output tokens.
 pub fn end(provider: Provider, reason: &str) -> String {
     match provider {
         Provider::Anthropic => {
@@ -164,7 +164,7 @@ pub fn error(provider: Provider) -> String {
     }
 }
 
-/// Broken JSON where an event should be.
+/// Broken JSON in place of an event.
 pub fn garbage(provider: Provider) -> &'static str {
     match provider {
         Provider::Anthropic => "event: content_block_delta\ndata: {\"delta\": {\"text\": \"cu\n\n",

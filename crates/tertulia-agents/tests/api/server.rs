@@ -1,4 +1,4 @@
-//! A server on this machine that plays what it is given, one reply per request, byte for byte.
+//! A local server that plays scripted replies, one per request, byte for byte.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use serde_json::Value;
 
-/// What is played to one request.
+/// Reply to one request.
 #[derive(Clone)]
 pub struct Reply {
     status: u16,
@@ -21,16 +21,16 @@ pub struct Reply {
 
 #[derive(Clone, Copy, PartialEq)]
 enum After {
-    /// The body ends as it should.
+    /// The body ends properly.
     End,
     /// The connection breaks.
     Drop,
-    /// Nothing more comes until the other side goes away.
+    /// Nothing more comes until the client disconnects.
     Hold,
 }
 
 impl Reply {
-    /// A stream, in pieces of so few bytes that they end anywhere in a character.
+    /// A stream, in chunks so small that they split characters.
     pub fn stream(body: impl Into<Vec<u8>>) -> Reply {
         Reply {
             status: 200,
@@ -41,7 +41,7 @@ impl Reply {
         }
     }
 
-    /// Something that is not a stream.
+    /// A response that is not a stream.
     pub fn plain(status: u16, body: &str) -> Reply {
         Reply {
             status,
@@ -56,7 +56,7 @@ impl Reply {
         self
     }
 
-    /// The connection breaks after the body.
+    /// Breaks the connection after the body.
     pub fn dropped(self) -> Reply {
         Reply {
             after: After::Drop,
@@ -64,7 +64,7 @@ impl Reply {
         }
     }
 
-    /// Nothing comes after the body, not even its end.
+    /// Sends nothing after the body, not even its end.
     pub fn held(self) -> Reply {
         Reply {
             after: After::Hold,
@@ -80,7 +80,7 @@ impl Reply {
         head += "transfer-encoding: chunked\r\n\r\n";
         socket.write_all(head.as_bytes())?;
         for piece in self.body.chunks(self.cut) {
-            // A chunk of HTTP is a piece for whoever reads, however the packets are cut.
+            // The reader gets each HTTP chunk separately, whatever the packets are.
             write!(socket, "{:x}\r\n", piece.len())?;
             socket.write_all(piece)?;
             socket.write_all(b"\r\n")?;
@@ -98,7 +98,7 @@ impl Reply {
     }
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub line: String,
@@ -116,7 +116,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Plays the replies in order; to further requests it says that it has none.
+    /// Plays the replies in order; further requests get an error.
     pub fn play(replies: Vec<Reply>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -137,7 +137,7 @@ impl Server {
                 seen.lock().unwrap().push(request);
                 let none = Reply::plain(418, r#"{"error": "no reply is left"}"#);
                 let reply = replies.pop_front().unwrap_or(none);
-                // Whoever asked may have gone away.
+                // The client may have disconnected.
                 let _ = reply.play(socket, &left);
             }
         });
@@ -150,7 +150,7 @@ impl Server {
         }
     }
 
-    /// Its address, without a path.
+    /// Address of the server, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -159,7 +159,7 @@ impl Server {
         self.requests.lock().unwrap().clone()
     }
 
-    /// Waits until whoever held on to a reply has gone away.
+    /// Waits until the client of a held reply has disconnected.
     pub fn wait_until_gone(&self) {
         let long = std::time::Duration::from_secs(10);
         self.gone.recv_timeout(long).expect("nobody went away");

@@ -1,4 +1,4 @@
-//! When all is well.
+//! Successful answers.
 
 use serde_json::json;
 use tertulia_agents::api::{Api, Key, Provider, Thinking};
@@ -11,7 +11,7 @@ use super::scripts::{call, end, signed_thought, stop, words};
 use super::server::{Reply, Server};
 use super::{KEY, agent, ask, question, wait_for};
 
-/// Characters of three and four bytes, joined ones, and one that turns the writing around.
+/// Characters of three and four bytes, joined ones, and one that reverses the writing direction.
 const TEXT: [&str; 4] = [
     "你好，世界 ",
     "👩‍👩‍👧 and ",
@@ -132,7 +132,7 @@ fn thinking_is_asked_for_in_each_providers_words() {
     }
 }
 
-/// The talk after these calls were run.
+/// Returns the conversation after these calls were run.
 fn go_on(mut talk: AgentRequest, said: &str, outcome: Outcome, result: &str) -> AgentRequest {
     let Outcome::Calls { calls, memo } = outcome else {
         panic!("no calls: {outcome:?}");
@@ -190,7 +190,7 @@ fn tools_are_called_round_after_round() {
         for part in ["first result", "second result", "世界/*.rs"] {
             assert!(body.contains(part), "{provider:?} lacks {part}: {body}");
         }
-        // What Gemini gave with the call it gets back with it.
+        // Gemini gets its signature back with the call.
         let signatures = body.matches("gemini-signature").count();
         assert_eq!(
             signatures,
@@ -244,7 +244,7 @@ fn calls_without_a_number_and_streams_without_a_last_line_are_heard() {
     assert_eq!(calls_of(&outcome)[0].arguments, json!({"pattern": "*"}));
 }
 
-/// LiteLLM puts what an answer cost beside its last words.
+/// LiteLLM sends the usage together with the last text.
 #[test]
 fn usage_beside_words_is_read() {
     let usage = json!({"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15});

@@ -38,7 +38,7 @@ async fn a_file_is_replaced_as_a_whole_and_keeps_its_rights() {
     let after = fs::metadata(world.path("run.sh")).unwrap();
     assert_eq!(after.mode() & 0o7777, 0o751);
     assert_eq!((after.uid(), after.gid()), (before.uid(), before.gid()));
-    // Whoever has the old one open still reads it whole.
+    // A reader that has the old file open still reads it whole.
     assert_ne!(after.ino(), before.ino());
     assert_eq!(std::io::read_to_string(held).unwrap(), "old\n");
     assert_eq!(world.names(), ["run.sh"]);
@@ -107,7 +107,7 @@ async fn a_text_is_replaced_where_it_is() {
     let said = world.done("file_edit", edit.clone()).await;
     assert_eq!(said, "replaced 1 place in a.rs, in line 2");
     assert_eq!(world.read("a.rs"), "fn ñ() {\n    two();\n    3;\n}\nlast");
-    // Once done, it is not there any more.
+    // After the edit, the old text is gone.
     world.refused("file_edit", edit, &["a.rs", "not found"]);
 }
 

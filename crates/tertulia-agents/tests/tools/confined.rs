@@ -1,4 +1,4 @@
-//! Nothing outside the folder is read, changed or waited for.
+//! Tools neither read, change nor wait for anything outside the folder.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -25,7 +25,7 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Nothing beside the work folder has changed.
+/// Asserts that nothing beside the work folder has changed.
 fn assert_untouched(world: &World) {
     let out = world.dir.path().join("out");
     assert_eq!(
@@ -85,7 +85,7 @@ async fn links_inside_are_followed() {
         .done("grep", json!({"pattern": "one", "path": "folder"}))
         .await;
     assert_eq!(found, "real/a.txt:1:secret one");
-    // The file is written, and the link stays one.
+    // The target is written, and the link stays a link.
     world
         .done("file_write", json!({"path": "file", "content": "two\n"}))
         .await;
@@ -95,7 +95,7 @@ async fn links_inside_are_followed() {
         .done("file_write", json!({"path": "folder/b", "content": "b"}))
         .await;
     assert_eq!(world.read("real/b"), "b");
-    // By its whole path it is the same file.
+    // The absolute path names the same file.
     let whole = world.path("real/b");
     assert_eq!(world.done("file_read", json!({"path": whole})).await, "b");
 }
@@ -148,7 +148,7 @@ async fn what_is_no_file_never_blocks() {
     );
     let found = world.done("grep", json!({"pattern": "x"})).await;
     assert_eq!(found, "[no matches]");
-    // Not even where the rules of git are expected.
+    // The same for a `.gitignore`.
     fs::rename(world.path("pipe"), world.path(".gitignore")).unwrap();
     world.write("sub/a", "x\n");
     symlink("/dev/zero", world.path("sub/.gitignore")).unwrap();

@@ -69,7 +69,7 @@ async fn what_is_no_text_is_said() {
 #[tokio::test]
 async fn of_a_huge_file_only_what_is_needed_is_read() {
     let world = world();
-    // A hole of 5 GB after the text: it takes no room, but would take long to read.
+    // A hole of 5 GB after the text: it takes no space, but would take long to read.
     let mut start = "text ".repeat(4000);
     start.push('\n');
     world.write("huge", format!("first\n{start}"));
@@ -184,7 +184,8 @@ async fn files_are_found_by_name_newest_first() {
     check(json!({"pattern": "src/*.rs"}), "src/a.rs").await;
     check(json!({"pattern": "**/c.*", "path": "src"}), "src/deep/c.rs").await;
     check(json!({"pattern": "secret"}), "[no files match]").await;
-    // What is named is looked into, but what is above still counts.
+    // A named folder is searched although it is ignored, but rules of the folders above still
+    // apply.
     check(json!({"pattern": "*", "path": "skipped"}), "skipped/e.rs").await;
     check(
         json!({"pattern": "gen*", "path": "src/deep"}),

@@ -22,7 +22,7 @@ use tertulia_agents::tool::{ToolLimits, ToolOutput, Toolbox};
 use tertulia_core::entry::ToolCall;
 use tokio_util::sync::CancellationToken;
 
-/// A work folder, with something beside it that no tool may see.
+/// A work folder, with files beside it that no tool may see.
 struct World {
     dir: tempfile::TempDir,
     limits: ToolLimits,
@@ -60,7 +60,7 @@ fn marker() -> String {
 }
 
 impl World {
-    /// A path in the work folder.
+    /// Returns a path in the work folder.
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join("work").join(name)
     }
@@ -74,7 +74,7 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The names in the work folder.
+    /// Returns the names in the work folder.
     fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("")).unwrap();
         let mut names: Vec<String> = entries
@@ -101,14 +101,14 @@ impl World {
         output
     }
 
-    /// What a call says that must succeed.
+    /// Runs a call that must succeed, and returns its text.
     async fn done(&self, name: &str, arguments: Value) -> String {
         let output = self.run(name, arguments).await;
         assert!(output.ok, "{}", output.text);
         output.text
     }
 
-    /// What a call says that must fail, with these words in it.
+    /// Runs a call that must fail with a text that contains `words`.
     async fn fails(&self, name: &str, arguments: Value, words: &[&str]) {
         let output = self.run(name, arguments).await;
         assert!(!output.ok, "{}", output.text);
@@ -121,7 +121,7 @@ impl World {
         self.tools().request(&call(name, arguments)).unwrap()
     }
 
-    /// A call that cannot even be asked about, with these words in the answer.
+    /// Requests a call that must be refused with a text that contains `words`.
     fn refused(&self, name: &str, arguments: Value, words: &[&str]) {
         let output = self.tools().request(&call(name, arguments)).unwrap_err();
         assert!(!output.ok);
@@ -242,7 +242,7 @@ async fn no_limit_is_too_small_to_be_kept() {
     }
     for output in [0, 1, 10, 63, 64, 65, 130, 200, 300] {
         world.limits.output = output;
-        // That the limit holds is looked at wherever something is run.
+        // `run` checks the limit for every call.
         for (name, arguments) in [
             ("file_read", json!({"path": "1"})),
             ("file_read", json!({"path": "x".repeat(100)})),

@@ -1,4 +1,4 @@
-//! Commands: what they say, how they end, and that nothing of them is left.
+//! Commands: their output, how they end, and that no process is left.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{World, call, marker, world};
 
-/// The processes that carry a marker.
+/// Counts the processes that carry a marker.
 fn left(marker: &str) -> usize {
     let wanted = format!("{MARKER_VAR}={marker}");
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -57,7 +57,7 @@ async fn a_command_says_what_it_says() {
         )
         .await;
     world.says("kill -9 $$", "[ended by signal 9]").await;
-    // There is nothing to read.
+    // Standard input is empty.
     world.says("cat; echo end", "end\n[exit status 0]").await;
     world
         .says(
@@ -131,7 +131,7 @@ async fn of_long_output_both_ends_are_kept() {
     assert_eq!(output.text.len() - marks.len() + missing, all);
 }
 
-/// The most memory that this process ever had, in KiB.
+/// Peak memory of this process, in KiB.
 fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));

@@ -1,4 +1,4 @@
-//! Claude Code's way of asking for leave, played by scripts that read and write its protocol.
+//! Claude Code's permission requests, played by scripts that speak its protocol.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::stage::{Played, Stage, left, play, question};
 
-/// Words of the protocol, for a script: `hear` reads a line into `$line` and keeps it, `ask ID TOOL
-/// INPUT` asks for leave, `leave` hears the answer and says what it was, `end` is the last event and
-/// waits for the end of input.
+/// Shell functions for the scripts: `hear` reads a line into `$line` and logs it, `ask ID TOOL
+/// INPUT` requests permission, `leave` reads the answer and reports it, `end` sends the last event
+/// and waits for the end of input.
 const PROTOCOL: &str = r#"
 echo "$@" > args
 echo '{"type":"system","subtype":"init","session_id":"s1"}'
@@ -37,7 +37,7 @@ fn asking(native: Option<&str>) -> AgentRequest {
     }
 }
 
-/// Has it answer a person who is asked and says what `person` says; `None` is to stop it instead.
+/// Prompts the program and answers its requests with `person`; `None` cancels the turn instead.
 async fn play_with(
     program: &VendorProgram,
     question: &AgentRequest,
@@ -121,7 +121,7 @@ async fn allowed_refused_and_always() {
     let rules = answer(3)["updatedPermissions"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
     assert_eq!(rules[0]["rules"][0]["ruleContent"], "ls");
-    // It heard the end of its input after its last event, and nothing before that.
+    // It got the end of its input after its last event, and nothing before that.
     assert_eq!((heard.len(), stage.read("rest").as_str()), (4, ""));
     assert_eq!(stage.read("closed"), "closed\n");
     let args = stage.read("args");
@@ -132,7 +132,7 @@ async fn allowed_refused_and_always() {
 #[tokio::test]
 async fn several_are_answered_in_turn() {
     let stage = Stage::new();
-    // Written at once, so that what is withdrawn is so before anybody can have answered.
+    // Written at once, so that a request is withdrawn before it can have been answered.
     let program = claude(
         &stage,
         r#"{ ask 0 Bash '{"command":"z"}'; echo '{"type":"control_cancel_request","request_id":"0"}'
@@ -168,7 +168,7 @@ async fn a_person_may_take_their_time() {
     assert_eq!(played.outcome, Ok(Outcome::Done));
     assert_eq!(played.text(), "allowed-1");
 
-    // The program's own time is limited all the same.
+    // The program's own time is still limited.
     let mut program = claude(
         &stage,
         r#"ask 1 Bash '{"command":"a"}'; leave 1; sleep 300"#,
@@ -211,7 +211,7 @@ async fn whoever_ends_while_asking_has_failed() {
 async fn nobody_there_is_a_no() {
     let stage = Stage::new();
     let program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
-    // The listener of this one drops what it is asked.
+    // This consumer drops permission requests.
     let cancel = CancellationToken::new();
     let (sink, mut listener) = AgentSink::open(&cancel);
     drop(listener.permissions);
@@ -255,7 +255,7 @@ async fn an_old_program_says_what_to_do() {
         hint.contains("npm install -g @anthropic-ai/claude-code"),
         "{hint}"
     );
-    // Where nobody is asked it does as well as ever.
+    // Without permission requests it works as before.
     let played = play(&program, &question(None)).await;
     assert_eq!(played.outcome, Ok(Outcome::Done));
 }
@@ -298,7 +298,7 @@ async fn a_refused_tool_is_denied_and_not_failed() {
     }
 }
 
-/// With everything allowed, tools that the program does not know how to allow by name are asked for, too.
+/// With everything allowed, tools that the program cannot allow by name are asked for, too.
 #[tokio::test]
 async fn everything_allowed_is_asked_and_answered() {
     let stage = Stage::new();

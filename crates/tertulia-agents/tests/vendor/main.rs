@@ -1,4 +1,4 @@
-//! The vendors' programs: what they were seen to print, and programs that print it again.
+//! The vendors' programs: recorded output, and scripts that print it again.
 
 #![cfg(target_os = "linux")]
 #![allow(

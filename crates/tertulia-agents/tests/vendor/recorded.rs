@@ -1,4 +1,4 @@
-//! Every recorded stream, read: its events in brief and how it ended.
+//! Parses every recorded stream: its events, abridged, and how it ended.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tertulia_agents::AgentEvent;
 use tertulia_agents::vendor::{Ending, Exit, Reader, Vendor};
 use tertulia_core::entry::Usage;
 
-/// Where what `vendor` was seen to print is kept.
+/// Folder with the recordings of `vendor`.
 pub fn folder(vendor: Vendor) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/agents/recorded")
@@ -37,7 +37,7 @@ fn cases(vendor: Vendor) -> Vec<(String, String, Exit)> {
         .collect()
 }
 
-/// One event in brief; a run of pieces of text is one line.
+/// Formats events in brief; consecutive text chunks are one line.
 fn brief(events: &[AgentEvent]) -> String {
     let mut out = String::new();
     for run in events.chunk_by(|a, b| {
@@ -123,7 +123,7 @@ fn opencode() {
     insta::assert_snapshot!(read(Vendor::OpenCode));
 }
 
-/// What must hold for all of them, whatever the snapshots say.
+/// Invariants of all recordings, whatever the snapshots say.
 #[test]
 fn every_recording_keeps_the_rules() {
     for vendor in Vendor::ALL {

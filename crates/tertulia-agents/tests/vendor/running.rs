@@ -1,4 +1,4 @@
-//! Programs that print what the vendors' were seen to print, run as agents: how turns end.
+//! Scripts that print recorded output, run as agents: how turns end.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::stage::{Stage, left, play, play_until, question};
 
-/// How each is asked to go on with a session, as its script sees it.
+/// Shell pattern for the options with which each program resumes a session.
 const RESUMED: &str = r#"case " $* " in *" --resume ID "*|*" resume ID "*|*" --session ID "*)"#;
 
 fn is_text(event: &AgentEvent) -> bool {
@@ -48,7 +48,7 @@ async fn the_next_turn_goes_on_with_the_session() {
         assert!(played.text().contains("second message"));
         assert_eq!(stage.read("said"), "three");
         if vendor == Vendor::Codex {
-            // It tells what the thread has cost: 13311 and 8 tokens.
+            // Codex reports the usage of the whole thread: 13311 and 8 tokens.
             let usage = Usage {
                 estimated: false,
                 input: 9311,
@@ -89,7 +89,7 @@ async fn a_lost_session_is_made_up_for() {
         assert_eq!(played.events[0], AgentEvent::Remark(remark));
         assert!(played.text().contains("ello"));
         assert!(stage.read("said").starts_with("ana: one"));
-        // The fresh session costs nothing but this turn.
+        // The fresh session has only the usage of this turn.
         if vendor == Vendor::Codex {
             let usage = Usage {
                 estimated: false,
@@ -252,7 +252,7 @@ async fn cancelled_it_leaves_nothing() {
 
 #[tokio::test]
 async fn cancelled_it_is_ended_even_if_it_ignores_it() {
-    // As the recording's final event is left out, only the cancelling ends it.
+    // The recording's final event is left out: only the cancellation ends it.
     let script = "trap '' TERM; show hello | grep -v turn.completed; while :; do sleep 300; done";
     let stage = Stage::new();
     let program = stage.program(Vendor::Codex, script);

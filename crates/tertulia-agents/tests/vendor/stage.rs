@@ -1,4 +1,4 @@
-//! Scripts in the place of the vendors' programs, and an ear for what comes of them.
+//! Scripts in place of the vendors' programs, and a consumer of their events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// What the script wrote to a file in its folder.
+    /// Returns a file that the script wrote in its folder.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// `vendor`'s program is `script`, which runs in the folder. `show CASE` in it prints what the
-    /// vendor's program was seen to print.
+    /// Creates `vendor`'s program from `script`, which runs in the folder. `show CASE` in it prints
+    /// recorded output of the vendor's program.
     pub fn program(&self, vendor: Vendor, script: &str) -> VendorProgram {
         let path = self.path("program");
         let recorded = super::recorded::folder(vendor);
@@ -69,15 +69,15 @@ impl Stage {
     }
 }
 
-/// By another process: a copy of our open file, in a child another test is just starting, would
-/// make it "busy".
+/// Writes through another process: a copy of this process's open file, in a child that another test
+/// is just starting, would make it "busy".
 fn write_program(path: &Path, text: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"printf "%s" "$1" > "$0"; chmod 755 "$0""#]);
     assert!(shell.arg(path).arg(text).status().unwrap().success());
 }
 
-/// What came of a turn.
+/// Result of a turn.
 #[derive(Debug)]
 pub struct Played {
     pub outcome: Result<Outcome, AgentError>,
@@ -98,7 +98,7 @@ impl Played {
     }
 }
 
-/// A talk of three messages, the first two of which `native` has seen, if there is one.
+/// A conversation of three messages, the first two of which `native` has seen, if given.
 pub fn question(native: Option<&str>) -> AgentRequest {
     AgentRequest {
         messages: vec![
@@ -121,7 +121,7 @@ pub fn question(native: Option<&str>) -> AgentRequest {
     }
 }
 
-/// The processes that carry the marker.
+/// Returns the processes that carry the marker.
 pub fn left(marker: &str) -> Vec<i32> {
     let wanted = format!("{MARKER_VAR}={marker}");
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -135,8 +135,8 @@ pub fn left(marker: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Has `program` answer; whatever comes of it, nothing of it may be left. `stop` is asked after
-/// each event whether it shall be cancelled.
+/// Prompts `program`, and asserts that no process is left. Cancels after the first event for which
+/// `stop` is true.
 pub async fn play_until(
     program: &VendorProgram,
     question: &AgentRequest,

@@ -1,6 +1,6 @@
-//! An instructor and a worker, as a pure machine. The log is the state: each entry is folded into a
-//! [`Pair`], which knows what is to be done next, so that a talk that was killed anywhere goes on from
-//! its last entry.
+//! An instructor and a worker, as a pure state machine. The log is the state: each entry is folded
+//! into a [`Pair`], which knows the next step, so that a session that was killed anywhere resumes
+//! from its last entry.
 //!
 //! ```text
 //! human → instructor → "Tell worker: …" → worker → "Worker says: …" → instructor → … → DONE → human
@@ -10,10 +10,10 @@
 //!
 //! | part | what |
 //! |---|---|
-//! | [`reply`] | what the instructor's reply says: thinking, an instruction, DONE |
-//! | [`budget`] | how often the worker may still be called, and `[r+5]` |
+//! | [`reply`] | parses the instructor's reply: thinking, an instruction, DONE |
+//! | [`budget`] | remaining number of worker calls, and `[r+5]` |
 //! | [`state`] | the fold: counters, the last reply, who is next |
-//! | [`words`] | what the two are told |
+//! | [`words`] | prompts of the two agents |
 
 #[cfg(test)]
 mod tests;
@@ -28,38 +28,39 @@ pub use tertulia_core::pair::{
     Budget, Next, Pair, PairRole, Reply, Todo, Wait, budget, reply, speakers, state,
 };
 
-/// What a pair shows beside what is said.
+/// An event of a pair besides its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairEvent {
     /// The instructor has replied.
     Round(Progress),
-    /// The worker may be called so often from now on.
+    /// The number of remaining worker calls was changed.
     Budgeted(Budget),
-    /// The instructor's reply told nobody anything, and it is asked to correct itself.
+    /// The instructor's reply held neither an instruction nor DONE, and it is asked to correct
+    /// itself.
     Correcting {
-        /// For the how many-eth time.
+        /// Number of the attempt.
         attempt: u32,
     },
-    /// The worker is asked again for an instruction that it could not finish.
+    /// The worker is prompted again for an instruction that it could not finish.
     TakenUp,
-    /// The worker gets an instruction for a model of its own.
+    /// The worker gets an instruction for a specific model.
     Chose(String),
     /// The worker could not finish, and the instructor is told why.
     WorkerFailed(AgentError),
 }
 
-/// How far a pair is.
+/// Progress of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// How often the instructor has replied.
+    /// Number of the instructor's replies.
     pub round: u64,
-    /// How often the worker was given an instruction.
+    /// Number of instructions given to the worker.
     pub worker_calls: u64,
-    /// How often the worker may still be called.
+    /// Remaining number of worker calls.
     pub remaining: Budget,
-    /// What it has cost so far.
+    /// Usage so far.
     pub tokens: Usage,
-    /// Since the run began.
+    /// Time since the run began.
     pub elapsed: SignedDuration,
 }

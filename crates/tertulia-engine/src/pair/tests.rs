@@ -1,5 +1,5 @@
-//! The machine against a made-up world: whatever agents and people do, and wherever the program is
-//! killed, the counters add up and there is always somebody to go on.
+//! The state machine against a simulated world: whatever agents and users do, and wherever the
+//! program is killed, the counters add up and there is always a next step.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -33,7 +33,7 @@ impl Log {
         let entry = Entry::seal(&self.head, vec![new]).unwrap().remove(0);
         self.head = entry.head();
         self.pair.apply(&entry);
-        // What a list row keeps is what a resume finds.
+        // The row of a session list holds the same state as a resumed session.
         let row = serde_json::to_string(&self.pair).unwrap();
         assert_eq!(serde_json::from_str::<Pair>(&row).unwrap(), self.pair);
     }
@@ -130,7 +130,7 @@ fn rounds_count_replies_and_the_budget_counts_instructions() {
     log.reply("Tell worker: more");
     assert_eq!(log.pair.todo(), Todo::Wait(Wait::Budget));
     assert!(log.pair.is_waiting());
-    // More calls, and what waited goes on.
+    // After a budget increase the waiting instruction continues.
     log.budget(log.pair.remaining.changed(Change::Add(5)));
     assert_eq!(log.pair.todo(), Todo::HandOver);
     log.hand_over();
@@ -202,7 +202,7 @@ fn what_was_cut_off_is_pending_and_the_human_has_the_floor() {
     log.cut_off(PairRole::Worker);
     log.fail("cancelled");
     assert_eq!((log.pair.next, log.pair.is_waiting()), (Next::Worker, true));
-    // The same instruction again costs nothing.
+    // Repeating the same instruction costs nothing.
     log.say(PairRole::Worker, &narrator(), Role::User, "look and finish");
     assert_eq!(
         (log.pair.todo(), log.pair.worker_calls),
@@ -245,7 +245,7 @@ fn a_row_stays_small_and_summaries_are_known_by_thread() {
     assert_eq!(upto(PairRole::Instructor), Some(Seq(1)));
 }
 
-/// What happens when somebody is asked.
+/// What happens when an agent is prompted.
 #[derive(Clone, Copy, Debug)]
 enum Chance {
     Good,

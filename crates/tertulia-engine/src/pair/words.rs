@@ -1,4 +1,4 @@
-//! What the two are told: their parts, and what has happened.
+//! Prompts of the instructor and the worker: their roles, and reports of what happened.
 
 use tertulia_agents::{AgentError, FailureKind};
 use tertulia_core::entry::MESSAGE_LIMIT;
@@ -6,10 +6,10 @@ pub use tertulia_core::pair::instructions::{INSTRUCTOR, WORKER};
 pub use tertulia_core::pair::speakers::{narrator, speaker};
 use tertulia_core::pair::state::CORRECTIONS;
 
-/// Room for what stands around the words that are handed on.
+/// Number of bytes reserved for the text around a forwarded message.
 const MARGIN: usize = 1000;
 
-/// What an instructor is asked that said neither.
+/// Prompt for an instructor whose reply held neither an instruction nor DONE.
 pub fn correction(attempt: u32) -> String {
     format!(
         "Your last reply neither told the worker anything nor ended the task. Reply again: either with \
@@ -18,23 +18,23 @@ pub fn correction(attempt: u32) -> String {
     )
 }
 
-/// What a worker is told that could not finish.
+/// Prompt for a worker that could not finish.
 pub const TAKE_UP: &str = "[You were cut off before you had finished this instruction. Some of it may be done \
 already: look at what is there before you do anything again, then finish it.]";
 
-/// What an instructor is told that could not finish.
+/// Prompt for an instructor that could not finish.
 pub const REPLY_AGAIN: &str = "[You were cut off in the middle of your reply. Nothing of it was carried out. Reply \
 again, whole.]";
 
-/// What an instructor is told that could not finish, though its tools had done something.
+/// Prompt for an instructor that could not finish, after some of its tools had run.
 pub const REPLY_AFTER_TOOLS: &str = "[You were cut off in the middle of your reply. What your tools gave back above is \
 done; nothing else was carried out. Reply again, whole.]";
 
-/// What an instructor is told whose instruction did not reach the worker.
+/// Prompt for an instructor whose instruction did not reach the worker.
 pub const NOT_GIVEN: &str =
     "[Your last instruction was not given to the worker. The person has something to say first.]";
 
-/// What an instructor is told whose worker was stopped; `said` is what the worker had said by then.
+/// Prompt for an instructor whose worker was stopped; `said` is the worker's text so far.
 pub fn worker_cut_off(said: &str) -> String {
     let said = cut(said.trim());
     let words = "[The worker was cut off before it had finished your last instruction; some of it may be done. The \
@@ -45,7 +45,7 @@ pub fn worker_cut_off(said: &str) -> String {
     }
 }
 
-/// What the worker said, as the instructor reads it.
+/// Formats the worker's answer for the instructor.
 pub fn worker_says(words: &str) -> String {
     match words.trim().is_empty() {
         true => "Worker says: (nothing)".to_owned(),
@@ -53,7 +53,7 @@ pub fn worker_says(words: &str) -> String {
     }
 }
 
-/// Why the worker said nothing, as the instructor reads it; `said` is what it had said before that.
+/// Formats the worker's failure for the instructor; `said` is the worker's text before it.
 pub fn worker_failed(error: &AgentError, said: &str) -> String {
     let mut words = format!("Worker says: [ERROR: {}]", error.message.trim());
     let advice = match error.kind {
@@ -77,7 +77,7 @@ pub fn worker_failed(error: &AgentError, said: &str) -> String {
     words
 }
 
-/// The words, or as many as a message has room for, with a mark.
+/// Cuts a text to what a message has room for, with a mark.
 pub fn cut(words: &str) -> String {
     let room = MESSAGE_LIMIT - 2 * MARGIN;
     if words.len() <= room {
@@ -91,7 +91,7 @@ pub fn cut(words: &str) -> String {
     )
 }
 
-/// Words that were cut before, without the mark, and how many bytes it says are missing.
+/// Splits a text that was cut before into its content and the number of missing bytes in its mark.
 fn already_cut(words: &str) -> (&str, usize) {
     let marked = words.trim_end().strip_suffix(" more bytes]");
     let parts = marked.and_then(|marked| marked.rsplit_once("[cut here: "));

@@ -1,4 +1,4 @@
-//! What happens in a team's talk, and what follows from it, as data.
+//! Inputs and outputs of a team's router, as data.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,52 +6,52 @@ use super::queue::{Change, Item, Stats};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers::TeamTask;
 
-/// One asking of one agent.
+/// Id of one prompt to one agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Turn(pub(super) u64);
 
-/// Who said something.
+/// Speaker of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Voice {
     /// A person, by the member's id; see [`Router::sender`](super::routing::Router::sender).
     Human(String),
-    /// The agent that was asked.
+    /// The agent that was prompted.
     Ai(Turn),
 }
 
-/// How an agent's turn ended. In each case the talk goes on.
+/// How an agent's turn ended. The conversation continues in each case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It said what it had to say, be it nothing.
+    /// The agent finished, possibly without a message.
     Finished,
-    /// It failed.
+    /// The agent failed.
     Failed,
-    /// It alone was stopped.
+    /// Only this agent was stopped.
     Cancelled,
 }
 
-/// What happens in a talk.
+/// An input of the router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody said something, and it is in the log.
+    /// A member sent a message, which is in the log.
     Said {
-        /// Who.
+        /// Speaker.
         by: Voice,
-        /// The message's id in the log.
+        /// Id of the message in the log.
         id: EntryId,
-        /// All of its text.
+        /// Full text.
         text: String,
     },
-    /// An agent's turn is over. What it said came before.
+    /// An agent's turn is over. Its messages came before.
     Ended {
-        /// Which turn.
+        /// The turn.
         turn: Turn,
-        /// How.
+        /// How it ended.
         how: Ending,
     },
-    /// A person stopped the agent that is being asked, and all who wait.
+    /// The user stopped the agent that was prompted, and the whole queue.
     CancelledAll,
-    /// The talk goes on after a restart.
+    /// The session was resumed after a restart.
     Restored {
         /// The last message.
         last: Option<EntryId>,
@@ -60,145 +60,145 @@ pub enum Event {
     },
 }
 
-/// What follows.
+/// An output of the router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
     /// The team has a new task.
     TeamTask(TeamTask),
-    /// Names that are nobody's.
+    /// Names that no member has.
     Unresolved(Unresolved),
-    /// The queue, after it changed.
+    /// The queue has changed.
     Queue(QueueUpdate),
-    /// A person stopped the queue.
+    /// The user stopped the queue.
     Stopped {
-        /// Who was being asked.
+        /// The agent that was answering.
         cut_off: Option<String>,
-        /// Who did not get to speak, each once.
+        /// Members that did not get their turn, each once.
         unheard: Vec<String>,
     },
-    /// Something was said by somebody who does not have the floor, or is not in the team: its markers
-    /// do not count.
+    /// A message by a member without the turn, or by a speaker outside the team: its markers are
+    /// ignored.
     NotRouted(EntryId),
-    /// Who has the floor now.
+    /// Whose turn is next.
     Next(Next),
 }
 
-/// Names that are nobody's.
+/// Names that no member has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unresolved {
-    /// As they were written.
+    /// The names as written.
     pub names: Vec<String>,
-    /// Who is there, by name.
+    /// Names of all members.
     pub available: Vec<String>,
-    /// What becomes of it.
+    /// Consequence.
     pub what: Missed,
 }
 
-/// What becomes of names that are nobody's.
+/// Consequence of names that no member has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// Nobody else was addressed: unless an agent is being asked, a human is waited for.
+    /// No other member was addressed: unless an agent is answering, a human has the turn.
     All,
-    /// The others that were addressed speak.
+    /// The other addressed members get their turns.
     Some,
-    /// They were to be dropped: nothing.
+    /// The names were to be dropped: no consequence.
     Drop,
 }
 
-/// The queue, after it changed.
+/// The queue after a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueUpdate {
-    /// What changed, with reasons. Empty if somebody just left the queue to speak.
+    /// Changes, with reasons. Empty if a member just left the queue to speak.
     pub changes: Vec<Change>,
-    /// Who waits, in the order of arrival.
+    /// Queued requests, in the order of arrival.
     pub pending: Vec<Item>,
-    /// Who is being asked.
+    /// The request that is being answered.
     pub asked: Option<Item>,
-    /// How full it is.
+    /// Size of the queue.
     pub stats: Stats,
 }
 
-/// Who has the floor.
+/// Whose turn is next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// An agent is to be asked.
+    /// An agent must be prompted.
     Ask {
-        /// Which asking: it comes back with what the agent says.
+        /// Id of the turn, which the agent's messages carry.
         turn: Turn,
-        /// Whom, and in reply to what.
+        /// The agent, and the message to reply to.
         item: Item,
     },
-    /// A human has the floor. Who waits in the queue goes on waiting.
+    /// A human has the turn. The queue is kept.
     WaitFor {
-        /// The member's id.
+        /// Id of the member.
         human: String,
-        /// Why.
+        /// The reason.
         why: Why,
     },
-    /// The agents have had as many turns as they may have without a human.
+    /// The agents have had their maximum number of turns without a human.
     Paused {
-        /// The member's id of the human who has the floor.
+        /// Id of the human member who has the turn.
         human: String,
-        /// How many turns that were.
+        /// Number of those turns.
         rounds: u32,
     },
 }
 
-/// Why a human has the floor.
+/// Why a human has the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// They were addressed by this message.
+    /// This message addressed them.
     Addressed(EntryId),
-    /// Nobody was addressed, and nobody waits.
+    /// No member was addressed, and the queue is empty.
     NobodyNext,
-    /// Whoever was addressed does not exist.
+    /// The addressed names do not exist.
     Unresolved,
-    /// The agent that was asked failed, and nobody waits.
+    /// The agent failed, and the queue is empty.
     Failed,
-    /// A human stopped the agent that was asked, and nobody waits any more.
+    /// The user stopped the agent, and the queue is empty.
     Stopped,
-    /// The talk goes on after a restart.
+    /// The session was resumed after a restart.
     Restored,
 }
 
-/// Why nobody can be taken for the sender of a person's words. Each names the humans.
+/// Why no sender can be determined for a person's message. Each variant lists the humans.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SenderError {
-    /// The name is nobody's.
+    /// No member has the name.
     #[error("no person is called '{name}'; the people are {}", .humans.join(", "))]
     Unknown {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// The humans, by name.
+        /// Names of the humans.
         humans: Vec<String>,
     },
     /// The name is an agent's.
     #[error("'{name}' is an agent and cannot be spoken for; the humans are {}", .humans.join(", "))]
     NotHuman {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// The humans, by name.
+        /// Names of the humans.
         humans: Vec<String>,
     },
-    /// Nobody is waited for, and there are several humans.
+    /// No human has the turn, and there are several.
     #[error("who is speaking? Begin with [FROM: name]; the humans are {}", .humans.join(", "))]
     Ambiguous {
-        /// The humans, by name.
+        /// Names of the humans.
         humans: Vec<String>,
     },
 }
 
-/// Why a team cannot talk.
+/// Why a team cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TeamError {
-    /// Nobody could be waited for.
+    /// There is no human to wait for.
     #[error("a team needs at least one human")]
     NoHuman,
-    /// It would not be known who speaks.
+    /// Speakers would be ambiguous.
     #[error("two members of the team have the id '{0}'")]
     SameId(String),
 }

@@ -1,5 +1,5 @@
-//! What a team remembers of its talk: the last messages, and those that somebody is still to reply to.
-//! However long the talk, that stays little.
+//! A team's recent messages: the newest ones, and older ones that still await a reply. Bounded,
+//! however long the session is.
 
 #[cfg(test)]
 mod tests;
@@ -9,57 +9,58 @@ use std::collections::{HashSet, VecDeque};
 use super::super::withdrawn::marked;
 use tertulia_core::id::EntryId;
 
-/// So many other replies to the same message are recalled.
+/// Maximum number of other replies to the same message that are recalled.
 pub const RELATED: usize = 5;
 
-/// Something that was said.
+/// A message of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spoken {
-    /// Its id in the log.
+    /// Id in the log.
     pub id: EntryId,
-    /// The speaker's id.
+    /// Id of the speaker.
     pub by: String,
-    /// The speaker's name that people read.
+    /// Display name of the speaker.
     pub from: String,
-    /// The names that people read of whom it addressed; none means all.
+    /// Display names of the addressees; empty means all.
     pub to: Vec<String>,
-    /// The message that it replies to.
+    /// Id of the message that it replies to.
     pub replies_to: Option<EntryId>,
-    /// The text without markers, see [`shown`](tertulia_core::team::markers::shown).
+    /// Text without markers, see [`shown`](tertulia_core::team::markers::shown).
     pub text: String,
 }
 
-/// The last messages, and those that somebody is still to reply to.
+/// The newest messages, and older ones that still await a reply.
 #[derive(Clone, Debug)]
 pub struct Memory {
     window: usize,
     max_bytes: usize,
-    /// In the order in which they were said.
+    /// In the order of the log.
     recent: VecDeque<Spoken>,
-    /// The bytes of text in `recent`.
+    /// Number of text bytes in `recent`.
     bytes: usize,
-    /// Older ones that are awaited. They stand apart: between them and the recent ones others are missing.
+    /// Older messages that await a reply. Kept separately: messages between them and `recent` are
+    /// missing.
     kept: Vec<Spoken>,
 }
 
-/// What somebody is given who is asked to speak.
+/// Messages for a member that is prompted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recalled<'a> {
-    /// What was said last.
+    /// The newest message.
     pub message: &'a Spoken,
-    /// What was said before it, oldest first, without `parent`.
+    /// Messages before it, oldest first, without `parent`.
     pub context: Vec<&'a Spoken>,
-    /// What they were given the floor by, if that is not `message`.
+    /// The message to reply to, if it is not `message`.
     pub parent: Option<&'a Spoken>,
-    /// How many of `context` were said before `parent`.
+    /// Number of messages in `context` that came before `parent`.
     pub parent_at: usize,
-    /// Other replies to what they were given the floor by, oldest first, without `message`.
+    /// Other replies to the message to reply to, oldest first, without `message`.
     pub related: Vec<&'a Spoken>,
 }
 
 impl Memory {
-    /// Remembers nothing yet. It will remember the newest message, `window` messages before it, and of
-    /// these together `max_bytes` of text.
+    /// Creates an empty memory for the newest message, `window` messages before it, and `max_bytes`
+    /// of text of all these together.
     pub fn new(window: usize, max_bytes: usize) -> Memory {
         Memory {
             window,
@@ -70,13 +71,13 @@ impl Memory {
         }
     }
 
-    /// Takes in a message.
+    /// Adds a message.
     pub fn hear(&mut self, spoken: Spoken) {
         self.bytes += spoken.text.len();
         self.recent.push_back(spoken);
     }
 
-    /// Puts other words in place of a message's.
+    /// Replaces the text of a message.
     pub fn reword(&mut self, id: EntryId, text: String) {
         self.change(id, |_| text);
     }
@@ -97,8 +98,8 @@ impl Memory {
         }
     }
 
-    /// Forgets what is older than the window, but for what is awaited: what somebody who waits, or is
-    /// being asked, is to reply to.
+    /// Drops messages older than the window, except the awaited ones: those to which a queued or
+    /// prompted member is to reply.
     pub fn forget(&mut self, awaited: &[EntryId]) {
         let awaited: HashSet<&EntryId> = awaited.iter().collect();
         let is_awaited = |spoken: &Spoken| awaited.contains(&spoken.id);
@@ -111,7 +112,7 @@ impl Memory {
         }
     }
 
-    /// What somebody is given who is asked because of `parent`. Nothing, if nothing was said.
+    /// Returns the messages for a member that replies to `parent`, or `None` if there are none.
     pub fn recall(&self, parent: EntryId) -> Option<Recalled<'_>> {
         let message = self.recent.back()?;
         let before = || {
@@ -138,18 +139,18 @@ impl Memory {
         })
     }
 
-    /// How many messages it remembers.
+    /// Number of messages held.
     pub fn len(&self) -> usize {
         self.kept.len() + self.recent.len()
     }
 
-    /// Whether it remembers nothing.
+    /// Returns whether it holds no messages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many of the recent messages are older than the window. Looks at no others, so that a large
-    /// window costs nothing when each message is heard.
+    /// Counts the recent messages that are older than the window. Visits no others, so that a large
+    /// window costs nothing per message.
     fn older(&self) -> usize {
         let newest = self.recent.len().saturating_sub(1);
         let mut bytes = self.bytes;

@@ -1,14 +1,15 @@
-//! Mentions: `@ben what do you think?` at the beginning of a person's words addresses that member, as
-//! `[NEXT: ben]` would. Everywhere else, and for agents, an `@` is text.
+//! Mentions: `@ben what do you think?` at the beginning of a person's message addresses that
+//! member, as `[NEXT: ben]` would. Everywhere else, and for agents, an `@` is text.
 
 use super::names::Member;
 use tertulia_core::team::markers::{self, Addressee, Intent};
 
-/// The members whom words mention at their beginning, in the order written. Only whole names and display names
-/// count, in any case: `@ben.txt`, `@ben/notes` and `ben@example.com` mention nobody.
+/// Returns the members mentioned at the beginning of a message, in order. Only complete names and
+/// display names count, in any case: `@ben.txt`, `@ben/notes` and `ben@example.com` mention no
+/// member.
 pub fn leading(members: &[Member], text: &str) -> Vec<Addressee> {
     let mut found = Vec::new();
-    // `[FROM: ann]` may stand before it.
+    // `[FROM: ann]` may precede it.
     let shown = markers::shown(text);
     let mut rest = shown.trim_start();
     while let Some((addressee, after)) = mention(members, rest) {
@@ -18,7 +19,7 @@ pub fn leading(members: &[Member], text: &str) -> Vec<Addressee> {
     found
 }
 
-/// The mention that a text begins with, and the text after it.
+/// Returns the mention with which a text begins, and the text after it.
 fn mention<'a>(members: &[Member], text: &'a str) -> Option<(Addressee, &'a str)> {
     let name = text.strip_prefix(['@', '＠'])?;
     let names = members
@@ -35,7 +36,7 @@ fn mention<'a>(members: &[Member], text: &'a str) -> Option<(Addressee, &'a str)
     Some((Addressee { name, intent }, after))
 }
 
-/// What follows a name at the beginning of a text, in any case.
+/// Returns the text after a name at its beginning, in any case.
 fn without_prefix<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     if name.is_empty() {
         return None;
@@ -50,7 +51,7 @@ fn without_prefix<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     Some(rest.as_str())
 }
 
-/// The urgency that may follow a name: `!P1`.
+/// Parses the urgency that may follow a name: `!P1`.
 fn intent(text: &str) -> (Intent, &str) {
     let intents = [
         ("!p1", Intent::P1),
@@ -63,7 +64,8 @@ fn intent(text: &str) -> (Intent, &str) {
     written.unwrap_or((Intent::default(), text))
 }
 
-/// Whether a name ends here: no letter goes on with it, and nothing that makes a path or an address of it.
+/// Returns whether a name ends here: followed neither by a letter nor by a part of a path or
+/// address.
 fn is_end(after: &str) -> bool {
     let mut letters = after.chars();
     match letters.next() {
@@ -146,7 +148,7 @@ mod tests {
         ] {
             assert_eq!(names(text), [""; 0], "{text}");
         }
-        // What follows a mention is text, too.
+        // Text after a mention may contain further `@`s.
         assert_eq!(names("@ben ask @ada about it"), ["ben"]);
         assert_eq!(names("@ben @src/main.rs is wrong"), ["ben"]);
     }

@@ -1,14 +1,14 @@
-//! Several people and agents in one talk: who is meant, and who speaks next. All of it is pure.
+//! Several people and agents in one conversation: addressing and turn-taking. All of it is pure.
 //!
 //! | part | what |
 //! |---|---|
-//! | [`mentions`] | `@ben` at the beginning of a person's words |
-//! | [`names`] | members, and which of them a name means |
-//! | [`queue`] | who is still to speak, and who of them is next |
-//! | [`events`] | what happens in a talk and what follows from it, as data |
-//! | [`routing`] | the machine: what is said and done comes in, who has the floor goes out |
-//! | [`memory`] | what was said last, and what somebody is still to reply to |
-//! | [`prompt`] | what a member is told when it is asked to speak |
+//! | [`mentions`] | `@ben` at the beginning of a person's message |
+//! | [`names`] | members, and resolution of names |
+//! | [`queue`] | queued requests to speak, and which of them is next |
+//! | [`events`] | inputs and outputs of the router, as data |
+//! | [`routing`] | the state machine: messages and ends of turns in, next turn out |
+//! | [`memory`] | recent messages, and those that still await a reply |
+//! | [`prompt`] | the prompt of a member |
 
 pub mod events;
 pub mod memory;

@@ -1,42 +1,42 @@
-//! The members of a team, and which of them a name means.
+//! The members of a team, and resolution of names to members.
 
 use tertulia_core::entry::{Addressee, Speaker, SpeakerKind};
 use tertulia_core::team::address;
 use tertulia_core::team::markers::{self, split_intent, undecorated};
 
-/// Whether a member is a person.
+/// Whether a member is a person or an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// A person, who is waited for.
+    /// A person, whose message is waited for.
     Human,
-    /// An agent, which is asked.
+    /// An agent, which is prompted.
     Ai,
 }
 
-/// Somebody in a team.
+/// A member of a team.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// A stable id.
+    /// Stable id.
     pub id: String,
-    /// The name that markers use.
+    /// Name in markers.
     pub name: String,
-    /// The name that people read.
+    /// Name shown to people.
     pub display_name: String,
     /// Person or agent.
     pub nature: Nature,
-    /// The place in the team: lower comes first.
+    /// Position in the team: lower comes first.
     pub order: usize,
-    /// Whom they address who name nobody while nobody waits.
+    /// Default addressees, used for a message without markers while the queue is idle.
     pub usual: Vec<markers::Addressee>,
 }
 
 impl Member {
-    /// Whether it is a person.
+    /// Returns whether the member is a person.
     pub fn is_human(&self) -> bool {
         self.nature == Nature::Human
     }
 
-    /// The member as the log names it.
+    /// Returns the member as a speaker of the log.
     pub fn speaker(&self) -> Speaker {
         Speaker {
             id: self.id.clone(),
@@ -50,14 +50,14 @@ impl Member {
     }
 }
 
-/// What is compared of a name: small letters, without spaces, `-` and `_`, and without the `!P1` that
-/// may follow it.
+/// Normalises a name for comparison: lower case, without spaces, `-` and `_`, and without a
+/// trailing `!P1`.
 pub fn normalise(name: &str) -> String {
     address(split_intent(name).0)
 }
 
-/// The first member whose id, name or display name this is, as it is written or without what stands around
-/// it: `@ben`, `**ben**`.
+/// Returns the first member with this id, name or display name, as written or without decoration:
+/// `@ben`, `**ben**`.
 pub fn find<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
     let (name, _) = split_intent(name);
     called(members, name).or_else(|| called(members, undecorated(name)))
@@ -75,7 +75,7 @@ fn called<'a>(members: &'a [Member], name: &str) -> Option<&'a Member> {
     })
 }
 
-/// Whom names mean, as the log has it.
+/// Resolves names to addressees for the log.
 pub fn resolve(members: &[Member], named: &[markers::Addressee]) -> Vec<Addressee> {
     named
         .iter()
@@ -139,7 +139,7 @@ mod tests {
         check("co*der", None);
     }
 
-    /// Whoever is called so is meant, whoever else would be.
+    /// A member with exactly this name takes precedence.
     #[test]
     fn a_name_that_is_written_so_goes_before() {
         let team = [member("bot", "bot", "Bot"), member("@bot", "@bot", "@Bot")];
@@ -172,7 +172,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every member is found by its own id, unless another before it has that name.
+        /// Every member is found by its own id, unless one before it has that name.
         #[test]
         fn members_are_found_by_id(ids in prop::collection::btree_set("[a-z][a-z0-9]{0,5}", 1..6)) {
             let team: Vec<Member> = ids.iter().map(|id| member(id, id, id)).collect();

@@ -1,5 +1,5 @@
-//! What a member of a team is told when it is asked to speak, as one text in the form that its agent
-//! reads best. Nothing that was said is changed: what does not fit is left out, the least needed first.
+//! Builds the prompt of a team member as one text, in the format that suits its agent. Messages are
+//! not reworded: what does not fit is left out, the least needed first.
 
 #[cfg(test)]
 mod tests;
@@ -10,48 +10,48 @@ use super::memory::{Recalled, Spoken};
 use tertulia_core::team::code::code;
 use tertulia_core::team::markers::Intent;
 
-/// So many bytes are left of what somebody replies to, if there is little room.
+/// Maximum number of bytes of the message to reply to, if there is little room.
 pub const PARENT_LIMIT: usize = 1024;
-/// So many bytes are always left of the last message.
+/// Number of bytes of the last message that are always kept.
 pub const MESSAGE_LEAST: usize = 1024;
-/// So many characters are told of a related reply.
+/// Maximum number of characters of a related reply.
 pub const RELATED_LIMIT: usize = 200;
 
-/// A character has at most so many bytes beyond its first.
+/// Maximum number of bytes of a character beyond its first.
 const REST_OF_CHARACTER: usize = 3;
-/// What stands between two sections.
+/// Separator of two sections.
 const BLANK_LINE: &str = "\n\n";
 
-/// The form of a prompt.
+/// Format of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// Sections that begin with `[SYSTEM]`, `[CONTEXT]`, `[MESSAGE]` and the like.
     Claude,
     /// The same.
     Codex,
-    /// Sections that begin with words.
+    /// Sections that begin with plain headings.
     Gemini,
-    /// Only what was said, and by whom.
+    /// Only messages and their speakers.
     Plain,
 }
 
-/// What there is to tell.
+/// Content of a prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct Material<'a> {
-    /// Who the member is, and what it is to do.
+    /// The member's role and instructions.
     pub system: &'a str,
-    /// Whether the agent is given the system text apart, so that it does not stand in the prompt.
+    /// Whether the agent gets the system text separately, so that the prompt leaves it out.
     pub system_apart: bool,
     /// The team's task.
     pub task: Option<&'a str>,
-    /// What was said.
+    /// Messages of the conversation.
     pub recalled: &'a Recalled<'a>,
-    /// How urgently the member was asked.
+    /// Urgency of the request.
     pub intent: Intent,
 }
 
 impl Layout {
-    /// The form for an agent, by its name, else by its type.
+    /// Returns the layout for an agent, by its name, else by its type.
     pub fn of(name: &str, kind: &str) -> Layout {
         let known = known(name).or_else(|| known(kind));
         known.unwrap_or(Layout::Plain)
@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// One earlier message.
+    /// Formats one earlier message.
     fn line(self, spoken: &Spoken) -> String {
         let Spoken { from, to, text, .. } = spoken;
         match self {
@@ -82,7 +82,7 @@ impl Layout {
         }
     }
 
-    /// What stands between two earlier messages.
+    /// Separator of two earlier messages.
     fn between(self) -> &'static str {
         match self {
             Layout::Claude | Layout::Codex | Layout::Gemini => "\n",
@@ -105,7 +105,7 @@ fn known(name: &str) -> Option<Layout> {
     }
 }
 
-/// How the sections begin.
+/// Headings of the sections.
 #[derive(Clone, Copy, Debug)]
 struct Headers {
     system: &'static str,
@@ -147,8 +147,9 @@ const NONE: Headers = Headers {
     meta: "",
 };
 
-/// The prompt in at most `room` bytes, in which system text that is given apart counts too. System text,
-/// task, and a part of what is replied to and of the last message stay even if there is no room for them.
+/// Builds the prompt in at most `room` bytes, including system text that is given separately.
+/// System text, task, and a part of the message to reply to and of the last message are kept even
+/// if there is no room for them.
 pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> String {
     let apart = if material.system_apart {
         material.system.len()
@@ -176,7 +177,7 @@ pub fn prompt(layout: Layout, material: &Material<'_>, room: usize) -> String {
     draft.text(&lines[lines.len() - kept..])
 }
 
-/// All of a prompt but what was said before.
+/// A prompt without its earlier messages.
 struct Draft<'a> {
     layout: Layout,
     material: &'a Material<'a>,
@@ -216,7 +217,7 @@ impl<'a> Draft<'a> {
         self.message = cut(text, most.max(least));
     }
 
-    /// The prompt with the last of what was said before.
+    /// Renders the prompt with these earlier messages.
     fn text(&self, lines: &[String]) -> String {
         let headers = self.layout.headers();
         let mut sections = Vec::new();
@@ -236,8 +237,8 @@ impl<'a> Draft<'a> {
         sections.join(BLANK_LINE)
     }
 
-    /// What was said before the last message. Without headers, what is replied to stands where it was
-    /// said, because nothing would tell that it is older or newer than the rest.
+    /// Renders the messages before the last one. In the plain layout the message to reply to keeps
+    /// its position, because no heading would show that it is older or newer than the rest.
     fn talk(&self, lines: &[String]) -> Vec<String> {
         let headers = self.layout.headers();
         let recalled = self.material.recalled;
@@ -266,7 +267,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A section, if there is anything in it.
+/// Renders a section, unless it is empty.
 fn section(header: &str, body: &str) -> Option<String> {
     if body.trim().is_empty() {
         return None;
@@ -277,7 +278,7 @@ fn section(header: &str, body: &str) -> Option<String> {
     })
 }
 
-/// How much longer a prompt is with these earlier messages.
+/// Returns by how much these earlier messages lengthen a prompt.
 fn context_size(layout: Layout, lines: &[String]) -> usize {
     if lines.is_empty() {
         return 0;
@@ -286,7 +287,7 @@ fn context_size(layout: Layout, lines: &[String]) -> usize {
     opening(layout) + sizes.sum::<usize>()
 }
 
-/// How many of the last earlier messages fit.
+/// Counts how many of the newest earlier messages fit.
 fn fitting(layout: Layout, lines: &[String], room: usize) -> usize {
     let mut used = opening(layout);
     let newest_first = lines.iter().rev();
@@ -297,36 +298,36 @@ fn fitting(layout: Layout, lines: &[String], room: usize) -> usize {
     fits.count()
 }
 
-/// What an earlier message takes, with what is between it and the next.
+/// Returns the size of an earlier message with its separator.
 fn size(layout: Layout, line: &str) -> usize {
     line.len() + layout.between().len()
 }
 
-/// What the section of earlier messages takes besides them.
+/// Returns the size of the section of earlier messages without them.
 fn opening(layout: Layout) -> usize {
     match layout.headers().context {
         "" => 0,
-        // The header has a line, and nothing is between the last message and the end of the section.
+        // The header has its own line, and no separator follows the last message of the section.
         header => header.len() + "\n".len() + BLANK_LINE.len() - layout.between().len(),
     }
 }
 
-/// A text in at most `most` bytes: as it is, or its beginning and a mark.
+/// Limits a text to `most` bytes: unchanged, or its beginning and a mark.
 fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most {
         return text.into();
     }
-    // Of fewer bytes than all, the mark is no longer.
+    // For fewer missing bytes the mark is not longer.
     let end = text.floor_char_boundary(most.saturating_sub(mark(text.len()).len()));
     format!("{}{}", &text[..end], mark(text.len() - end)).into()
 }
 
-/// Says how many bytes are missing.
+/// Formats the mark with the number of missing bytes.
 fn mark(missing: usize) -> String {
     format!("\n[… {missing} bytes are missing here …]")
 }
 
-/// What a text says, in short: without its code, and not all of it.
+/// Abridges a text: without its code, and cut to `RELATED_LIMIT` characters.
 fn brief(text: &str) -> String {
     let mut words = String::new();
     let mut at = 0;

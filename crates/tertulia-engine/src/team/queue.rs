@@ -1,5 +1,5 @@
-//! Who is still to speak, and who of them is next. Whatever the queue does not take, or takes as less
-//! urgent, it says.
+//! The queue of requests to speak. Reports every request that it does not accept or that it
+//! demotes.
 
 #[cfg(test)]
 mod tests;
@@ -9,78 +9,78 @@ use serde::{Deserialize, Serialize};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers::Intent;
 
-/// So many may wait.
+/// Maximum number of queued requests.
 pub const LONGEST: usize = 50;
-/// So many may wait to reply to one message; more of them are less urgent.
+/// Maximum number of queued replies to one message; further ones are demoted.
 pub const PER_PARENT: usize = 10;
-/// So often in a row those who reply to the last message come before those who wait longer.
+/// Maximum number of consecutive replies to the last message that precede older requests.
 pub const LOCAL_PICKS: usize = 5;
 
-/// Somebody is to speak.
+/// A request that a member speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
-    /// The id of the member.
+    /// Id of the member.
     pub target: String,
-    /// The message that they are to reply to, by its id in the log.
+    /// Id in the log of the message to reply to.
     pub parent: EntryId,
-    /// The message that asked for it.
+    /// Id of the message that made the request.
     pub trigger: EntryId,
-    /// How urgently.
+    /// Urgency.
     pub intent: Intent,
 }
 
-/// A request that waits its turn.
+/// A queued request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Item {
-    /// Who, and why.
+    /// The request.
     pub request: Request,
-    /// Its place in the order of arrival: lower came first.
+    /// Order of arrival: lower came first.
     pub order: u64,
 }
 
-/// What happened to the queue.
+/// A change of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
-    /// Somebody waits.
+    /// A request was queued.
     Queued(Item),
-    /// Somebody waits, less urgently than was asked: there are too many replies to one message.
+    /// A request was queued with a lower urgency: there are too many replies to one message.
     Demoted {
-        /// As it waits.
+        /// The item as queued.
         item: Item,
-        /// As it was asked for.
+        /// Requested urgency.
         asked: Intent,
     },
-    /// The request was not taken.
+    /// A request was not accepted.
     Skipped(Request, Skip),
-    /// Somebody does not wait any more, because of a `[DROP: …]`, or because a person stopped the queue.
+    /// A request was removed by a `[DROP: …]`, or because the user stopped the queue.
     Dropped(Item),
 }
 
-/// Why a request was not taken.
+/// Why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Skip {
-    /// [`LONGEST`] wait already.
+    /// The queue holds [`LONGEST`] requests already.
     Full,
-    /// The same reply waits already, as urgently.
+    /// The same reply is queued already, with the same urgency.
     Duplicate,
-    /// The last in the queue is the same member.
+    /// The last request in the queue is for the same member.
     Adjacent,
 }
 
-/// How full a queue is.
+/// Size of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// How many wait.
+    /// Number of queued requests.
     pub pending: usize,
-    /// How many of them as [`Intent::P1`].
+    /// Those with [`Intent::P1`].
     pub p1: usize,
-    /// How many of them as [`Intent::P2`].
+    /// Those with [`Intent::P2`].
     pub p2: usize,
-    /// How many of them as [`Intent::P3`].
+    /// Those with [`Intent::P3`].
     pub p3: usize,
-    /// How many reply to the last message.
+    /// Those that reply to the last message.
     pub local: usize,
 }
 
@@ -95,7 +95,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Puts somebody into the queue, if there is room and reason.
+    /// Adds a request, unless the queue is full or the request superfluous.
     pub fn put(&mut self, mut request: Request) -> Change {
         if self.items.len() >= LONGEST {
             return Change::Skipped(request, Skip::Full);
@@ -127,7 +127,8 @@ impl Queue {
         }
     }
 
-    /// Takes out who is next: the urgent, then replies to the last message, for a while, then the rest.
+    /// Removes and returns the next request: urgent ones first, then replies to the last message up
+    /// to a limit, then the rest.
     pub fn take(&mut self) -> Option<Item> {
         if let Some(urgent) = self.earliest(|item| item.request.intent == Intent::P1) {
             self.local_picks = 0;
@@ -143,18 +144,18 @@ impl Queue {
         self.earliest(|_| true).map(|next| self.items.remove(next))
     }
 
-    /// A message is complete: replies to it come first now.
+    /// Records a complete message: replies to it come first now.
     pub fn said(&mut self, message: EntryId) {
         self.last_said = Some(message);
     }
 
-    /// Takes out everybody. What was said last stays known.
+    /// Removes all requests. The last message stays known.
     pub fn clear(&mut self) -> Vec<Item> {
         self.local_picks = 0;
         std::mem::take(&mut self.items)
     }
 
-    /// Takes out one member.
+    /// Removes the requests for one member.
     pub fn drop_target(&mut self, member: &str) -> Vec<Item> {
         let (dropped, kept) = std::mem::take(&mut self.items)
             .into_iter()
@@ -163,17 +164,17 @@ impl Queue {
         dropped
     }
 
-    /// Who waits, in the order of arrival.
+    /// Queued requests, in the order of arrival.
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
-    /// Whether nobody waits.
+    /// Returns whether the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// How full it is.
+    /// Returns the size of the queue.
     pub fn stats(&self) -> Stats {
         let count = |intent| {
             let wanted = |item: &&Item| item.request.intent == intent;
@@ -188,7 +189,7 @@ impl Queue {
         }
     }
 
-    /// The most urgent of some, and of those the one that came first.
+    /// Returns the index of the most urgent matching request, the earliest among equals.
     fn earliest(&self, wanted: impl Fn(&Item) -> bool) -> Option<usize> {
         let wanted = self
             .items
@@ -214,7 +215,8 @@ impl Queue {
 }
 
 impl Request {
-    /// Whether two requests ask for the same thing, whoever asked.
+    /// Returns whether two requests are for the same reply with the same urgency, whatever
+    /// triggered them.
     fn is_same(&self, other: &Request) -> bool {
         (&self.target, self.parent, self.intent) == (&other.target, other.parent, other.intent)
     }

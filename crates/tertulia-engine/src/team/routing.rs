@@ -1,12 +1,12 @@
-//! Who has the floor, as a pure machine: what is said and done comes in, what follows goes out as data.
+//! Turn-taking in a team as a pure state machine: messages and ends of turns in, outputs as data.
 //!
 //! ```text
-//! a human says → markers → queue → Ask ── said … ended ──→ queue → Ask …
-//!                                   └→ WaitFor a human ←── nobody is next, or a human is
+//! human's message → markers → queue → Ask ── Said … Ended ──→ queue → Ask …
+//!                                      └→ WaitFor a human ←── the queue is empty, or a human is next
 //! ```
 //!
-//! Whatever happens, somebody is being asked or a human is waited for. Each asking is a [`Turn`]: what
-//! comes from one that is over moves nobody.
+//! Invariant: after every event either an agent is prompted or a human has the turn. Each prompt is
+//! a [`Turn`]: messages of a turn that is over have no effect.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ use tertulia_core::entry::Addressee;
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers::{self, Drop, Markers};
 
-/// The machine.
+/// The state machine.
 #[derive(Clone, Debug)]
 pub struct Router {
     /// In the team's order.
@@ -30,7 +30,7 @@ pub struct Router {
     first_human: String,
     /// No limit if 0.
     max_rounds: u32,
-    /// Turns of agents since a human spoke.
+    /// Turns of agents since the last message of a human.
     rounds: u32,
     turns: u64,
     queue: Queue,
@@ -39,7 +39,7 @@ pub struct Router {
 
 #[derive(Clone, Debug)]
 enum Floor {
-    /// Nobody has spoken yet.
+    /// No message yet.
     Open,
     Human(String),
     Ai(Asked),
@@ -50,11 +50,11 @@ struct Asked {
     turn: Turn,
     item: Item,
     has_spoken: bool,
-    /// What came of the names it has addressed.
+    /// Result of the names that the agent has addressed.
     reached: Reached,
 }
 
-/// What came of the names that were addressed.
+/// Result of resolving the addressed names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Reached {
     NoneAddressed,
@@ -63,8 +63,8 @@ enum Reached {
 }
 
 impl Router {
-    /// A team whose first message is still to come. `max_rounds` is how many turns agents may have
-    /// without a human, 0 for any number.
+    /// Creates a router for a new session. `max_rounds` is the maximum number of agents' turns
+    /// without a human, 0 for no limit.
     pub fn new(mut members: Vec<Member>, max_rounds: u32) -> Result<Router, TeamError> {
         members.sort_by_key(|member| member.order);
         for (place, member) in members.iter().enumerate() {
@@ -85,8 +85,8 @@ impl Router {
         })
     }
 
-    /// Who speaks, when a person gives words to say: whom the seat or the flag names, else whom the
-    /// words name, else who is waited for, else the only human.
+    /// Determines the sender of a person's message: the explicit name, else the `[FROM]` marker,
+    /// else the human who has the turn, else the only human.
     pub fn sender(&self, explicit: Option<&str>, text: &str) -> Result<&Member, SenderError> {
         let from = || markers::parse(text).from;
         if let Some(name) = explicit.map(str::to_owned).or_else(from) {
@@ -106,13 +106,13 @@ impl Router {
         }
     }
 
-    /// Whom a person's words address, as the log has it.
+    /// Returns the addressees of a person's message, for the log.
     pub fn addressees(&self, by: &str, text: &str) -> Vec<Addressee> {
         names::resolve(&self.members, &self.markers(by, text).next)
     }
 
-    /// The markers of a person's words, with the members whom they mention at their beginning. Without either and
-    /// with an idle queue, the speaker's default addressees.
+    /// Returns the markers of a person's message, with the members mentioned at its beginning.
+    /// Without either and with an idle queue, uses the speaker's default addressees.
     fn markers(&self, by: &str, text: &str) -> Markers {
         let mut markers = markers::parse(text);
         let mut next = mentions::leading(&self.members, text);
@@ -126,7 +126,7 @@ impl Router {
         markers
     }
 
-    /// What follows from an event. [`Output::Next`] comes last, and only if the floor changes hands.
+    /// Processes an event. [`Output::Next`] comes last, and only if the turn changes.
     pub fn step(&mut self, event: Event) -> Vec<Output> {
         match event {
             Event::Said { by, id, text } => match by {
@@ -139,17 +139,18 @@ impl Router {
         }
     }
 
-    /// The members, in the team's order.
+    /// Members, in the team's order.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
 
-    /// Who waits.
+    /// The queue.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// Who is waited for; nobody, if an agent is being asked or nobody has spoken yet.
+    /// Returns the human who has the turn; `None` if an agent is answering or there is no message
+    /// yet.
     pub fn waiting(&self) -> Option<&str> {
         match &self.floor {
             Floor::Human(human) => Some(human),
@@ -157,7 +158,7 @@ impl Router {
         }
     }
 
-    /// Who is being asked, and in which turn.
+    /// Returns the request that is being answered, and its turn.
     pub fn asked(&self) -> Option<(Turn, &Item)> {
         match &self.floor {
             Floor::Ai(asked) => Some((asked.turn, &asked.item)),
@@ -174,7 +175,8 @@ impl Router {
         let markers = self.markers(by, text);
         let (mut outputs, reached) = self.route(id, markers);
         if self.asked().is_some() {
-            // Somebody spoke while an agent answers: it goes on, and they who were addressed wait.
+            // A human's message during an agent's answer: the agent continues, and the addressees
+            // are queued.
             return outputs;
         }
         outputs.extend(match reached {
@@ -190,7 +192,7 @@ impl Router {
         }
         let (outputs, reached) = self.route(id, markers::parse(text));
         if let Floor::Ai(asked) = &mut self.floor {
-            // An answer may be several messages: the one that addressed somebody is replied to.
+            // An answer may have several messages: replies are to the one that addressed a member.
             if reached != Reached::NoneAddressed || !asked.has_spoken {
                 self.queue.said(id);
             }
@@ -210,7 +212,7 @@ impl Router {
                     Ending::Cancelled => Why::Stopped,
                 }),
             },
-            // It was stopped, and the floor has been given away already.
+            // The turn was stopped, and the next one has begun already.
             Floor::Open | Floor::Human(_) | Floor::Ai(_) => Vec::new(),
         }
     }
@@ -244,7 +246,7 @@ impl Router {
         outputs
     }
 
-    /// Does what the markers of a message say, but leaves the floor where it is.
+    /// Applies the markers of a message, without changing the turn.
     fn route(&mut self, id: EntryId, markers: Markers) -> (Vec<Output>, Reached) {
         let mut outputs = Vec::new();
         outputs.extend(
@@ -288,7 +290,7 @@ impl Router {
         (outputs, reached)
     }
 
-    /// Takes people out of the queue; also returns the names that are nobody's.
+    /// Removes members from the queue; also returns the names that no member has.
     fn drop(&mut self, drop: Drop) -> (Vec<Item>, Vec<String>) {
         let names = match drop {
             Drop::All => return (self.queue.clear(), Vec::new()),
@@ -305,9 +307,9 @@ impl Router {
         (dropped, missed)
     }
 
-    /// Gives the floor to who is next, or to the first human, who is told why.
+    /// Gives the turn to the next request, or to the first human with the reason `idle`.
     fn advance(&mut self, idle: Why) -> Vec<Output> {
-        // The queue is looked at in a copy: whoever may not speak now goes on waiting.
+        // Works on a copy of the queue: a request that may not run now stays queued.
         let mut after = self.queue.clone();
         let Some(next) = after.take() else {
             return self.wait_for(self.first_human.clone(), idle);
@@ -386,7 +388,7 @@ impl Router {
 
     fn human(&self, name: String) -> Result<&Member, SenderError> {
         let humans = self.humans();
-        // An id means its member, even if a looser reading of it means another.
+        // An exact id takes precedence over a normalised name.
         let exact = self.members.iter().find(|member| member.id == name);
         match exact.or_else(|| names::find(&self.members, &name)) {
             Some(member) if member.is_human() => Ok(member),

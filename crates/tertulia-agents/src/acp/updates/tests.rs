@@ -1,4 +1,4 @@
-//! What the recorded words of real agents mean. Left out of the recordings are the lists of commands.
+//! Recorded output of real agents. The recordings leave out the lists of commands.
 
 use super::super::failure;
 use super::*;
@@ -18,7 +18,7 @@ const OPENCODE_TOOL: &str =
 const OPENCODE_400: &str =
     include_str!("../../../tests/agents/recorded/acp-opencode/fail-400.jsonl");
 
-/// Plays a recorded turn: the events, and how it ended.
+/// Plays a recorded turn: its events, and how it ended.
 fn play(recorded: &str) -> (Vec<AgentEvent>, Result<Outcome, AgentError>) {
     let mut updates = Updates::default();
     let mut events = Vec::new();
@@ -55,7 +55,7 @@ fn text(events: &[AgentEvent]) -> String {
     texts.collect()
 }
 
-/// The tool that was used: its name, its arguments, what came out.
+/// Returns the tools that were used: name, arguments, output and success.
 fn tools(events: &[AgentEvent]) -> Vec<(String, Value, String, bool)> {
     let mut used: Vec<(String, Value, String, bool)> = Vec::new();
     let mut ids = Vec::new();

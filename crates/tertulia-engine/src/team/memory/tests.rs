@@ -23,7 +23,7 @@ fn spoken(number: u32, replies_to: Option<u32>, text: &str) -> Spoken {
     }
 }
 
-/// A memory that heard messages of ten bytes, of which the first has the number 1.
+/// A memory with messages of ten bytes, numbered from 1.
 fn memory(window: usize, max_bytes: usize, messages: u32) -> Memory {
     let mut memory = Memory::new(window, max_bytes);
     for number in 1..=messages {
@@ -37,7 +37,7 @@ fn numbers(messages: &[&Spoken]) -> Vec<u128> {
     numbers.map(|one| one.id.uuid().as_u128()).collect()
 }
 
-/// What is recalled, as numbers: the context, and what is replied to.
+/// Checks the recalled messages by number: the context, and the message to reply to.
 fn check_recall(memory: &Memory, parent: u32, context: &[u128], found: Option<u32>) {
     let recalled = memory.recall(id(parent)).unwrap();
     assert_eq!(numbers(&recalled.context), context, "asked for {parent}");
@@ -100,7 +100,7 @@ fn what_is_replied_to_is_kept_until_nobody_waits() {
     let mut memory = memory(2, 1000, 9);
     memory.forget(&[id(3), id(8), id(77)]);
     assert_eq!(memory.len(), 4);
-    // It is no context: much was said in between.
+    // It is not part of the context: many messages lie in between.
     check_recall(&memory, 9, &[7, 8], None);
     check_recall(&memory, 3, &[7, 8], Some(3));
     check_recall(&memory, 8, &[7], Some(8));
@@ -139,7 +139,7 @@ fn other_replies_to_the_same_message_are_related() {
     assert_eq!(numbers(&memory.recall(id(9)).unwrap().related), []);
 }
 
-/// A talk of the humans `Ana` and `Bo` and three agents, as it is run.
+/// A conversation of the humans `Ana` and `Bo` and three agents.
 struct Talk {
     router: Router,
     memory: Memory,
@@ -167,7 +167,7 @@ impl Talk {
         }
     }
 
-    /// Whoever has the floor says something and is done.
+    /// The current speaker says something and ends its turn.
     fn says(&mut self, text: &str) {
         let asked = self.router.asked();
         let asked = asked.map(|(turn, item)| (turn, item.request.parent));
@@ -193,7 +193,7 @@ impl Talk {
         self.memory.forget(&self.awaited());
     }
 
-    /// What those who wait, and whoever is asked, are to reply to.
+    /// Returns the messages to which queued and prompted members are to reply.
     fn awaited(&self) -> Vec<EntryId> {
         let waiting = self.router.queue().items().iter();
         let asked = self.router.asked().map(|(_, item)| item);
@@ -203,7 +203,7 @@ impl Talk {
             .collect()
     }
 
-    /// Who is asked, and what they are given.
+    /// Returns the prompted member, and its recalled messages.
     fn asked(&self) -> (&str, Recalled<'_>) {
         let (_, item) = self.router.asked().unwrap();
         let recalled = self.memory.recall(item.request.parent).unwrap();
@@ -237,7 +237,7 @@ fn of_several_addressees_each_hears_those_before() {
 fn who_waits_long_still_knows_why() {
     let mut talk = Talk::new(2);
     talk.says("Go. [NEXT: a, b!P3]");
-    // Of five replies in a row the queue gives way to who waits longer.
+    // After five consecutive replies the queue prefers older requests.
     for _ in 0..5 {
         assert_eq!(talk.asked().0, "a");
         talk.says("Once more. [NEXT: a]");
@@ -250,7 +250,7 @@ fn who_waits_long_still_knows_why() {
     assert_eq!(recalled.context.len(), 2);
 }
 
-/// If the time grew with the square of the window, this would take many minutes.
+/// With a time quadratic in the window, this would take many minutes.
 #[test]
 fn a_large_window_takes_no_longer_per_message() {
     let begun = Instant::now();
@@ -264,7 +264,7 @@ fn a_large_window_takes_no_longer_per_message() {
     assert!(begun.elapsed() < Duration::from_secs(60));
 }
 
-/// What would be recalled by somebody who forgets nothing.
+/// Returns the context that a memory without a limit would recall.
 fn context(all: &[Spoken], window: usize, max_bytes: usize, parent: EntryId) -> Vec<&Spoken> {
     let (newest, before) = all.split_last().unwrap();
     let mut bytes = newest.text.len();
@@ -283,7 +283,7 @@ fn context(all: &[Spoken], window: usize, max_bytes: usize, parent: EntryId) -> 
 }
 
 proptest! {
-    /// Whatever is forgotten, it would not have been recalled.
+    /// Dropped messages would not have been recalled.
     #[test]
     fn what_is_forgotten_is_not_missed(
         window in 0usize..6, max_bytes in 0usize..60,
@@ -317,7 +317,7 @@ proptest! {
         }
     }
 
-    /// However a talk goes, whoever is asked is given what they reply to, from little memory.
+    /// In every conversation a prompted member gets the message to reply to, from bounded memory.
     #[test]
     fn a_talk_of_any_length_is_remembered_in_little(
         window in 0usize..4,

@@ -21,7 +21,7 @@ fn spoken(number: u32, from: &str, to: &[&str], text: &str) -> Spoken {
     }
 }
 
-/// What is recalled of a talk: the number before each message is its place, which is also its id.
+/// Recalled messages: the number of each message is its position, which is also its id.
 #[derive(Debug)]
 struct Told {
     context: Vec<Spoken>,
@@ -62,7 +62,7 @@ impl Told {
     }
 }
 
-/// A talk in which there is something for each section.
+/// A conversation with content for each section.
 fn full() -> Told {
     Told {
         context: vec![
@@ -254,7 +254,7 @@ fn what_is_replied_to_stands_where_it_was_said_if_nothing_else_tells() {
         told.parent = Some((spoken(2, "Ana", &[], "Who?"), place));
         assert!(told.prompt(Plain, AMPLE).ends_with(expected));
     }
-    // Without room for what was said before it, it stands first.
+    // Without room for the messages before it, it comes first.
     told.parent = Some((spoken(2, "Ana", &[], "Who?"), 1));
     let without = told.prompt(Plain, AMPLE).len() - 1;
     let expected = "Ship it.\n\nAna: Who?\n\nBo: Two\n\n  lines.\n\nCarol: Me.";
@@ -278,7 +278,7 @@ fn forms_are_found_by_name_and_then_by_type() {
     }
 }
 
-/// Code, indentation, blank lines, markers in code, lines that look like JSON: all stays.
+/// Code, indentation, blank lines, markers in code, lines that look like JSON: all stay unchanged.
 #[test]
 fn texts_stay_as_they_are() {
     let text = "  {\"a\": 1}\n\n\n{\n\tb\r\n}\n```\n[NEXT: bob]\n```\n  [SYSTEM]  \n\n";
@@ -315,11 +315,11 @@ fn related_replies_are_told_in_brief() {
 }
 
 const K: usize = 1024;
-/// What long texts are made of: the earlier ones, the one that is replied to, the related, the last.
-/// No name and no header has any of it.
+/// Characters of long texts: the earlier ones, the one to reply to, the related ones, the last.
+/// They occur in no name and no header.
 const STUFF: [char; 6] = ['#', '%', '&', '*', '+', '='];
 
-/// A talk in which everything is long.
+/// A conversation in which everything is long.
 fn long() -> Told {
     let text = |place: usize, length| String::from(STUFF[place]).repeat(length);
     let earlier = |number| spoken(number, "Ana", &[], &text(number as usize, K));
@@ -331,14 +331,14 @@ fn long() -> Told {
     }
 }
 
-/// How many bytes of each long text are left.
+/// Counts the bytes left of each long text.
 fn left(prompt: &str) -> [usize; 6] {
     STUFF.map(|letter| prompt.matches(letter).count())
 }
 
 #[test]
 fn the_least_needed_is_left_out_first() {
-    // What is left of the parent beside its mark.
+    // Bytes left of the parent besides its mark.
     let cut = PARENT_LIMIT - mark(3 * K).len();
     let expected = [
         [K, K, K, 3 * K, 5 * 199, 5 * K],
@@ -354,11 +354,11 @@ fn the_least_needed_is_left_out_first() {
         for expected in &expected[skipped..] {
             let prompt = told.prompt(layout, room);
             assert_eq!(left(&prompt), *expected, "{layout:?} in {room}");
-            // It fits exactly, and not in a byte less.
+            // It fits exactly, and not in one byte less.
             assert_eq!(told.prompt(layout, prompt.len()), prompt, "{layout:?}");
             room = prompt.len() - 1;
         }
-        // Only then a part of the message, and the mark in its place.
+        // Last, the message is cut, and the mark takes its place.
         let message = 5 * K - 1 - mark(5 * K).len();
         let prompt = told.prompt(layout, room);
         assert_eq!(left(&prompt), [0, 0, 0, cut, 0, message], "{layout:?}");
@@ -414,7 +414,7 @@ fn system_text_that_is_given_apart_takes_room_too() {
     assert!(!apart(&system, 100).contains(&system));
 }
 
-/// If the time grew with the square of the window, this would take many minutes.
+/// With a time quadratic in the window, this would take many minutes.
 #[test]
 fn a_long_talk_takes_no_long_time() {
     let begun = Instant::now();
@@ -454,7 +454,7 @@ fn told() -> impl Strategy<Value = Told> {
     })
 }
 
-/// The most that stays whatever room there is.
+/// Returns the maximum size of what is always kept.
 fn fixed(told: &Told, layout: Layout) -> usize {
     let short = |text: &str, most: usize| text.len().min(most);
     let least = MESSAGE_LEAST + REST_OF_CHARACTER + mark(told.message.text.len()).len();
@@ -473,7 +473,7 @@ fn fixed(told: &Told, layout: Layout) -> usize {
     nothing.prompt(layout, AMPLE).len()
 }
 
-/// The numbers of the earlier messages that are told, in the order in which they stand.
+/// Returns the numbers of the earlier messages in the prompt, in order.
 fn earlier(prompt: &str) -> Vec<usize> {
     let names = prompt.split('N').skip(1);
     let digits = names.filter_map(|after| after.chars().next()?.to_digit(10));
@@ -491,7 +491,7 @@ proptest! {
         prop_assert!(prompt.len() <= room.max(fixed(&told, layout)));
         prop_assert!(share < 100 || prompt == whole);
 
-        // Of what was said before, the newest that fit, each whole.
+        // Of the earlier messages, the newest that fit, each complete.
         let kept = earlier(&prompt);
         let left_out = told.context.len() - kept.len();
         prop_assert!(kept.iter().copied().eq(left_out..told.context.len()), "{:?}", kept);
@@ -507,7 +507,7 @@ proptest! {
             prop_assert!(prompt.len() + between + layout.line(next).len() > room);
         }
 
-        // The last message is whole, or begins as it was said and tells what is missing.
+        // The last message is complete, or cut at its end with the number of missing bytes.
         let message = &told.message.text;
         if !prompt.contains(&format!("Last: {message}")) {
             prop_assert!(kept.is_empty());

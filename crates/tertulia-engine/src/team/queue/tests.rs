@@ -110,7 +110,7 @@ fn the_same_request_waits_once() {
     );
     assert!(matches!(twice.put(request("a", 1, P3)), Change::Queued(_)));
     assert!(matches!(twice.put(request("b", 2, P2)), Change::Queued(_)));
-    // Once taken, it may wait again.
+    // Once taken, it may be queued again.
     twice.take();
     assert!(matches!(twice.put(request("a", 1, P2)), Change::Queued(_)));
 }
@@ -143,7 +143,7 @@ fn too_many_replies_to_one_message_are_less_urgent() {
     assert_eq!((item.request.intent, asked), (P3, P1));
     assert!(matches!(many.put(request("y", 1, P3)), Change::Queued(_)));
     assert!(matches!(many.put(request("z", 2, P1)), Change::Queued(_)));
-    // Demoted first, compared then: it waits already as what it would become.
+    // Demoted before it is compared: the demoted request is queued already.
     let change = many.put(request("x", 1, P2));
     assert!(
         matches!(change, Change::Skipped(_, Skip::Duplicate)),
@@ -163,7 +163,7 @@ fn a_full_queue_takes_nobody() {
     }
     let more = request("x", 200, P1);
     assert_eq!(full.put(more.clone()), Change::Skipped(more, Skip::Full));
-    // Fullness is looked at first: also of what waits already.
+    // Fullness is checked first, also for duplicates.
     let change = full.put(request("m0", 0, P2));
     assert!(
         matches!(change, Change::Skipped(_, Skip::Full)),
@@ -209,7 +209,7 @@ fn the_queue_is_counted() {
 }
 
 proptest! {
-    /// It never holds more than it may, whoever is put in leaves once or waits, and orders rise.
+    /// The limit holds, each accepted request is taken once or stays queued, and orders rise.
     #[test]
     fn nobody_is_lost_and_the_limit_holds(
         steps in prop::collection::vec((0u8..12, 0u8..4, 0u8..4), 0..300),

@@ -19,7 +19,7 @@ fn member(id: &str, nature: Nature, order: usize) -> Member {
     }
 }
 
-/// Names in small letters are agents, in capitals humans.
+/// Lower-case names are agents, upper-case names humans.
 fn members(names: &str) -> Vec<Member> {
     let nature = |name: &str| match name.starts_with(char::is_uppercase) {
         true => Nature::Human,
@@ -31,7 +31,7 @@ fn members(names: &str) -> Vec<Member> {
         .collect()
 }
 
-/// A router with what a test needs to speak: messages get rising ids.
+/// A router with helpers for tests: messages get rising ids.
 struct Talk {
     router: Router,
     messages: u32,
@@ -49,7 +49,7 @@ impl Talk {
         self.said(Voice::Human(human.into()), text)
     }
 
-    /// Whoever is asked says something.
+    /// The prompted agent says something.
     fn answers(&mut self, text: &str) -> Vec<Output> {
         let turn = self.turn();
         self.said(Voice::Ai(turn), text)
@@ -69,7 +69,7 @@ impl Talk {
         self.router.step(Event::Ended { turn, how })
     }
 
-    /// Whoever is asked says something and is done.
+    /// The prompted agent says something and ends its turn.
     fn turn_of(&mut self, text: &str) -> Vec<Output> {
         let mut outputs = self.answers(text);
         outputs.extend(self.ends(Ending::Finished));
@@ -86,7 +86,7 @@ impl Talk {
     }
 }
 
-/// Who has the floor after these outputs: `ask x`, `wait X`, `pause X`; empty if it did not change hands.
+/// Formats whose turn it is after these outputs: `ask x`, `wait X`, `pause X`; empty if unchanged.
 fn floor(outputs: &[Output]) -> String {
     let changes = outputs
         .iter()
@@ -160,7 +160,7 @@ fn nobody_addressed_is_the_first_human() {
     assert_eq!(floor(&outputs), "wait G");
 }
 
-/// Replies are to messages of the log, so that whoever is asked can be given what they reply to.
+/// Replies are to messages of the log, so that a prompted agent can get the message to reply to.
 #[test]
 fn who_is_asked_replies_to_a_message_of_the_log() {
     let mut talk = talk("H a b", 0);
@@ -184,13 +184,13 @@ fn who_is_asked_replies_to_a_message_of_the_log() {
 fn replies_to_the_last_message_come_before_those_who_wait() {
     let mut talk = talk("H a b c", 0);
     talk.says("H", "[NEXT: a, b]");
-    // An answer of two messages: the first addresses somebody.
+    // An answer of two messages: the first addresses a member.
     talk.answers("[NEXT: c]");
     assert_eq!(floor(&talk.turn_of("and that is all")), "ask c");
     assert_eq!(floor(&talk.turn_of("")), "ask b");
 }
 
-/// A member whose program crashed once kept everybody else from ever being asked again.
+/// Regression: a member whose program crashed blocked all others.
 #[test]
 fn a_failed_member_does_not_stop_the_talk() {
     let mut talk = talk("H a b", 0);
@@ -209,7 +209,7 @@ fn a_failed_member_does_not_stop_the_talk() {
     );
 }
 
-/// Stopping once stopped one member, and the next one was asked.
+/// Regression: stopping ended one member's turn, and the next one was prompted.
 #[test]
 fn stopping_stops_the_queue_and_names_the_unheard() {
     let mut talk = talk("a H b G c", 0);
@@ -228,7 +228,7 @@ fn stopping_stops_the_queue_and_names_the_unheard() {
         ("wait H", Some(Why::Stopped))
     );
     assert_eq!(talk.pending(), Vec::<&str>::new());
-    // What the stopped member still says or does moves nobody, and its end is told once.
+    // Later messages of the stopped member have no effect, and its end is reported once.
     assert_eq!(
         talk.said(Voice::Ai(turn), "[NEXT: b] [DROP: ALL]"),
         [Output::NotRouted(message(2))]
@@ -241,7 +241,7 @@ fn stopping_stops_the_queue_and_names_the_unheard() {
         []
     );
     assert_eq!(talk.router.waiting(), Some("H"));
-    // Not even when the same member has been asked again.
+    // The same if the member has been prompted again.
     assert_eq!(floor(&talk.says("H", "[NEXT: a]")), "ask a");
     let late = talk.said(Voice::Ai(turn), "[NEXT: b]");
     assert!(matches!(late[..], [Output::NotRouted(_)]), "{late:?}");
@@ -319,7 +319,7 @@ fn rounds_end_in_a_pause_and_a_human_goes_on() {
     assert_eq!(talk.pending(), ["b", "a"]);
     assert_eq!(floor(&talk.says("H", "go on")), "ask b");
     assert_eq!(floor(&talk.turn_of("")), "ask a");
-    // Nobody would be asked: that is no pause.
+    // No agent would be prompted: that is no pause.
     assert_eq!(floor(&talk.turn_of("[NEXT: H]")), "wait H");
 }
 
@@ -423,7 +423,7 @@ fn the_sender_is_found() {
     let error = sender(&two, None, "[FROM: a]").unwrap_err();
     assert!(matches!(error, SenderError::NotHuman { .. }), "{error}");
     assert!(sender(&two, Some("a"), "hi").is_err());
-    // Who is waited for is taken for the sender, unless another is named.
+    // The human who has the turn is the sender, unless another is named.
     two.says("H", "[NEXT: G]");
     assert_eq!(sender(&two, None, "hi"), Ok("G".into()));
     assert_eq!(sender(&two, None, "[FROM: H] hi"), Ok("H".into()));
@@ -519,8 +519,9 @@ fn play(talk: &mut Talk, play: Move, humans: &[&str]) -> Vec<Output> {
 }
 
 proptest! {
-    /// Whatever happens, somebody is asked or a human is waited for, as was last said; the queue keeps its
-    /// limit, agents keep theirs, and whoever is asked can end, again and again, until a human has the floor.
+    /// After any events, an agent is prompted or a human has the turn, as the last output says; the
+    /// limits of the queue and of rounds hold, and ending turn after turn always leads back to a
+    /// human.
     #[test]
     fn never_wedged(
         ais in 0usize..7,
@@ -557,7 +558,7 @@ proptest! {
         prop_assert!(talk.router.waiting().is_some());
     }
 
-    /// Markers between fences move nobody, whoever says them.
+    /// Markers in a code fence have no effect, for any speaker.
     #[test]
     fn fenced_markers_move_nobody(name in "[ab]|zed", fence in "`{3,5}|~{3,5}") {
         let quoted = format!("so:\n{fence}\n[NEXT: {name}] [DROP: ALL] [TEAM_TASK: x]\n{fence}\n");
