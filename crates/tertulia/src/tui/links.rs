@@ -9,7 +9,7 @@
 //! - A cell with a link never equals one without, even if the letter is the same. So when a link
 //!   disappears, all its cells are drawn again, and when its address changes, so is the whole link:
 //!   no cell stays linked to an old address.
-//! - The sequence ends in the cell in which it starts, so a partial update never leaves a link open.
+//! - The sequence ends in the cell in which it starts: a partial update never leaves a link open.
 //! - After a resize ratatui draws everything, including links. Addresses contain no wide letters.
 //! - An address costs its length once per row, not once per letter.
 //!
