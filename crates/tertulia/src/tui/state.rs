@@ -46,7 +46,7 @@ pub struct State {
     pub theme: Theme,
     /// Whether the terminal supports hyperlinks.
     pub links: bool,
-    /// Global options of this run, repeated in the commands that hints suggest.
+    /// Program name and flags of this run, repeated in the commands that hints suggest.
     pub invocation: Invocation,
     /// Facts about the session known before it was opened.
     pub scene: Scene,
