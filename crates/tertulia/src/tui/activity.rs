@@ -1,4 +1,5 @@
-//! The line above the input while somebody answers: who, what they do, for how long, and how to stop it.
+//! Activity line above the input during a turn: the agent, its activity, the elapsed time, and how
+//! to stop it.
 
 use std::time::Duration;
 
@@ -8,22 +9,22 @@ use tertulia_agents::Retry;
 use super::columns::{cut, one_line, width};
 use super::view::brush::counted;
 
-/// The looks of what turns, one after the other.
+/// Frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// How long each is seen.
+/// Duration of a frame.
 const FRAME: Duration = Duration::from_millis(100);
-/// While a person is waited for nothing turns, and only the seconds count.
+/// Update interval while waiting for the user: the spinner stands still and only the seconds count.
 const SECOND: Duration = Duration::from_secs(1);
-/// What stands there then.
+/// Mark shown instead of the spinner then.
 const STILL: char = '?';
-/// Names are no longer than this, however much room there is.
+/// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
-/// So much is kept of words that others chose.
+/// Maximum number of bytes kept of texts from agents.
 const KEPT_BYTES: usize = 1000;
-/// An argument or a reason that is shorter than this says nothing.
+/// Minimum legible width of an argument or a reason.
 const LEAST_DETAIL: usize = 8;
 
-/// What is going on, if anything is.
+/// The current activity, if any.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
     busy: Option<Busy>,
@@ -37,39 +38,39 @@ struct Busy {
     tokens: u64,
 }
 
-/// What somebody does.
+/// Activity of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Nothing came yet, or only thoughts.
+    /// No text yet, or only reasoning.
     Thinking,
     /// It answers.
     Speaking,
     /// It uses a tool.
     Using {
-        /// The tool.
+        /// Tool name.
         name: String,
-        /// What with, in a line.
+        /// Arguments in one line.
         argument: String,
     },
-    /// It waits for a person's leave.
+    /// It waits for the user's permission.
     Waiting,
-    /// It is asked again.
+    /// The request is retried.
     Retrying {
-        /// When.
+        /// Time of the next attempt.
         at: Timestamp,
-        /// Which attempt, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How many there are at most.
+        /// Maximum number of attempts.
         of: u32,
-        /// Why the last one failed.
+        /// Reason of the last failure.
         reason: String,
     },
-    /// It sums up the older part.
+    /// It writes a compaction summary.
     SummingUp,
 }
 
 impl Doing {
-    /// Another attempt, as it was told at this time.
+    /// Creates a `Retrying` from a retry announced at `now`.
     pub fn retrying(retry: &Retry, now: Timestamp) -> Doing {
         let wait = SignedDuration::try_from(retry.wait).unwrap_or(SignedDuration::MAX);
         Doing::Retrying {
@@ -80,7 +81,7 @@ impl Doing {
         }
     }
 
-    /// A tool that is used, with what.
+    /// Creates a `Using`.
     pub fn using(name: &str, argument: &str) -> Doing {
         Doing::Using {
             name: begin(name),
@@ -89,13 +90,13 @@ impl Doing {
     }
 }
 
-/// The look of what turns after so long.
+/// Frame of the spinner after a duration.
 pub fn frame(elapsed: Duration) -> char {
     let number = elapsed.as_millis() / FRAME.as_millis();
     FRAMES[usize::try_from(number % FRAMES.len() as u128).unwrap_or_default()]
 }
 
-/// How long something goes on, counted as one watches it: `12 s`, `3 min 5 s`, `1 h 2 min`.
+/// Formats a running duration: `12 s`, `3 min 5 s`, `1 h 2 min`.
 pub fn counting(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     let (minutes, hours) = (seconds / 60, seconds / 3600);
@@ -107,7 +108,7 @@ pub fn counting(elapsed: Duration) -> String {
 }
 
 impl Activity {
-    /// Somebody is asked.
+    /// Starts the turn of an agent.
     pub fn begin(&mut self, who: &str, now: Timestamp) {
         self.busy = Some(Busy {
             who: begin(who),
@@ -117,42 +118,42 @@ impl Activity {
         });
     }
 
-    /// Whoever is asked does something else now.
+    /// Sets the activity.
     pub fn does(&mut self, doing: Doing) {
         if let Some(busy) = &mut self.busy {
             busy.doing = doing;
         }
     }
 
-    /// So many tokens were written so far.
+    /// Sets the number of tokens written so far.
     pub fn wrote(&mut self, tokens: u64) {
         if let Some(busy) = &mut self.busy {
             busy.tokens = tokens;
         }
     }
 
-    /// Nobody is asked any more.
+    /// Ends the turn.
     pub fn end(&mut self) {
         self.busy = None;
     }
 
-    /// What is being done.
+    /// The current activity.
     pub fn doing(&self) -> Option<&Doing> {
         self.busy.as_ref().map(|busy| &busy.doing)
     }
 
-    /// How many rows it takes.
+    /// Number of rows needed.
     pub fn height(&self) -> u16 {
         u16::from(self.busy.is_some())
     }
 
-    /// When it will look different without anything happening: ten times a second at most.
+    /// Time of the next visible change without an event: at most ten times a second.
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let busy = self.busy.as_ref()?;
         let step = busy.step().as_millis();
         let next = (busy.elapsed(now).as_millis() / step + 1) * step;
         let next = SignedDuration::from_millis(i64::try_from(next).ok()?);
-        // A clock that was set back must not keep it waiting.
+        // A clock that was set back must not delay the next frame.
         let soonest = now.checked_add(SignedDuration::from_millis(1)).ok()?;
         let latest = now
             .checked_add(SignedDuration::try_from(busy.step()).ok()?)
@@ -160,7 +161,7 @@ impl Activity {
         Some(busy.since.checked_add(next).ok()?.clamp(soonest, latest))
     }
 
-    /// The line, in so many columns: what turns, what is done, and what else there is to say.
+    /// Formats the line for a width: spinner, activity, and further information.
     pub fn line(&self, now: Timestamp, columns: usize) -> Option<Line> {
         self.busy.as_ref().map(|busy| busy.line(now, columns))
     }
@@ -169,11 +170,11 @@ impl Activity {
 /// The line in its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What turns.
+    /// Spinner.
     pub mark: char,
-    /// Who does what.
+    /// Agent and activity.
     pub what: String,
-    /// For how long, with how many tokens, and how to stop it.
+    /// Elapsed time, tokens, and how to stop it.
     pub rest: String,
 }
 
@@ -197,7 +198,7 @@ impl Busy {
         };
         let (before, detail, after) = self.words(now);
         let room = columns.saturating_sub(2);
-        // With less and less of the rest, until what is done has its place.
+        // Drop further information until the activity fits.
         let least = width(&before) + width(&after) + width(&detail).min(LEAST_DETAIL);
         let rest = self.rests(elapsed);
         let rest = rest.into_iter().find(|rest| least + width(rest) <= room);
@@ -211,7 +212,8 @@ impl Busy {
         }
     }
 
-    /// What is done: the words before what may be cut, that, and the words after it.
+    /// Describes the activity: text before the part that may be cut, that part, and the text after
+    /// it.
     fn words(&self, now: Timestamp) -> (String, String, String) {
         let who = cut(&self.who, NAME_COLUMNS);
         let plain = |verb: &str| (format!("{who} {verb}"), String::new(), String::new());
@@ -238,7 +240,7 @@ impl Busy {
                 reason,
             } => {
                 let wait = Duration::try_from(at.duration_since(now)).unwrap_or_default();
-                // Whatever is left of a second is one: at 0 it is tried.
+                // Round up: the attempt starts at 0.
                 let wait = Duration::from_secs(wait.as_millis().div_ceil(1000) as u64);
                 let when = match wait.is_zero() {
                     true => "now".to_owned(),
@@ -253,7 +255,7 @@ impl Busy {
         }
     }
 
-    /// What else there is to say, the most first.
+    /// Further information, most complete first.
     fn rests(&self, elapsed: Duration) -> [String; 4] {
         let time = counting(elapsed);
         let stop = match self.doing {
@@ -264,7 +266,7 @@ impl Busy {
             0 => String::new(),
             count => format!(" · {}", counted(count, "token")),
         };
-        // What trails off is followed by the time at once.
+        // After an ellipsis the time follows without a separator.
         let gap = match self.doing {
             Doing::Waiting | Doing::Retrying { .. } => " · ",
             _ => " ",
@@ -278,7 +280,7 @@ impl Busy {
     }
 }
 
-/// The beginning of words that others chose.
+/// Truncates a text from an agent.
 fn begin(text: &str) -> String {
     text[..text.floor_char_boundary(KEPT_BYTES)].to_owned()
 }

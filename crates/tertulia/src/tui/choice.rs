@@ -1,10 +1,10 @@
-//! Which row of a list is chosen, and which part of the list is seen.
+//! Selection and scroll position of a list.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::press;
 
-/// A chosen row, and the first row that is seen.
+/// Index of the chosen row, and of the first visible row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     chosen: usize,
@@ -12,29 +12,29 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The chosen row.
+    /// Index of the chosen row.
     pub fn chosen(self) -> usize {
         self.chosen
     }
 
-    /// Chooses a row of a list of so many, of which so many are seen at once.
+    /// Chooses a row, given the number of rows and the viewport height.
     pub fn choose(&mut self, row: usize, count: usize, seen: usize) {
         self.chosen = row.min(count.saturating_sub(1));
         self.top = self.top(count, seen);
     }
 
-    /// The first row that is seen where so many fit.
+    /// Index of the first visible row, given the number of rows and the viewport height.
     pub fn top(self, count: usize, seen: usize) -> usize {
         let seen = seen.max(1);
         let top = self.top.min(count.saturating_sub(seen));
         top.clamp((self.chosen + 1).saturating_sub(seen), self.chosen)
     }
 
-    /// Moves by a key. Whether the key is one that moves.
+    /// Moves by a key; returns false for a key that does not move.
     pub fn moves(&mut self, key: KeyEvent, count: usize, seen: usize) -> bool {
         let page = seen.max(1);
         let control = press::with_control(key);
-        // Held together with these, the keys belong to somebody else.
+        // With these modifiers the keys have other meanings.
         let held = KeyModifiers::CONTROL | KeyModifiers::ALT;
         let to = match key.code {
             _ if control == Some('p') => self.chosen.saturating_sub(1),
@@ -53,19 +53,19 @@ impl Choice {
     }
 }
 
-/// Where a text that is only read is scrolled to.
+/// Scroll position of read-only text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scroll {
     top: usize,
 }
 
 impl Scroll {
-    /// The first line that is seen of so many, where so many fit.
+    /// Index of the first visible line, given the total and the viewport height.
     pub fn top(self, count: usize, seen: usize) -> usize {
         self.top.min(count.saturating_sub(seen))
     }
 
-    /// Moves by a key. Whether the key is one that moves.
+    /// Scrolls by a key; returns false for a key that does not scroll.
     pub fn moves(&mut self, key: KeyEvent, count: usize, seen: usize) -> bool {
         let page = seen.max(1);
         let top = self.top(count, seen);

@@ -1,4 +1,4 @@
-//! Text by the columns of a terminal: one line of it cut to fit, or all of it folded into lines.
+//! Text measured in terminal columns: cut to one line, or folded into lines.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,13 @@ use crate::ui::steers;
 use ratatui::buffer::CellWidth;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// No letter of any script needs more bytes a column; what does is made to slow a screen down.
+/// Bytes examined per column. No script needs more; longer sequences are made to slow down the
+/// screen.
 const BYTES_A_COLUMN: usize = 64;
-/// How wide a tab is.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 
-/// How many columns one letter takes, as the screen counts them.
+/// Width of a grapheme, as ratatui computes it.
 pub fn width_of(letter: &str) -> usize {
     if letter.contains(char::is_control) {
         return 0;
@@ -19,7 +20,7 @@ pub fn width_of(letter: &str) -> usize {
     usize::from(letter.cell_width())
 }
 
-/// How many columns a line takes.
+/// Width of a line.
 pub fn width(text: &str) -> usize {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return text.len();
@@ -27,7 +28,7 @@ pub fn width(text: &str) -> usize {
     text.graphemes(true).map(width_of).sum()
 }
 
-/// The text as one line that cannot do anything to a terminal.
+/// Converts text to one line without characters that could affect the terminal.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if !text.contains(steers) {
         return Cow::Borrowed(text);
@@ -40,8 +41,8 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// The beginning of a text as one line of at most so many columns, with a mark if it goes on. Looks
-/// at no more of the text than can be shown.
+/// Cuts text to one line of at most `columns` columns, with an ellipsis if it continues. Examines
+/// no more of the text than can be shown.
 pub fn cut(text: &str, columns: usize) -> String {
     let most = text.floor_char_boundary(columns.saturating_add(1).saturating_mul(BYTES_A_COLUMN));
     let text_goes_on = most < text.len();
@@ -70,9 +71,9 @@ fn marked(text: &str, columns: usize) -> String {
     }
 }
 
-/// A text folded into lines of at most so many columns, between words where there are any. Every
-/// visible character is there: what a person is asked about must not be able to hide at a fold.
-/// Stops after `most` lines and says whether anything is left.
+/// Folds text into lines of at most `columns` columns, between words if possible. Keeps every
+/// visible character: nothing in a permission request may hide at a fold. Stops after `most` lines
+/// and returns whether there is more.
 pub fn fold(text: &str, columns: usize, most: usize) -> (Vec<String>, bool) {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -87,7 +88,7 @@ pub fn fold(text: &str, columns: usize, most: usize) -> (Vec<String>, bool) {
     (lines, false)
 }
 
-/// Folds one line. Whether some of it was left because there are enough lines.
+/// Folds one line; returns true if it stopped because there are enough lines.
 fn fold_line(text: &str, columns: usize, most: usize, lines: &mut Vec<String>) -> bool {
     let mut fold = Fold::default();
     for letter in text.graphemes(true) {
@@ -112,17 +113,17 @@ fn fold_line(text: &str, columns: usize, most: usize, lines: &mut Vec<String>) -
     false
 }
 
-/// The line that is being filled.
+/// The line being filled.
 #[derive(Default)]
 struct Fold {
     line: String,
     taken: usize,
-    /// Where the last word of it begins: in bytes and in columns.
+    /// Start of its last word, in bytes and in columns.
     gap: Option<(usize, usize)>,
 }
 
 impl Fold {
-    /// Ends the line after its last gap, or here if it has none. What follows begins the next one.
+    /// Ends the line after its last gap, or here if there is none. The rest begins the next line.
     fn turn(&mut self) -> String {
         let (at, taken) = self.gap.take().unwrap_or((self.line.len(), self.taken));
         let rest = self.line.split_off(at);

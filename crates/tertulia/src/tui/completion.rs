@@ -1,4 +1,4 @@
-//! What completes the word at the cursor. Nothing is looked up here: what is not known is asked for.
+//! Completion of the word at the cursor. Performs no I/O: lookups are returned as [`Asked`].
 
 mod place;
 
@@ -13,15 +13,15 @@ use super::slash;
 use crate::talk::permissions;
 use place::{Kind, Place};
 
-/// So many are shown at once.
+/// Maximum number of rows shown.
 pub const ROWS: usize = 6;
-/// So many are looked through; what gives more is asked for a longer beginning.
+/// Maximum number of candidates considered; beyond that the user must type more.
 const MOST: usize = 10_000;
 
-/// What has to be looked up: each with the beginning that is written so far.
+/// A lookup, with the text typed so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Files whose path begins like this, or contains it.
+    /// Files whose path starts with or contains the text.
     Files(String),
     /// Sessions.
     Sessions(String),
@@ -31,21 +31,21 @@ pub enum Asked {
     Teams(String),
 }
 
-/// What a word could become.
+/// A possible completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// What is written into the text.
+    /// Text to insert.
     pub insert: String,
-    /// What is shown and searched, if it is something else.
+    /// Text shown and matched, if different.
     pub label: Option<String>,
-    /// What is said about it.
+    /// Note shown beside it.
     pub note: String,
-    /// Whether more is to follow: a folder, or a command that needs something.
+    /// Whether more must follow: a folder, or a command that needs an argument.
     pub goes_on: bool,
 }
 
 impl Candidate {
-    /// One that is shown as it is written.
+    /// Creates a candidate that is shown as inserted.
     pub fn new(insert: impl Into<String>) -> Candidate {
         Candidate {
             insert: insert.into(),
@@ -53,7 +53,7 @@ impl Candidate {
         }
     }
 
-    /// Shown and searched as something else.
+    /// Sets a different text to show and match.
     pub fn labelled(self, label: impl Into<String>) -> Candidate {
         Candidate {
             label: Some(label.into()),
@@ -61,7 +61,7 @@ impl Candidate {
         }
     }
 
-    /// With something said about it.
+    /// Sets the note.
     pub fn noted(self, note: impl Into<String>) -> Candidate {
         Candidate {
             note: note.into(),
@@ -69,7 +69,7 @@ impl Candidate {
         }
     }
 
-    /// With more to follow.
+    /// Marks the candidate as incomplete.
     pub fn going_on(self) -> Candidate {
         Candidate {
             goes_on: true,
@@ -77,41 +77,41 @@ impl Candidate {
         }
     }
 
-    /// What is shown of it.
+    /// Text shown.
     pub fn shown(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.insert)
     }
 }
 
-/// One row of what is offered.
+/// One row of the popup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer<'a> {
-    /// The candidate.
+    /// Candidate.
     pub candidate: &'a Candidate,
-    /// Which of its characters fit what is written.
+    /// Indices of its graphemes that match the typed text.
     pub fitting: Vec<u32>,
-    /// Whether it is the chosen one.
+    /// Whether it is chosen.
     pub chosen: bool,
 }
 
-/// What is put into the text.
+/// An accepted completion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// In the place of this.
+    /// Range to replace.
     pub range: Range<usize>,
-    /// This.
+    /// Replacement.
     pub text: String,
-    /// Whether more is to follow.
+    /// Whether more must follow.
     pub goes_on: bool,
 }
 
-/// What is offered at the cursor.
+/// Completion popup at the cursor.
 #[derive(Debug, Default)]
 pub struct Completion {
     members: Vec<Candidate>,
     people: Vec<Candidate>,
     open: Option<Open>,
-    /// Where a word begins for which a person wanted no offers.
+    /// Start of a word for which the user dismissed the popup.
     unwanted: Option<usize>,
     matcher: Matcher,
 }
@@ -121,24 +121,24 @@ struct Open {
     place: Place,
     asked: Option<Asked>,
     candidates: Vec<Candidate>,
-    /// What was asked for begins here; what was known from the start stands before.
+    /// Number of candidates known without a lookup; those found by the lookup follow.
     known: usize,
     fitting: Vec<usize>,
     chosen: usize,
 }
 
 impl Completion {
-    /// Who is in the talk.
+    /// Sets the members of the conversation.
     pub fn set_members(&mut self, members: Vec<Candidate>) {
         self.members = members;
     }
 
-    /// Who of them is a person.
+    /// Sets the members that are people.
     pub fn set_people(&mut self, people: Vec<Candidate>) {
         self.people = people;
     }
 
-    /// Looks at the cursor anew. What has to be looked up is given back.
+    /// Updates the popup for the cursor and returns the lookup that is needed.
     pub fn update(&mut self, text: &str, cursor: usize) -> Option<Asked> {
         let Some(place) = place::place(text, cursor) else {
             self.close();
@@ -154,7 +154,7 @@ impl Completion {
             open.place.kind == place.kind && open.place.range.start == place.range.start
         };
         match self.open.take().filter(same) {
-            // What is known fits until the answer to the new question is there.
+            // Keep the known candidates until the new answer arrives.
             Some(open) => {
                 self.open = Some(Open {
                     place,
@@ -178,12 +178,12 @@ impl Completion {
         asked
     }
 
-    /// Opens it again for a word for which it was closed.
+    /// Reopens a dismissed popup.
     pub fn want(&mut self) {
         self.unwanted = None;
     }
 
-    /// Takes in what was asked for. What answers an older question is dropped.
+    /// Adds the answer to a lookup; returns false if the lookup is outdated.
     pub fn answer(&mut self, asked: &Asked, found: Vec<Candidate>) -> bool {
         let Some(open) = &mut self.open else {
             return false;
@@ -197,26 +197,26 @@ impl Completion {
         true
     }
 
-    /// Whether there is something to choose from.
+    /// Returns true if there are candidates to choose from.
     pub fn is_open(&self) -> bool {
         self.open
             .as_ref()
             .is_some_and(|open| !open.fitting.is_empty())
     }
 
-    /// Whether the word at the cursor could be completed, even if nothing fits it now.
+    /// Returns true if the word at the cursor can be completed, even if no candidate matches now.
     pub fn is_active(&self) -> bool {
         self.open.is_some()
     }
 
-    /// The text is another now: a word for which no offers were wanted may be gone.
+    /// Forgets a dismissed word that is no longer in the text.
     pub fn settle(&mut self, text: &str, cursor: usize) {
         if self.unwanted.is_some() && place::place(text, cursor).is_none() {
             self.unwanted = None;
         }
     }
 
-    /// Chooses the next or the one before, round and round.
+    /// Chooses the next or previous candidate, wrapping around.
     pub fn choose(&mut self, forward: bool) {
         if let Some(open) = &mut self.open
             && !open.fitting.is_empty()
@@ -227,17 +227,17 @@ impl Completion {
         }
     }
 
-    /// Offers nothing.
+    /// Closes the popup.
     pub fn close(&mut self) {
         self.open = None;
     }
 
-    /// Offers nothing more for this word.
+    /// Closes the popup until the word changes.
     pub fn dismiss(&mut self) {
         self.unwanted = self.open.take().map(|open| open.place.range.start);
     }
 
-    /// Whether what is chosen is what is written already, so that nothing is left to accept.
+    /// Returns true if the chosen candidate is already written, so that there is nothing to accept.
     pub fn is_written(&self) -> bool {
         self.chosen().is_some_and(|(open, candidate)| {
             !candidate.goes_on && candidate.insert.trim_end() == open.place.written
@@ -250,7 +250,7 @@ impl Completion {
         Some((open, candidate))
     }
 
-    /// What the chosen one puts into a text, whose rest after the cursor matters too.
+    /// Accepts the chosen candidate; the result depends on the text after the cursor.
     pub fn accept(&mut self, text: &str) -> Option<Accepted> {
         let (open, candidate) = self.chosen()?;
         let rest = &text[open.place.range.end..];
@@ -263,14 +263,14 @@ impl Completion {
         Some(accepted)
     }
 
-    /// The rows that are shown: a window around the chosen one.
+    /// Visible rows: a window around the chosen one.
     pub fn offers(&self) -> Vec<Offer<'_>> {
         let Some(open) = &self.open else {
             return Vec::new();
         };
         let first = (open.chosen + 1).saturating_sub(ROWS);
         let atom = atom(&open.place);
-        // Colouring six rows is worth a matcher of their own: looking needs no right to change.
+        // A second matcher for a few rows avoids the need for `&mut self`.
         let mut matcher = Matcher::default();
         let window = open.fitting.iter().enumerate().skip(first).take(ROWS);
         window
@@ -289,7 +289,7 @@ impl Completion {
             .collect()
     }
 
-    /// Which is chosen, counted from one, and how many fit.
+    /// Number of the chosen candidate, from 1, and number of matching candidates.
     pub fn position(&self) -> (usize, usize) {
         self.open
             .as_ref()
@@ -300,7 +300,7 @@ impl Completion {
         match kind {
             Kind::Command => slash::COMMANDS.iter().map(command).collect(),
             Kind::Marker | Kind::At => self.members.clone(),
-            // Nobody speaks as an agent.
+            // A user cannot speak as an agent.
             Kind::Member => self.people.clone(),
             Kind::Format => slash::formats().map(Candidate::new).collect(),
             Kind::TeamVerb => vec![
@@ -315,7 +315,7 @@ impl Completion {
         }
     }
 
-    /// Keeps what fits what is written, the best first.
+    /// Keeps the matching candidates, best first.
     fn narrow(&mut self) {
         let Some(open) = &mut self.open else {
             return;
@@ -329,7 +329,7 @@ impl Completion {
         let mut letters = Vec::new();
         let mut fitting: Vec<(u16, usize)> = Vec::new();
         for (index, candidate) in open.candidates.iter().enumerate() {
-            // A session is found by its title and by its id.
+            // A session can be found by title and by id.
             let texts = [Some(&candidate.insert), candidate.label.as_ref()];
             let score = texts
                 .into_iter()
@@ -394,7 +394,7 @@ fn atom(place: &Place) -> Atom {
     )
 }
 
-/// What a candidate puts into the text: closed, and with room for the next word.
+/// Text that a candidate inserts, with a closing bracket or a blank where needed.
 fn inserted(candidate: &Candidate, kind: Kind, rest: &str) -> String {
     let mut text = candidate.insert.clone();
     if matches!(kind, Kind::At | Kind::File | Kind::Team) && text.contains(char::is_whitespace) {

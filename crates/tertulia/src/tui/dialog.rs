@@ -1,4 +1,4 @@
-//! Questions and messages that stand before everything else until somebody answers them.
+//! Dialogs in front of everything else, which stay until they are answered.
 
 pub mod approval;
 pub mod confirm;

@@ -1,16 +1,16 @@
-//! Writing in the editor that a person has chosen.
+//! Edits text in the user's editor.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::process::Command;
 
 use crate::env;
 
-/// What is used if nobody has chosen.
+/// Default editor.
 const USUAL: &str = "vi";
-/// More than this does not come back: no message is that long.
+/// Maximum size of the edited text in bytes.
 const MOST: u64 = 16 << 20;
 
-/// Lets a person change a text in their editor. Why it does not come back, if it does not.
+/// Opens the editor and returns the edited text, or the reason for the failure.
 pub fn edit(text: &str) -> Result<String, String> {
     let editor = env::text("VISUAL").or_else(|| env::text("EDITOR"));
     let editor = editor.unwrap_or_else(|| USUAL.to_owned());
@@ -21,7 +21,7 @@ pub fn edit(text: &str) -> Result<String, String> {
         .tempfile()
         .map_err(wrong)?;
     file.write_all(text.as_bytes()).map_err(wrong)?;
-    // The setting may have arguments of its own.
+    // Through a shell: the variable may contain arguments.
     let status = Command::new("sh")
         .arg("-c")
         .arg(format!("{editor} \"$1\""))
@@ -34,7 +34,7 @@ pub fn edit(text: &str) -> Result<String, String> {
             "the editor ({editor}) ended with {status}: nothing was changed"
         ));
     }
-    // An editor may have put another file in its place.
+    // The editor may have replaced the file: open it again.
     let mut written = std::fs::File::open(file.path()).map_err(wrong)?;
     written.seek(SeekFrom::Start(0)).map_err(wrong)?;
     let mut bytes = Vec::new();

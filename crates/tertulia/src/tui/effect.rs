@@ -1,4 +1,4 @@
-//! What reaches the screen, and what the screen wants done: both are data.
+//! Inputs ([`Event`]) and outputs ([`Effect`]) of `update`.
 
 use crossterm::event::{KeyEvent, MouseEvent};
 use jiff::Timestamp;
@@ -10,94 +10,94 @@ use tertulia_core::id::{Seq, SessionId};
 use super::news::{News, Order, Ticket};
 use super::store_service::{Answer, Request};
 
-/// Something that reaches the screen.
+/// Input of the event loop.
 #[derive(Debug)]
 pub enum Event {
-    /// A key.
+    /// Key press, repeat or release.
     Key(KeyEvent),
-    /// Text from a clipboard.
+    /// Bracketed paste.
     Paste(String),
-    /// The mouse.
+    /// Mouse event.
     Mouse(MouseEvent),
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resize(Size),
-    /// Something happened in the talk.
+    /// Event of the live session.
     News(News),
-    /// The librarian has answered.
+    /// Answer of the store service.
     Answer(Box<Answer>),
-    /// A text comes back from the editor, or why it does not.
+    /// Text from the external editor, or the reason for its failure.
     Edited(Result<String, String>),
-    /// A signal: the program is to end.
+    /// Signal that ends the program.
     Signal(u8),
     /// The terminal is gone.
     Unplugged,
-    /// Time has passed.
+    /// A timer expired.
     Tick,
 }
 
-/// Something that the screen wants done.
+/// Side effect that `update` requests.
 #[derive(Debug)]
 pub enum Effect {
-    /// The talk is given an order.
+    /// Sends an order to the session.
     Order(Order),
-    /// Whoever answers is stopped.
+    /// Cancels the current turn.
     Cancel,
-    /// The talk is dropped where it stands.
+    /// Drops the session without waiting for the current turn.
     Insist,
-    /// A question of the talk is answered.
+    /// Answers a tool permission request.
     Verdict(Ticket, Verdict),
-    /// The tool permissions are changed, also while an agent answers.
+    /// Changes the tool permissions, also during a turn.
     Permit(PermissionChange),
-    /// The librarian is asked.
+    /// Sends a request to the store service.
     Ask(Box<Request>),
-    /// A text goes to the clipboard.
+    /// Copies text to the clipboard.
     Copy(String),
-    /// The bell rings.
+    /// Rings the terminal bell.
     Ring,
-    /// A text is to be changed in the person's editor.
+    /// Opens text in the external editor.
     Edit(String),
-    /// Everything is drawn anew.
+    /// Redraws the whole screen.
     Redraw,
-    /// The shell gets the terminal for a while.
+    /// Suspends the program and returns the terminal to the shell.
     Suspend,
 }
 
-/// Which talk comes after this one.
+/// Session to open next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// A session is gone on with.
+    /// Resumes a session.
     Resume {
-        /// Which one.
+        /// Session id.
         id: SessionId,
-        /// What is looked at in it first.
+        /// Entry to scroll to first.
         at: Option<Seq>,
-        /// What is written in the input.
+        /// Initial text of the input.
         draft: Option<String>,
-        /// With another model.
+        /// Model to use instead of the session's model.
         model: Option<String>,
-        /// With this team, where that is not for the session to say.
+        /// Team to use instead of the team recorded in the session.
         team: Option<Reseated>,
     },
-    /// A new one begins.
+    /// Starts a chat session.
     New {
-        /// With this agent.
+        /// Agent to use.
         agent: Option<String>,
-        /// With this model.
+        /// Model to use.
         model: Option<String>,
     },
-    /// A new one with a team.
+    /// Starts a team session.
     Team {
-        /// Its file, or its name.
+        /// Path or name of the team file.
         config: String,
-        /// Whether an earlier one is not asked about.
+        /// Skips the question whether to resume an earlier session of the team.
         fresh: bool,
     },
-    /// A new one of an instructor and a worker.
+    /// Starts a session of an instructor and a worker.
     Pair,
 }
 
 impl Next {
-    /// A session is gone on with.
+    /// Resumes a session unchanged.
     pub fn resume(id: SessionId) -> Next {
         Next::Resume {
             id,
@@ -108,7 +108,7 @@ impl Next {
         }
     }
 
-    /// A session is gone on with by the team of this file, whatever file it was begun with.
+    /// Resumes a session with the team of `file` instead of the team file it was started with.
     pub fn resume_with(id: SessionId, file: Option<String>) -> Next {
         Next::Resume {
             id,
@@ -120,17 +120,17 @@ impl Next {
     }
 }
 
-/// The team that goes on with a session.
+/// Team that resumes a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reseated {
-    /// Its file, or its name.
+    /// Path or name of the team file.
     pub config: String,
-    /// Seats of earlier speakers that members take over, each as `old=new`.
+    /// Earlier speakers that members take over, each as `old=new`.
     pub map: Vec<String>,
 }
 
 impl Reseated {
-    /// The team of a file, in which nobody takes over a seat.
+    /// Uses a team file without mapping speakers.
     pub fn new(config: String) -> Reseated {
         Reseated {
             config,
@@ -139,11 +139,11 @@ impl Reseated {
     }
 }
 
-/// When something happens: for people, and for measuring.
+/// Current time, as wall clock and as monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
-    /// For people.
+    /// Wall clock, for display.
     pub at: Timestamp,
-    /// For measuring.
+    /// Monotonic clock, for measuring.
     pub tick: Instant,
 }

@@ -1,4 +1,4 @@
-//! From what is in the log to what a transcript shows.
+//! Converts log entries to transcript items.
 
 use tertulia_agents::FailureKind;
 use tertulia_core::entry::{Body, Entry, Kind, Message, Role, SpeakerKind, ToolOutcome};
@@ -7,13 +7,13 @@ use tertulia_core::team::markers;
 use super::item::{Item, Said, Tone, Used, What};
 use crate::show;
 
-/// What is shown of entries, in their order. The results of tools stand with their calls.
+/// Converts entries to items, in order. Tool results are merged into their calls.
 pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     let mut items = Vec::new();
     for entry in entries {
         match &entry.body {
             Body::Message(message) => said(&mut items, Some(entry), message, kind),
-            // Who stopped it knows; what was cut off says so itself.
+            // A note suffices: the user cancelled it, and the truncated message is marked as such.
             Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => {
                 items.push(notice(entry, Tone::Note));
             }
@@ -33,14 +33,14 @@ pub fn items(entries: &[Entry], kind: Kind) -> Vec<Item> {
     items
 }
 
-/// What is shown of one message.
+/// Converts one message to items.
 pub fn of_message(message: &Message, kind: Kind, entry: Option<&Entry>) -> Vec<Item> {
     let mut items = Vec::new();
     said(&mut items, entry, message, kind);
     items
 }
 
-/// As how many things an entry is shown. What a tool gave back stands with its call.
+/// Number of items of an entry. A tool result counts with its call.
 pub fn things(entry: &Entry) -> usize {
     match &entry.body {
         Body::Message(message) if is_result(message) => 0,
@@ -56,17 +56,18 @@ pub fn things(entry: &Entry) -> usize {
     }
 }
 
-/// Whether a message is what a tool gave back.
+/// Returns true if a message is a tool result.
 pub fn is_result(message: &Message) -> bool {
     message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool
 }
 
-/// Whether a message only hands on what somebody of a pair has said: it was read when they said it.
+/// Returns true if a message only forwards the message of an agent of a pair to the other: it has
+/// already been shown.
 fn is_handed_on(message: &Message, kind: Kind) -> bool {
     kind == Kind::Pair && message.role == Role::User && message.speaker.kind == SpeakerKind::Ai
 }
 
-/// Whoever only calls a tool says nothing.
+/// Returns false for a message that consists of tool calls only.
 fn has_words(message: &Message) -> bool {
     !message.content.is_empty() || message.tool_calls.is_empty()
 }
@@ -114,7 +115,7 @@ fn said(items: &mut Vec<Item>, entry: Option<&Entry>, message: &Message, kind: K
     }));
 }
 
-/// Puts a tool's result to its call. Whether there is one.
+/// Adds a tool result to its call; returns false if the call is not loaded.
 fn put_result(items: &mut [Item], message: &Message) -> bool {
     let Some(id) = &message.tool_call_id else {
         return false;
@@ -136,7 +137,7 @@ fn put_result(items: &mut [Item], message: &Message) -> bool {
     }
 }
 
-/// A message as it is shown.
+/// Converts a message to its displayed form.
 pub fn spoken(message: &Message, kind: Kind, entry: Option<&Entry>) -> Said {
     Said {
         speaker: message.speaker.clone(),

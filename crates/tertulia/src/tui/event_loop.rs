@@ -1,5 +1,5 @@
-//! The loop: what reaches the screen goes into the state, what the state wants is done, and what it looks like
-//! is drawn, sixty times a second at most.
+//! Event loop: passes events to `update`, performs the effects and draws the state, at most about
+//! sixty times a second.
 
 use std::cell::RefCell;
 use std::process::ExitCode;
@@ -32,18 +32,18 @@ use crate::talk::opening::Prepared;
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
 
-/// How long a picture stands at least.
+/// Minimum time between two frames.
 const FRAME: Duration = Duration::from_millis(16);
-/// So much from the terminal is taken in before the next picture.
+/// Maximum number of terminal events handled before the next frame.
 const MOST_AT_ONCE: usize = 1000;
-/// No time at all, which crossterm would take for a reason not to look.
+/// Practically zero; with a timeout of zero crossterm would not look for input at all.
 const A_GLANCE: Duration = Duration::from_micros(100);
-/// How long nothing is looked at if nothing happens.
+/// Longest wait without any event.
 const REST: Duration = Duration::from_secs(60);
-/// How long a screen that is left waits for typed words to be in the history file.
+/// Longest wait on exit for prompts to be written to the history file.
 const WRITING: Duration = Duration::from_secs(2);
 
-/// Leads talks on the whole screen, until the person leaves.
+/// Runs sessions in the full-screen TUI until the user leaves.
 pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let runtime = talk::runtime()?;
     let keeper = (!prepared.opening.args.ephemeral).then(|| prepared.opening.workspace.clone());
@@ -55,7 +55,7 @@ pub fn run(prepared: Prepared, global: &GlobalArgs, ui: &mut Ui) -> CommandResul
     result
 }
 
-/// Follows talks that a server leads, until the person leaves.
+/// Attaches to sessions on a server until the user leaves.
 pub fn follow(
     attachment: Attachment,
     server: Server,
@@ -77,12 +77,12 @@ fn run_loop(
         let _inside = runtime.enter();
         Lead::new(course, ui).and_then(|mut lead| lead.through(first, &runtime, ui))
     };
-    // Nobody waits for a slow disk.
+    // A slow disk must not delay the exit.
     runtime.shutdown_timeout(LEAVE_WITHIN);
     result
 }
 
-/// What stays from one talk to the next.
+/// State that outlives a single session: terminal, signals, theme.
 struct Lead {
     screen: Screen,
     signals: Signals,
@@ -107,7 +107,7 @@ impl Lead {
         })
     }
 
-    /// Goes from one talk to the next.
+    /// Runs one session after another.
     fn through(
         &mut self,
         first: Source,
@@ -123,7 +123,8 @@ impl Lead {
             let back = again::back(&state);
             let written = state.input.text();
             let next = match (state.broken, state.next) {
-                // Nobody goes back to where there was nothing, or where it broke.
+                // Without an earlier session, or after a failure in an open one, there is no way
+                // back.
                 (Some(error), _) if !state.was_open || state.has_begun => return Err(error),
                 (Some(error), _) => Err(error),
                 (None, Some(next)) => Ok(next),
@@ -140,7 +141,7 @@ impl Lead {
         }
     }
 
-    /// Prepares the next talk. One that cannot be had leads back to where the person was, and they are told.
+    /// Prepares the next session. On failure, returns to the previous session and shows the error.
     fn arrive(
         &mut self,
         next: Result<Next, CommandError>,
@@ -162,7 +163,7 @@ impl Lead {
         Ok((source, arrival))
     }
 
-    /// A talk that is about to be opened.
+    /// Creates the state of a session that is about to be opened.
     fn state(
         &mut self,
         source: &Source,
@@ -206,7 +207,7 @@ impl Lead {
         state
     }
 
-    /// One talk, until it is left.
+    /// Runs the event loop of one session until the user leaves it.
     async fn talk(
         &mut self,
         source: Source,
@@ -264,7 +265,7 @@ impl Lead {
     }
 
     fn draw(&mut self, state: &mut State, engine: &Driver, desk: &Desk, now: Now) {
-        // One that went away has no size, which drawing will tell.
+        // A terminal that is gone has no size; drawing reports that below.
         if let Ok(size) = self.screen.size()
             && size != state.size
         {
@@ -281,7 +282,7 @@ impl Lead {
         }
     }
 
-    /// Does what can be done without the terminal.
+    /// Performs the effects that do not need the terminal.
     fn perform_plain(&mut self, effects: Vec<Effect>, engine: &Driver, desk: &Desk) {
         for effect in effects {
             match effect {
@@ -336,7 +337,7 @@ impl Lead {
         }
     }
 
-    /// Lets somebody else read the keyboard meanwhile.
+    /// Stops reading the keyboard while `work` (editor, shell) uses the terminal.
     fn lend<T>(&mut self, work: impl FnOnce(&mut Screen) -> T) -> T {
         self.events = None;
         let done = work(&mut self.screen);
@@ -345,11 +346,11 @@ impl Lead {
     }
 }
 
-/// Where the librarian is asked.
+/// Sends requests to the store service and its answers to the event loop.
 struct Desk {
     store_service: StoreService,
     answered: mpsc::UnboundedSender<Answer>,
-    /// Requests that change a file and are not done yet.
+    /// Requests that write a file and are not finished yet.
     writing: RefCell<Vec<tokio::task::JoinHandle<()>>>,
 }
 
@@ -358,7 +359,7 @@ impl Desk {
         let (store_service, answered) = (self.store_service.clone(), self.answered.clone());
         let writes = matches!(request, super::store_service::Request::Remember(_));
         let work = tokio::task::spawn_blocking(move || {
-            // Who has left needs no answer.
+            // The receiver is gone if the user has left: no answer needed.
             let _ = answered.send(store_service.answer(request));
         });
         if writes {
@@ -368,7 +369,8 @@ impl Desk {
         }
     }
 
-    /// Waits until typed words are in the history file: a runtime that ends drops work that has not begun.
+    /// Waits until prompts are in the history file: a runtime that shuts down drops blocking work
+    /// that has not started.
     async fn finish_writing(&self) {
         for work in self.writing.take() {
             let _ = tokio::time::timeout(WRITING, work).await;
@@ -376,7 +378,7 @@ impl Desk {
     }
 }
 
-/// How a talk is come to.
+/// How the screen gets to a session: scroll position, draft, error and previous session.
 #[derive(Debug)]
 struct Arrival {
     first: bool,
@@ -418,14 +420,14 @@ impl Arrival {
     }
 }
 
-/// How the picture on the terminal is.
+/// Whether the drawn frame matches the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Picture {
-    /// As the state is.
+    /// The frame matches the state.
     Fresh,
-    /// Older: it is drawn again with the next frame.
+    /// The frame is outdated: redraw when the next frame is due.
     Stale,
-    /// Older than what the person did: it is drawn again at once.
+    /// The frame is outdated after user input: redraw at once.
     Urgent,
 }
 
@@ -439,7 +441,7 @@ impl Picture {
     }
 }
 
-/// The next thing from the terminal. One that is gone says so once.
+/// Returns the next terminal event. A closed terminal yields [`Event::Unplugged`] once.
 async fn next_input(events: &mut Option<EventStream>) -> Event {
     let Some(stream) = events else {
         return std::future::pending().await;
@@ -459,22 +461,22 @@ async fn next_input(events: &mut Option<EventStream>) -> Event {
     }
 }
 
-/// With what else is there already: many keys at once, such as a paste on a terminal that marks none, are one
-/// picture.
+/// Adds the terminal events that are already available, so that many keys at once, such as a paste
+/// without bracketed paste, need a single frame.
 fn with_more(first: Event) -> Vec<Event> {
     let mut all = vec![first];
-    // The stream rests while nobody polls it, so it is safe to read beside it.
+    // `EventStream` reads only while it is polled, so reading directly is safe here.
     while all.len() < MOST_AT_ONCE && crossterm::event::poll(A_GLANCE).unwrap_or(false) {
         match crossterm::event::read() {
             Ok(input) => all.extend(meant(input)),
-            // The stream will meet it, too.
+            // The stream will report the same error.
             Err(_) => break,
         }
     }
     all
 }
 
-/// What the screen makes of it.
+/// Translates a crossterm event, or returns `None` for an event that the TUI ignores.
 fn meant(input: Input) -> Option<Event> {
     Some(match input {
         Input::Key(key) => Event::Key(key),

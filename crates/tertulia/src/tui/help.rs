@@ -1,4 +1,4 @@
-//! The help screen: keys and commands, as they are given.
+//! Help overlay: keys and commands.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
@@ -7,59 +7,59 @@ use super::choice::Scroll;
 use super::columns::{fold, width};
 use super::press;
 
-/// How many lines of the screen do not scroll: the heading and the keys.
+/// Lines that do not scroll: the heading and the keys.
 const OTHER_LINES: u16 = 3;
 
-/// How many columns stand before the keys and after them.
+/// Columns before and after the keys.
 pub const GAPS: usize = 4;
-/// No explanation is longer.
+/// Maximum number of lines of an explanation.
 const MOST_LINES: usize = 100;
 
-/// One thing that can be done.
+/// A row of the help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelpRow {
-    /// Where or with what: rows of one part follow each other.
+    /// Section; rows of one section are consecutive.
     pub part: String,
-    /// The key or the command.
+    /// Key or command.
     pub keys: String,
-    /// What it does.
+    /// Explanation.
     pub what: String,
 }
 
-/// The help screen.
+/// Help overlay.
 #[derive(Clone, Debug)]
 pub struct Help {
     rows: Vec<HelpRow>,
-    /// The rows as they are folded for this size.
+    /// Rows folded for the current size.
     lines: Vec<Line>,
     scroll: Scroll,
     size: Size,
 }
 
-/// A line of the help screen.
+/// A line of the help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// The name of a part.
+    /// Section heading.
     Part(String),
-    /// Nothing.
+    /// Empty line.
     Gap,
-    /// A key or a command, and what it does.
+    /// Key or command, and explanation.
     Row(String, String),
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing, but the screen looks different.
+    /// None, but the overlay looks different.
     Changed,
-    /// To leave.
+    /// Close the overlay.
     Leave,
 }
 
 impl Help {
-    /// A help screen of some rows.
+    /// Creates the overlay.
     pub fn new(rows: Vec<HelpRow>) -> Help {
         let mut help = Help {
             rows,
@@ -71,7 +71,7 @@ impl Help {
         help
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         let columns = usize::from(size.width);
@@ -95,7 +95,7 @@ impl Help {
         self.lines = lines;
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -111,14 +111,14 @@ impl Help {
         }
     }
 
-    /// The lines that are seen where so many fit, and how many follow.
+    /// Visible lines for a viewport height, and the number of lines after them.
     pub fn seen(&self, count: usize) -> (&[Line], usize) {
         let top = self.scroll.top(self.lines.len(), count);
         let end = (top + count).min(self.lines.len());
         (&self.lines[top..end], self.lines.len() - end)
     }
 
-    /// How many columns the keys and commands have on a screen of so many.
+    /// Width of the key column for a screen width.
     pub fn key_columns(&self, columns: usize) -> usize {
         let widest = self.rows.iter().map(|row| width(&row.keys)).max();
         widest.unwrap_or_default().min(columns / 2)

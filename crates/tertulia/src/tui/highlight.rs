@@ -1,4 +1,4 @@
-//! The colours of code, by its language. What was coloured once is not coloured again when more is written below it.
+//! Syntax highlighting. Highlighted lines are kept when more code is appended.
 
 use std::sync::LazyLock;
 
@@ -11,14 +11,14 @@ use syntect::parsing::{ParseState, ScopeStack, SyntaxReference, SyntaxSet};
 
 use super::theme::{Palette, Theme, Token};
 
-/// Longer code is shown without colours: they would cost more than they are worth.
+/// Longer code is not highlighted because of the cost.
 pub const LONGEST_CODE: usize = 50_000;
-/// After a longer line (minified, or data) the rest of the code has no colours either.
+/// A longer line (minified code, data) ends highlighting for the rest of the code.
 const LONGEST_LINE: usize = 2_000;
 
-/// Every grammar, unpacked when the first code is shown.
+/// All grammars, unpacked at first use.
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(SyntaxSet::load_defaults_newlines);
-/// Which scopes of a grammar are which token.
+/// Maps the scopes of a grammar to tokens.
 static SCOPES: LazyLock<Scopes> = LazyLock::new(scopes);
 static HIGHLIGHTER: LazyLock<Highlighter<'static>> = LazyLock::new(|| Highlighter::new(&SCOPES));
 
@@ -44,7 +44,7 @@ const TOKENS: [(Token, &str); 6] = [
     ),
 ];
 
-/// The red of a colour carries the number of the token: the screen's own colours come later.
+/// Encodes the number of the token in the red channel; it is mapped to a style of the theme later.
 fn scopes() -> Scopes {
     let item = |(number, (_, scopes)): (usize, &(Token, &str))| {
         let number = u8::try_from(number + 1).ok()?;
@@ -73,9 +73,9 @@ fn marked(number: u8) -> Color {
     }
 }
 
-/// The grammar that a code block's first word names.
+/// Grammar for the language name of a code block.
 fn grammar(language: &str) -> Option<&'static SyntaxReference> {
-    // Those that have no grammar of their own here read well enough with a relative's.
+    // Languages without a grammar of their own use a similar one.
     let known = match language.to_ascii_lowercase().as_str() {
         "" | "text" | "txt" | "plain" | "plaintext" => return None,
         "ts" | "tsx" | "typescript" | "jsx" | "mjs" | "cjs" | "json5" | "jsonc" => "js".to_owned(),
@@ -92,10 +92,10 @@ fn grammar(language: &str) -> Option<&'static SyntaxReference> {
     GRAMMARS.find_syntax_by_token(&known)
 }
 
-/// The styles of one line: each with the number of bytes that it goes on for. What is not covered has none.
+/// Styles of one line, each with the number of bytes it covers. The rest has no style.
 pub type Runs = Vec<(Style, usize)>;
 
-/// The code blocks of one text, in their order, each as far as it was coloured.
+/// Highlighted code blocks of one text, in order.
 #[derive(Debug, Default)]
 pub struct Highlights {
     blocks: Vec<Coloured>,
@@ -103,12 +103,12 @@ pub struct Highlights {
 }
 
 impl Highlights {
-    /// The text begins again from its first code block.
+    /// Starts again from the first code block.
     pub fn begin(&mut self) {
         self.next = 0;
     }
 
-    /// The colours of the lines of the next code block; none if it has none.
+    /// Styles of the lines of the next code block; empty if it is not highlighted.
     pub fn code(&mut self, language: &str, code: &str, theme: Theme) -> &[Runs] {
         let at = self.next;
         self.next += 1;
@@ -123,21 +123,21 @@ impl Highlights {
         self.blocks[at].upto(code)
     }
 
-    /// How many bytes were coloured, all told: what the tests count.
+    /// Total number of bytes highlighted, for tests.
     #[cfg(test)]
     pub fn work(&self) -> usize {
         self.blocks.iter().map(|block| block.work).sum()
     }
 }
 
-/// One code block, as far as it was coloured.
+/// One code block, highlighted so far.
 struct Coloured {
     language: String,
     theme: Theme,
-    /// The lines that are coloured for good.
+    /// Complete lines, whose highlighting is final.
     done: String,
     lines: Vec<Runs>,
-    /// How many of the lines are: the last may still grow.
+    /// Number of final lines: the last may still grow.
     settled: usize,
     painter: Painter,
     #[cfg(test)]
@@ -153,14 +153,14 @@ impl std::fmt::Debug for Coloured {
     }
 }
 
-/// What colours the next line.
+/// Highlights the next line.
 #[derive(Clone)]
 enum Painter {
-    /// Nothing does.
+    /// No highlighting.
     None,
-    /// The sign that it begins with.
+    /// By the leading sign of a diff.
     Diff,
-    /// A grammar, and where in it we are.
+    /// By a grammar, with its state.
     Grammar(Box<(ParseState, HighlightState)>),
 }
 
@@ -181,7 +181,7 @@ impl Painter {
         }
     }
 
-    /// Colours a line, its end included.
+    /// Highlights a line, including its line break.
     fn line(&mut self, line: &str, theme: Theme) -> Runs {
         match self {
             Painter::None => Runs::new(),
@@ -214,7 +214,7 @@ fn painted(colour: Color, theme: Theme) -> Style {
     }
 }
 
-/// The look of a line of a diff.
+/// Style of a line of a diff.
 pub fn diff(line: &str, theme: Theme) -> Option<Style> {
     if line.starts_with("+++") || line.starts_with("---") || line.starts_with("diff ") {
         return Some(theme.strong());
@@ -241,7 +241,7 @@ impl Coloured {
         }
     }
 
-    /// The colours of this code, which usually begins with what is done.
+    /// Highlights code that usually starts with `done`.
     fn upto(&mut self, code: &str) -> &[Runs] {
         if matches!(self.painter, Painter::None) && self.done.is_empty() {
             return &[];
@@ -349,7 +349,7 @@ mod tests {
         }
         growing.begin();
         assert_eq!(growing.code("rust", &code, DARK), fresh("rust", &code));
-        // Only the last line is looked at again while it grows.
+        // Only the last line is highlighted again while it grows.
         let longest = code.lines().map(str::len).max().unwrap_or(0) + 1;
         assert!(growing.work() <= code.len() * longest, "{}", growing.work());
         growing.begin();

@@ -1,17 +1,17 @@
-//! What a person said before, and finding it again.
+//! Input history and incremental search.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many are kept.
+/// Maximum number of entries.
 const MOST: usize = 1000;
-/// So many bytes are kept, and the newest always.
+/// Maximum size in bytes; the newest entry is always kept.
 const MOST_BYTES: usize = 8 << 20;
-/// Only the beginning of a long one is searched, so that each key of a search costs little.
+/// Only the beginning of a long entry is searched, so that each key costs little.
 const SEARCHED: usize = 4096;
 
-/// What was said before, the newest last.
+/// Earlier prompts, newest last.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     entries: VecDeque<Arc<str>>,
@@ -19,7 +19,7 @@ pub struct History {
 }
 
 impl History {
-    /// What was said before, the newest last.
+    /// Creates a history from entries, newest last.
     pub fn new(entries: impl IntoIterator<Item = String>) -> History {
         let mut history = History::default();
         for entry in entries {
@@ -28,7 +28,7 @@ impl History {
         history
     }
 
-    /// Adds what was said now, unless it is the same as the last.
+    /// Appends a prompt, unless it equals the last one.
     pub fn push(&mut self, words: &str) {
         if words.trim().is_empty() || self.entries.back().is_some_and(|last| **last == *words) {
             return;
@@ -43,18 +43,18 @@ impl History {
         }
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// One of them; the oldest is at 0.
+    /// Returns an entry; the oldest has index 0.
     pub fn get(&self, place: usize) -> Option<&Arc<str>> {
         self.entries.get(place)
     }
 
-    /// The newest before a place that has these words, and where in it they are. Capitals matter if any
-    /// are asked for.
+    /// Newest entry before an index that contains the text, and where. Case-sensitive only if the
+    /// text contains an uppercase letter.
     fn find(&self, words: &str, before: usize, not: &str) -> Option<Found> {
         let exactly = words.contains(char::is_uppercase);
         let before = before.min(self.entries.len());
@@ -72,7 +72,7 @@ fn beginning(entry: &str) -> &str {
     &entry[..entry.floor_char_boundary(SEARCHED)]
 }
 
-/// Where the words are in a text.
+/// Range of the search text in a text.
 fn position(text: &str, words: &str, exactly: bool) -> Option<Range<usize>> {
     if exactly {
         let start = text.find(words)?;
@@ -99,14 +99,14 @@ fn position(text: &str, words: &str, exactly: bool) -> Option<Range<usize>> {
     })
 }
 
-/// One that was found.
+/// A hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Found {
     place: usize,
     at: Range<usize>,
 }
 
-/// A search that goes on with each letter.
+/// Incremental search.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     words: String,
@@ -115,35 +115,35 @@ pub struct Search {
 }
 
 impl Search {
-    /// The words that are looked for.
+    /// Search text.
     pub fn words(&self) -> &str {
         &self.words
     }
 
-    /// Whether nothing, or nothing older, has them.
+    /// Returns true if no entry, or no older one, matches.
     pub fn failed(&self) -> bool {
         self.failed
     }
 
-    /// What was found.
+    /// The matching entry.
     pub fn found<'a>(&self, history: &'a History) -> Option<&'a str> {
         let found = self.found.as_ref()?;
         history.get(found.place).map(|entry| &**entry)
     }
 
-    /// Where in it the words are.
+    /// Range of the hit in the entry.
     pub fn at(&self) -> Option<Range<usize>> {
         self.found.as_ref().map(|found| found.at.clone())
     }
 
-    /// More letters: what was found stays if it still fits.
+    /// Extends the search text; keeps the hit if it still matches.
     pub fn write(&mut self, letters: &str, history: &History) {
         self.words.push_str(letters);
         let from = self.found.as_ref().map_or(history.len(), |at| at.place + 1);
         self.look(history, from, "");
     }
 
-    /// One letter less: the search begins anew.
+    /// Shortens the search text by a character and starts again.
     pub fn delete(&mut self, history: &History) {
         self.words.pop();
         self.found = None;
@@ -153,7 +153,7 @@ impl Search {
         }
     }
 
-    /// An older one, other than the one that is shown.
+    /// Goes to an older entry that differs from the current one.
     pub fn older(&mut self, history: &History) {
         let shown = self.found(history).unwrap_or_default().to_owned();
         let from = self.found.as_ref().map_or(history.len(), |at| at.place);

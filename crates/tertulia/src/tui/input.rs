@@ -1,4 +1,4 @@
-//! The input: where a person writes. Keys go in, what they did comes out; nothing is read or written here.
+//! Input field. Takes keys and returns their outcome; performs no I/O.
 
 mod edit;
 pub mod fold;
@@ -20,24 +20,24 @@ use layout::Layout;
 use text::Piece;
 use undo::Undo;
 
-/// What a key did.
+/// Outcome of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Nothing.
+    /// No visible change.
     Nothing,
-    /// Something looks different now.
+    /// Visible change.
     Changed,
-    /// Something looks different now, and this should be looked up for [`Input::candidates`].
+    /// Visible change, and a lookup to answer with [`Input::candidates`].
     Complete(Asked),
-    /// This was said; the input is empty now.
+    /// The text to send; the input is empty now.
     Submit(String),
-    /// The person wants to leave.
+    /// The user wants to leave.
     Leave,
-    /// The key means nothing here.
+    /// The key has no meaning here.
     Pass(KeyEvent),
 }
 
-/// Where a person writes.
+/// Input field with history, undo and completion.
 #[derive(Debug)]
 pub struct Input {
     piece: Piece,
@@ -45,9 +45,9 @@ pub struct Input {
     undo: Undo,
     deleted: Piece,
     history: History,
-    /// Which of the history is shown, while somebody goes through it.
+    /// Index of the history entry shown while browsing.
     browsing: Option<usize>,
-    /// What was written before.
+    /// Text written before browsing the history.
     draft: Piece,
     search: Option<Searching>,
     completion: Completion,
@@ -55,34 +55,34 @@ pub struct Input {
     placeholder: String,
     columns: u16,
     screen_rows: u16,
-    /// The column that going up and down keeps to.
+    /// Column kept when moving up and down.
     wanted: Option<usize>,
     seen: OnceCell<Seen>,
     top: usize,
 }
 
-/// A search through the history. The text waits meanwhile.
+/// Search in the history; the text is kept meanwhile.
 #[derive(Debug, Default)]
 struct Searching {
     search: Search,
     shown: Piece,
 }
 
-/// Where everything stands on the screen.
+/// Layout and cursor position on the screen.
 #[derive(Debug)]
 pub struct Seen {
-    /// The rows.
+    /// Rows.
     pub layout: Layout,
-    /// The first row that is shown.
+    /// First visible row.
     pub top: usize,
-    /// The row of the cursor, of all.
+    /// Row of the cursor, counted from the first row of the text.
     pub row: usize,
-    /// Its column, after the label.
+    /// Column of the cursor, after the label.
     pub column: usize,
 }
 
 impl Input {
-    /// An empty input.
+    /// Creates an empty input.
     pub fn new(history: History) -> Input {
         Input {
             piece: Piece::default(),
@@ -104,7 +104,7 @@ impl Input {
         }
     }
 
-    /// Who writes: stands before the text.
+    /// Sets the label before the text: the name of the user.
     pub fn set_label(&mut self, label: &str) {
         if self.label != label {
             label.clone_into(&mut self.label);
@@ -112,22 +112,22 @@ impl Input {
         }
     }
 
-    /// What stands there while nothing is written.
+    /// Sets the text shown while the input is empty.
     pub fn set_placeholder(&mut self, placeholder: &str) {
         placeholder.clone_into(&mut self.placeholder);
     }
 
-    /// Who can be named: in `[NEXT: …]` and after `@`.
+    /// Sets the members that complete `[NEXT: …]` and `@`.
     pub fn set_members(&mut self, members: Vec<Candidate>) {
         self.completion.set_members(members);
     }
 
-    /// As whom one can speak: after `/as`.
+    /// Sets the people that complete `/as`.
     pub fn set_people(&mut self, people: Vec<Candidate>) {
         self.completion.set_people(people);
     }
 
-    /// How wide the input is, and how high the whole screen.
+    /// Sets the width of the input and the height of the screen.
     pub fn resize(&mut self, columns: u16, screen_rows: u16) {
         if (self.columns, self.screen_rows) != (columns, screen_rows) {
             (self.columns, self.screen_rows) = (columns, screen_rows);
@@ -135,7 +135,7 @@ impl Input {
         }
     }
 
-    /// How many rows it needs: a third of the screen at most.
+    /// Number of rows needed, at most a third of the screen.
     pub fn height(&self) -> u16 {
         let rows = self.seen().layout.rows().len();
         u16::try_from(rows)
@@ -147,34 +147,34 @@ impl Input {
         (self.screen_rows / 3).max(1)
     }
 
-    /// Whether nothing is written.
+    /// Returns true if nothing is written.
     pub fn is_empty(&self) -> bool {
         self.piece.is_empty()
     }
 
-    /// All that is written, byte for byte.
+    /// Full text, including folded passages, byte for byte.
     pub fn text(&self) -> String {
         self.piece.whole()
     }
 
-    /// Puts something else there, which can be undone.
+    /// Replaces the text; can be undone.
     pub fn set_text(&mut self, text: &str) {
         self.search = None;
         self.completion.close();
         self.put(&fold::written(text));
     }
 
-    /// Empties it, which can be undone.
+    /// Clears the text; can be undone.
     pub fn clear(&mut self) {
         self.set_text("");
     }
 
-    /// What is offered to complete the word.
+    /// Completion of the word at the cursor.
     pub fn completion(&self) -> &Completion {
         &self.completion
     }
 
-    /// Takes in what a [`Did::Complete`] asked for. What answers an older question is dropped.
+    /// Adds the answer to a [`Did::Complete`] lookup. Drops the answer to an outdated one.
     pub fn candidates(&mut self, asked: &Asked, found: Vec<Candidate>) -> Did {
         if self.completion.answer(asked, found) {
             Did::Changed
@@ -183,7 +183,7 @@ impl Input {
         }
     }
 
-    /// What was pasted goes in as it is; what is long is shown as one label.
+    /// Inserts pasted text unchanged; a long passage is shown as a label.
     pub fn paste(&mut self, text: &str) -> Did {
         if text.is_empty() {
             return Did::Nothing;
@@ -198,7 +198,7 @@ impl Input {
         Did::Changed
     }
 
-    /// Does what a key says.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Did {
         if key.kind == KeyEventKind::Release {
             return Did::Nothing;
@@ -285,14 +285,14 @@ impl Input {
         };
         self.undo.pause();
         self.replace(accepted.range, &Piece::plain(&accepted.text), false);
-        // A finished word is not offered once more.
+        // Do not offer a complete word again.
         if accepted.goes_on || accepted.text.ends_with(' ') {
             return self.offer();
         }
         Did::Changed
     }
 
-    /// Offers what completes the word at the cursor.
+    /// Updates the completion for the word at the cursor.
     fn offer(&mut self) -> Did {
         match self.completion.update(self.piece.text(), self.cursor) {
             Some(asked) => Did::Complete(asked),
@@ -311,7 +311,7 @@ impl Input {
         }
     }
 
-    /// What is shown: the text, or what a search has found.
+    /// Text shown: the written text, or the search result.
     pub fn shown(&self) -> &Piece {
         match &self.search {
             Some(searching) if searching.search.at().is_some() => &searching.shown,
@@ -319,7 +319,7 @@ impl Input {
         }
     }
 
-    /// What stands before the text, cut to what there is room for.
+    /// Label before the text, cut to the available width.
     pub fn shown_label(&self) -> String {
         let label = match &self.search {
             None => self.label.clone(),
@@ -331,7 +331,7 @@ impl Input {
         fit(&label, usize::from(self.columns / 2).saturating_sub(1))
     }
 
-    /// How many columns the label takes, with the blank after it.
+    /// Width of the label with the blank after it.
     pub fn label_columns(&self) -> usize {
         match self.shown_label().width() {
             _ if self.columns < 4 => 0,
@@ -340,20 +340,20 @@ impl Input {
         }
     }
 
-    /// What stands there while nothing is written.
+    /// Placeholder; `None` if there is text or a search is open.
     pub fn placeholder(&self) -> Option<&str> {
         (self.is_empty() && self.search.is_none()).then_some(self.placeholder.as_str())
     }
 
-    /// Which bytes of what is shown were searched for.
+    /// Byte range of the search hit in the shown text.
     pub fn found(&self) -> Option<std::ops::Range<usize>> {
         self.search.as_ref()?.search.at()
     }
 
-    /// Where everything stands. It is worked out when it is looked at, not with each key.
+    /// Layout and cursor position, computed on demand rather than with every key.
     pub fn seen(&self) -> &Seen {
         self.seen.get_or_init(|| {
-            // The last column is the cursor's.
+            // The last column is reserved for the cursor.
             let columns = usize::from(self.columns).saturating_sub(self.label_columns() + 1);
             let piece = self.shown();
             let layout = Layout::new(piece, columns);
@@ -385,7 +385,7 @@ impl Input {
     }
 }
 
-/// The character that a key writes.
+/// Character typed by a key.
 fn written(key: KeyEvent) -> Option<char> {
     match key.code {
         KeyCode::Char(letter) if (key.modifiers - KeyModifiers::SHIFT).is_empty() => Some(letter),

@@ -1,20 +1,20 @@
-//! What a transcript shows, one thing after the other.
+//! Items of a transcript.
 
 use jiff::Timestamp;
 use tertulia_core::entry::{Speaker, ToolCall, ToolOutcome};
 use tertulia_core::id::Seq;
 
-/// One thing in a transcript.
+/// One item of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Its place in the log, if it is there.
+    /// Sequence number of its log entry, if it has one.
     pub seq: Option<Seq>,
-    /// What it is.
+    /// Content.
     pub what: What,
 }
 
 impl Item {
-    /// Something that went wrong, in place of what should be there.
+    /// Creates an error notice that replaces content that could not be loaded.
     pub fn trouble(text: String) -> Item {
         let tone = Tone::Error;
         Item {
@@ -24,66 +24,66 @@ impl Item {
     }
 }
 
-/// What a thing in a transcript is.
+/// Content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// Somebody said something.
+    /// A message.
     Said(Said),
-    /// A tool was called for, and what came of it, once it did.
+    /// A tool call, with its output once it has ended.
     Used(Used),
-    /// An agent thought.
+    /// Reasoning of an agent.
     Thought(String),
-    /// Something that a person should know.
+    /// A notice for the user.
     Notice {
-        /// How urgently.
+        /// Severity.
         tone: Tone,
-        /// In words.
+        /// Text.
         text: String,
     },
-    /// Where the part that was restored ends.
+    /// Marks the end of the restored part of a session.
     Restored {
-        /// How many messages were.
+        /// Number of restored messages.
         messages: u64,
     },
 }
 
-/// Something that was said.
+/// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Said {
-    /// By whom.
+    /// Speaker.
     pub speaker: Speaker,
-    /// To whom, as people know them.
+    /// Display names of the addressees.
     pub to: Vec<String>,
-    /// When.
+    /// Time.
     pub at: Option<Timestamp>,
-    /// By which model.
+    /// Model that wrote it.
     pub model: Option<String>,
-    /// The words, as they are shown.
+    /// Text as shown.
     pub text: String,
-    /// Whether it was cut off.
+    /// Whether the message was cut off.
     pub interrupted: bool,
-    /// Whether more is coming.
+    /// Whether more text is still streaming in.
     pub streaming: bool,
 }
 
-/// A tool that was used.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Used {
     /// The call.
     pub call: ToolCall,
-    /// What came out, and how the call ended.
+    /// Output and outcome, once the call has ended.
     pub output: Option<(String, ToolOutcome)>,
     /// Whether only one line of it is shown.
     pub folded: bool,
 }
 
-/// How urgent a notice is.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// Good to know.
+    /// Information.
     Note,
-    /// Worth a look.
+    /// Warning.
     Warning,
-    /// Something went wrong.
+    /// Error.
     Error,
 }

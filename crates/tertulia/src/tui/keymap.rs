@@ -1,4 +1,4 @@
-//! Which key means what, as data: the screen acts on it, and its help is made from it.
+//! Key bindings as data, used for input handling and for the help.
 
 mod table;
 
@@ -8,38 +8,38 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 pub use table::Action;
 
-/// Two presses further apart than this are two, not one of twice.
+/// Maximum time between two presses that count as a double press.
 const TWICE_WITHIN: Duration = Duration::from_millis(800);
-/// Whoever wants to leave has more time: the screen has just said that the same key does it.
+/// The same for leaving; longer because the screen has just announced it.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where a key is pressed.
+/// Context in which a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Where {
-    /// In the input, while nothing else is open.
+    /// Input, while nothing else is open.
     Input,
-    /// In what is offered to complete a word.
+    /// Completion popup.
     Popup,
-    /// In the search through what was said before.
+    /// Search in the input history.
     Search,
-    /// On the screen around the input.
+    /// Session screen around the input.
     Talk,
-    /// In the full transcript.
+    /// Transcript in reading mode.
     Transcript,
-    /// In the list of sessions.
+    /// Session list.
     Picker,
-    /// In the list of what can be gone back to.
+    /// List of messages to rewind to.
     Rewind,
-    /// In the help.
+    /// Help.
     Help,
-    /// At a question.
+    /// Dialog.
     AgentRequest,
-    /// On every screen.
+    /// Every context.
     Anywhere,
 }
 
 impl Where {
-    /// All of them, in the order of the help.
+    /// All contexts, in the order of the help.
     pub const ALL: [Where; 10] = [
         Where::Input,
         Where::Popup,
@@ -53,7 +53,7 @@ impl Where {
         Where::Anywhere,
     ];
 
-    /// Its heading in the help.
+    /// Heading in the help.
     pub fn heading(self) -> &'static str {
         match self {
             Where::Input => "Writing",
@@ -70,7 +70,7 @@ impl Where {
     }
 }
 
-/// A key as the table has it.
+/// A key of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
@@ -87,12 +87,12 @@ impl Key {
         }
     }
 
-    /// The key of an event, pressed once.
+    /// The key of an event, as a single press.
     fn of(event: KeyEvent) -> Key {
         let KeyCode::Char(letter) = event.code else {
             return Key::new(event.code, event.modifiers);
         };
-        // What shift makes of a letter is already another letter, and caps lock changes no Ctrl+R.
+        // Shift already changes the letter itself, and caps lock must not affect Ctrl+R.
         let modifiers = event.modifiers - KeyModifiers::SHIFT;
         let letter = if modifiers.is_empty() {
             letter
@@ -102,7 +102,7 @@ impl Key {
         Key::new(KeyCode::Char(letter), modifiers)
     }
 
-    /// The key in words.
+    /// Display name.
     pub fn name(&self) -> String {
         let mut name = String::new();
         for (modifier, word) in [
@@ -140,31 +140,31 @@ impl Key {
 pub struct Binding {
     at: Where,
     action: Action,
-    /// The keys that the help names.
+    /// Keys shown in the help.
     keys: &'static [Key],
-    /// What terminals send in their stead, and what hands know from elsewhere.
+    /// Alternatives that terminals send or users know from elsewhere.
     also: &'static [Key],
 }
 
 /// One row of the help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelpRow {
-    /// Where the keys work.
+    /// Context.
     pub at: Where,
-    /// What they do.
+    /// Action.
     pub action: Action,
-    /// The keys, in words.
+    /// Display names of the keys.
     pub keys: String,
-    /// What they do, in words.
+    /// Explanation.
     pub meaning: &'static str,
 }
 
-/// What a key means there, or everywhere. A key that is let go of means nothing.
+/// Action of a key in a context or everywhere. A key release has none.
 pub fn action(at: Where, key: KeyEvent) -> Option<Action> {
     only(at, key).or_else(|| only(Where::Anywhere, key))
 }
 
-/// What a key means there and not elsewhere.
+/// Action of a key in a context only.
 pub fn only(at: Where, key: KeyEvent) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;
@@ -175,7 +175,7 @@ pub fn only(at: Where, key: KeyEvent) -> Option<Action> {
         .map(|binding| binding.action)
 }
 
-/// The rows of the help: every action of the table.
+/// Rows of the help: every binding of the table.
 pub fn help() -> Vec<HelpRow> {
     let rows = Where::ALL.iter().flat_map(|place| {
         table::BINDINGS
@@ -194,14 +194,14 @@ pub fn help() -> Vec<HelpRow> {
     .collect()
 }
 
-/// Keys that mean more when they are pressed twice. The time is handed in.
+/// Recognises double presses. The caller passes the time.
 #[derive(Debug, Default)]
 pub struct Keys {
     last: Option<(Where, Action, Instant)>,
 }
 
 impl Keys {
-    /// What a key means there: `Esc Esc` and `Ctrl+C Ctrl+C` mean something else than twice the same.
+    /// Action of a key, where `Esc Esc` and `Ctrl+C Ctrl+C` have their own actions.
     pub fn action(&mut self, at: Where, key: KeyEvent, now: Instant) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -228,7 +228,7 @@ impl Keys {
         Some(action)
     }
 
-    /// Something else was pressed in between.
+    /// Forgets the last key because another one was pressed in between.
     pub fn forget(&mut self) {
         self.last = None;
     }

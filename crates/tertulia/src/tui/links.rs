@@ -1,22 +1,26 @@
-//! Addresses on the screen that a terminal can open, by OSC 8.
+//! Hyperlinks (OSC 8) for addresses on the screen.
 //!
-//! ratatui draws cells, and a cell knows no link. What it has since 0.30.1 is a cell whose width is given
-//! ([`CellDiffOption::ForcedWidth`]), whatever is in it. So the first cell of each row of an address gets all of
-//! it: the sequence that begins a link, the letters, the sequence that ends it. The cells that it covers keep
-//! their letters but are [skipped](CellDiffOption::Skip). That is what makes it hold:
+//! ratatui draws cells, and a cell has no link. Since 0.30.1 a cell can have a forced width
+//! ([`CellDiffOption::ForcedWidth`]) regardless of its content. So the first cell of each row of an
+//! address holds the whole row: the sequence that starts the link, the letters, and the sequence
+//! that ends it. The cells that it covers keep their letters but are
+//! [skipped](CellDiffOption::Skip). This has the following properties:
 //!
-//! - A cell of a link never equals one without it, be its letter the same, so when a link goes all of its cells
-//!   are drawn again, and when its address changes the whole of it is: no cell stays linked to what was there before.
-//! - A sequence that begins is ended in the same cell, so nothing that is drawn in part leaves a link open.
-//! - After a resize ratatui draws everything, links too. Wide letters are no part of an address.
-//! - An address costs its length once for each row that it is on, not once for each letter.
+//! - A cell with a link never equals one without, even if the letter is the same. So when a link
+//!   disappears, all its cells are drawn again, and when its address changes, so is the whole link:
+//!   no cell stays linked to an old address.
+//! - The sequence ends in the cell in which it starts: a partial update never leaves a link open.
+//! - After a resize ratatui draws everything, including links. Addresses contain no wide letters.
+//! - An address costs its length once per row, not once per letter.
 //!
-//! Addresses are found before anything is drawn over the text, or one that is half covered would be taken for a
-//! shorter one; they are laid when everything is drawn, and only on rows that are still to be seen whole.
+//! Addresses are found before anything is drawn over the text, because a partly covered address
+//! would look like a shorter one. Links are laid after everything is drawn, and only on rows that
+//! are still completely visible.
 //!
-//! Only what is read is linked: the address of a link is the text that stands there, so nothing can lead elsewhere
-//! than it says. Only `http` and `https`: a click must not open a file or start a program because an agent wrote so.
-//! Where it is not sure where an address ends, there is no link: one that is cut leads nowhere, or elsewhere.
+//! Only visible text is linked: the target of a link is the text itself, so a link cannot lead
+//! elsewhere. Only `http` and `https` are linked: a click must not open a file or start a program
+//! because an agent wrote so. If the end of an address is uncertain there is no link, because a
+//! truncated address leads nowhere or elsewhere.
 
 mod address;
 mod terminals;
@@ -32,10 +36,10 @@ use super::wrap::{Row, text_width};
 use address::Tail;
 pub use terminals::can;
 
-/// An address, and where on the screen it is.
+/// An address and its position on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// The address.
+    /// Address.
     pub url: String,
     /// Its letters, row by row.
     runs: Vec<Run>,
@@ -47,18 +51,18 @@ struct Run {
     text: String,
 }
 
-/// How a row of text goes on in the next one.
+/// How a row of text continues in the next row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joint {
-    /// It does not: what follows is another word or another line.
+    /// Not at all: another word or another line follows.
     Apart,
-    /// At once, after so many columns of margin: the text was broken within a word.
+    /// Directly, after a margin of this width: the text was wrapped within a word.
     Joined(u16),
-    /// That is not known. What reaches the end of such a row may have been cut.
+    /// Unknown. A word that reaches the end of the row may be truncated.
     Unknown,
 }
 
-/// How rows go on in each other, by which part of the original text they show. Of the last one it is not known.
+/// Determines from their source ranges how rows continue. The last row is not included.
 pub fn joints<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Joint> {
     let mut joints = Vec::new();
     let mut before: Option<&Row> = None;
@@ -77,13 +81,14 @@ fn joint(row: &Row, next: &Row) -> Joint {
     match next.source.start.cmp(&row.source.end) {
         Ordering::Greater => Joint::Apart,
         Ordering::Equal => margin(next).map_or(Joint::Unknown, Joint::Joined),
-        // Another thing begins, or the same part of the original is shown once more.
+        // Another item begins, or the same source is shown again.
         Ordering::Less => Joint::Unknown,
     }
 }
 
-/// How many columns stand before the text of a row, if that is sure: behind it are as many bytes as the row shows of
-/// the original, unless some of these look different, and a margin looks like one.
+/// Width of the margin of a row, if it is certain: the text after it has as many bytes as the
+/// source range (unless the text is displayed differently), and the margin consists of margin
+/// characters.
 fn margin(row: &Row) -> Option<u16> {
     let line = row.line.to_string();
     let start = line.len().checked_sub(row.source.len())?;
@@ -93,8 +98,8 @@ fn margin(row: &Row) -> Option<u16> {
     u16::try_from(text_width(margin)).ok().filter(|_| is_sure)
 }
 
-/// The addresses in an area of the screen. `joints` tells of its rows from the first on; of those that it does not
-/// tell of, it is not known.
+/// Finds the addresses in an area of the screen. `joints` describes its rows from the first on;
+/// missing ones count as unknown.
 pub fn find(buffer: &Buffer, area: Rect, joints: &[Joint]) -> Vec<Link> {
     let area = area.intersection(buffer.area);
     let mut links = Vec::new();
@@ -124,7 +129,7 @@ pub fn find(buffer: &Buffer, area: Rect, joints: &[Joint]) -> Vec<Link> {
     links
 }
 
-/// Makes links of addresses that were found, where they are still to be seen.
+/// Turns found addresses into links where they are still visible.
 pub fn lay(links: &[Link], buffer: &mut Buffer) {
     for link in links {
         for run in &link.runs {
@@ -133,16 +138,16 @@ pub fn lay(links: &[Link], buffer: &mut Buffer) {
     }
 }
 
-/// The letters of rows that go on in each other, and where each stands.
+/// Letters of connected rows, with their positions.
 #[derive(Debug, Default)]
 struct Text {
     letters: String,
-    /// The places of the letters, by the byte with which they begin.
+    /// Position of each letter, by its first byte.
     places: Vec<(usize, Position)>,
 }
 
 impl Text {
-    /// Puts a row behind what is there. Whether it is full, so that its end may not be the end of a word.
+    /// Appends a row; returns true if it is full, so that its end may not be the end of a word.
     fn push_row(&mut self, buffer: &Buffer, row: Rect) -> bool {
         let symbol = |x: u16| buffer[(x, row.y)].symbol();
         let is_blank = |x: &u16| symbol(*x).chars().all(|c| c == ' ' || is_frame(c));
@@ -154,7 +159,7 @@ impl Text {
             self.places.push((self.letters.len(), place));
             self.letters.push_str(symbol(x));
         }
-        // A blank after the end shows that there was room; a scroll bar does not.
+        // A blank after the text shows that there was room; a scroll bar does not.
         !(end + 1..row.right()).any(|x| symbol(x) == " ")
     }
 
@@ -165,7 +170,7 @@ impl Text {
             let first = self.places.partition_point(|(at, _)| *at < range.start);
             let last = self.places.partition_point(|(at, _)| *at < range.end);
             let mut runs: Vec<Run> = Vec::new();
-            // An address is ASCII: a letter is a byte, a cell and a column.
+            // An address is ASCII: each letter is a byte, a cell and a column.
             for ((_, at), letter) in self.places[first..last].iter().zip(url.chars()) {
                 match runs.last_mut() {
                     Some(run) if run.at.y == at.y => run.text.push(letter),
@@ -181,7 +186,7 @@ impl Text {
     }
 }
 
-/// Lines of frames, quotations and scroll bars.
+/// Characters of frames, block quotes and scroll bars.
 fn is_frame(letter: char) -> bool {
     ('\u{2500}'..='\u{259f}').contains(&letter)
 }
@@ -219,12 +224,13 @@ fn is_free(cell: &Cell) -> bool {
     cell.diff_option == CellDiffOption::None
 }
 
-/// Letters that lead to an address. Those of one address have one id, so that a terminal takes its rows for one link.
+/// Wraps letters in a link. All rows of an address have the same id, so that a terminal treats them
+/// as one link.
 fn linked(url: &str, letters: &str) -> String {
     format!("\x1b]8;id={:x};{url}\x1b\\{letters}\x1b]8;;\x1b\\", id(url))
 }
 
-/// The same for the same address in every frame, or it would be drawn again in each (FNV-1a).
+/// Hash of an address (FNV-1a): stable across frames, or the link would be redrawn in each.
 fn id(url: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     url.bytes().fold(0xcbf2_9ce4_8422_2325, step)

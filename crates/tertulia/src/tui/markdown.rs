@@ -1,8 +1,9 @@
-//! Text as agents write it, on a screen: markdown as rows, at once or while it is still being written.
+//! Renders markdown as rows, all at once or while it is streaming in.
 //!
-//! A text is cut into its outermost blocks, and each is drawn by itself. That is what makes an answer that grows cheap: what
-//! came before its last block never changes again. So a block does not know link definitions of other blocks; these are
-//! shown as they are written, like everything that has no look of its own.
+//! A text is split into top-level blocks, and each is rendered on its own, which makes streaming
+//! cheap: everything before the last block is final. Therefore a block does not know the link
+//! definitions of other blocks; these are shown as written, like all markup without a rendering of
+//! its own.
 
 mod blocks;
 mod code;
@@ -15,23 +16,23 @@ use super::theme::Theme;
 use super::wrap::{Breaks, Margin, Piece, Row, restyle, rows};
 pub use blocks::Blocks;
 
-/// How a text is to be read.
+/// Format of a text.
 #[derive(Clone, Debug)]
 pub enum Form {
-    /// As markdown.
+    /// Markdown.
     Markdown,
-    /// As it is, line by line.
+    /// Plain text, line by line.
     Plain {
-        /// How it looks.
+        /// Style of the text.
         style: Style,
-        /// What stands left of it.
+        /// Left margin.
         margin: Margin,
-        /// Whether its lines are those of a diff.
+        /// Whether to colour its lines as a diff.
         diff: bool,
     },
 }
 
-/// Where secrets stood in a text: `[redacted:KIND]`.
+/// Finds redaction marks in a text: `[redacted:KIND]`.
 fn redacted(text: &str) -> Vec<std::ops::Range<usize>> {
     const MARK: &str = "[redacted:";
     text.match_indices(MARK)
@@ -44,7 +45,7 @@ fn redacted(text: &str) -> Vec<std::ops::Range<usize>> {
         .collect()
 }
 
-/// One line of text as rows, with what was redacted in it marked.
+/// Wraps one line of text into rows and highlights redaction marks.
 fn marked_rows(
     pieces: Vec<Piece<'_>>,
     margin: &Margin,

@@ -1,4 +1,5 @@
-//! The screen: every key and event is data, every screen is a function of the state.
+//! Terminal user interface in the Elm architecture: events and effects are data, and the view is a
+//! function of the state.
 pub mod activity;
 pub mod again;
 pub mod attach;

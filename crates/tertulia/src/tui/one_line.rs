@@ -1,4 +1,4 @@
-//! A line that a person types: a search, a title, tags.
+//! One-line text field for queries, titles and tags.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
@@ -6,47 +6,47 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::columns::{one_line, width_of};
 use super::press;
 
-/// The longest line. Nobody searches for more, and what is pasted by mistake may be a book.
+/// Maximum length; a large text may be pasted by mistake.
 const MOST_BYTES: usize = 4096;
 
 /// A line of text with a cursor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OneLine {
     text: String,
-    /// In bytes, always between two letters.
+    /// Byte offset, always at a grapheme boundary.
     cursor: usize,
 }
 
-/// What a key did to a line.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// It is not for a line.
+    /// The key does not apply to a text field.
     Nothing,
-    /// The cursor is elsewhere.
+    /// The cursor may have moved.
     Moved,
-    /// The text is another.
+    /// The text has changed.
     Changed,
 }
 
 impl OneLine {
-    /// A line with the cursor at its end.
+    /// Creates a line with the cursor at its end.
     pub fn new(text: &str) -> OneLine {
         let mut line = OneLine::default();
         line.insert(text);
         line
     }
 
-    /// What stands in it.
+    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Whether nothing does.
+    /// Returns true if there is no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
         if let Some(letter) = press::typed(key) {
             return self.insert(letter.encode_utf8(&mut [0; 4]));
@@ -72,18 +72,18 @@ impl OneLine {
         }
     }
 
-    /// Puts text in at the cursor, as one line.
+    /// Inserts text at the cursor, as one line.
     pub fn insert(&mut self, text: &str) -> Typed {
         let room = MOST_BYTES.saturating_sub(self.text.len());
         let text = one_line(&text[..text.floor_char_boundary(room)]).into_owned();
-        // What is shown for a control character is longer than the character.
+        // The replacement of a control character is longer than the character.
         let text = &text[..text.floor_char_boundary(room)];
         if text.is_empty() {
             return Typed::Nothing;
         }
         self.text.insert_str(self.cursor, text);
         self.cursor += text.len();
-        // A mark may have joined the letter before or after it.
+        // A combining mark may have merged with its neighbour.
         self.cursor = self.boundary_from(self.cursor);
         Typed::Changed
     }
@@ -131,7 +131,7 @@ impl OneLine {
         end.unwrap_or(self.text.len())
     }
 
-    /// The part that is seen in so many columns, and the column of the cursor in it.
+    /// Part of the text visible in a width, and the column of the cursor in it.
     pub fn seen(&self, columns: u16) -> (&str, u16) {
         let columns = usize::from(columns.max(1));
         let (mut start, mut column) = (self.cursor, 0);

@@ -1,7 +1,7 @@
-//! The list of sessions: choosing one to go on with, and tidying up.
+//! Session list: choosing a session to resume, and renaming, tagging, forking and trashing.
 //!
-//! It does nothing itself. [`Picker::key`] says what a person decided; [`Picker::wants`] says what is
-//! to be read, each with a ticket under which the answer is given back.
+//! It performs no I/O. [`Picker::key`] returns the user's decision; [`Picker::wants`] returns a
+//! request with a ticket, under which the answer is passed back.
 
 pub mod content_hits;
 pub mod fuzzy;
@@ -25,10 +25,10 @@ use super::item::Item;
 use super::one_line::{OneLine, Typed};
 use super::press;
 
-/// What an answer is given back with.
+/// Identifies the request that an answer belongs to.
 pub type Ticket = u64;
 
-/// A list of sessions.
+/// Session list with query, fuzzy filter and preview.
 #[derive(Debug)]
 pub struct Picker {
     filter: Filter,
@@ -44,12 +44,12 @@ pub struct Picker {
     search_ticket: Option<Ticket>,
     preview_ticket: Option<(Ticket, SessionId)>,
     query: OneLine,
-    /// When somebody last typed, until what they typed is searched for.
+    /// Time of the last edit of the query, until the content search starts.
     typed_at: Option<Timestamp>,
     choice: Choice,
-    /// Whether somebody chose a row, so that it stays chosen when others come.
+    /// Whether the user chose a row, which then stays chosen when other rows arrive.
     moved: bool,
-    /// What was chosen before everything is read anew.
+    /// Session chosen before the list is read again.
     kept: Option<SessionId>,
     mode: Mode,
     preview: Option<Preview>,
@@ -57,58 +57,58 @@ pub struct Picker {
     size: Size,
 }
 
-/// Which sessions are listed.
+/// Sessions that are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of this project.
+    /// Sessions of this project.
     Here,
-    /// All.
+    /// All sessions.
     All,
 }
 
-/// What is not read yet.
+/// Part of the list that has not been read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Unread {
     All,
     After(Cursor),
     Nothing,
-    /// It could not be read; it is tried again when somebody presses a key.
+    /// Reading failed; it is retried at the next key.
     Refused(Option<Cursor>),
 }
 
-/// What keys are for.
+/// Meaning of keys.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mode {
     /// Searching and choosing.
     Browse,
-    /// Typing a title.
+    /// Editing a title.
     Rename(SessionId, OneLine),
-    /// Typing tags.
+    /// Editing tags.
     Tag(SessionId, OneLine),
-    /// Saying whether a session goes to the trash.
+    /// Confirming the move to the trash.
     Trash(SessionId, String),
 }
 
-/// A look into a session.
+/// Preview of a session.
 #[derive(Clone, Debug, Default)]
 pub struct Preview {
-    /// Which session it is of, once it is there.
+    /// Session it belongs to, once loaded.
     pub of: Option<SessionId>,
-    /// Its last messages.
+    /// Last messages.
     pub items: Vec<Item>,
 }
 
-/// A chosen row.
+/// A row.
 #[derive(Clone, Copy, Debug)]
 pub enum Chosen<'a> {
-    /// A session of the list.
+    /// Session that matches the fuzzy filter.
     SessionItem(&'a SessionItem),
-    /// A session in which what was typed was said.
+    /// Session whose content matches the query.
     ContentHit(&'a ContentHit),
 }
 
 impl Chosen<'_> {
-    /// Which session.
+    /// Session id.
     pub fn id(self) -> SessionId {
         match self {
             Chosen::SessionItem(item) => item.id,
@@ -124,62 +124,62 @@ impl Chosen<'_> {
     }
 }
 
-/// What a person decided.
+/// Decision of the user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but the list looks different.
+    /// None, but the list looks different.
     Changed,
-    /// To leave without choosing.
+    /// Leave without choosing.
     Leave,
-    /// To go on with a session.
+    /// Resume a session.
     Resume {
-        /// Which one.
+        /// Session id.
         id: SessionId,
-        /// What they were looking for in it.
+        /// Entry of the search hit.
         at: Option<Seq>,
     },
-    /// To give a session another title.
+    /// Rename a session.
     Rename(SessionId, String),
-    /// To change the tags of a session.
+    /// Change the tags of a session.
     Tag {
-        /// Which one.
+        /// Session id.
         id: SessionId,
-        /// These are put on.
+        /// Tags to add.
         add: Vec<String>,
-        /// These are taken off.
+        /// Tags to remove.
         remove: Vec<String>,
     },
-    /// To go on in a fork of a session.
+    /// Fork a session and resume the fork.
     Fork(SessionId),
-    /// To move a session to the trash.
+    /// Move a session to the trash.
     Trash(SessionId),
 }
 
-/// What is to be read.
+/// Request for data.
 #[derive(Clone, Debug)]
 pub enum Wanted {
-    /// The next sessions, for [`Picker::page`].
+    /// Next page of sessions, for [`Picker::page`].
     Page {
-        /// Which sessions.
+        /// Filter.
         filter: Filter,
-        /// Which of them.
+        /// Page.
         page: Page,
     },
-    /// Everything that was said, for [`Picker::found`].
+    /// Content search, for [`Picker::found`].
     Search(SearchQuery),
-    /// The last messages of a session, for [`Picker::preview`].
+    /// Last messages of a session, for [`Picker::preview`].
     Preview {
-        /// Which session.
+        /// Session id.
         id: SessionId,
-        /// So many messages.
+        /// Number of messages.
         messages: usize,
     },
 }
 
 impl Picker {
-    /// A list of the sessions that a filter admits: those of the project at first, if there is one.
+    /// Creates a list of the sessions that pass a filter, limited at first to the project, if any.
     pub fn new(filter: Filter, project: Option<ProjectIds>) -> Picker {
         let scope = match project {
             Some(_) => Scope::Here,
@@ -212,13 +212,13 @@ impl Picker {
         }
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.rechoose(self.choice.chosen());
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -236,7 +236,7 @@ impl Picker {
         }
     }
 
-    /// Takes pasted text.
+    /// Handles pasted text.
     pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
         match &mut self.mode {
             Mode::Browse => {
@@ -274,7 +274,8 @@ impl Picker {
         match key.code {
             KeyCode::Enter => return self.resume(),
             KeyCode::Tab | KeyCode::BackTab => return self.change_scope(now),
-            // Whoever types a search needs the space in it; whoever chooses a row does not type.
+            // Space belongs to the query while it is typed; after choosing a row it opens the
+            // preview.
             KeyCode::Char(' ') if self.query.is_empty() || self.moved => {
                 self.preview = match self.preview {
                     None => Some(Preview::default()),
@@ -294,7 +295,7 @@ impl Picker {
         self.retyped(typed, now)
     }
 
-    /// Esc takes back one thing at a time.
+    /// Esc goes back one step at a time: preview, query, list.
     fn leave(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if key.code != KeyCode::Esc {
             return Outcome::Leave;
@@ -331,7 +332,7 @@ impl Picker {
         };
         let (id, title) = (chosen.id(), chosen.title().unwrap_or_default());
         self.mode = mode(id, title);
-        // What is being named must stay where it is.
+        // The row must stay chosen while it is edited.
         self.moved = true;
         Outcome::Changed
     }
@@ -402,7 +403,7 @@ impl Picker {
     }
 }
 
-/// The tags of a line such as `+release -draft`: those to put on, those to take off.
+/// Parses tags such as `+release -draft` into those to add and those to remove.
 fn tags(line: &str) -> (Vec<String>, Vec<String>) {
     let (mut add, mut remove) = (Vec::new(), Vec::new());
     for word in line.split(|c: char| c.is_whitespace() || c == ',') {

@@ -1,13 +1,13 @@
-//! Keys as the lists and dialogs of the screen know them.
+//! Helpers to interpret keys in lists and dialogs.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Whether a key went down. Some terminals also tell when it comes up again.
+/// Returns false for a key release, which some terminals report.
 pub fn is_down(key: KeyEvent) -> bool {
     key.kind != KeyEventKind::Release
 }
 
-/// The letter that was pressed together with Control, in lower case.
+/// Letter pressed with Ctrl, in lower case.
 pub fn with_control(key: KeyEvent) -> Option<char> {
     match key.code {
         KeyCode::Char(letter)
@@ -20,11 +20,11 @@ pub fn with_control(key: KeyEvent) -> Option<char> {
     }
 }
 
-/// The character that was typed.
+/// Typed character.
 pub fn typed(key: KeyEvent) -> Option<char> {
     let held = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SUPER;
     match key.code {
-        // Both at once is AltGr, by which some keyboards type what others have on a key.
+        // Both together are AltGr, which some keyboards need to type certain characters.
         KeyCode::Char(letter)
             if !key.modifiers.intersects(held)
                 || key
@@ -37,12 +37,12 @@ pub fn typed(key: KeyEvent) -> Option<char> {
     }
 }
 
-/// The answer that was typed, be it in capitals or not.
+/// Typed letter in lower case, as an answer.
 pub fn answer(key: KeyEvent) -> Option<char> {
     typed(key).map(|letter| letter.to_ascii_lowercase())
 }
 
-/// Whether somebody wants to leave: Esc, or Control and C.
+/// Returns true for Esc and Ctrl+C.
 pub fn leaves(key: KeyEvent) -> bool {
     key.code == KeyCode::Esc || with_control(key) == Some('c')
 }

@@ -1,4 +1,4 @@
-//! Who of a team speaks next, on one line.
+//! Queue of team members waiting to speak, on one line.
 
 use tertulia_core::entry::Intent;
 use tertulia_engine::team::events::QueueUpdate;
@@ -6,32 +6,32 @@ use tertulia_engine::team::queue::Item;
 
 use super::columns::{cut, width};
 
-/// What stands before the first.
+/// Text before the first name.
 pub const NEXT: &str = "next: ";
-/// What stands between two.
+/// Text between two names.
 pub const THEN: &str = " → ";
-/// Names are no longer than this, however much room there is.
+/// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
 
-/// Those who wait, the next one first.
+/// Waiting members, next one first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
     waiting: Vec<Waiting>,
 }
 
-/// Somebody who waits.
+/// A waiting member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// As people know them.
+    /// Display name.
     pub name: String,
-    /// How urgently.
+    /// Urgency.
     pub intent: Intent,
-    /// Whether it is the person at the screen.
+    /// Whether it is the user at this screen.
     pub is_you: bool,
 }
 
 impl Waiting {
-    /// `Ben`, `Cleo (P1)`, `you`. How urgent most are is not worth a word.
+    /// `Ben`, `Cleo (P1)`, `you`. The default urgency is not shown.
     fn words(&self) -> String {
         let name = match self.is_you {
             true => "you".to_owned(),
@@ -45,14 +45,14 @@ impl Waiting {
 }
 
 impl Queue {
-    /// A queue of these, the next one first.
+    /// Creates a queue, next one first.
     pub fn new(waiting: Vec<Waiting>) -> Queue {
         Queue { waiting }
     }
 
-    /// The queue after it changed. `member` is told an id, and tells the name and whether it is the person at
-    /// the screen. The most urgent come first, as the queue takes them; replies to the last message may still
-    /// come before them.
+    /// Replaces the queue after an update. `member` maps an id to the display name and to whether
+    /// it is the user at this screen. The most urgent come first, as the queue takes them; replies
+    /// to the last message may still precede them.
     pub fn take(&mut self, update: &QueueUpdate, member: impl Fn(&str) -> (String, bool)) {
         let mut pending: Vec<&Item> = update.pending.iter().collect();
         pending.sort_by_key(|item| (item.request.intent, item.order));
@@ -67,12 +67,13 @@ impl Queue {
         self.waiting = waiting.collect();
     }
 
-    /// How many rows it takes.
+    /// Number of rows needed.
     pub fn height(&self) -> u16 {
         u16::from(!self.waiting.is_empty())
     }
 
-    /// Those who fit into so many columns, and how many do not. The next one is always among them.
+    /// Names that fit into a width, and the number of names that do not. The first is always
+    /// included.
     pub fn seen(&self, columns: usize) -> (Vec<String>, usize) {
         let room = columns.saturating_sub(width(NEXT));
         let mut seen: Vec<String> = Vec::new();
@@ -92,7 +93,7 @@ impl Queue {
     }
 }
 
-/// ` +3 more`, if there are any.
+/// ` +3 more`, or nothing for zero.
 pub fn more(count: usize) -> String {
     match count {
         0 => String::new(),

@@ -1,4 +1,4 @@
-//! Going back: the messages of the person, newest first, to go on from before one of them.
+//! Rewind overlay: lists the user's messages, newest first, to continue from before one of them.
 
 #[cfg(test)]
 mod tests;
@@ -13,24 +13,24 @@ use super::picker::Ticket;
 use super::press;
 use super::view::rewind::parts;
 
-/// How many messages are read at once.
+/// Messages per request.
 const PAGE: usize = 100;
-/// How much of a message is kept, in bytes: enough to recognise it.
+/// Bytes kept of a message: enough to recognise it.
 const MOST_BYTES: usize = 4096;
 
-/// Something that the person said.
+/// A message of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Its place in the log.
+    /// Log entry.
     pub seq: Seq,
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// How it begins.
+    /// Beginning of the text.
     pub text: String,
 }
 
 impl Moment {
-    /// What is kept of a message.
+    /// Creates a moment, truncating the text.
     pub fn new(seq: Seq, at: Timestamp, text: &str) -> Moment {
         let text = match text.floor_char_boundary(MOST_BYTES) {
             end if end < text.len() => format!("{}…", &text[..end]),
@@ -40,7 +40,7 @@ impl Moment {
     }
 }
 
-/// The list of moments to go back to.
+/// List of messages to rewind to.
 #[derive(Debug)]
 pub struct Rewind {
     moments: Vec<Moment>,
@@ -52,25 +52,25 @@ pub struct Rewind {
     size: Size,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but another one is chosen.
+    /// None, but another message is chosen.
     Changed,
-    /// To leave.
+    /// Close the overlay.
     Leave,
-    /// To go on in a fork that ends before this message, which is to be typed anew.
+    /// Resume a fork that ends before this message, with its text in the input.
     Rewind(Seq),
 }
 
-/// What is to be read: so many messages of the person, newest first, for [`Rewind::put`].
+/// Request for messages of the user, newest first, for [`Rewind::put`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Only those before this one.
+    /// Only messages before this entry.
     pub before: Option<Seq>,
-    /// At most so many.
+    /// Maximum number of messages.
     pub count: usize,
 }
 
@@ -89,14 +89,14 @@ impl Default for Rewind {
 }
 
 impl Rewind {
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         let (count, seen) = (self.moments.len(), self.seen_rows());
         self.choice.choose(self.choice.chosen(), count, seen);
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -116,7 +116,7 @@ impl Rewind {
         }
     }
 
-    /// What is to be read next. It is asked for once: ask after each key and each answer.
+    /// Returns the next request, each once. Call it after each key and each answer.
     pub fn wants(&mut self) -> Option<(Ticket, Wanted)> {
         let nears_the_end = self.choice.chosen() + 2 * self.seen_rows() >= self.moments.len();
         let is_refused = self.trouble.is_some();
@@ -132,16 +132,16 @@ impl Rewind {
         Some((self.tickets, wanted))
     }
 
-    /// Takes in messages that were asked for, and whether there are more.
+    /// Adds messages; `has_more` says whether there are earlier ones.
     pub fn put(&mut self, ticket: Ticket, moments: Vec<Moment>, has_more: bool) {
         if self.asked.take_if(|asked| *asked == ticket).is_some() {
-            // Nothing more to come, whatever is claimed, if nothing came.
+            // An empty answer means that there is nothing more.
             self.has_more = has_more && !moments.is_empty();
             self.moments.extend(moments);
         }
     }
 
-    /// Takes in that they could not be read, and why. The next key tries again.
+    /// Records that a request failed. The next key retries it.
     pub fn refused(&mut self, ticket: Ticket, why: String) {
         if self.asked.take_if(|asked| *asked == ticket).is_some() {
             self.trouble = Some(why);
@@ -153,7 +153,7 @@ impl Rewind {
         usize::from(parts(area).list.height)
     }
 
-    /// The messages, newest first.
+    /// Messages, newest first.
     pub fn moments(&self) -> &[Moment] {
         &self.moments
     }
@@ -163,18 +163,18 @@ impl Rewind {
         self.moments.get(self.choice.chosen())
     }
 
-    /// The place of the chosen message, and of the first that is seen where so many fit.
+    /// Indices of the chosen message and of the first visible one, given the viewport height.
     pub fn places(&self, seen: usize) -> (usize, usize) {
         let count = self.moments.len();
         (self.choice.chosen(), self.choice.top(count, seen))
     }
 
-    /// Whether the messages are being read.
+    /// Returns true if a request is pending.
     pub fn is_reading(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Why they could not be read.
+    /// Reason of the last failure.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }

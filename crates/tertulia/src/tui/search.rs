@@ -1,7 +1,7 @@
-//! Searching everything that was ever said, and going to the place.
+//! Full-text search overlay: searches all sessions and jumps to a hit.
 //!
-//! It does nothing itself. [`Search::key`] says what a person decided; [`Search::wants`] says what is
-//! to be read, each with a ticket under which the answer is given back.
+//! It performs no I/O. [`Search::key`] returns the user's decision; [`Search::wants`] returns a
+//! request with a ticket, under which the answer is passed back.
 
 #[cfg(test)]
 mod tests;
@@ -21,14 +21,14 @@ use super::picker::{Scope, Ticket};
 use super::press;
 use super::view::search::{HIT_LINES, parts};
 
-/// After so long without a key a search begins.
+/// Pause in typing after which a search starts.
 const PAUSE: SignedDuration = SignedDuration::from_millis(250);
-/// How many hits are looked at.
+/// Maximum number of hits.
 const HITS: usize = 100;
-/// How many messages around a hit are shown.
+/// Number of messages shown around a hit.
 const AROUND: usize = 8;
 
-/// A search through everything that was said.
+/// Full-text search.
 #[derive(Debug)]
 pub struct Search {
     filter: Filter,
@@ -45,59 +45,59 @@ pub struct Search {
     size: Size,
 }
 
-/// A place in a session.
+/// An entry of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Which session.
+    /// Session id.
     pub session: SessionId,
-    /// Which entry of it.
+    /// Entry.
     pub seq: Seq,
 }
 
-/// How far a search is.
+/// Progress of the search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Stage {
-    /// Nothing is to be searched for.
+    /// Nothing to search.
     Idle,
-    /// Somebody typed at this time.
+    /// The query was edited at this time.
     Typed(Timestamp),
-    /// It goes on.
+    /// A search is running.
     Asked(Ticket),
-    /// The hits are there.
+    /// The hits are complete.
     Done,
 }
 
-/// What a person decided.
+/// Decision of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but the screen looks different.
+    /// None, but the overlay looks different.
     Changed,
-    /// To leave.
+    /// Close the overlay.
     Leave,
-    /// To go to a place.
+    /// Go to an entry.
     Jump(Spot),
-    /// To go on in a fork that ends at a place.
+    /// Resume a fork that ends at an entry.
     Fork(Spot),
 }
 
-/// What is to be read.
+/// Request for data.
 #[derive(Clone, Debug)]
 pub enum Wanted {
-    /// What was said, for [`Search::found`].
+    /// Search, for [`Search::found`].
     Search(SearchQuery),
-    /// The messages around a place, for [`Search::around`].
+    /// Messages around an entry, for [`Search::around`].
     Around {
-        /// Which place.
+        /// Entry.
         spot: Spot,
-        /// So many messages, this one among the first.
+        /// Number of messages, this one among the first.
         messages: usize,
     },
 }
 
 impl Search {
-    /// A search that begins with some words, or with none.
+    /// Creates a search with an initial query, which may be empty.
     pub fn new(filter: Filter, project: Option<ProjectIds>, words: &str) -> Search {
         Search {
             filter,
@@ -109,7 +109,7 @@ impl Search {
             query: OneLine::new(words),
             stage: match words.trim().is_empty() {
                 true => Stage::Idle,
-                // Whoever gives the words at once does not want to wait.
+                // A query given with the command is searched without delay.
                 false => Stage::Typed(Timestamp::MIN),
             },
             hits: Hits::default(),
@@ -122,13 +122,13 @@ impl Search {
         }
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.rechoose(self.choice.chosen());
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -159,7 +159,7 @@ impl Search {
         self.retyped(typed, now)
     }
 
-    /// Takes pasted text.
+    /// Handles pasted text.
     pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
         let typed = self.query.insert(text);
         self.retyped(typed, now)
@@ -183,7 +183,8 @@ impl Search {
         Stage::Idle
     }
 
-    /// Enter means the hits of what is typed; as long as they are not there it does not wait.
+    /// Enter goes to the chosen hit of the current query, or starts the search if it is still
+    /// pending.
     fn enter(&mut self) -> Outcome {
         match self.stage {
             Stage::Done => self.chosen().map_or(Outcome::Nothing, Outcome::Jump),
@@ -195,13 +196,13 @@ impl Search {
         }
     }
 
-    /// What is to be read next. It is asked for once: ask after each key and each answer, and when
-    /// [`Search::due`] says, until there is nothing.
+    /// Returns the next request, each once. Call it after each key and answer, and at the time that
+    /// [`Search::due`] returns, until it returns `None`.
     pub fn wants(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
         self.wants_search(now).or_else(|| self.wants_around())
     }
 
-    /// When it will want something without any key, if it will.
+    /// Time of the next request that needs no key, if any.
     pub fn due(&self) -> Option<Timestamp> {
         match self.stage {
             Stage::Typed(at) => at.checked_add(PAUSE).ok(),
@@ -214,7 +215,7 @@ impl Search {
             return None;
         };
         let waited = now.duration_since(at);
-        // A clock that was set back is no reason to wait longer.
+        // A clock that was set back must not prolong the wait.
         if !waited.is_negative() && waited < PAUSE {
             return None;
         }
@@ -246,7 +247,7 @@ impl Search {
     fn wants_around(&mut self) -> Option<(Ticket, Wanted)> {
         let spot = self.chosen()?;
         let is_there = self.around.as_ref().is_some_and(|(at, _)| *at == spot);
-        // One at a time: whoever runs down the list wants to see the hit where they stop.
+        // One at a time: when scrolling fast, only the final hit needs its context.
         if is_there || self.around_ticket.is_some() {
             return None;
         }
@@ -256,7 +257,7 @@ impl Search {
         Some((self.tickets, Wanted::Around { spot, messages }))
     }
 
-    /// Takes in what a search found.
+    /// Adds the result of a search.
     pub fn found(&mut self, ticket: Ticket, hits: Hits) {
         if self.stage == Stage::Asked(ticket) {
             self.stage = Stage::Done;
@@ -265,7 +266,7 @@ impl Search {
         }
     }
 
-    /// Takes in the messages around a place.
+    /// Adds the messages around an entry.
     pub fn around(&mut self, ticket: Ticket, items: Vec<Item>) {
         let asked = self.around_ticket.take_if(|(asked, _)| *asked == ticket);
         if let Some((_, spot)) = asked {
@@ -273,14 +274,14 @@ impl Search {
         }
     }
 
-    /// Takes in that something could not be read, and why.
+    /// Records that a request failed.
     pub fn refused(&mut self, ticket: Ticket, why: String) {
         if self.stage == Stage::Asked(ticket) {
             self.stage = Stage::Idle;
             self.hits = Hits::default();
             self.trouble = Some(why);
         } else {
-            // The hits are still good.
+            // The hits remain valid.
             self.around(ticket, vec![Item::trouble(why)]);
         }
     }
@@ -300,43 +301,43 @@ impl Search {
         Some(spot(hit))
     }
 
-    /// What was typed.
+    /// The query.
     pub fn query(&self) -> &OneLine {
         &self.query
     }
 
-    /// Which sessions are searched.
+    /// Sessions that are searched.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// What was found.
+    /// The hits.
     pub fn hits(&self) -> &Hits {
         &self.hits
     }
 
-    /// Whether the hits are those of what is typed, and all there.
+    /// Returns true if the hits belong to the current query and are complete.
     pub fn is_done(&self) -> bool {
         self.stage == Stage::Done
     }
 
-    /// Whether a search goes on or is about to.
+    /// Returns true if a search is running or about to start.
     pub fn is_searching(&self) -> bool {
         matches!(self.stage, Stage::Typed(_) | Stage::Asked(_))
     }
 
-    /// Why nothing can be searched for.
+    /// Reason why the search failed or is not possible.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// The place of the chosen hit, and of the first that is seen where so many fit.
+    /// Indices of the chosen hit and of the first visible one, given the viewport height.
     pub fn places(&self, seen: usize) -> (usize, usize) {
         let count = self.hits.hits.len();
         (self.choice.chosen(), self.choice.top(count, seen))
     }
 
-    /// The messages around the chosen hit, once they are there.
+    /// Messages around the chosen hit, once loaded.
     pub fn shown_around(&self) -> Option<(Seq, &[Item])> {
         let chosen = self.chosen()?;
         let (spot, items) = self.around.as_ref()?;
@@ -344,7 +345,7 @@ impl Search {
     }
 }
 
-/// Where a hit is.
+/// Position of a hit.
 fn spot(hit: &Hit) -> Spot {
     Spot {
         session: hit.session,

@@ -1,4 +1,4 @@
-//! A sheet of text over the screen: what a command tells, to be read, scrolled and copied.
+//! Sheet overlay: read-only output of a command, which can be scrolled and copied.
 
 use crossterm::event::KeyEvent;
 use ratatui::layout::Size;
@@ -7,13 +7,13 @@ use super::choice::Scroll;
 use super::columns::{fold, width};
 use super::press;
 
-/// A sheet is no wider than this: longer rows are hard to read.
+/// Maximum width; longer rows are hard to read.
 const MOST_COLUMNS: u16 = 100;
-/// The frame and a space on each side of the text.
+/// Columns of the frame, with a space on each side of the text.
 const FRAME_COLUMNS: u16 = 4;
-/// The frame and the keys.
+/// Rows of the frame and the keys.
 const FRAME_ROWS: u16 = 3;
-/// How wide the signs of a comparison are.
+/// Width of the signs of a diff.
 const SIGN_COLUMNS: usize = 2;
 
 /// A sheet of text.
@@ -21,41 +21,41 @@ const SIGN_COLUMNS: usize = 2;
 pub struct Sheet {
     title: String,
     lines: Vec<Line>,
-    /// The lines as they are folded for this size.
+    /// Lines folded for the current size.
     rows: Vec<Row>,
-    /// Whether lines have signs, because some were added or taken away.
+    /// Whether lines have signs, because it is a diff.
     signs: bool,
     scroll: Scroll,
     size: Size,
 }
 
-/// A line of text, of any length.
+/// A line of text of any length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What it is.
+    /// Role.
     pub ink: Ink,
-    /// The words.
+    /// Text.
     pub text: String,
 }
 
-/// What a line is.
+/// Role of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// Words like any other.
+    /// Plain text.
     Plain,
-    /// What one side of a comparison has.
+    /// Only in the second text of a diff.
     Added,
-    /// What the other side has.
+    /// Only in the first text of a diff.
     Removed,
 }
 
-/// Words like any other.
+/// Converts text to plain lines.
 pub fn plain(lines: Vec<String>) -> Vec<Line> {
     let lines = lines.into_iter();
     lines.map(|text| Line::new(Ink::Plain, text)).collect()
 }
 
-/// A comparison, whose lines begin with their signs.
+/// Converts the lines of a diff, which start with their signs.
 pub fn compared(lines: Vec<String>) -> Vec<Line> {
     let line = |text: String| {
         let (sign, rest) = text.split_at_checked(1).unwrap_or(("", &text));
@@ -74,7 +74,7 @@ pub fn compared(lines: Vec<String>) -> Vec<Line> {
 }
 
 impl Ink {
-    /// What stands before such a line in a comparison, so that it reads without colours.
+    /// Sign before a line of a diff, so that it can be read without colours.
     fn sign(self) -> &'static str {
         match self {
             Ink::Added => "+ ",
@@ -85,7 +85,7 @@ impl Ink {
 }
 
 impl Line {
-    /// A line.
+    /// Creates a line.
     pub fn new(ink: Ink, text: impl Into<String>) -> Line {
         Line {
             ink,
@@ -97,27 +97,27 @@ impl Line {
 /// A row of the sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// What it is.
+    /// Role.
     pub ink: Ink,
-    /// The words that fit.
+    /// Text that fits the width.
     pub text: String,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing, but the screen looks different.
+    /// None, but the sheet looks different.
     Changed,
-    /// To leave.
+    /// Close the sheet.
     Leave,
-    /// To have all of the text.
+    /// Copy the whole text.
     Copy(String),
 }
 
 impl Sheet {
-    /// A sheet with a title and lines.
+    /// Creates a sheet.
     pub fn new(title: impl Into<String>, lines: Vec<Line>) -> Sheet {
         let is_compared = |line: &Line| matches!(line.ink, Ink::Added | Ink::Removed);
         let mut sheet = Sheet {
@@ -132,12 +132,12 @@ impl Sheet {
         sheet
     }
 
-    /// What it is called.
+    /// Title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         let before = self.columns();
         self.size = size;
@@ -164,19 +164,19 @@ impl Sheet {
         }
     }
 
-    /// How wide it is on this screen, with its frame.
+    /// Width including the frame.
     fn columns(&self) -> u16 {
         self.size.width.min(MOST_COLUMNS)
     }
 
-    /// How large it is on this screen, with its frame: no larger than its text needs.
+    /// Size including the frame: no higher than the text needs.
     pub fn size(&self) -> (u16, u16) {
         let rows = u16::try_from(self.rows.len()).unwrap_or(u16::MAX);
         let most = self.size.height;
         (self.columns(), rows.saturating_add(FRAME_ROWS).min(most))
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -194,7 +194,7 @@ impl Sheet {
         }
     }
 
-    /// All of the text, as it was given; in a comparison with its signs.
+    /// Whole text as given, with the signs of a diff.
     fn text(&self) -> String {
         let mut out = String::new();
         for line in &self.lines {
@@ -209,7 +209,7 @@ impl Sheet {
         out
     }
 
-    /// The rows that are seen where so many fit, how many come before and how many follow.
+    /// Visible rows for a viewport height, and the numbers of rows before and after them.
     pub fn seen(&self, count: usize) -> (&[Row], usize, usize) {
         let top = self.scroll.top(self.rows.len(), count);
         let end = (top + count).min(self.rows.len());
@@ -217,7 +217,7 @@ impl Sheet {
     }
 }
 
-/// Rows of names and what belongs to them, for sheets of facts: `title    Fix the parser`.
+/// Formats names and values as aligned lines: `title    Fix the parser`.
 pub fn facts(rows: &[(&str, String)]) -> Vec<Line> {
     let widest = rows.iter().map(|(name, _)| width(name)).max();
     let widest = widest.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Commands that are written where words are: `/rename A better title`.
+//! Parses slash commands typed into the input, such as `/rename A better title`.
 
 mod arguments;
 
@@ -11,45 +11,45 @@ use crate::commands::export::Format;
 use crate::talk::permissions;
 use arguments::arguments;
 
-/// What a command's argument is, so that it can be completed.
+/// Kind of a command's argument, for completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// None, or nothing that could be guessed.
+    /// None, or not completable.
     Free,
-    /// A session.
+    /// Session.
     Session,
-    /// A model.
+    /// Model.
     Model,
-    /// Somebody in the team.
+    /// Person of the team.
     Member,
-    /// A form to export to, and then a file.
+    /// Export format, then a file.
     Export,
-    /// `deploy` or `list`, and then a team's file.
+    /// `deploy`, `list` or `map`, then a team file.
     Team,
-    /// A tool policy.
+    /// Tool policy.
     Approve,
 }
 
-/// A command as the help shows it.
+/// A command as shown in the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Its name, with the slash.
+    /// Name, including the slash.
     pub name: &'static str,
-    /// Its arguments; those in brackets may be left out.
+    /// Arguments; those in brackets are optional.
     pub arguments: &'static str,
-    /// What it does.
+    /// Explanation.
     pub help: &'static str,
-    /// What its argument is.
+    /// Kind of the argument.
     pub argument: Argument,
 }
 
 impl Command {
-    /// Whether nothing can be written after it.
+    /// Returns true if the command takes no argument.
     pub fn stands_alone(&self) -> bool {
         self.arguments.is_empty()
     }
 
-    /// Whether something has to be written after it.
+    /// Returns true if the command needs an argument.
     pub fn wants_more(&self) -> bool {
         !self.stands_alone() && !self.arguments.starts_with('[')
     }
@@ -153,103 +153,103 @@ pub const COMMANDS: &[Command] = &[
     command("/quit", "", Free, "leave"),
 ];
 
-/// A command that was written.
+/// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Slash {
     /// Show keys and commands.
     Help,
-    /// Open the list of sessions.
+    /// Open the session list.
     Sessions,
-    /// Go on with a session, or choose one.
+    /// Resume a session, or choose one.
     Resume(Option<String>),
-    /// Begin a new session.
+    /// Start a new session.
     New,
     /// Change the title.
     Rename(String),
     /// Change the tags.
     Tag {
-        /// These are added.
+        /// Tags to add.
         add: Vec<String>,
-        /// These are removed.
+        /// Tags to remove.
         remove: Vec<String>,
     },
-    /// Go on in a copy, from an entry or the end.
+    /// Resume a fork at an entry or at the end.
     Fork(Option<u64>),
-    /// Go back to before an entry, or choose one.
+    /// Rewind to before an entry, or choose one.
     Rewind(Option<u64>),
-    /// Sum up the older part.
+    /// Compact the context.
     Compact,
-    /// Write the session to a file.
+    /// Export the session to a file.
     Export {
-        /// In which form, if that was said or is clear from the file's name.
+        /// Format, if given or implied by the file name.
         format: Option<Format>,
-        /// Which file.
+        /// File.
         file: Option<String>,
     },
     /// Search all sessions.
     Search(String),
     /// Compare with a session.
     Compare(String),
-    /// Show this session and its forks.
+    /// Show the fork tree.
     Tree,
-    /// Show figures.
+    /// Show statistics.
     Stats,
-    /// Show the models.
+    /// List the models.
     Models,
     /// Use a model.
     Model {
-        /// Its name.
+        /// Model name.
         name: String,
-        /// Whether it is used although nobody knows it: `/model! NAME`.
+        /// Whether to use a model that the agent does not list: `/model! NAME`.
         anyway: bool,
     },
-    /// Show the agents.
+    /// List the agents.
     Agents,
-    /// Switch the tool policy.
+    /// Set the tool policy.
     Approve(Approval),
-    /// Show what tools may do without asking.
+    /// Show the tool permissions.
     Permissions,
-    /// Revoke something that is always allowed: its number, its name, or all.
+    /// Revoke a permission by number or name, or all.
     Revoke(String),
-    /// Talk with a team.
+    /// Start a team session.
     TeamDeploy(String),
-    /// Show the teams.
+    /// List the teams.
     TeamList,
-    /// Give seats of speakers who are not in the team any more to members, each as `old=new`.
+    /// Map speakers who are no longer in the team to members, each as `old=new`.
     TeamMap(Vec<String>),
-    /// Show who is in the team.
+    /// Show the members.
     Members,
-    /// Show who is still to speak.
+    /// Show the queue.
     Queue,
-    /// Show what the team works on.
+    /// Show the task of the team.
     Task,
-    /// Speak as a person, or as whoever is waited for.
+    /// Speak as a person, or as the person whose turn it is.
     As(Option<String>),
-    /// Go on with what a pair left undone.
+    /// Continue unfinished work of a pair.
     Go,
-    /// Show which session this is.
+    /// Show information about the session.
     Info,
-    /// End the talk.
+    /// End the session.
     End,
     /// Leave.
     Exit,
 }
 
-/// Why a command cannot be done.
+/// Error in a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlashError {
-    /// There is none of this name.
+    /// Unknown command.
     Unknown {
-        /// The name, with the slash.
+        /// Name, including the slash.
         name: String,
-        /// The one that is spelt almost like it.
+        /// Command with a similar name.
         nearest: Option<&'static str>,
     },
-    /// What follows it is wrong.
+    /// Wrong arguments.
     Usage {
         /// The command.
         command: &'static Command,
-        /// What is wrong.
+        /// Description of the error.
         wrong: String,
     },
 }
@@ -277,10 +277,10 @@ impl fmt::Display for SlashError {
 
 impl std::error::Error for SlashError {}
 
-/// The only command that may end in `!`: it uses a model that nobody knows.
+/// The only command that may end in `!`: it uses a model that the agent does not list.
 const INSISTING: &str = "/model!";
 
-/// Reads a command. Words that are none are `None`: a sentence may begin with a path.
+/// Parses a command. Returns `None` for other text: a sentence may begin with a path.
 pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
     let words = words.trim();
     let name = words.split_whitespace().next()?;
@@ -309,14 +309,14 @@ pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
     })
 }
 
-/// The command of this name, slash and all.
+/// Finds a command by its name, including the slash.
 pub fn find(name: &str) -> Option<&'static Command> {
     COMMANDS
         .iter()
         .find(|command| command.name.eq_ignore_ascii_case(name))
 }
 
-/// The command that is spelt almost like this. Short names must be closer: `/tmp` is not `/tag`.
+/// Command with a similar name. Short names must be more similar: `/tmp` is not `/tag`.
 pub fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     let most = if name.len() <= "/team".len() { 1 } else { 2 };
@@ -331,7 +331,7 @@ pub fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, near)| near)
 }
 
-/// Reads what follows a command. `insists` is whether it ends in `!`.
+/// Parses the arguments of a command. `insists` says whether it ends in `!`.
 fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
     if command.stands_alone() && !rest.is_empty() {
         return Err("stands alone".to_owned());
@@ -347,7 +347,7 @@ fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
         "/rewind" => Slash::Rewind(entry(rest)?),
         "/compact" => Slash::Compact,
         "/export" => export(rest)?,
-        // Quotes mean something to a search.
+        // Passed on unparsed: quotes have a meaning in a search.
         "/search" if rest.is_empty() => return Err("needs search terms".to_owned()),
         "/search" => Slash::Search(rest.to_owned()),
         "/compare" => Slash::Compare(phrase(rest).ok_or("needs a session")?),
@@ -372,7 +372,7 @@ fn read(command: &Command, rest: &str, insists: bool) -> Result<Slash, String> {
     })
 }
 
-/// One argument that may have blanks in it, with or without quotes around all of it.
+/// One argument that may contain blanks, optionally quoted as a whole.
 fn phrase(rest: &str) -> Option<String> {
     let bare = ['"', '\''].iter().find_map(|quote| {
         let inside = rest.strip_prefix(*quote)?.strip_suffix(*quote)?;
@@ -382,7 +382,7 @@ fn phrase(rest: &str) -> Option<String> {
     (!bare.is_empty()).then(|| bare.to_owned())
 }
 
-/// A model's name is one word: what is more was meant for something else.
+/// A model name is one word; more words were meant for something else.
 fn model(rest: &str, anyway: bool) -> Result<Slash, String> {
     match phrase(rest) {
         None if anyway => Err("needs a name".to_owned()),
@@ -437,8 +437,8 @@ fn export(rest: &str) -> Result<Slash, String> {
     Ok(Slash::Export { format, file })
 }
 
-/// The format that a file's name asks for, if it does. A word that is neither a path nor ends in a format is a
-/// format that there is not.
+/// Format implied by a file name, if any. A word that is neither a path nor has a known extension
+/// is taken for an unknown format.
 fn of_file(file: &str) -> Result<Option<Format>, String> {
     let known = extension(file).and_then(|name| Format::from_str(name, true).ok());
     match (known, extension(file)) {
@@ -455,7 +455,7 @@ fn no_format(name: &str) -> String {
     format!("has no format '{name}'; formats: {}", names.join(", "))
 }
 
-/// The names of the forms that a session can be written in.
+/// Names of the export formats.
 pub fn formats() -> impl Iterator<Item = String> {
     let forms = Format::value_variants().iter();
     forms.filter_map(|form| Some(form.to_possible_value()?.get_name().to_owned()))

@@ -1,4 +1,4 @@
-//! What tests of the screen have in common: keys by name, sessions by number, and screens as text.
+//! Helpers for TUI tests: keys by name, sessions by number, and screens as text.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use jiff::{SignedDuration, Timestamp};
@@ -15,27 +15,27 @@ use super::item::{Item, Said, What};
 use super::theme::{Palette, Theme};
 use super::view::brush::Look;
 
-/// The time at which every test begins.
+/// Start time of every test.
 pub fn noon() -> Timestamp {
     "2026-11-01T12:00:00Z".parse().unwrap()
 }
 
-/// The same for measuring.
+/// Start time on the monotonic clock.
 pub fn tick() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// So many milliseconds later.
+/// `milliseconds` after the start time.
 pub fn later(milliseconds: i64) -> Timestamp {
     noon() + SignedDuration::from_millis(milliseconds)
 }
 
-/// So many minutes before.
+/// `minutes` before the start time.
 pub fn before(minutes: i64) -> Timestamp {
     noon() - SignedDuration::from_mins(minutes)
 }
 
-/// How tests look at things: without colours, at noon.
+/// Theme and time of tests: no colours, at noon.
 pub fn look() -> Look {
     Look {
         theme: Theme::new(Palette::Plain),
@@ -43,7 +43,7 @@ pub fn look() -> Look {
     }
 }
 
-/// A key by its name: `x`, `enter`, `^r`.
+/// A key by name: `x`, `enter`, `^r`.
 pub fn key(name: &str) -> KeyEvent {
     if let Some(letter) = name.strip_prefix('^') {
         let letter = letter.chars().next().unwrap();
@@ -68,7 +68,7 @@ pub fn key(name: &str) -> KeyEvent {
     })
 }
 
-/// Any key that may be pressed.
+/// Any key.
 pub fn any_key() -> impl Strategy<Value = KeyEvent> {
     const NAMES: &[&str] = &[
         "enter",
@@ -109,7 +109,7 @@ pub fn any_key() -> impl Strategy<Value = KeyEvent> {
     proptest::sample::select(NAMES).prop_map(key)
 }
 
-/// The id of a session by its number.
+/// Id of a session by number.
 pub fn id(number: u64) -> SessionId {
     let id = format!(
         "01936f5e-6c5a-7b3a-9d2f-{:012x}",
@@ -118,7 +118,7 @@ pub fn id(number: u64) -> SessionId {
     id.parse().unwrap()
 }
 
-/// A session: number, title, and how many minutes ago somebody spoke in it.
+/// A session: number, title, and minutes since its last message.
 pub fn session(number: u64, title: &str, minutes: i64) -> Row {
     let mut meta = SessionMeta::blank(id(number));
     meta.title = (!title.is_empty()).then(|| title.to_owned());
@@ -130,7 +130,7 @@ pub fn session(number: u64, title: &str, minutes: i64) -> Row {
     Row { meta, open: false }
 }
 
-/// Somebody who spoke in a team.
+/// A speaker of a team.
 pub fn spoke(name: &str) -> Spoke {
     let plain = Speaker::plain(name, SpeakerKind::Ai);
     Spoke {
@@ -144,7 +144,7 @@ pub fn spoke(name: &str) -> Spoke {
     }
 }
 
-/// Something that was said.
+/// A message.
 pub fn said(seq: u64, name: &str, kind: SpeakerKind, minutes: i64, text: &str) -> Item {
     Item {
         seq: Some(Seq(seq)),
@@ -160,7 +160,7 @@ pub fn said(seq: u64, name: &str, kind: SpeakerKind, minutes: i64, text: &str) -
     }
 }
 
-/// A place where something was found.
+/// A search hit.
 pub fn hit(session: u64, title: &str, seq: u64, minutes: i64, (words, text): (&str, &str)) -> Hit {
     let words = SearchTerms::parse(words).unwrap();
     Hit {
@@ -174,7 +174,7 @@ pub fn hit(session: u64, title: &str, seq: u64, minutes: i64, (words, text): (&s
     }
 }
 
-/// What a view draws on a screen of a size, as text; a `▏` stands where the cursor is.
+/// Draws a view at a size and returns the screen as text; `▏` marks the cursor.
 pub fn screen(
     (columns, lines): (u16, u16),
     draw: impl FnOnce(Rect, &mut Buffer) -> Option<Position>,
@@ -191,7 +191,7 @@ pub fn screen(
             if cursor == Some(Position::new(x, y)) {
                 line.push('▏');
             }
-            // A wide letter covers the cell after it.
+            // A wide character covers the next cell.
             if hidden == 0 {
                 line.push_str(symbol);
                 hidden = super::columns::width(symbol).saturating_sub(1);
@@ -205,7 +205,7 @@ pub fn screen(
     out
 }
 
-/// Sizes at which nothing may go wrong.
+/// Sizes to test, including very small ones.
 pub fn any_size() -> impl Strategy<Value = (u16, u16)> {
     prop_oneof![
         (0..4_u16, 0..4_u16),

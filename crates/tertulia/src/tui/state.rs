@@ -1,4 +1,4 @@
-//! Everything that the screen shows follows from this.
+//! State of the TUI: the view is a function of [`State`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -37,147 +37,147 @@ use super::tree::Tree;
 use crate::error::CommandError;
 use crate::hint::Invocation;
 
-/// Everything that the screen shows follows from this.
+/// Complete state of the screen for one open session.
 #[derive(Debug)]
 pub struct State {
-    /// How large the terminal is.
+    /// Terminal size.
     pub size: Size,
-    /// The colours.
+    /// Colours.
     pub theme: Theme,
-    /// Whether the terminal knows links.
+    /// Whether the terminal supports hyperlinks.
     pub links: bool,
-    /// What commands in hints repeat of how this run was started.
+    /// Program name and flags of this run, repeated in the commands that hints suggest.
     pub invocation: Invocation,
-    /// What was known of the talk before it was opened.
+    /// Facts about the session known before it was opened.
     pub scene: Scene,
-    /// The session that the talk is in.
+    /// Id of the open session.
     pub id: SessionId,
-    /// The session as it is, once something was said.
+    /// Session metadata; `None` until the first entry is saved.
     pub meta: Option<SessionMeta>,
-    /// What was said.
+    /// Messages, tool calls and notices.
     pub transcript: Transcript,
-    /// Where the person writes.
+    /// Input field.
     pub input: Input,
-    /// Keys that mean more when they are pressed twice.
+    /// Keys that act differently when pressed twice.
     pub keys: Keys,
-    /// What stands before the talk, the foremost last.
+    /// Open overlays and dialogs; the last one is in front and gets the keys.
     pub overlays: Vec<Overlay>,
-    /// Short messages.
+    /// Toast messages.
     pub toasts: Toasts,
-    /// Whether the keys are for reading the transcript.
+    /// Whether keys go to the transcript (reading mode) instead of the input.
     pub reading: bool,
-    /// How far the talk is.
+    /// Lifecycle phase of the session on this screen.
     pub phase: Phase,
-    /// Somebody who answers.
+    /// Current turn; `None` while no agent answers.
     pub running: Option<Running>,
-    /// What was written while somebody answered: it is said when they are done.
+    /// Messages typed during a turn; each is sent when the current turn ends.
     pub ahead: VecDeque<String>,
-    /// Whether it was asked, and not yet told, if an earlier talk is gone on with: nothing is said before that.
+    /// Whether the [`Overlay::Restore`] dialog is unanswered; no message is sent before that.
     pub is_undecided: bool,
-    /// What they are at, for the line above the input.
+    /// Activity line above the input.
     pub activity: Activity,
-    /// Who waits to speak.
+    /// Members of the team waiting to speak.
     pub queue: Queue,
-    /// What the agent means to do.
+    /// Todo list of the agent.
     pub todos: Todos,
-    /// How far a pair is.
+    /// Progress of a pair.
     pub progress: Option<Progress>,
     /// The tool permissions in force.
     pub permissions: PermissionState,
-    /// How many messages are held in memory.
+    /// Number of messages held in memory because they could not be saved.
     pub held: usize,
     /// Whether the last turn failed.
     pub failed: bool,
-    /// Which talk comes after this one.
+    /// Session to open after this one.
     pub next: Option<Next>,
-    /// The signal that ends the program.
+    /// Signal that ends the program.
     pub signal: Option<u8>,
-    /// What to do with the next answer of the librarian that names a session.
+    /// Action for the next store service answer that names a session.
     pub wish: Option<Wish>,
-    /// Why it could not be opened.
+    /// Error that prevented opening the session.
     pub broken: Option<CommandError>,
-    /// Whether it was opened.
+    /// Whether the session was opened.
     pub has_begun: bool,
-    /// Whether there was a talk before it on this screen.
+    /// Whether another session was shown on this screen before.
     pub was_open: bool,
-    /// The talk from which it was come to, on this screen.
+    /// Session that was shown on this screen before this one.
     pub before: Option<Next>,
-    /// What is left to say when it is over.
+    /// Messages and exit status for the shell after the screen closes.
     pub farewell: Farewell,
 }
 
-/// How far the talk is.
+/// Lifecycle phase of a session on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// It is being opened.
+    /// The session is being opened.
     Opening,
-    /// It is open.
+    /// The session is open.
     Open,
-    /// It is being left.
+    /// The user is leaving the session.
     Leaving,
-    /// It is over.
+    /// The session has ended.
     Gone,
 }
 
-/// Somebody who answers.
+/// The current turn.
 #[derive(Clone, Debug)]
 pub struct Running {
-    /// Since when.
+    /// Start of the turn, or of the current agent's turn among several agents.
     pub since: Timestamp,
-    /// Who.
+    /// Agent that answers.
     pub who: Speaker,
-    /// What they are at.
+    /// Current activity of the agent.
     pub doing: Doing,
-    /// The tool that they ask for.
+    /// Tool that needs approval.
     pub tool: String,
-    /// What they are at once they may.
+    /// Activity to show once the tool is approved.
     pub then: Doing,
-    /// How many letters they have said: a measure of what they say before its tokens are known.
+    /// Length of the answer so far in bytes; an estimate of its tokens until they are reported.
     pub letters: usize,
-    /// Whether somebody has stopped them.
+    /// Whether the user has cancelled the turn.
     pub stopped: bool,
-    /// Whether what they are told is not yet known to be saved.
+    /// Whether the prompt is not yet confirmed as saved.
     pub unheard: bool,
 }
 
-/// What is to be done with a session once it is found or made.
+/// Action for a session that the store service finds or creates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// To go on with it, looking at a place in it.
+    /// Resumes the session, scrolled to an entry if one is given.
     Resume(Option<Seq>),
-    /// To go on with it, with this in the input.
+    /// Resumes the session with this text in the input.
     Rewrite(String),
 }
 
-/// What stands before the talk.
+/// An overlay or a dialog.
 #[derive(Debug)]
 pub enum Overlay {
     /// Keys and commands.
     Help(Box<Help>),
-    /// The list of sessions.
+    /// Session list.
     Picker(Box<Picker>),
-    /// The search.
+    /// Full-text search.
     Search(Box<Search>),
-    /// The family.
+    /// Fork tree of the session.
     Tree(Box<Tree>),
-    /// The figures.
+    /// Statistics.
     Stats(Box<Stats>),
-    /// What can be gone back to.
+    /// List of messages to rewind to.
     Rewind(Box<Rewind>),
-    /// A text.
+    /// Read-only text.
     Sheet(Box<Sheet>),
-    /// Whether a tool may be used, and which question of the talk this is.
+    /// Dialog that asks for tool permission, with the ticket of the request.
     Approval(Ticket, Box<Approval>),
-    /// Whether an earlier talk is gone on with.
+    /// Dialog that offers to resume an earlier session.
     Restore(Box<Restore>),
-    /// Whether a pair goes on with what was left undone.
+    /// Dialog that offers to continue unfinished work of a pair.
     GoOn(Confirm),
-    /// Something went wrong.
+    /// Error message.
     Failure(Box<Failure>),
 }
 
 impl Overlay {
-    /// Whether it covers everything.
+    /// Returns true for overlays that cover the whole screen, false for dialogs.
     pub fn is_whole(&self) -> bool {
         !matches!(
             self,
@@ -187,7 +187,7 @@ impl Overlay {
 }
 
 impl State {
-    /// A talk that is being opened.
+    /// Creates the state of a session that is being opened.
     pub fn new(scene: Scene, history: History, size: Size, theme: Theme) -> State {
         let total = scene.restored.as_ref().map_or(0, |meta| meta.head.seq.0);
         let mut transcript = Transcript::new(total);
@@ -231,7 +231,7 @@ impl State {
         }
     }
 
-    /// The tool permissions as long as nothing else is known.
+    /// Tool permissions before the session reports any.
     pub fn asking() -> PermissionState {
         PermissionState {
             mode: ApprovalMode::Ask,
@@ -239,17 +239,17 @@ impl State {
         }
     }
 
-    /// Whether the loop is done with this talk.
+    /// Returns true once the session has ended and the event loop can stop.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Gone
     }
 
-    /// Whether it is being left.
+    /// Returns true if the session is being left or has ended.
     pub fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Leaving | Phase::Gone)
     }
 
-    /// When something will look different though nothing happens.
+    /// Time until the view changes without an event, such as an expiring toast.
     pub fn due(&self, now: Now) -> Option<Duration> {
         let overlays = self.overlays.iter().filter_map(|overlay| match overlay {
             Overlay::Picker(picker) => picker.due(),
@@ -262,12 +262,12 @@ impl State {
         let others = [self.toasts.due(now.at), self.activity.due(now.at)];
         let first = overlays.chain(others.into_iter().flatten()).min()?;
         let left = first.duration_since(now.at);
-        // What is due already is not asked about again and again.
+        // At least a millisecond, so that an overdue item does not make the loop spin.
         let left = Duration::try_from(left).unwrap_or_default();
         Some(left.max(Duration::from_millis(1)))
     }
 
-    /// Whether somebody answers now.
+    /// Returns true while an agent answers.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }

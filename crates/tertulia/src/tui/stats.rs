@@ -1,4 +1,4 @@
-//! How much was said: by day, by agent, by model. The numbers are given.
+//! Statistics overlay: messages and tokens by day, agent and model.
 
 #[cfg(test)]
 mod tests;
@@ -11,35 +11,35 @@ use tertulia_core::entry::Usage;
 use super::choice::Scroll;
 use super::press;
 
-/// How many lines of the screen do not scroll: the heading, the totals, the last days, the keys.
+/// Lines that do not scroll: heading, totals, sparkline, keys.
 pub const OTHER_LINES: u16 = 7;
 
-/// How much was said in some sessions.
+/// Statistics of some sessions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Which sessions, in words.
+    /// Name of the sessions.
     pub of: String,
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Each day on which something was said, in any order.
+    /// Amount per day, in any order.
     pub days: Vec<(Date, Amount)>,
-    /// Each agent, in any order.
+    /// Amount per agent, in any order.
     pub agents: Vec<(String, Amount)>,
-    /// Each model, in any order.
+    /// Amount per model, in any order.
     pub models: Vec<(String, Amount)>,
 }
 
-/// How much was said.
+/// Number of messages and tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// In messages.
+    /// Messages.
     pub messages: u64,
-    /// In tokens.
+    /// Tokens.
     pub tokens: Usage,
 }
 
 impl Amount {
-    /// Both together.
+    /// Adds two amounts.
     pub fn plus(self, other: Amount) -> Amount {
         Amount {
             messages: self.messages.saturating_add(other.messages),
@@ -51,7 +51,7 @@ impl Amount {
         }
     }
 
-    /// The number that a measure counts.
+    /// Number counted by a measure.
     pub fn by(self, measure: Measure) -> u64 {
         match measure {
             Measure::Messages => self.messages,
@@ -60,17 +60,17 @@ impl Amount {
     }
 }
 
-/// What is counted.
+/// Unit of the bars.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Messages.
     #[default]
     Messages,
-    /// Tokens, read and written.
+    /// Input and output tokens.
     Tokens,
 }
 
-/// The screen of figures.
+/// Statistics overlay.
 #[derive(Clone, Debug)]
 pub struct Stats {
     figures: Figures,
@@ -80,32 +80,32 @@ pub struct Stats {
     size: Size,
 }
 
-/// A line of what scrolls.
+/// A scrolling line.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Line<'a> {
-    /// The name of a part.
+    /// Section heading.
     Heading(&'static str),
-    /// Nothing.
+    /// Empty line.
     Gap,
-    /// A number with its bar: the name, the amount, and the largest of its part.
+    /// A bar: name, amount, and the maximum of its section.
     Bar(std::borrow::Cow<'a, str>, Amount, u64),
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing, but the screen looks different.
+    /// None, but the overlay looks different.
     Changed,
-    /// To leave.
+    /// Close the overlay.
     Leave,
 }
 
 impl Stats {
-    /// The screen of some figures.
+    /// Creates the overlay.
     pub fn new(mut figures: Figures) -> Stats {
-        // The newest day first; of the others whoever said most.
+        // Newest day first; agents and models by amount.
         figures.days.sort_by_key(|(day, _)| std::cmp::Reverse(*day));
         let total = figures.days.iter().map(|(_, amount)| *amount);
         let total = total.fold(Amount::default(), Amount::plus);
@@ -129,12 +129,12 @@ impl Stats {
         }
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -157,34 +157,34 @@ impl Stats {
         }
     }
 
-    /// The figures.
+    /// The statistics.
     pub fn figures(&self) -> &Figures {
         &self.figures
     }
 
-    /// All days together.
+    /// Sum of all days.
     pub fn total(&self) -> Amount {
         self.total
     }
 
-    /// What is counted.
+    /// Unit of the bars.
     pub fn measure(&self) -> Measure {
         self.measure
     }
 
-    /// The first line that is seen where so many fit.
+    /// Index of the first visible line, given the viewport height.
     pub fn top(&self, seen: usize) -> usize {
         self.scroll.top(self.lines(), seen)
     }
 
-    /// How many lines scroll.
+    /// Number of scrolling lines.
     pub fn lines(&self) -> usize {
         let figures = &self.figures;
-        // Each part has a heading, and a gap before it but for the first.
+        // Each section has a heading, and all but the first a gap before it.
         figures.days.len() + figures.agents.len() + figures.models.len() + 5
     }
 
-    /// One of the lines that scroll.
+    /// Returns a scrolling line.
     pub fn line(&self, number: usize) -> Option<Line<'_>> {
         let figures = &self.figures;
         let mut number = number;
@@ -217,7 +217,8 @@ impl Stats {
         amounts.max().unwrap_or_default()
     }
 
-    /// The last days up to the newest, oldest first, those without a word included.
+    /// Amounts of the last `count` days up to the newest, oldest first, including days without
+    /// messages.
     pub fn last_days(&self, count: usize) -> Vec<u64> {
         let days = &self.figures.days;
         let Some((newest, _)) = days.first() else {
@@ -228,7 +229,7 @@ impl Stats {
             let age = newest.duration_since(*day).as_hours() / 24;
             match usize::try_from(age).ok().filter(|age| *age < count) {
                 Some(age) => amounts[count - 1 - age] += amount.by(self.measure),
-                // They are sorted: all others are older still.
+                // The days are sorted: all others are older.
                 None => break,
             }
         }

@@ -1,7 +1,7 @@
-//! The status line: who is there and what they do, which talk it is, what it costs, and whether it is saved.
+//! Status line: agent and its state, session, cost, and whether it is saved.
 //!
-//! A line that is too long loses its parts in a fixed order, so that what is left stands where people are used
-//! to find it. What the agent does and whether the talk is saved are never lost.
+//! A line that is too long loses its parts in a fixed order, so that the rest stays in its usual
+//! place. The state of the agent and whether the session is saved are never lost.
 
 use jiff::SignedDuration;
 use tertulia_core::entry::Usage;
@@ -10,176 +10,176 @@ use super::columns::{cut, width};
 use super::view::brush::counted;
 use crate::moment::lasting;
 
-/// What stands between two parts of a group.
+/// Separator between parts of a group.
 pub const DOT: &str = " · ";
-/// What stands at least between two groups.
+/// Minimum gap between groups.
 pub const GAP: usize = 2;
-/// Names are no longer than this, however much room there is.
+/// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
-/// A title that is shorter than this says nothing.
+/// Minimum legible width of a title.
 const LEAST_TITLE: usize = 12;
-/// A name that is shorter than this is nobody's.
+/// Minimum legible width of a name.
 const LEAST_NAME: usize = 8;
 
-/// What the status line tells.
+/// Content of the status line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// What the agent does.
+    /// State of the agent.
     pub agent: AgentState,
-    /// Who that is.
+    /// Name of the agent.
     pub who: String,
-    /// The model that answers.
+    /// Model.
     pub model: Option<String>,
-    /// What the talk is called.
+    /// Title of the session.
     pub title: Option<String>,
-    /// Its short id.
+    /// Short id of the session.
     pub short: String,
-    /// How many messages were restored, if it was resumed.
+    /// Number of restored messages, if it was resumed.
     pub restored: Option<u64>,
-    /// How many messages there are.
+    /// Number of messages.
     pub messages: u64,
-    /// What it has cost so far.
+    /// Tokens used.
     pub tokens: Usage,
-    /// The same in dollars, where that is known.
+    /// Cost in dollars, if known.
     pub cost: Option<f64>,
-    /// Whether it is saved.
+    /// Whether the session is saved.
     pub saving: Saving,
-    /// The team that talks.
+    /// Team.
     pub team: Option<TeamStatus>,
-    /// How far an instructor and a worker are.
+    /// Progress of a pair.
     pub pair: Option<PairStatus>,
-    /// Which tools run unasked beyond the default policy, in words.
+    /// Description of the permissions beyond the default policy.
     pub permissions: Option<String>,
-    /// Whether the full transcript is being read.
+    /// Whether the transcript is in reading mode.
     pub reading: bool,
-    /// How many things came while the end was out of sight.
+    /// Number of items added out of sight.
     pub unseen: usize,
 }
 
-/// What an agent does.
+/// State of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentState {
-    /// It can be asked.
+    /// It can be prompted.
     Ready,
-    /// It was asked, and nothing came yet.
+    /// It was prompted, and no text came yet.
     Thinking,
     /// It answers.
     Speaking,
     /// It uses this tool.
     UsingTool(String),
-    /// It waits for leave to use this tool.
+    /// It waits for permission to use this tool.
     Waiting(String),
-    /// It is asked again.
+    /// The request is retried.
     Retrying {
-        /// Which attempt, from 1.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How many there are at most.
+        /// Maximum number of attempts.
         of: u32,
     },
-    /// It could not answer.
+    /// The last turn failed.
     Failed,
-    /// The talk is being opened.
+    /// The session is being opened.
     Opening,
-    /// The talk is being left.
+    /// The session is being left.
     Leaving,
 }
 
-/// Whether a talk is saved.
+/// Whether a session is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::enum_variant_names,
     reason = "it is what the line says while it lasts"
 )]
 pub enum Saving {
-    /// All of it is.
+    /// Everything is saved.
     Saved,
-    /// It is being saved.
+    /// Saving is in progress.
     Saving,
-    /// Some of it could not be.
+    /// Some messages could not be saved.
     Unsaved,
-    /// Nothing of it is kept.
+    /// The session is ephemeral.
     Nothing,
 }
 
-/// The team that talks.
+/// Team in the status line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamStatus {
-    /// What it is called.
+    /// Name.
     pub name: String,
-    /// How many take part.
+    /// Number of members.
     pub members: usize,
 }
 
-/// How far an instructor and a worker are.
+/// Progress of a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairStatus {
-    /// How often the instructor has replied.
+    /// Number of instructor replies.
     pub round: u64,
-    /// How often the worker may still be called, in words.
+    /// Description of the remaining worker calls.
     pub remaining: String,
-    /// Since the run began.
+    /// Time since the run started.
     pub elapsed: SignedDuration,
 }
 
 /// A part of the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it tells.
+    /// Kind.
     pub kind: Kind,
-    /// In words.
+    /// Text.
     pub text: String,
 }
 
-/// What a part tells, from left to right.
+/// Kinds of parts, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// What the agent does.
+    /// State of the agent.
     State,
-    /// Who that is.
+    /// Name of the agent.
     Who,
-    /// The team.
+    /// Team.
     Team,
-    /// The model.
+    /// Model.
     Model,
-    /// The title.
+    /// Title.
     Title,
-    /// The short id.
+    /// Short id.
     Short,
-    /// How many messages were restored.
+    /// Number of restored messages.
     Restored,
-    /// How many there are.
+    /// Number of messages.
     Messages,
-    /// Which tools run unasked.
+    /// Permissions.
     Permissions,
-    /// How much is new out of sight.
+    /// Number of items added out of sight.
     Unseen,
-    /// That the full transcript is being read.
+    /// Reading mode.
     Reading,
-    /// The round and the budget of a pair.
+    /// Round and budget of a pair.
     Pair,
-    /// How long the pair has been at it.
+    /// Elapsed time of a pair.
     Elapsed,
-    /// The tokens.
+    /// Tokens.
     Tokens,
-    /// The dollars.
+    /// Cost.
     Cost,
-    /// Whether it is saved.
+    /// Whether the session is saved.
     Saving,
 }
 
-/// A side of the line.
+/// A group of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// Who is there.
+    /// Agent.
     Left,
-    /// Which talk it is.
+    /// Session.
     Middle,
-    /// What it costs, and whether it is saved.
+    /// Cost, and whether it is saved.
     Right,
 }
 
 impl Kind {
-    /// On which side it stands.
+    /// Group of the part.
     pub fn group(self) -> Group {
         match self {
             Kind::State | Kind::Who | Kind::Team | Kind::Model => Group::Left,
@@ -189,22 +189,22 @@ impl Kind {
     }
 }
 
-/// How a line that is too long gets shorter.
+/// A way to shorten the line.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// By as much of the part as has to go, but so many columns stay.
+    /// Cut the part as far as necessary, but keep this many columns.
     Cut(Kind, usize),
-    /// By the whole part.
+    /// Drop the part.
     Drop(Kind),
-    /// By the name of the tool.
+    /// Drop the details of the agent's state, such as the tool name.
     Plain,
-    /// By the word of what is less urgent, the agent's state or the saving.
+    /// Abbreviate the less urgent of the agent's state and the saving state.
     Terse,
-    /// By both words.
+    /// Abbreviate both.
     Terser,
 }
 
-/// In this order, until the rest fits.
+/// Steps in order of application, until the rest fits.
 const STEPS: &[Step] = &[
     Step::Cut(Kind::Title, LEAST_TITLE),
     Step::Drop(Kind::Messages),
@@ -228,7 +228,7 @@ const STEPS: &[Step] = &[
 ];
 
 impl Status {
-    /// The parts that fit into so many columns.
+    /// Parts that fit into a width.
     pub fn parts(&self, columns: usize) -> Vec<Part> {
         let mut parts = self.all(columns);
         for step in STEPS {
@@ -242,7 +242,7 @@ impl Status {
         parts
     }
 
-    /// Gives the title the room that the parts which had to go did not need.
+    /// Gives the title the space left over after other parts were dropped.
     fn regrow_title(&self, parts: &mut [Part], columns: usize) {
         let spare = columns.saturating_sub(taken(parts));
         let title = parts.iter_mut().find(|part| part.kind == Kind::Title);
@@ -316,7 +316,7 @@ impl Status {
 }
 
 impl AgentState {
-    /// In one or two words.
+    /// State in one or two words.
     pub fn word(&self) -> &'static str {
         match self {
             AgentState::Ready => "ready",
@@ -331,7 +331,7 @@ impl AgentState {
         }
     }
 
-    /// With all there is to say, and the dot before it.
+    /// State in full, with a leading dot.
     fn words(&self) -> String {
         match self {
             AgentState::UsingTool(tool) => format!("● uses {}", cut(tool, NAME_COLUMNS)),
@@ -343,7 +343,7 @@ impl AgentState {
 }
 
 impl Saving {
-    /// In a word.
+    /// State in one or two words.
     pub fn word(self) -> &'static str {
         match self {
             Saving::Saved => "saved",
@@ -353,7 +353,7 @@ impl Saving {
         }
     }
 
-    /// In a letter or two, where there is no room for a word.
+    /// State in one or two characters, where there is no room for a word.
     fn mark(self) -> &'static str {
         match self {
             Saving::Saved => "✓",
@@ -364,14 +364,14 @@ impl Saving {
     }
 }
 
-/// The columns of a group.
+/// Width of a group.
 pub fn group_columns(parts: &[Part], group: Group) -> usize {
     let texts = parts.iter().filter(|part| part.kind.group() == group);
     let columns = |part: &Part| width(&part.text) + width(DOT);
     texts.map(columns).sum::<usize>().saturating_sub(width(DOT))
 }
 
-/// The columns of a whole line.
+/// Width of the whole line.
 fn taken(parts: &[Part]) -> usize {
     let groups = [Group::Left, Group::Middle, Group::Right];
     let columns = groups.map(|group| group_columns(parts, group));
@@ -379,12 +379,12 @@ fn taken(parts: &[Part]) -> usize {
     columns.iter().sum::<usize>() + gaps.saturating_sub(1) * GAP
 }
 
-/// A title in quotes, in so many columns.
+/// Quotes a title and cuts it to a width.
 fn quoted(title: &str, columns: usize) -> String {
     format!("\"{}\"", cut(title, columns.saturating_sub(2)))
 }
 
-/// Tokens sent and received: `↑1.2k ↓340 tokens`.
+/// Formats tokens sent and received: `↑1.2k ↓340 tokens`.
 fn tokens(usage: Usage) -> Option<String> {
     if usage.input == 0 && usage.output == 0 {
         return None;
@@ -397,7 +397,7 @@ fn tokens(usage: Usage) -> Option<String> {
     ))
 }
 
-/// A number in at most five columns or so: `340`, `1.2k`, `45k`, `1.2M`.
+/// Formats a number in about five columns: `340`, `1.2k`, `45k`, `1.2M`.
 fn rounded(number: u64) -> String {
     const UNITS: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
     if number < 1000 {
@@ -409,7 +409,7 @@ fn rounded(number: u64) -> String {
         size *= 1000;
         unit += 1;
     }
-    // Never more than there were: what is cut off is not rounded up.
+    // Rounds down, so that the number is never overstated.
     match number / (size / 10) {
         tenths @ 0..100 => format!("{}.{}{}", tenths / 10, tenths % 10, UNITS[unit]),
         tenths => format!("{}{}", tenths / 10, UNITS[unit]),

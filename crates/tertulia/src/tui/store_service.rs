@@ -1,8 +1,8 @@
-//! The librarian: what the screen wants from the disk is a [`Request`], and comes back as an [`Answer`].
+//! Store service: reads and changes the store for the TUI. Each [`Request`] yields an [`Answer`].
 //!
-//! The loop never waits for a disk. It hands each request to a thread that may wait, and the answer
-//! names what it answers, so that it finds its way whatever came in between. What cannot be done is an
-//! answer, too, in the words of the command that would have done it.
+//! The event loop never waits for a disk: it passes each request to a blocking thread. The answer
+//! names its request, so that it can be matched whatever happened meanwhile. A failure is an answer
+//! too, with the message of the equivalent command.
 
 mod candidates;
 mod changes;
@@ -42,143 +42,144 @@ use crate::open::Workspace;
 use crate::settings::StoreUrl;
 use crate::talk::target::Forked;
 
-/// What the screen wants.
+/// Request of the TUI.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// A part of a talk.
+    /// A part of a transcript.
     Transcript {
-        /// Which talk.
+        /// Session id.
         session: SessionId,
-        /// Of what kind it is, also while it is not in the store yet.
+        /// Kind of the session, also while it is not in the store yet.
         kind: Kind,
-        /// Which part.
+        /// The part.
         wanted: transcript::Wanted,
     },
-    /// What the list of sessions wants.
+    /// Data for the session list.
     Picker(Ticket, picker::Wanted),
-    /// What the search wants.
+    /// Data for the full-text search.
     Search(Ticket, search::Wanted),
-    /// What the person said in a session.
+    /// Messages of the user in a session.
     Rewind(SessionId, Ticket, rewind::Wanted),
-    /// All that was said in one message, to be changed and said again.
+    /// Full text of one message, to edit and send again.
     Words(SessionId, Seq),
-    /// The family of a session.
+    /// Fork tree of a session.
     Tree(SessionId),
-    /// How much was said in a session.
+    /// Statistics of a session.
     Stats(SessionId),
-    /// What a word could become.
+    /// Completion candidates.
     Complete(Asked),
-    /// A new title for a session.
+    /// Rename a session.
     Rename(SessionId, String),
-    /// Other tags for a session.
+    /// Change the tags of a session.
     Tag {
-        /// Which session.
+        /// Session id.
         session: SessionId,
-        /// These are put on.
+        /// Tags to add.
         add: Vec<String>,
-        /// These are taken off.
+        /// Tags to remove.
         remove: Vec<String>,
     },
-    /// A session goes to the trash.
+    /// Move a session to the trash.
     Trash(SessionId),
-    /// A fork that shares a session up to this entry, or all of it.
+    /// Fork a session after this entry, or at its end.
     Fork(SessionId, Option<Seq>),
-    /// The session that a person named.
+    /// Find a session by a reference.
     Find(String),
-    /// A session as a file.
+    /// Export a session to a file.
     Export {
-        /// Which session.
+        /// Session id.
         session: SessionId,
-        /// In which form; Markdown if none is named.
+        /// Format; Markdown by default.
         format: Option<Format>,
-        /// Where to; a new file in the work folder if none is named.
+        /// File; a new file in the working directory by default.
         file: Option<String>,
     },
-    /// A session beside another.
+    /// Compare two sessions.
     Compare {
-        /// The one.
+        /// First session.
         session: SessionId,
-        /// The other, as a person named it.
+        /// Reference to the second session.
         with: String,
     },
-    /// Who could answer.
+    /// List the agents.
     Agents,
-    /// The models of the agent that answers: all of them, or whether this is one.
+    /// List the models of the current agent, either to show them or to check this one.
     Models(Option<String>),
-    /// Which teams there are.
+    /// List the teams.
     Teams,
-    /// What a person said is to be kept for their history.
+    /// Append a prompt to the input history.
     Remember(String),
 }
 
-/// What the screen is given. Each names what it answers, unless what came of it does.
+/// Answer to a [`Request`]. Each names its request, unless the result does.
 #[derive(Debug)]
 pub enum Answer {
-    /// A part of a talk.
+    /// A part of a transcript.
     Transcript {
-        /// Which talk.
+        /// Session id.
         session: SessionId,
-        /// Which part was wanted.
+        /// The requested part.
         wanted: transcript::Wanted,
-        /// That part.
+        /// The loaded part.
         loaded: Answered<transcript::Loaded>,
     },
-    /// For the list of sessions.
+    /// Data for the session list.
     Picker(Ticket, Answered<Listed>),
-    /// For the search.
+    /// Data for the full-text search.
     Search(Ticket, Answered<Searched>),
-    /// What the person said in a session, and whether they said more before.
+    /// Messages of the user in a session, and whether there are earlier ones.
     Rewind(SessionId, Ticket, Answered<(Vec<Moment>, bool)>),
-    /// All that was said in one message.
+    /// Full text of one message.
     Words(SessionId, Seq, Answered<String>),
-    /// The family of a session.
+    /// Fork tree of a session.
     Tree(SessionId, Answered<Family>),
-    /// How much was said in a session.
+    /// Statistics of a session.
     Stats(SessionId, Answered<Figures>),
-    /// What a word could become.
+    /// Completion candidates.
     Complete(Asked, Answered<Vec<Candidate>>),
-    /// A session with its new title.
+    /// The renamed session.
     Renamed(Answered<Box<Row>>),
-    /// A session with its new tags.
+    /// The session with its new tags.
     Tagged(Answered<Box<Row>>),
-    /// A session that is in the trash.
+    /// The session moved to the trash.
     Trashed(SessionId, Answered<Box<Row>>),
-    /// A fork of a session.
+    /// The new fork.
     Forked(Answered<Box<Forked>>),
-    /// The session that a person named so.
+    /// The session found for a reference.
     Found(String, Answered<Box<Row>>),
-    /// A file that was written.
+    /// The exported file.
     Exported(Answered<Exported>),
-    /// A session beside the one that a person named so, in lines.
+    /// Comparison with the session of this reference, as lines.
     Compared(SessionId, String, Answered<Vec<String>>),
-    /// Who could answer, in lines.
+    /// List of agents, as lines.
     Agents(Answered<Vec<String>>),
-    /// The models of the agent that answers, and which of them is wanted.
+    /// Models of the current agent, and the model to check.
     Models(Option<String>, Answered<Models>),
-    /// Which teams there are, in lines.
+    /// List of teams, as lines.
     Teams(Answered<Vec<String>>),
-    /// Whether what a person said is in their history.
+    /// Result of appending to the input history.
     Remembered(Answered<()>),
 }
 
-/// The models that an agent could use.
+/// Models of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Models {
-    /// Their names.
+    /// Model names.
     pub names: Vec<String>,
-    /// Whether there are no others. A program that brings its own models names only the one it was given.
+    /// Whether the list is complete. An agent CLI with its own models lists only the configured
+    /// one.
     pub complete: bool,
 }
 
-/// What was wanted, or why it could not be had.
+/// Result of a request.
 pub type Answered<T> = Result<T, Refusal>;
 
-/// Why something could not be had or done.
+/// Failure of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What went wrong.
+    /// Error message.
     pub words: String,
-    /// What to do about it.
+    /// Hints.
     pub hints: Vec<String>,
 }
 
@@ -191,7 +192,7 @@ impl From<CommandError> for Refusal {
     }
 }
 
-/// All of it on one line.
+/// Writes message and hints on one line.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words)?;
@@ -199,7 +200,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What the list of sessions is given.
+/// Data for the session list.
 #[derive(Debug)]
 pub enum Listed {
     /// For [`picker::Picker::page`].
@@ -210,7 +211,7 @@ pub enum Listed {
     Preview(Vec<Item>),
 }
 
-/// What the search is given.
+/// Data for the full-text search.
 #[derive(Debug)]
 pub enum Searched {
     /// For [`search::Search::found`].
@@ -219,28 +220,27 @@ pub enum Searched {
     Around(Vec<Item>),
 }
 
-/// The family of a session, for [`super::tree::Tree::new`].
+/// Fork tree of a session, for [`super::tree::Tree::new`].
 #[derive(Debug)]
 pub struct Family {
-    /// Its members, in no order.
+    /// Sessions of the tree, in no particular order.
     pub rows: Vec<Row>,
-    /// Whether these are all, or only as many as were looked for.
+    /// Whether these are all, or the search stopped at a limit.
     pub complete: bool,
 }
 
-/// A file that was written.
+/// An exported file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
-    /// Where it is.
+    /// Path.
     pub path: PathBuf,
-    /// How large it is.
+    /// Size in bytes.
     pub bytes: usize,
-    /// What a person should know about it.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Answers what the screen wants. Cheap to clone; it may wait for a disk, and for agents at most as long
-/// as a person would.
+/// Answers requests. Cheap to clone. Blocks on the disk, and on agents for a limited time.
 #[derive(Clone)]
 pub struct StoreService {
     workspace: Arc<Workspace>,
@@ -249,8 +249,8 @@ pub struct StoreService {
 }
 
 impl StoreService {
-    /// The librarian of a store. `agent` is who answers, where that is one; of an ephemeral talk
-    /// nothing is kept.
+    /// Creates the store service of a workspace. `agent` is the agent of a chat session; an
+    /// ephemeral session records no input history.
     pub fn new(workspace: Workspace, agent: Option<String>, ephemeral: bool) -> StoreService {
         let keeps = !ephemeral && workspace.settings.store != StoreUrl::Memory;
         StoreService {
@@ -260,12 +260,12 @@ impl StoreService {
         }
     }
 
-    /// What a person said before, in all their talks.
+    /// Input history of all sessions.
     pub fn history(&self) -> History {
         self.past.history()
     }
 
-    /// Does what is wanted, and waits for it.
+    /// Executes a request and blocks until it is done.
     pub fn answer(&self, request: Request) -> Answer {
         match request {
             Request::Transcript {

@@ -1,4 +1,4 @@
-//! The terminal as the screen needs it, and as it was before, whatever happens.
+//! Terminal setup, and restoring the terminal in every case.
 
 use std::io::{self, Stdout, Write};
 use std::mem::ManuallyDrop;
@@ -18,19 +18,20 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
-/// Whether the terminal is ours at the moment.
+/// Whether the terminal is in TUI mode.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The terminal, taken. Dropping it gives it back.
+/// The terminal in TUI mode. Dropping it restores the terminal.
 pub struct Screen {
-    /// Never dropped: it would show the cursor, and complain on a terminal that is gone, of which it dies.
+    /// Never dropped: `Terminal::drop` shows the cursor, and panics when it reports the error on a
+    /// terminal that is gone.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
-    /// Whether nothing of what the terminal shows is to be relied on.
+    /// Whether the content of the terminal is unknown.
     anew: bool,
 }
 
 impl Screen {
-    /// Takes the terminal. A panic gives it back before it says anything.
+    /// Switches to TUI mode. A panic restores the terminal before it is reported.
     pub fn take() -> io::Result<Screen> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -44,13 +45,13 @@ impl Screen {
         })
     }
 
-    /// How large it is.
+    /// Terminal size.
     pub fn size(&self) -> io::Result<Size> {
         self.terminal.size()
     }
 
-    /// Draws a picture. What draws it says where the cursor is. Nothing is drawn on a terminal that is not
-    /// ours any more.
+    /// Draws a frame; `view` returns the cursor position. Fails if the terminal is no longer in TUI
+    /// mode.
     pub fn draw(&mut self, view: impl FnOnce(&mut Buffer) -> Option<Position>) -> io::Result<()> {
         if !TAKEN.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::NotConnected.into());
@@ -69,13 +70,13 @@ impl Screen {
         execute!(io::stdout(), EndSynchronizedUpdate)
     }
 
-    /// Draws everything anew the next time. By resizing rather than by clearing, which asks the terminal where the
-    /// cursor is: what it answers is read as keys by whoever listens to them.
+    /// Redraws everything the next time. Resizes rather than clears: clearing queries the cursor
+    /// position, and the terminal's response would be read as keys by the event stream.
     pub fn redraw(&mut self) {
         self.anew = true;
     }
 
-    /// Gives the terminal to the shell until it gives it back.
+    /// Suspends the process until the shell resumes it.
     pub fn suspend(&mut self) -> io::Result<()> {
         self.lend(|| {
             let stop = rustix::process::Signal::TSTP;
@@ -84,7 +85,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal to another program while it runs, an editor for example.
+    /// Restores the terminal while another program, such as an editor, runs.
     pub fn lend<T>(&mut self, program: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
         let result = program();
@@ -93,13 +94,13 @@ impl Screen {
         Ok(result)
     }
 
-    /// Puts a text into the clipboard of whoever sits at the terminal, over ssh too.
+    /// Copies text to the clipboard of the terminal (OSC 52), also over ssh.
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         let copied = crossterm::clipboard::CopyToClipboard::to_clipboard_from(text);
         execute!(io::stdout(), copied)
     }
 
-    /// Rings.
+    /// Rings the bell.
     pub fn ring(&mut self) -> io::Result<()> {
         let mut stdout = io::stdout();
         stdout.write_all(b"\x07")?;
@@ -125,12 +126,12 @@ fn take() -> io::Result<()> {
     )
 }
 
-/// Gives the terminal back, once.
+/// Restores the terminal, once.
 fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    // A terminal that is gone needs nothing any more.
+    // Errors on a terminal that is gone do not matter.
     let _ = execute!(
         io::stdout(),
         PopKeyboardEnhancementFlags,

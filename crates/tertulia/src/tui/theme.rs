@@ -1,8 +1,8 @@
-//! How the screen is coloured: by what a thing is, never by where it stands.
+//! Styles by meaning, not by position.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// Which colours there are.
+/// Available colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
     /// Light on dark.
@@ -10,23 +10,23 @@ pub enum Palette {
     Dark,
     /// Dark on light.
     Light,
-    /// None: only bold, dim, underlined and reversed.
+    /// No colours: only bold, dim, underlined and reversed.
     Plain,
 }
 
-/// The colours of the screen. The sixteen of the terminal, so that they fit what people have chosen.
+/// Styles of the TUI. Uses the sixteen terminal colours, which respect the user's colour scheme.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Theme {
-    /// Which colours there are.
+    /// Available colours.
     pub palette: Palette,
 }
 
-/// The colours that fit the terminal: none if none are wanted, else as it says, or as most are.
+/// Theme for the terminal: no colours if unwanted, else as the environment says, dark by default.
 pub fn chosen(has_colour: bool, env: impl Fn(&str) -> Option<String>) -> Theme {
     let light = match env("TERTULIA_THEME").as_deref() {
         Some("light") => true,
         Some("dark") => false,
-        // Terminals that tell which colours they have say it as `15;0`, or `15;default;0`.
+        // Terminals report their colours as `15;0` or `15;default;0`.
         _ => env("COLORFGBG")
             .is_some_and(|colours| matches!(colours.rsplit(';').next(), Some("7" | "15"))),
     };
@@ -37,24 +37,24 @@ pub fn chosen(has_colour: bool, env: impl Fn(&str) -> Option<String>) -> Theme {
     })
 }
 
-/// What a part of code is in its language.
+/// Kind of a token of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Token {
-    /// For people.
+    /// Comment.
     Comment,
-    /// A word of the language.
+    /// Keyword.
     Keyword,
-    /// Text in quotes.
+    /// String.
     Text,
-    /// A number or another value.
+    /// Number or other constant.
     Constant,
-    /// The name of something that does something.
+    /// Function name.
     Function,
-    /// The name of a type, a tag, a field.
+    /// Name of a type, tag or field.
     Type,
 }
 
-/// Speakers get these in the order in which they first speak, unless their team says otherwise.
+/// Colours of agents in the order of their first message, unless the team file sets them.
 const SPEAKERS: [Color; 5] = [
     Color::Green,
     Color::Magenta,
@@ -64,7 +64,7 @@ const SPEAKERS: [Color; 5] = [
 ];
 
 impl Theme {
-    /// A theme.
+    /// Creates a theme.
     pub fn new(palette: Palette) -> Theme {
         Theme { palette }
     }
@@ -76,33 +76,33 @@ impl Theme {
         }
     }
 
-    /// Ordinary words.
+    /// Normal text.
     pub fn text(self) -> Style {
         Style::new()
     }
 
-    /// What matters less.
+    /// Less important text.
     pub fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What matters more.
+    /// Emphasised text.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// A person's name.
+    /// Name of a person.
     pub fn human(self) -> Style {
         self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// The name of the speaker who spoke so many others after the first.
+    /// Name of the agent with this index in order of appearance.
     pub fn speaker(self, place: usize) -> Style {
         self.coloured(SPEAKERS[place % SPEAKERS.len()])
             .add_modifier(Modifier::BOLD)
     }
 
-    /// A name in the colour that a team's file gives it, if that is one.
+    /// Name in a colour set by the team file; `None` if it is not a valid colour.
     pub fn named(self, colour: &str) -> Option<Style> {
         let colour: Color = colour.parse().ok()?;
         Some(self.coloured(colour).add_modifier(Modifier::BOLD))
@@ -113,7 +113,7 @@ impl Theme {
         self.coloured(Color::Cyan).add_modifier(Modifier::BOLD)
     }
 
-    /// Code between words.
+    /// Inline code.
     pub fn code(self) -> Style {
         self.coloured(Color::Yellow)
     }
@@ -124,17 +124,17 @@ impl Theme {
             .add_modifier(Modifier::UNDERLINED)
     }
 
-    /// What a change adds.
+    /// Added lines.
     pub fn added(self) -> Style {
         self.coloured(Color::Green)
     }
 
-    /// What a change takes away.
+    /// Removed lines.
     pub fn removed(self) -> Style {
         self.coloured(Color::Red)
     }
 
-    /// A part of code, by what it is in its language.
+    /// Token of code.
     pub fn token(self, token: Token) -> Style {
         match token {
             Token::Comment => self.dim(),
@@ -146,33 +146,33 @@ impl Theme {
         }
     }
 
-    /// Where a secret stood.
+    /// Redaction marks.
     pub fn redacted(self) -> Style {
         self.coloured(Color::Yellow).add_modifier(Modifier::BOLD)
     }
 
-    /// What a person should look at.
+    /// Warnings.
     pub fn warning(self) -> Style {
         self.coloured(Color::Yellow)
     }
 
-    /// What went wrong.
+    /// Errors.
     pub fn error(self) -> Style {
         self.coloured(Color::Red).add_modifier(Modifier::BOLD)
     }
 
-    /// What must not be overlooked, without colours either.
+    /// Text that must not be overlooked, even without colours.
     pub fn loud(self) -> Style {
         self.error().add_modifier(Modifier::REVERSED)
     }
 
-    /// What was found.
+    /// Search hits.
     pub fn found(self) -> Style {
         self.coloured(Color::Yellow)
             .add_modifier(Modifier::BOLD | Modifier::UNDERLINED)
     }
 
-    /// What is chosen.
+    /// Chosen row.
     pub fn chosen(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }

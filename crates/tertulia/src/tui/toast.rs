@@ -1,4 +1,4 @@
-//! Short messages that go away by themselves.
+//! Toasts: short messages that disappear by themselves.
 
 use std::collections::VecDeque;
 
@@ -6,29 +6,29 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::item::Tone;
 
-/// How many are seen at once; the oldest makes room.
+/// Maximum number visible; the oldest is dropped.
 const MOST: usize = 3;
-/// So long before its end a message fades.
+/// Time before its end at which a toast fades.
 const FADING: SignedDuration = SignedDuration::from_millis(800);
 
-/// The messages that are seen.
+/// Current toasts.
 #[derive(Clone, Debug, Default)]
 pub struct Toasts {
     all: VecDeque<Toast>,
 }
 
-/// A short message.
+/// A toast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toast {
-    /// How urgent it is.
+    /// Severity.
     pub tone: Tone,
-    /// In words.
+    /// Text.
     pub text: String,
     since: Timestamp,
 }
 
 impl Toast {
-    /// How long it stays: the more urgent the longer.
+    /// Lifetime: longer for higher severity.
     fn life(&self) -> SignedDuration {
         SignedDuration::from_secs(match self.tone {
             Tone::Note => 4,
@@ -39,11 +39,11 @@ impl Toast {
 
     fn is_alive(&self, now: Timestamp) -> bool {
         let age = now.duration_since(self.since);
-        // A clock that was set back is no reason to stay longer.
+        // A clock that was set back must not prolong the life.
         age < self.life() && !age.is_negative()
     }
 
-    /// Whether it is about to go.
+    /// Returns true if it is about to disappear.
     pub fn is_fading(&self, now: Timestamp) -> bool {
         now.duration_since(self.since) >= self.life() - FADING
     }
@@ -52,7 +52,7 @@ impl Toast {
 impl Toasts {
     /// Shows a message from now on.
     pub fn push(&mut self, tone: Tone, text: &str, now: Timestamp) {
-        // The same again is not news, but it is still true.
+        // A repeated message replaces the earlier one.
         self.all
             .retain(|toast| toast.text != text || toast.tone != tone);
         self.all.push_back(Toast {
@@ -65,14 +65,14 @@ impl Toasts {
         }
     }
 
-    /// Forgets what is over. Whether anything was.
+    /// Removes expired toasts; returns true if there were any.
     pub fn sweep(&mut self, now: Timestamp) -> bool {
         let before = self.all.len();
         self.all.retain(|toast| toast.is_alive(now));
         self.all.len() < before
     }
 
-    /// When they will look different without anything being said.
+    /// Time of the next visible change without an event.
     pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
         let changes = self.all.iter().filter_map(|toast| {
             let end = toast.life();
@@ -86,7 +86,7 @@ impl Toasts {
         changes.min()
     }
 
-    /// Those that are seen, oldest first.
+    /// Visible toasts, oldest first.
     pub fn seen(&self, now: Timestamp) -> impl Iterator<Item = &Toast> {
         self.all.iter().filter(move |toast| toast.is_alive(now))
     }

@@ -1,33 +1,33 @@
-//! What an agent means to do: a short list above the input, or one line of it.
+//! Todo list of an agent: a short list above the input, or one line.
 
 use std::ops::Range;
 
 use tertulia_agents::{Todo, TodoState};
 
-/// So many things are seen at once.
+/// Maximum number of items visible.
 const MOST_ROWS: usize = 5;
-/// So many are kept around the one that is being done: more are never seen.
+/// Number of items kept around the current one; more are never visible.
 const KEPT: usize = 50;
-/// So much is kept of each.
+/// Bytes kept per item.
 const KEPT_BYTES: usize = 1000;
-/// What else stands below the transcript: the queue, the activity, two rows of the input, the status.
+/// Other rows below the transcript: queue, activity, two rows of input, status.
 const OTHER_ROWS: u16 = 5;
 
-/// What an agent means to do.
+/// Todo list of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Todos {
-    /// Those that may be seen.
+    /// Items that may become visible.
     kept: Vec<Todo>,
-    /// Which of them it is at.
+    /// Index of the current item.
     current: usize,
-    /// How many there are, and how many are done.
+    /// Number of items, and number of completed ones.
     total: usize,
     done: usize,
     folded: bool,
 }
 
 impl Todos {
-    /// Takes the list as it is now.
+    /// Replaces the list.
     pub fn take(&mut self, todos: &[Todo]) {
         let current = current(todos);
         let kept = around(current, KEPT, todos.len());
@@ -43,13 +43,13 @@ impl Todos {
         self.folded = !self.folded;
     }
 
-    /// Whether there is anything to do.
+    /// Returns true if there are no items.
     pub fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// How many rows it takes on a screen of so many columns and rows. The transcript keeps half of the screen,
-    /// whatever else stands below it.
+    /// Number of rows for a screen size. The transcript keeps half of the screen, whatever else is
+    /// below it.
     pub fn height(&self, columns: u16, screen_rows: u16) -> u16 {
         if self.is_empty() || columns == 0 {
             return 0;
@@ -67,19 +67,19 @@ impl Todos {
         format!("{} of {} done", self.done, self.total)
     }
 
-    /// What it is at.
+    /// The current item.
     pub fn current(&self) -> Option<&Todo> {
         self.kept.get(self.current)
     }
 
-    /// Those that are seen where so many rows are, the heading among them.
+    /// Items visible in a number of rows that includes the heading.
     pub fn seen(&self, rows: usize) -> &[Todo] {
         let rows = rows.saturating_sub(1).min(MOST_ROWS);
         &self.kept[around(self.current, rows, self.kept.len())]
     }
 }
 
-/// Which one is being done; if none is, which one is next; if none is either, the last.
+/// Index of the item in progress, or else of the first pending one, or else of the last.
 fn current(todos: &[Todo]) -> usize {
     let first = |state| todos.iter().position(|todo| todo.state == state);
     first(TodoState::InProgress)
@@ -87,8 +87,8 @@ fn current(todos: &[Todo]) -> usize {
         .unwrap_or(todos.len().saturating_sub(1))
 }
 
-/// So many of a list, with the current one among them and, where there is room, more of what follows than of what
-/// came before.
+/// Range of `rows` items that includes the current one and shows more of the following than of the
+/// preceding items.
 fn around(current: usize, rows: usize, count: usize) -> Range<usize> {
     let before = rows.saturating_sub(1) / 3;
     let start = current
@@ -131,7 +131,7 @@ mod tests {
         todos
     }
 
-    /// The list at the foot of a screen, where the loop puts it.
+    /// The list at the bottom of a screen, as in the event loop.
     fn drawn(todos: &Todos, size: (u16, u16)) -> String {
         screen(size, |area, buffer| {
             let height = todos.height(area.width, area.height);

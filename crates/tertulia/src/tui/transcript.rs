@@ -1,7 +1,9 @@
-//! What was said and done, as far as it is loaded: a window over a talk of any length, and a view into that window.
+//! Transcript of a session: a window of loaded items over a log of any length, and a view into that
+//! window.
 //!
-//! Nothing here counts rows of the whole talk. The view hangs on one row of one thing, and what lies around it is laid out when
-//! it comes near; so it stays where it is whatever comes before or after, and a talk of any length costs what a screen does.
+//! The rows of the whole session are never counted. The view is anchored to one row of one item,
+//! and items around it are laid out when they come near; so the view stays in place whatever is
+//! added before or after it, and a session of any length costs no more than a screen.
 
 mod find;
 mod keys;
@@ -28,52 +30,53 @@ pub use scroll::Spot;
 use select::Selection;
 pub use window::{Loaded, Wanted};
 
-/// The first thing gets this number, so that there are enough for those that come before it.
+/// Number of the first item, high enough to leave room for items loaded before it.
 const ORIGIN: u64 = 1 << 62;
 
-/// A transcript.
+/// Loaded items and the view into them.
 #[derive(Debug)]
 pub struct Transcript {
-    /// What is loaded, without gaps.
+    /// Loaded items, without gaps.
     items: VecDeque<Entry>,
-    /// The number of the first of them. Numbers are kept while a thing is loaded.
+    /// Number of the first loaded item. An item keeps its number while it is loaded.
     first: u64,
-    /// How many entries the log has.
+    /// Number of entries in the log.
     total: u64,
-    /// Whether there is more before what is loaded, and between it and `tail`.
+    /// Whether there is more before the loaded items, and between them and `tail`.
     more_before: bool,
     more_after: bool,
-    /// The newest things, while what is loaded lies further back: they may not be in the log yet.
+    /// Newest items while the loaded ones lie further back; some may not be in the log yet.
     tail: VecDeque<Entry>,
-    /// What was asked for and did not come yet; what could not be had.
+    /// The pending request, and the last request that failed.
     asked: Option<Wanted>,
     failed: Option<Wanted>,
-    /// Where to go when that is loaded.
+    /// Entry to scroll to once it is loaded.
     goal: Option<Seq>,
     bytes: usize,
     look: Look,
     height: u16,
     place: Place,
-    /// What the top row meant before the last resize: going back and forth must not creep.
+    /// Meaning of the top row before the last resize, so that resizing back and forth does not
+    /// shift the view.
     held: Option<(Spot, Mark)>,
-    /// The rows that are seen, from the top.
+    /// Visible rows, from the top.
     visible: Vec<Spot>,
-    /// How many things came while the end was out of sight.
+    /// Number of items added while the end was out of sight.
     unseen: usize,
     selection: Selection,
-    /// The thing that was jumped to, until one moves on.
+    /// Item that was jumped to, until the view is scrolled.
     marked: Option<u64>,
     find: Option<Find>,
-    /// What is being typed to be found.
+    /// Search text being typed.
     typing: Option<String>,
-    /// Rows that are laid out, about.
+    /// Approximate number of rows laid out.
     laid: usize,
-    /// How many layouts were made, all told: what the tests count.
+    /// Total number of layouts made, for tests.
     #[cfg(test)]
     made: usize,
 }
 
-/// A thing, and its rows once they are needed.
+/// An item, and its rows once they are needed.
 #[derive(Debug)]
 struct Entry {
     item: Item,
@@ -90,25 +93,25 @@ impl Entry {
     }
 }
 
-/// What a key or the mouse did.
+/// Outcome of a key or a mouse event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Did {
-    /// Nothing that is seen.
+    /// No visible change.
     Nothing,
-    /// Something that is seen.
+    /// Visible change.
     Changed,
-    /// The person wants this text.
+    /// Copy this text.
     Copy(String),
-    /// What was looked for is nowhere in what is loaded.
+    /// The search text does not occur in the loaded items.
     NotFound(String),
-    /// The person is done with reading.
+    /// Leave reading mode.
     Leave,
-    /// The key means nothing here.
+    /// The key has no meaning here.
     Pass(KeyEvent),
 }
 
 impl Transcript {
-    /// Nothing loaded yet of a log with so many entries.
+    /// Creates an empty transcript of a log with `total` entries.
     pub fn new(total: u64) -> Transcript {
         Transcript {
             items: VecDeque::new(),
@@ -143,14 +146,14 @@ impl Transcript {
         }
     }
 
-    /// Where times are shown for, and which day needs no date.
+    /// Sets the time zone for times, and the day that is shown without its date.
     pub fn clock(&mut self, zone: TimeZone, today: Date) {
         self.look.zone = zone;
         self.look.today = Some(today);
         self.forget_layouts();
     }
 
-    /// The colours that a team chose for its members, by their ids, in its order.
+    /// Sets the agents by id, in their order, with the colours the team file chooses for them.
     pub fn speakers(&mut self, speakers: Vec<(String, Option<String>)>) {
         self.look.speakers = speakers;
         for entry in self.items.iter().chain(&self.tail) {
@@ -159,12 +162,12 @@ impl Transcript {
         self.forget_layouts();
     }
 
-    /// Whether there is nothing at all.
+    /// Returns true if there is nothing to show or to load.
     pub fn is_empty(&self) -> bool {
         self.total == 0 && self.items.is_empty() && self.tail.is_empty()
     }
 
-    /// Something new at the end.
+    /// Appends a new item.
     pub fn push(&mut self, item: Item) {
         self.look.meet(&item);
         self.bytes += layout::weight(&item);
@@ -176,7 +179,7 @@ impl Transcript {
         self.drop_far();
     }
 
-    /// Where new things go.
+    /// The queue that takes new items.
     fn newest(&mut self) -> &mut VecDeque<Entry> {
         if self.more_after {
             &mut self.tail
@@ -185,7 +188,7 @@ impl Transcript {
         }
     }
 
-    /// More of what is being said. Whether somebody is saying something.
+    /// Appends text to the streaming message; returns false if there is none.
     pub fn stream(&mut self, text: &str) -> bool {
         let speaking = self
             .newest()
@@ -196,7 +199,7 @@ impl Transcript {
             return false;
         };
         if let What::Said(said) = &mut entry.item.what {
-            // The rows of nothing are not those of markdown.
+            // A layout made without text has no body to extend.
             if said.text.is_empty() {
                 entry.layout = None;
             }
@@ -206,7 +209,7 @@ impl Transcript {
         true
     }
 
-    /// Whether somebody is saying something.
+    /// Returns true if a message is streaming in.
     pub fn is_streaming(&self) -> bool {
         let newest = match self.more_after {
             true => &self.tail,
@@ -215,7 +218,7 @@ impl Transcript {
         newest.iter().rev().any(Entry::is_streaming)
     }
 
-    /// Nobody says anything any more: what did not become a message was cut off.
+    /// Marks streaming messages as interrupted: no more text follows.
     pub fn settle(&mut self) {
         for entry in self.newest() {
             if let What::Said(said) = &mut entry.item.what
@@ -227,7 +230,7 @@ impl Transcript {
         }
     }
 
-    /// More of what an agent thinks: goes on with its last thought, if nothing else came since.
+    /// Appends reasoning to the last item if that is reasoning, or else adds an item.
     pub fn think(&mut self, text: &str) {
         let last = self.newest().back_mut().map(|entry| &mut entry.item.what);
         if let Some(What::Thought(thought)) = last {
@@ -241,7 +244,7 @@ impl Transcript {
         }
     }
 
-    /// Puts what was said in the place of what was being said; without that, in the place of the last thing.
+    /// Replaces the streaming message, or the last item if there is none.
     pub fn replace_last(&mut self, item: Item) {
         self.look.meet(&item);
         self.total = self.total.max(item.seq.map_or(0, |seq| seq.0));
@@ -268,7 +271,7 @@ impl Transcript {
             return;
         };
         let less = layout::weight(&entry.item);
-        // The rows of a text that only went on are still right.
+        // Rows of a text that was only extended stay valid.
         let goes_on = match (&entry.item.what, &item.what) {
             (What::Said(old), What::Said(new)) => {
                 old.speaker.kind == new.speaker.kind
@@ -283,7 +286,7 @@ impl Transcript {
         self.bytes = (self.bytes + more).saturating_sub(less);
     }
 
-    /// What came of a tool. Whether its call is known.
+    /// Adds the output of a tool call; returns false if the call is not loaded.
     pub fn used(&mut self, call: &str, output: &str, outcome: ToolOutcome) -> bool {
         let is_it = |entry: &&mut Entry| matches!(&entry.item.what, What::Used(used) if used.call.id == call);
         let found = self
@@ -303,7 +306,7 @@ impl Transcript {
         true
     }
 
-    /// Folds or unfolds one tool.
+    /// Folds or unfolds one tool call.
     fn toggle(&mut self, index: usize) -> bool {
         let Some(entry) = self.items.get_mut(index) else {
             return false;
@@ -317,7 +320,7 @@ impl Transcript {
         true
     }
 
-    /// Folds or unfolds all tools that are loaded.
+    /// Folds or unfolds all loaded tool calls.
     pub fn fold_all(&mut self, folded: bool) {
         for entry in self.items.iter_mut().chain(&mut self.tail) {
             if let What::Used(used) = &mut entry.item.what
@@ -335,7 +338,7 @@ impl Transcript {
         self.items.iter().any(folded)
     }
 
-    /// The rows that are seen, from the top; with each, whether it is to stand out.
+    /// Visible rows from the top, each with whether it is highlighted.
     pub fn rows(&self) -> impl Iterator<Item = (&Row, bool)> {
         self.visible.iter().filter_map(|spot| {
             let layout = self.layout_at(*spot)?;
@@ -347,7 +350,7 @@ impl Transcript {
         })
     }
 
-    /// How many things came while the end was out of sight.
+    /// Number of items added while the end was out of sight.
     pub fn unseen(&self) -> usize {
         self.unseen
     }

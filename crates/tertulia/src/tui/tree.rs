@@ -1,4 +1,4 @@
-//! A family of sessions: what was forked from what.
+//! Fork tree overlay: which session was forked from which.
 
 #[cfg(test)]
 mod tests;
@@ -16,10 +16,10 @@ use super::choice::Choice;
 use super::columns::one_line;
 use super::press;
 
-/// How many lines of the screen are not the family's: its heading and the keys.
+/// Lines of the screen besides the tree: heading and keys.
 const OTHER_LINES: u16 = 3;
 
-/// A family of sessions, the eldest first, each before what was forked from it.
+/// Fork tree: the root first, each session before its forks.
 #[derive(Debug)]
 pub struct Tree {
     nodes: Vec<Node>,
@@ -27,46 +27,46 @@ pub struct Tree {
     size: Size,
 }
 
-/// A session in its family.
+/// A session in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Which session.
+    /// Session id.
     pub id: SessionId,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// When somebody last spoke in it.
+    /// Time of the last message.
     pub updated_at: Timestamp,
-    /// How it came from the one above it, and at which entry; nothing for the eldest.
+    /// Relation to its parent, and the entry at which it was forked; `None` for a root.
     pub from: Option<(Relation, Seq)>,
-    /// Whether it is the one that was asked about.
+    /// Whether it is the session that the tree was requested for.
     pub is_asked: bool,
     /// Whether it is in the trash.
     pub is_trashed: bool,
-    /// Whether a running program has it open.
+    /// Whether a running process has it open.
     pub is_open: bool,
-    /// The place of the one above it.
+    /// Index of the parent.
     parent: Option<usize>,
-    /// Whether no other fork of the same session follows.
+    /// Whether it is the last fork of its parent.
     is_last: bool,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but another one is chosen.
+    /// None, but another session is chosen.
     Changed,
-    /// To leave.
+    /// Close the overlay.
     Leave,
-    /// To go on with this one.
+    /// Resume this session.
     Choose(SessionId),
 }
 
 impl Tree {
-    /// The family of a session, given in any order. The session itself is chosen.
+    /// Creates the tree from sessions in any order and chooses the requested one.
     pub fn new(asked: SessionId, family: &[Row]) -> Tree {
         let nodes = arranged(asked, family);
         let mut tree = Tree {
@@ -79,13 +79,13 @@ impl Tree {
         tree
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
         self.rechoose(self.choice.chosen());
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -118,14 +118,14 @@ impl Tree {
         &self.nodes
     }
 
-    /// The place of the chosen one, and of the first that is seen where so many fit.
+    /// Indices of the chosen session and of the first visible one, given the viewport height.
     pub fn places(&self, seen: usize) -> (usize, usize) {
         let count = self.nodes.len();
         (self.choice.chosen(), self.choice.top(count, seen))
     }
 
-    /// The lines that lead to a session, at most so many levels of them: a family may be deeper than
-    /// any screen is wide.
+    /// Tree lines before a session, limited to `most` levels because a tree may be deeper than the
+    /// screen is wide.
     pub fn lead(&self, place: usize, most: usize) -> String {
         let mut parts = Vec::new();
         let mut at = self.nodes.get(place);
@@ -150,8 +150,8 @@ impl Tree {
     }
 }
 
-/// Puts each session before its forks, and forks in the order in which they were made. Walks without
-/// calling itself: a chain of forks may be longer than a stack.
+/// Orders each session before its forks, and forks by creation time. Iterative, because a chain of
+/// forks may be too long for the stack.
 fn arranged(asked: SessionId, family: &[Row]) -> Vec<Node> {
     let mut order: Vec<&Row> = family.iter().collect();
     order.sort_by_key(|row| (row.meta.created_at, row.meta.id));
@@ -174,7 +174,7 @@ fn arranged(asked: SessionId, family: &[Row]) -> Vec<Node> {
     }
     let mut nodes: Vec<Node> = Vec::new();
     let mut is_there = vec![false; order.len()];
-    // A family is a tree; data from elsewhere may claim otherwise. Nobody is left out even so.
+    // Foreign data may contain cycles; include those sessions too.
     let starts = eldest.into_iter().chain(0..order.len());
     for start in starts {
         let mut waiting = vec![(start, None, true)];

@@ -1,4 +1,4 @@
-//! What follows from something that reaches the screen: the state changes, and effects are wanted.
+//! `update`: changes the state for each event and returns the effects to perform.
 
 mod answers;
 mod news;
@@ -26,12 +26,12 @@ use super::view::screen;
 use crate::signals::HANG_UP;
 pub use slash::sessions;
 
-/// How many rows one notch of the wheel is.
+/// Rows per notch of the mouse wheel.
 const NOTCH: isize = 3;
-/// The exit code of whoever leaves by pressing Ctrl+C twice.
+/// Signal number (SIGINT) recorded when the user leaves by pressing Ctrl+C twice.
 const INTERRUPT: u8 = 2;
 
-/// Takes in what reaches the screen.
+/// Applies an event to the state.
 pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     match event {
         Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
@@ -40,7 +40,8 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
         Event::Mouse(mouse) => pointed(state, mouse, now),
         Event::Resize(size) => {
             resize(state, size);
-            // One that was small for a moment has lost what was beyond its edge, though its size is as before.
+            // Redraws even if the size is unchanged: a terminal that shrank for a moment has lost
+            // the content beyond its edge.
             vec![Effect::Redraw]
         }
         Event::News(news) => news::heard(state, news, now),
@@ -53,9 +54,10 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
             state.toasts.push(Tone::Error, &why, now.at);
             Vec::new()
         }
-        // Whoever hangs up is not in a hurry: a signal says the same, and what is being written is finished.
+        // A hang-up is not urgent: the lost terminal and the signal report the same event, and
+        // pending writes are finished.
         Event::Unplugged | Event::Signal(HANG_UP) if state.is_leaving() => {
-            // Nobody is there for the next talk.
+            // There is no terminal for the next session.
             if state.next.take().is_some() {
                 state.signal = Some(HANG_UP);
             }
@@ -70,7 +72,7 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
     }
 }
 
-/// Fits everything to the screen before it is drawn, and asks for what is missing then.
+/// Lays everything out before drawing, and requests the data that is missing.
 pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     state.input.set_placeholder(hint(state));
     state
@@ -100,7 +102,7 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     effects
 }
 
-/// What stands in the input while nothing is written.
+/// Placeholder of the empty input.
 fn hint(state: &State) -> &'static str {
     if let Some(Overlay::Approval(..)) = state.overlays.last() {
         return "y, a or n and Enter answers; anything else is written here";
@@ -114,7 +116,7 @@ fn hint(state: &State) -> &'static str {
     }
 }
 
-/// The terminal has another size.
+/// Applies a new terminal size.
 fn resize(state: &mut State, size: Size) {
     state.size = size;
     for overlay in &mut state.overlays {
@@ -159,13 +161,13 @@ fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     }
 }
 
-/// A key while the transcript is read.
+/// Handles a key in reading mode.
 fn read(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     let did = state.transcript.key(key);
     followed(state, did, now)
 }
 
-/// What follows from what was done in the transcript.
+/// Applies the outcome of a transcript action.
 fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
     match did {
         transcript::Did::Nothing | transcript::Did::Changed => {
@@ -194,7 +196,7 @@ fn followed(state: &mut State, did: transcript::Did, now: Now) -> Vec<Effect> {
     }
 }
 
-/// Puts a text into the clipboard, and says so.
+/// Copies text to the clipboard and confirms with a toast.
 fn copy(state: &mut State, text: String, now: Now) -> Vec<Effect> {
     let lines = text.lines().count();
     let words = match lines {
@@ -244,7 +246,7 @@ fn scrolled(state: &mut State, scroll: impl FnOnce(&mut transcript::Transcript))
     Vec::new()
 }
 
-/// Stops whoever answers. What was to be said after that comes back to be looked at again.
+/// Cancels the current turn and returns queued messages to the input.
 fn stop(state: &mut State, now: Now, otherwise: &str) -> Vec<Effect> {
     let Some(running) = &mut state.running else {
         if state.input.is_empty() {
@@ -257,7 +259,7 @@ fn stop(state: &mut State, now: Now, otherwise: &str) -> Vec<Effect> {
     vec![Effect::Cancel]
 }
 
-/// Gives words that wait to be said back to the input.
+/// Moves queued messages back to the input.
 fn take_back(state: &mut State) {
     if state.ahead.is_empty() {
         return;
@@ -273,7 +275,7 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
     if state.phase == Phase::Leaving {
         return vec![Effect::Insist];
     }
-    // Nobody loses what they do not look at.
+    // Keep text the user does not see (reading mode) or typed ahead.
     if !state.is_running() && !state.reading {
         state.input.clear();
     }
@@ -285,7 +287,7 @@ fn interrupt(state: &mut State, now: Now) -> Vec<Effect> {
     }
 }
 
-/// Leaves the talk: for another one, or for good.
+/// Leaves the session, for `next` or to exit.
 pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
     if state.phase == Phase::Leaving {
         return vec![Effect::Insist];
@@ -293,10 +295,10 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
     state.phase = Phase::Leaving;
     let mut effects = vec![Effect::Cancel, Effect::Order(Order::Leave)];
     if state.scene.is_remote {
-        // It goes on without the screen.
+        // A session on a server keeps running: do not cancel its turn.
         effects.remove(0);
     }
-    // What was not sent goes along to the next talk. If there is none, it is found among what was said.
+    // The draft moves on to the next session. Without one, it is saved in the input history.
     if next.is_none() && !state.input.is_empty() {
         let words = state.input.text();
         effects.push(Effect::Ask(Box::new(Request::Remember(words))));
@@ -307,7 +309,7 @@ pub(super) fn leave(state: &mut State, next: Option<Next>) -> Vec<Effect> {
     effects
 }
 
-/// Leaves a talk that goes on without the screen.
+/// Leaves a session on a server, which keeps running.
 fn detach(state: &mut State, now: Now) -> Vec<Effect> {
     if state.scene.is_remote {
         return leave(state, None);
@@ -318,7 +320,7 @@ fn detach(state: &mut State, now: Now) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Ends the talk, wherever it runs, and leaves.
+/// Ends the session, here or on the server, and leaves.
 pub(super) fn end(state: &mut State) -> Vec<Effect> {
     let is_remote = state.scene.is_remote;
     let effects = leave(state, None).into_iter();
@@ -330,16 +332,16 @@ pub(super) fn end(state: &mut State) -> Vec<Effect> {
         .collect()
 }
 
-/// A signal, or a person who presses Ctrl+C as if it were one.
+/// Leaves because of a signal, or because of a double Ctrl+C, which counts as one.
 fn ended(state: &mut State, number: u8) -> Vec<Effect> {
     state.signal = Some(number);
     let effects = leave(state, None);
-    // Another talk may have been on its way.
+    // A switch to another session may have been pending.
     state.next = None;
     effects
 }
 
-/// Changes to another talk, unless somebody is being answered in this one.
+/// Switches to another session, unless an agent is answering in a local one.
 pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
     if state.is_leaving() {
         return Vec::new();
@@ -356,7 +358,7 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     match commands::parse(&words) {
         Some(Ok(Slash::End | Slash::Exit)) if state.is_leaving() => leave(state, None),
         _ if state.is_leaving() => {
-            // Nobody hears it here any more; it goes along to the next talk.
+            // The session takes no more messages; the text moves on to the next one.
             state.input.set_text(&words);
             Vec::new()
         }
@@ -367,7 +369,7 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
             effects
         }
         Some(Err(wrong)) => {
-            // It is not lost: a letter may be all that is wrong.
+            // Put the command back so that a typo can be corrected.
             state.input.set_text(&words);
             state.toasts.push(Tone::Warning, &wrong.to_string(), now.at);
             Vec::new()
@@ -375,7 +377,7 @@ fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     }
 }
 
-/// Says something, now or when whoever answers is done.
+/// Sends a message now, or queues it until the current turn ends.
 pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     let remembered = Effect::Ask(Box::new(Request::Remember(words.clone())));
     if state.phase != Phase::Open || state.is_running() || state.is_undecided {
@@ -385,7 +387,7 @@ pub(super) fn say(state: &mut State, words: String, now: Now) -> Vec<Effect> {
     vec![remembered, order(state, Order::Say(words), now)]
 }
 
-/// Gives an order that takes a while.
+/// Returns an order that starts a turn, and marks the turn as running.
 fn order(state: &mut State, order: Order, now: Now) -> Effect {
     let doing = match order {
         Order::Compact => Doing::SummingUp,
@@ -398,7 +400,7 @@ fn order(state: &mut State, order: Order, now: Now) -> Effect {
     Effect::Order(order)
 }
 
-/// Somebody begins to be answered.
+/// Marks a turn as running.
 fn begin(state: &mut State, doing: Doing, now: Now) {
     let who = state.scene.speaker();
     state.failed = false;
@@ -424,7 +426,7 @@ fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     written(state, text)
 }
 
-/// A text that was written at once.
+/// Inserts pasted text into the input.
 fn written(state: &mut State, text: &str) -> Vec<Effect> {
     state.reading = false;
     match state.input.paste(text) {
@@ -469,13 +471,13 @@ fn row_in(area: Rect, row: u16) -> i32 {
     i32::from(row) - i32::from(area.y)
 }
 
-/// Puts something before the talk.
+/// Opens an overlay.
 pub(super) fn open(state: &mut State, mut overlay: Overlay) {
     overlay::resize(&mut overlay, state.size);
     state.overlays.push(overlay);
 }
 
-/// The keys and the commands, for the help.
+/// Rows of the help overlay: commands, keys and mouse.
 fn help_rows() -> Vec<HelpRow> {
     let keys = keymap::help().into_iter().map(|row| HelpRow {
         part: row.at.heading().to_owned(),

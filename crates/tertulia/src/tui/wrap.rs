@@ -1,6 +1,7 @@
-//! Breaking text into rows of a screen: by what is seen (graphemes and their widths), at words where there are any.
+//! Wraps text into screen rows by graphemes and their widths, at word boundaries where possible.
 //!
-//! Every row remembers which part of the original text it shows, so that copying gives that and not what was drawn.
+//! Every row records its range of the source text, so that copying returns the source and not the
+//! drawn text.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,36 +11,37 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What a control character looks like: it has no power over the terminal, and it is not hidden either.
+/// Replacement of a control character: harmless to the terminal, but visible.
 const ODD: &str = "\u{fffd}";
 /// Columns between two tab stops.
 const TAB: usize = 4;
 const SPACES: &str = "    ";
-/// Longer graphemes (a letter under a tower of accents) are cut on the screen: each is drawn again in every frame.
+/// Maximum length of a grapheme (such as a letter with many accents); longer ones are cut because
+/// each is drawn again in every frame.
 const LONGEST_GRAPHEME: usize = 64;
 
-/// One row of the screen.
+/// One screen row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
-    /// What is drawn.
+    /// Drawn line.
     pub line: Line<'static>,
-    /// Which bytes of the original text it shows.
+    /// Byte range of the source text.
     pub source: Range<usize>,
 }
 
-/// A stretch of text in one style.
+/// A run of text in one style.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece<'a> {
-    /// The text, without line ends.
+    /// Text, without line breaks.
     pub text: Cow<'a, str>,
-    /// How it looks.
+    /// Style.
     pub style: Style,
-    /// Where it comes from. If that is as long as the text, it is the text, byte for byte.
+    /// Source range. If it is as long as the text, it is the text, byte for byte.
     pub source: Range<usize>,
 }
 
 impl<'a> Piece<'a> {
-    /// Text that stands in the original as it is, from this byte on.
+    /// Creates a piece that is equal to its source from `start` on.
     pub fn exact(text: &'a str, style: Style, start: usize) -> Piece<'a> {
         Piece {
             text: Cow::Borrowed(text),
@@ -52,7 +54,7 @@ impl<'a> Piece<'a> {
         self.source.len() == self.text.len()
     }
 
-    /// Where a part of the text comes from.
+    /// Source range of a part of the text.
     fn source_of(&self, part: &Range<usize>) -> Range<usize> {
         if self.is_exact() {
             self.source.start + part.start..self.source.start + part.end
@@ -61,7 +63,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// A part of the piece.
+    /// Returns a part of the piece.
     fn part(&self, part: Range<usize>) -> Piece<'a> {
         let source = self.source_of(&part);
         let text = match &self.text {
@@ -76,17 +78,17 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// What stands left of the text: once before its first row, and before all others.
+/// Left margin of the first row and of all others.
 #[derive(Clone, Debug, Default)]
 pub struct Margin {
     /// Before the first row.
     pub first: Vec<Span<'static>>,
-    /// Before the others.
+    /// Before the other rows.
     pub rest: Vec<Span<'static>>,
 }
 
 impl Margin {
-    /// The same before every row.
+    /// The same margin for every row.
     pub fn even(text: &'static str, style: Style) -> Margin {
         let spans = vec![Span::styled(text, style)];
         Margin {
@@ -96,12 +98,12 @@ impl Margin {
     }
 }
 
-/// How many columns spans take.
+/// Width of spans.
 pub fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(|span| text_width(&span.content)).sum()
 }
 
-/// How many columns a text takes, as it is drawn here.
+/// Width of a text as drawn by this module.
 pub fn text_width(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
@@ -120,11 +122,11 @@ fn shortened(grapheme: &str) -> &str {
     &grapheme[..grapheme.floor_char_boundary(LONGEST_GRAPHEME)]
 }
 
-/// The beginning of a text that fits into so many columns, in one line; with an ellipsis if something is missing.
+/// Cuts text to one line of a width, with an ellipsis if something is missing.
 pub fn cut(text: &str, columns: usize) -> String {
     let mut shown = String::new();
     let mut used = 0;
-    // Where the ellipsis would have to stand.
+    // Length up to which the text is kept if the ellipsis is needed.
     let mut last = 0;
     for grapheme in text.graphemes(true) {
         let width = grapheme_width(grapheme);
@@ -150,16 +152,16 @@ pub fn cut(text: &str, columns: usize) -> String {
     shown
 }
 
-/// Where a text may be broken.
+/// Where a text may be wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breaks {
-    /// Between words, and within words that are longer than a row. Spaces at a break are not shown.
+    /// Between words, and within words longer than a row. Spaces at a wrap are not shown.
     Words,
-    /// Anywhere: every space counts.
+    /// Anywhere; all spaces are shown.
     Anywhere,
 }
 
-/// Breaks one line of text into rows and puts them behind those that are there: at least one.
+/// Wraps one line of text and appends its rows: at least one.
 pub fn rows(
     pieces: &[Piece<'_>],
     margin: &Margin,
@@ -198,7 +200,7 @@ pub fn rows(
     filler.finish(pieces);
 }
 
-/// How many columns are left beside a margin; at least one, or nothing would ever be shown.
+/// Columns beside a margin; at least one, so that text is always shown.
 fn room(width: usize, margin: &[Span<'_>]) -> usize {
     width.saturating_sub(width_of(margin)).max(1)
 }
@@ -223,11 +225,11 @@ struct Glyph<'t> {
 
 impl Glyph<'_> {
     fn is_space(&self) -> bool {
-        // A space that must not be broken at is a letter like any other.
+        // A no-break space counts as a letter.
         self.text != "\u{a0}" && self.text.starts_with(char::is_whitespace)
     }
 
-    /// Columns that it takes from this one on.
+    /// Width at a column.
     fn width_at(&self, column: usize) -> usize {
         match self.text {
             "\t" => TAB - column % TAB,
@@ -236,7 +238,7 @@ impl Glyph<'_> {
     }
 }
 
-/// Rows in the making.
+/// Rows being filled.
 struct Filler<'o, 't> {
     out: &'o mut Vec<Row>,
     margin: &'o Margin,
@@ -246,22 +248,22 @@ struct Filler<'o, 't> {
     used: usize,
     source: Option<Range<usize>>,
     first: bool,
-    /// Spaces that are shown only if the next word is on the same row. Never more than a row of them.
+    /// Spaces that are shown only if the next word is on the same row. At most a row of them.
     spaces: Vec<Glyph<'t>>,
     spaces_width: usize,
-    /// The word that is not yet known to end on this row. Never longer than a row.
+    /// The word that may not fit on this row. Never longer than a row.
     word: Vec<Glyph<'t>>,
     word_width: usize,
-    /// Whether the word is longer than a row, so that its letters go wherever there is room.
+    /// Whether the word is longer than a row, so that it is split wherever the row is full.
     splitting: bool,
 }
 
 impl<'t> Filler<'_, 't> {
-    /// The next grapheme of a text that is broken at words.
+    /// Adds the next grapheme of text that is wrapped at words.
     fn take(&mut self, glyph: Glyph<'t>) {
         if glyph.is_space() {
             self.end_word();
-            // What a person indented stays indented.
+            // Keep indentation.
             if self.first && self.used == 0 && self.spaces.is_empty() {
                 self.put(&glyph);
             } else if self.spaces_width <= self.room {
@@ -275,7 +277,7 @@ impl<'t> Filler<'_, 't> {
             return;
         }
         let width = grapheme_width(glyph.text);
-        // Between two wide characters (Chinese, Japanese, emoji) a line may end.
+        // A row may end between two wide characters (Chinese, Japanese, emoji).
         if width > 1 {
             self.end_word();
         }
@@ -333,7 +335,7 @@ impl<'t> Filler<'_, 't> {
         }
         let shown = match glyph.text {
             "\t" => &SPACES[..width],
-            // They would be left out by the screen anyway, but not before they were looked at in every frame.
+            // ratatui would drop them anyway, but only after examining them in every frame.
             _ if width == 0 => "",
             text if text.starts_with(char::is_control) => ODD,
             text => shortened(text),
@@ -383,7 +385,7 @@ impl<'t> Filler<'_, 't> {
     }
 }
 
-/// A margin where there is room for it beside at least one column of text.
+/// The margin if it leaves at least one column for text, or else nothing.
 fn fitting(margin: &[Span<'static>], width: usize) -> Vec<Span<'static>> {
     if width_of(margin) < width {
         margin.to_vec()
@@ -392,7 +394,7 @@ fn fitting(margin: &[Span<'static>], width: usize) -> Vec<Span<'static>> {
     }
 }
 
-/// Gives the parts of a line that a function finds another look, across pieces.
+/// Applies a style to the ranges of a line that `find` returns, across pieces.
 pub fn restyle<'a>(
     pieces: Vec<Piece<'a>>,
     find: impl Fn(&str) -> Vec<Range<usize>>,
@@ -411,7 +413,7 @@ pub fn restyle<'a>(
     for piece in &pieces {
         let end = start + piece.text.len();
         let mut at = start;
-        // What ends before this piece was there for an earlier one.
+        // Skip ranges that end before this piece.
         let first = found.partition_point(|range| range.end <= start);
         for range in found[first..].iter().take_while(|range| range.start < end) {
             let (from, to) = (range.start.max(start), range.end.min(end));

@@ -105,9 +105,9 @@ fn it_turns_ten_times_a_second() {
     assert_eq!(activity.due(noon()), Some(later(100)));
     assert_eq!(activity.due(later(99)), Some(later(100)));
     assert_eq!(activity.due(later(100)), Some(later(200)));
-    // A clock that was set back.
+    // The clock was set back.
     assert_eq!(activity.due(later(-60_000)), Some(later(-59_900)));
-    // While a person thinks, nothing has to be drawn but the seconds.
+    // While waiting for the user only the seconds change.
     let waiting = busy(Doing::Waiting);
     assert_eq!(waiting.due(later(100)), Some(later(1000)));
 }

@@ -1,51 +1,52 @@
-//! What is being written at the cursor, and so what could complete it.
+//! Determines what is being written at the cursor, and so what can complete it.
 
 use std::ops::Range;
 
 use super::super::slash::{self, Argument};
 
-/// Longer words are not completed.
+/// Maximum length of a word that is completed.
 const LONGEST: usize = 256;
 
-/// A word that could be completed.
+/// A word that can be completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Where it stands: this is replaced.
+    /// Range to replace.
     pub range: Range<usize>,
-    /// What is there of it so far.
+    /// Text up to the cursor.
     pub written: String,
-    /// What could stand there.
+    /// Kind of candidates.
     pub kind: Kind,
 }
 
-/// What could stand at a place.
+/// Kind of candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A command, slash and all.
+    /// Command, including the slash.
     Command,
-    /// Somebody's name in `[NEXT: …]`, `[FROM: …]` or `[DROP: …]`.
+    /// Member in `[NEXT: …]`, `[FROM: …]` or `[DROP: …]`.
     Marker,
-    /// Somebody's name or a file's, after an `@`.
+    /// Member or file after `@`.
     At,
-    /// Somebody's name, alone.
+    /// Member alone.
     Member,
-    /// A session.
+    /// Session.
     Session,
-    /// A model.
+    /// Model.
     Model,
-    /// A form to export to.
+    /// Export format.
     Format,
-    /// A file.
+    /// File.
     File,
-    /// What `/team` can do.
+    /// Subcommand of `/team`.
     TeamVerb,
-    /// A team's file.
+    /// Team file.
     Team,
-    /// A tool policy.
+    /// Tool policy.
     Approve,
 }
 
-/// What is being written before the cursor. Only the last words are looked at, with however many before them.
+/// Returns the word before the cursor if it can be completed. Examines only the text near the
+/// cursor, however long the text is.
 pub fn place(text: &str, cursor: usize) -> Option<Place> {
     let near = text.floor_char_boundary(cursor.saturating_sub(2 * LONGEST));
     let line = text[near..cursor]
@@ -84,7 +85,7 @@ fn command(text: &str, cursor: usize) -> Option<Place> {
     let line_end = super::super::input::text::line_end(text, cursor);
     match command.argument {
         Argument::Free => None,
-        // A title may have blanks in it.
+        // A title may contain blanks.
         Argument::Session => made(text, start, cursor, line_end, Kind::Session),
         Argument::Model => made(text, start, cursor, line_end, Kind::Model),
         Argument::Member => made(text, start, cursor, line_end, Kind::Member),
@@ -99,7 +100,7 @@ fn command(text: &str, cursor: usize) -> Option<Place> {
     }
 }
 
-/// The name that is being written in a marker that is not closed yet.
+/// The name being written in an unclosed marker.
 fn marker(text: &str, line: usize, cursor: usize) -> Option<Place> {
     let open = line + text[line..cursor].rfind('[')?;
     let inside = &text[open + 1..cursor];
@@ -117,7 +118,7 @@ fn marker(text: &str, line: usize, cursor: usize) -> Option<Place> {
     made(text, cursor - last.len(), cursor, cursor, Kind::Marker)
 }
 
-/// The name that is being written after an `@` that begins a word.
+/// The name being written after an `@` at the start of a word.
 fn at_sign(text: &str, line: usize, cursor: usize) -> Option<Place> {
     let start = line
         + text[line..cursor]
@@ -137,7 +138,7 @@ fn at_sign(text: &str, line: usize, cursor: usize) -> Option<Place> {
 mod tests {
     use super::*;
 
-    /// Where the cursor is marked by `|`.
+    /// `|` marks the cursor.
     fn at(marked: &str) -> Option<(Kind, String, String)> {
         let cursor = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);

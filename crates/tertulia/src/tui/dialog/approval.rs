@@ -1,7 +1,8 @@
-//! The question whether an agent may use a tool.
+//! Dialog that asks for permission to use a tool.
 //!
-//! A letter alone never answers it: `y`, `a` and `n` choose, Enter answers. Every other letter, and every letter
-//! after one that was chosen with, is text for the input: a sentence that happens to begin with `a` allows nothing.
+//! A letter alone never answers: `y`, `a` and `n` choose, Enter answers. Any other letter, and any
+//! letter after one that chose, is text for the input: a sentence that happens to begin with `a`
+//! allows nothing.
 
 #[cfg(test)]
 mod tests;
@@ -17,69 +18,69 @@ use crate::tui::columns::{fold, width};
 use crate::tui::press;
 use crate::tui::view::dialog::approval::{inside, preview_lines};
 
-/// The answers, in the order in which they stand.
+/// The answers in display order.
 pub const ANSWERS: [Verdict; 3] = [Verdict::Yes, Verdict::Always, Verdict::No];
 
-/// The place of "no" among the answers.
+/// Index of "no".
 const NO: usize = ANSWERS.len() - 1;
 
-/// A question whether a tool may be used.
+/// Dialog for one tool request.
 #[derive(Clone, Debug)]
 pub struct Approval {
     request: ToolRequest,
     who: String,
     quiet: Quiet,
-    /// No, until the user chooses otherwise: a stray Enter does no harm.
+    /// Index of the chosen answer; "no" by default, so that a stray Enter does no harm.
     chosen: usize,
-    /// The letter that chose. It is the first letter of a sentence if another one follows.
+    /// The letter that chose. If another letter follows, it was the start of a sentence.
     letter: Option<KeyEvent>,
-    /// Whether keys go to the input: something is written there.
+    /// Whether keys go to the input because text is being written there.
     writing: bool,
     scroll: Scroll,
     size: Size,
-    /// The preview as it is folded for this size.
+    /// Preview folded for the current size.
     lines: Vec<PreviewLine>,
 }
 
-/// A line of what a tool would do.
+/// A line of the preview.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewLine {
-    /// The text.
+    /// Text.
     pub text: String,
-    /// What it is in a change.
+    /// Role in a diff.
     pub kind: LineKind,
 }
 
-/// What a line is in a change.
+/// Role of a line in a diff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
-    /// It stays, or there is no change.
+    /// Unchanged, or not part of a diff.
     Same,
-    /// It is added.
+    /// Added.
     Added,
-    /// It is taken away.
+    /// Removed.
     Removed,
-    /// It says where the change is.
+    /// Header with the position of the change.
     Place,
-    /// It is not of the tool: what "always" would allow, where that is longer than a line.
+    /// Not part of the preview: the meaning of "always", if that is longer than a line.
     Note,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but the question looks different.
+    /// None, but the dialog looks different.
     Changed,
-    /// The keys are no answer: they belong to the input, or to whatever lies below the question.
+    /// The keys do not answer: they belong to the input, or to the layer below the dialog.
     Pass(Option<KeyEvent>, KeyEvent),
-    /// This.
+    /// The user has answered.
     Answer(Verdict),
 }
 
 impl Approval {
-    /// A question that appears now. `who` is the agent, as people know it.
+    /// Creates a dialog that appears at `now`. `who` is the display name of the agent.
     pub fn new(request: ToolRequest, who: &str, now: Timestamp, size: Size) -> Approval {
         let mut approval = Approval {
             request,
@@ -96,7 +97,7 @@ impl Approval {
         approval
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         let is_same_width = inside(self.size).width == inside(size).width;
         self.size = size;
@@ -105,7 +106,8 @@ impl Approval {
         }
     }
 
-    /// Tells whether something is written below: then keys go there, and Tab comes back.
+    /// Sets whether text is being written in the input: then keys go there, and Tab returns to the
+    /// dialog.
     pub fn set_writing(&mut self, writing: bool) {
         self.writing = writing;
         if writing {
@@ -113,7 +115,7 @@ impl Approval {
         }
     }
 
-    /// Whether keys go to the input.
+    /// Returns true if keys go to the input.
     pub fn is_writing(&self) -> bool {
         self.writing
     }
@@ -123,7 +125,7 @@ impl Approval {
         Outcome::Changed
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -167,29 +169,29 @@ impl Approval {
         }
     }
 
-    /// Gives a key away, after the letter that chose.
+    /// Passes a key on, after the letter that chose.
     fn pass(&mut self, key: KeyEvent) -> Outcome {
         let letter = self.letter.take();
         self.chosen = NO;
         Outcome::Pass(letter, key)
     }
 
-    /// When it begins to take keys.
+    /// Time from which the dialog accepts keys.
     pub fn due(&self) -> Timestamp {
         self.quiet.until()
     }
 
-    /// Whether it takes keys now.
+    /// Returns true if the dialog accepts keys.
     pub fn is_awake(&self, now: Timestamp) -> bool {
         self.quiet.is_over(now)
     }
 
-    /// What is asked.
+    /// The tool request.
     pub fn request(&self) -> &ToolRequest {
         &self.request
     }
 
-    /// Who asks.
+    /// Display name of the agent.
     pub fn who(&self) -> &str {
         &self.who
     }
@@ -199,7 +201,7 @@ impl Approval {
         ANSWERS[self.chosen]
     }
 
-    /// What the tool would do, in lines of so many columns.
+    /// Preview folded to a width.
     pub fn lines(&self, columns: u16) -> std::borrow::Cow<'_, [PreviewLine]> {
         match columns == inside(self.size).width {
             true => self.lines.as_slice().into(),
@@ -207,7 +209,7 @@ impl Approval {
         }
     }
 
-    /// The first line that is seen of so many, where so many fit.
+    /// Index of the first visible line, given the total and the viewport height.
     pub fn top(&self, count: usize, seen: usize) -> usize {
         self.scroll.top(count, seen)
     }
@@ -229,7 +231,7 @@ impl Approval {
         lines
     }
 
-    /// What "always" would allow.
+    /// Describes what "always" would allow.
     pub fn always(&self) -> String {
         format!("a: allow every {} until you leave", self.request.key)
     }

@@ -1,4 +1,4 @@
-//! A question that is answered by yes or no.
+//! Yes/no dialog.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
@@ -6,27 +6,27 @@ use jiff::Timestamp;
 use super::quiet::Quiet;
 use crate::tui::press;
 
-/// A question that is answered by yes or no.
+/// Yes/no dialog.
 #[derive(Clone, Debug)]
 pub struct Confirm {
-    /// The question, in one line.
+    /// Question, in one line.
     pub question: String,
-    /// What one should know before answering.
+    /// Details.
     pub detail: String,
-    /// Whether Enter says yes: only if somebody chose it.
+    /// Whether Enter means yes: only after the user chose it.
     pub says_yes: bool,
-    /// The time in which it takes no answer.
+    /// Time during which no answer is accepted.
     pub quiet: Quiet,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but another answer is chosen.
+    /// None, but another answer is chosen.
     Changed,
-    /// The key was pressed before the question could be read: it belongs to what was there before.
+    /// The key came before the question could be read: it belongs to the layer below.
     NotYet(KeyEvent),
     /// Yes.
     Yes,
@@ -35,7 +35,7 @@ pub enum Outcome {
 }
 
 impl Confirm {
-    /// A question that appears now.
+    /// Creates a dialog that appears at `now`.
     pub fn new(question: &str, detail: &str, now: Timestamp) -> Confirm {
         Confirm {
             question: question.to_owned(),
@@ -45,7 +45,7 @@ impl Confirm {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;

@@ -1,4 +1,4 @@
-//! Something that went wrong, until somebody has read it.
+//! Error dialog.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
@@ -8,10 +8,10 @@ use crate::tui::columns::fold;
 use crate::tui::press;
 use crate::tui::view::dialog::failure::{inside, seen_lines};
 
-/// How many lines are shown at most; all of them are copied.
+/// Maximum number of lines shown; all of them are copied.
 const MOST_LINES: usize = 2000;
 
-/// Something that went wrong.
+/// Error dialog.
 #[derive(Clone, Debug)]
 pub struct Failure {
     title: String,
@@ -22,21 +22,21 @@ pub struct Failure {
     size: Size,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but another part is seen.
+    /// None, but scrolled.
     Changed,
-    /// To go on.
+    /// Close the dialog.
     Leave,
-    /// To have this on the clipboard.
+    /// Copy this text.
     Copy(String),
 }
 
 impl Failure {
-    /// What went wrong in a line, in full, and what may help.
+    /// Creates a dialog with a summary, the full message, and hints.
     pub fn new(title: &str, text: &str, hints: Vec<String>) -> Failure {
         Failure {
             title: title.to_owned(),
@@ -48,12 +48,12 @@ impl Failure {
         }
     }
 
-    /// Tells how large the screen is.
+    /// Sets the screen size.
     pub fn resize(&mut self, size: Size) {
         self.size = size;
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;
@@ -80,17 +80,17 @@ impl Failure {
         text
     }
 
-    /// What went wrong, in a line.
+    /// Summary of the error.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Whether it was copied.
+    /// Returns true if the text was copied.
     pub fn is_copied(&self) -> bool {
         self.is_copied
     }
 
-    /// What went wrong and what may help, in lines of so many columns.
+    /// Message and hints, folded to a width.
     pub fn lines(&self, columns: u16) -> Vec<String> {
         let columns = usize::from(columns);
         let (mut lines, more) = fold(self.text.trim_end(), columns, MOST_LINES);
@@ -106,7 +106,7 @@ impl Failure {
         lines
     }
 
-    /// The first line that is seen of so many, where so many fit.
+    /// Index of the first visible line, given the total and the viewport height.
     pub fn top(&self, count: usize, seen: usize) -> usize {
         self.scroll.top(count, seen)
     }

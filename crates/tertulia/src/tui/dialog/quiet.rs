@@ -1,24 +1,25 @@
-//! Time in which a question takes no answer: whoever was typing when it appeared did not answer it.
+//! Time during which a new dialog accepts no answer: keys typed when it appeared were not meant for
+//! it.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Nobody reads a question faster.
+/// Shorter than anyone needs to read a question.
 const QUIET: SignedDuration = SignedDuration::from_millis(300);
 
-/// When a question appeared, or somebody last went on typing as if it had not.
+/// Time when the dialog appeared, or of the last key typed as if it had not.
 #[derive(Clone, Copy, Debug)]
 pub struct Quiet {
     since: Timestamp,
 }
 
 impl Quiet {
-    /// From now on.
+    /// Starts now.
     pub fn new(now: Timestamp) -> Quiet {
         Quiet { since: now }
     }
 
-    /// Whether a key that is pressed now is meant for the question. One that is not prolongs the
-    /// quiet: a sentence that is being typed may be longer than it.
+    /// Returns true if a key pressed now is meant for the dialog. Otherwise prolongs the quiet
+    /// time, since a sentence being typed may take longer than it.
     pub fn lets_through(&mut self, now: Timestamp) -> bool {
         if self.is_over(now) {
             return true;
@@ -27,14 +28,14 @@ impl Quiet {
         false
     }
 
-    /// Whether a key would be taken now.
+    /// Returns true if a key would be accepted now.
     pub fn is_over(&self, now: Timestamp) -> bool {
         let waited = now.duration_since(self.since);
-        // A clock that was set back is no reason to wait longer.
+        // A clock that was set back must not prolong the wait.
         waited >= QUIET || waited.is_negative()
     }
 
-    /// When keys are taken, if no more come before.
+    /// End of the quiet time, if no more keys come before.
     pub fn until(&self) -> Timestamp {
         self.since.checked_add(QUIET).unwrap_or(self.since)
     }

@@ -1,4 +1,4 @@
-//! The question whether an earlier session goes on, or a new one begins.
+//! Dialog that offers to resume an earlier session or start a new one.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
@@ -8,57 +8,57 @@ use tertulia_core::session::SessionMeta;
 use super::quiet::Quiet;
 use crate::tui::press;
 
-/// A question whether an earlier session goes on.
+/// Dialog about one earlier session.
 #[derive(Clone, Debug)]
 pub struct Restore {
-    /// Which session.
+    /// Session id.
     pub id: SessionId,
-    /// The team, if it is a team's.
+    /// Team, if it is a team session.
     pub team: Option<String>,
-    /// Its title.
+    /// Title.
     pub title: String,
-    /// When somebody last spoke in it.
+    /// Time of the last message.
     pub updated_at: Timestamp,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// What it was about.
+    /// What the session was about.
     pub gist: String,
-    /// What Enter does.
+    /// Effect of Enter.
     pub chosen: Chosen,
-    /// Whether somebody pressed a key that answers nothing.
+    /// Whether the user pressed a key that answers nothing.
     pub is_puzzled: bool,
-    /// The time in which it takes no answer.
+    /// Time during which no answer is accepted.
     pub quiet: Quiet,
 }
 
-/// What Enter does.
+/// Effect of Enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chosen {
-    /// The earlier session goes on.
+    /// Resume the earlier session.
     Resume,
-    /// A new one begins.
+    /// Start a new session.
     New,
 }
 
-/// What a person decided.
+/// Outcome of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Nothing yet, but the question looks different.
+    /// None, but the dialog looks different.
     Changed,
-    /// The key was pressed before the question could be read: it belongs to what was there before.
+    /// The key came before the question could be read: it belongs to the layer below.
     NotYet(KeyEvent),
-    /// The earlier session goes on.
+    /// Resume the earlier session.
     Resume(SessionId),
-    /// A new one begins.
+    /// Start a new session.
     New,
     /// Neither.
     Leave,
 }
 
 impl Restore {
-    /// A question about a session that appears now, with what it was about.
+    /// Creates a dialog that appears at `now`; `gist` says what the session was about.
     pub fn new(meta: &SessionMeta, gist: &str, now: Timestamp) -> Restore {
         Restore {
             id: meta.id,
@@ -73,7 +73,7 @@ impl Restore {
         }
     }
 
-    /// Takes a key.
+    /// Handles a key.
     pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
         if !press::is_down(key) {
             return Outcome::Nothing;

@@ -1,4 +1,4 @@
-//! Changing the text and moving in it.
+//! Editing and cursor movement.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::{Did, Input, fold};
 use crate::tui::keymap::Action;
 
 impl Input {
-    /// Moves, deletes, and puts back.
+    /// Executes a movement, a deletion or a yank.
     pub(super) fn edit(&mut self, action: Action, key: KeyEvent) -> Did {
         if let Some(to) = self.target(action) {
             return self.move_to(to);
@@ -39,7 +39,7 @@ impl Input {
         self.piece.text()
     }
 
-    /// Where a move goes.
+    /// Target of a cursor movement.
     fn target(&self, action: Action) -> Option<usize> {
         let (text, at) = (self.words(), self.cursor);
         Some(match action {
@@ -90,7 +90,7 @@ impl Input {
         }
         let was_active = self.completion.is_active();
         self.replace(range, &Piece::default(), false);
-        // Whoever corrects a word goes on being offered others; whoever deletes elsewhere is left alone.
+        // Completion goes on while its word is corrected; a deletion elsewhere does not open it.
         if was_active {
             return self.offer();
         }
@@ -107,7 +107,7 @@ impl Input {
         Did::Changed
     }
 
-    /// Writes at the cursor.
+    /// Inserts at the cursor.
     pub(super) fn insert(&mut self, new: &Piece, typed: bool) {
         self.replace(self.cursor..self.cursor, new, typed);
         if let Some(range) = fold::surplus(&self.piece, self.cursor) {
@@ -121,13 +121,13 @@ impl Input {
         }
     }
 
-    /// Shows the passage before the cursor, if it is short enough to be changed.
+    /// Unfolds the passage before the cursor, if it is short enough to edit.
     pub(super) fn unfold(&mut self) -> bool {
         let Some(place) = self.piece.fold_before(self.cursor) else {
             return false;
         };
         let whole = self.piece.folds()[place].whole.clone();
-        // A folded sign stands for itself, and would only be folded again.
+        // A literal fold character would only be folded again.
         if whole.len() + self.words().len() > fold::MOST_SHOWN || whole.contains(super::text::FOLD)
         {
             return false;
@@ -137,14 +137,14 @@ impl Input {
         true
     }
 
-    /// Puts something in the place of everything.
+    /// Replaces the whole text.
     pub(super) fn put(&mut self, new: &Piece) {
         if *new != self.piece {
             self.replace(0..self.words().len(), new, false);
         }
     }
 
-    /// The one way in which the text changes, so that every change can be undone.
+    /// Single point through which the text is edited, so that every edit can be undone.
     pub(super) fn replace(&mut self, range: Range<usize>, new: &Piece, typed: bool) {
         let at = range.start;
         let old = self.piece.replace(range, new);
@@ -159,7 +159,7 @@ impl Input {
         self.touched();
     }
 
-    /// The text is another now.
+    /// Resets the state that depends on the text.
     pub(super) fn touched(&mut self) {
         self.browsing = None;
         self.wanted = None;
@@ -167,7 +167,7 @@ impl Input {
         self.look_again();
     }
 
-    /// Takes a change back, or makes it again.
+    /// Undoes or redoes a change.
     pub(super) fn travel(&mut self, action: Action) -> Did {
         let back = action == Action::Undo;
         let change = if back {

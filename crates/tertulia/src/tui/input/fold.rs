@@ -1,4 +1,4 @@
-//! Which passages are folded, and what they are called.
+//! Folds long passages and creates their labels.
 
 use super::text::{FOLD, Piece};
 
@@ -6,10 +6,10 @@ use super::text::{FOLD, Piece};
 const MOST_LINES: usize = 8;
 /// A paste of more bytes than this is folded, however few its lines.
 const MOST_BYTES: usize = 1000;
-/// So many bytes are shown unfolded at most, so that no key has to look at more.
+/// Maximum number of bytes shown unfolded, which bounds the cost of a key.
 pub const MOST_SHOWN: usize = 16 * 1024;
 
-/// What was pasted, as it goes into the text.
+/// Converts pasted text, folding it if it is long.
 pub fn pasted(text: &str) -> Piece {
     let text = with_line_feeds(text);
     let long = text.len() > MOST_BYTES || lines(&text) > MOST_LINES;
@@ -20,7 +20,7 @@ pub fn pasted(text: &str) -> Piece {
     }
 }
 
-/// What is to be written on, as it goes into the text: folded only if it is too long to be shown.
+/// Converts text for further editing, folding it only if it is too long to show.
 pub fn written(text: &str) -> Piece {
     if text.len() > MOST_SHOWN {
         Piece::folded(text, label("", text))
@@ -29,8 +29,8 @@ pub fn written(text: &str) -> Piece {
     }
 }
 
-/// Many terminals paste the end of a line as Enter would give it. Where a line feed is too, the text is kept as
-/// it is.
+/// Replaces carriage returns by line feeds: many terminals paste line ends as Enter sends them.
+/// Text that contains a line feed is kept unchanged.
 fn with_line_feeds(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains('\r') && !text.contains('\n') {
         text.replace('\r', "\n").into()
@@ -53,7 +53,7 @@ fn label(how: &str, text: &str) -> String {
     }
 }
 
-/// A number with a space after each three digits from the right.
+/// Formats a number with a space between groups of three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -66,7 +66,8 @@ fn grouped(number: usize) -> String {
     text
 }
 
-/// The longest run of shown words that may be folded when too much is shown: it ends at the cursor, or begins there.
+/// Range to fold when too much is shown: the longer run of unfolded text that ends or begins at the
+/// cursor.
 pub fn surplus(piece: &Piece, cursor: usize) -> Option<std::ops::Range<usize>> {
     let text = piece.text();
     if text.len() <= MOST_SHOWN {
@@ -85,7 +86,7 @@ pub fn surplus(piece: &Piece, cursor: usize) -> Option<std::ops::Range<usize>> {
     (longest.len() > MOST_BYTES).then_some(longest)
 }
 
-/// A run of shown words, folded.
+/// Folds a run of unfolded text.
 pub fn folded(piece: &Piece) -> Piece {
     let whole = piece.whole();
     Piece::folded(&whole, label("", &whole))

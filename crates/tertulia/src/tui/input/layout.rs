@@ -1,20 +1,20 @@
-//! Where the characters of a text stand when a row has only so many columns.
+//! Wraps the text of the input into rows.
 
 use unicode_width::UnicodeWidthStr;
 
 use super::text::{FOLD, Piece, clusters};
 
-/// How wide a tab is, wherever it stands.
+/// Width of a tab at any position.
 const TAB: usize = 4;
 
-/// One row on the screen: a part of the text.
+/// One screen row: a range of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Its first byte.
+    /// First byte.
     pub start: usize,
-    /// The byte after its last.
+    /// End, exclusive.
     pub end: usize,
-    /// How many folds come before it.
+    /// Number of folds before the row.
     pub folds: usize,
 }
 
@@ -25,22 +25,22 @@ pub struct Layout {
     columns: usize,
 }
 
-/// A character as it is shown.
+/// A grapheme as shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
-    /// Where it begins in the text.
+    /// Byte offset in the text.
     pub at: usize,
-    /// What is shown for it.
+    /// Symbol shown for it.
     pub symbol: &'a str,
-    /// How wide that is.
+    /// Width of the symbol.
     pub columns: usize,
     /// Whether it stands for a folded passage.
     pub folded: bool,
 }
 
 impl Layout {
-    /// Breaks a text into rows: after a blank if there is one, else where the row is full. One more column is
-    /// left for the cursor. Each character is looked at once.
+    /// Wraps a text into rows: after a blank if there is one, or else where the row is full. One
+    /// more column is left for the cursor. Visits each grapheme once.
     pub fn new(piece: &Piece, columns: usize) -> Layout {
         let columns = columns.max(1);
         let mut rows = Vec::new();
@@ -50,7 +50,7 @@ impl Layout {
             folds: 0,
         };
         let (mut used, mut folds) = (0, 0);
-        // Where the row could end: the byte, the columns and the folds up to there.
+        // Last possible row end: byte offset, columns and folds up to there.
         let mut blank: Option<(usize, usize, usize)> = None;
         let mut finish = |row: &mut Row, end, next, folds| {
             let start = std::mem::replace(&mut row.start, next);
@@ -68,7 +68,8 @@ impl Layout {
                 continue;
             }
             let wide = shown(piece, at, cluster, folds).columns.min(columns);
-            // A blank that does not fit stands in the cursor's column, so that the word before it stays.
+            // A blank that does not fit goes into the cursor's column, so that the word before it
+            // stays.
             let hangs = cluster == " " && used == columns;
             if used + wide > columns
                 && !hangs
@@ -91,18 +92,18 @@ impl Layout {
         Layout { rows, columns }
     }
 
-    /// The rows; there is always one.
+    /// The rows; at least one.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The row in which a byte stands. Between two rows that one line was broken into, it is the second.
+    /// Row of a byte. A byte at a wrap belongs to the second row.
     pub fn row_of(&self, at: usize) -> usize {
         let later = self.rows.partition_point(|row| row.start <= at);
         later.saturating_sub(1)
     }
 
-    /// The column of a byte in its row.
+    /// Column of a byte in its row.
     pub fn column_of(&self, piece: &Piece, at: usize) -> usize {
         let row = &self.rows[self.row_of(at)];
         let before = row_of_characters(piece, row)
@@ -110,7 +111,7 @@ impl Layout {
         before.map(|shown| shown.columns.min(self.columns)).sum()
     }
 
-    /// The byte that stands in a row at a column, or next to it.
+    /// Byte at a column of a row, or the nearest one.
     pub fn at(&self, piece: &Piece, row: usize, column: usize) -> usize {
         let place = &self.rows[row.min(self.rows.len() - 1)];
         let mut used = 0;
@@ -134,7 +135,7 @@ fn piece_length(piece: &Piece, at: usize) -> usize {
     super::text::cluster_after(piece.text(), at) - at
 }
 
-/// The characters of a row, as they are shown.
+/// Graphemes of a row, as shown.
 pub fn row_of_characters<'a>(piece: &'a Piece, row: &Row) -> impl Iterator<Item = Shown<'a>> {
     let start = row.start;
     let mut folds = row.folds;
@@ -145,7 +146,8 @@ pub fn row_of_characters<'a>(piece: &'a Piece, row: &Row) -> impl Iterator<Item 
     })
 }
 
-/// One character as it is shown: nothing in it can steer the terminal.
+/// Converts a grapheme to its symbol; control characters are replaced so that they cannot affect
+/// the terminal.
 fn shown<'a>(piece: &'a Piece, at: usize, cluster: &'a str, folds: usize) -> Shown<'a> {
     let folded = cluster.starts_with(FOLD);
     let symbol = if folded {

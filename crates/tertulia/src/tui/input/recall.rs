@@ -1,4 +1,4 @@
-//! Going up and down: in the text, and from its edges through what was said before. And searching that.
+//! Moves up and down in the text, and beyond its edges through the history; searches the history.
 
 use crossterm::event::KeyEvent;
 
@@ -6,13 +6,13 @@ use super::text::Piece;
 use super::{Did, Input, fold, written};
 use crate::tui::keymap::{self, Action, Where};
 
-/// Nobody looks for more letters than this.
+/// Maximum length of a search text.
 const LONGEST_SEARCH: usize = 200;
 
 impl Input {
     pub(super) fn up(&mut self) -> Did {
         let row = self.seen().row;
-        // Whoever has just come here goes on; whoever has moved in it is about to change it.
+        // Go on browsing unless the cursor was moved, which means the entry is being edited.
         let untouched = self.browsing.is_some() && self.cursor == self.piece.text().len();
         if row > 0 && !untouched {
             return self.move_to_row(row - 1);
@@ -83,7 +83,7 @@ impl Input {
             }
             (Some(_), _) => self.take_found(),
             (None, Some(letter)) => self.search_for(letter.encode_utf8(&mut [0; 4])),
-            // Any other key takes what was found and does there what it always does.
+            // Any other key accepts the result and then acts as usual.
             (None, None) => {
                 self.take_found();
                 match self.key(key) {
@@ -94,7 +94,7 @@ impl Input {
         }
     }
 
-    /// Looks for more letters.
+    /// Extends the search text.
     pub(super) fn search_for(&mut self, more: &str) -> Did {
         self.searched(|search, history| {
             let room = LONGEST_SEARCH.saturating_sub(search.words().len());
@@ -117,7 +117,7 @@ impl Input {
             step(&mut searching.search, &self.history);
             let found = searching.search.found(&self.history).unwrap_or_default();
             searching.shown = if found.len() > fold::MOST_SHOWN {
-                // What was searched is its beginning, and that is worth seeing.
+                // Show the beginning, since the search finds only hits there.
                 Piece::plain(&found[..found.floor_char_boundary(fold::MOST_SHOWN)])
             } else {
                 Piece::plain(found)

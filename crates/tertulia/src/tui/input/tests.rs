@@ -8,7 +8,7 @@ fn input() -> Input {
     ))
 }
 
-/// Whether a search or an offer is open, which `Esc` closes first.
+/// Returns true if a search or a completion is open, which `Esc` closes first.
 fn is_busy(input: &Input) -> bool {
     input.search.is_some() || input.completion.is_open()
 }
@@ -62,7 +62,7 @@ fn key_named(name: &str) -> (KeyCode, KeyModifiers) {
     (code, modifiers)
 }
 
-/// What is written after some keys, with the cursor as `|`.
+/// Text after some keys, with the cursor as `|`.
 fn after(pressed: &str) -> String {
     let mut input = input();
     keys(&mut input, pressed);
@@ -347,8 +347,8 @@ fn it_grows_to_a_third_of_the_screen_and_then_scrolls() {
     assert_eq!(input.height(), 1);
 }
 
-/// A terminal that knows no bracketed paste sends a key for each letter: what is shown, and so what each key
-/// and each frame has to look at, stays small, however much it is.
+/// A terminal without bracketed paste sends a key per character: the shown text, and so the cost of
+/// each key and frame, stays small however long the paste is.
 #[test]
 fn a_flood_of_keys_stays_cheap() {
     let mut input = input();
@@ -440,8 +440,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is pressed: nothing panics, the cursor is on a character, folds and their signs agree, and
-    /// undoing everything leads back to the beginning.
+    /// For any keys: no panic, the cursor is at a grapheme boundary, folds match their
+    /// placeholders, and undoing everything restores the initial state.
     #[test]
     fn no_keys_can_break_it(steps in prop::collection::vec(step(), 0..60)) {
         let mut input = Input::new(History::new(["/help".to_owned(), "a\nb".to_owned()]));
@@ -481,7 +481,7 @@ proptest! {
         prop_assert_eq!(input.text(), last);
     }
 
-    /// What is pasted is what is sent, byte for byte, unless it has only a terminal's line ends.
+    /// Pasted text is sent byte for byte, unless all its line ends are carriage returns.
     #[test]
     fn pastes_are_sent_byte_for_byte(text in "\\PC{0,40}(\n|\r\n|\u{fffc}|\\PC){0,30}x\n") {
         let mut input = input();

@@ -1,24 +1,24 @@
-//! The text that is being written: words, and long passages that are shown as one short label.
+//! Text of the input: plain text, and long passages shown as a short label.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Stands in the words where a passage is folded away. One that a person writes is folded too, so that the
-/// two are never mistaken for each other.
+/// Placeholder of a folded passage in the text. A literal character of this kind is folded too, so
+/// that the two cannot be confused.
 pub const FOLD: char = '\u{fffc}';
 
-/// A passage that is shown as its label and sent as it is.
+/// A passage shown as its label and sent in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fold {
-    /// The passage.
+    /// Full text.
     pub whole: Arc<str>,
-    /// What is shown of it.
+    /// Label.
     pub label: String,
 }
 
-/// Words with folded passages in them: as many as there are [`FOLD`]s, in the same order.
+/// Text with folded passages: one for each [`FOLD`], in the same order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
     text: String,
@@ -26,7 +26,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Words that are shown as they are.
+    /// Creates unfolded text.
     pub fn plain(text: &str) -> Piece {
         let folds = text.matches(FOLD).map(|sign| Fold {
             whole: sign.into(),
@@ -38,7 +38,7 @@ impl Piece {
         }
     }
 
-    /// A passage that is shown as a label.
+    /// Creates a folded passage.
     pub fn folded(whole: &str, label: String) -> Piece {
         Piece {
             text: FOLD.to_string(),
@@ -49,7 +49,7 @@ impl Piece {
         }
     }
 
-    /// All of it, byte for byte.
+    /// Full text, byte for byte.
     pub fn whole(&self) -> String {
         let mut folds = self.folds.iter();
         let mut whole = String::with_capacity(self.weight());
@@ -62,13 +62,13 @@ impl Piece {
         whole
     }
 
-    /// About how many bytes it holds.
+    /// Approximate size in bytes.
     pub fn weight(&self) -> usize {
         let folded: usize = self.folds.iter().map(|fold| fold.whole.len()).sum();
         self.text.len() + folded
     }
 
-    /// The words, with a [`FOLD`] for each folded passage.
+    /// The text, with a [`FOLD`] for each folded passage.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -78,18 +78,18 @@ impl Piece {
         &self.folds
     }
 
-    /// Whether there is nothing.
+    /// Returns true if there is no text.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Adds another at the end.
+    /// Appends a piece.
     pub fn push(&mut self, more: &Piece) {
         self.text.push_str(&more.text);
         self.folds.extend(more.folds.iter().cloned());
     }
 
-    /// A part of it.
+    /// Returns a part.
     pub fn part(&self, range: Range<usize>) -> Piece {
         let folds = self.folds_in(&range);
         Piece {
@@ -98,7 +98,7 @@ impl Piece {
         }
     }
 
-    /// Puts another in the place of a part, and gives back what was there.
+    /// Replaces a part and returns the old one.
     pub fn replace(&mut self, range: Range<usize>, new: &Piece) -> Piece {
         let old = self.part(range.clone());
         let folds = self.folds_in(&range);
@@ -116,7 +116,7 @@ impl Piece {
         before..before + inside
     }
 
-    /// The fold that ends here, as its place in [`Piece::folds`].
+    /// Index in [`Piece::folds`] of the fold that ends at `at`.
     pub fn fold_before(&self, at: usize) -> Option<usize> {
         let before = &self.text[..at];
         before
@@ -125,7 +125,7 @@ impl Piece {
     }
 }
 
-/// The characters of words, as people count them: a folded passage is one.
+/// Graphemes of a text; a folded passage counts as one.
 pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -137,10 +137,10 @@ pub fn clusters(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where the character ends that begins here.
+/// End of the grapheme that begins at `at`.
 pub fn cluster_after(text: &str, at: usize) -> usize {
     let cluster = text[at..].graphemes(true).next().unwrap_or_default();
-    // A combining mark after a fold would otherwise be taken for a part of it.
+    // A combining mark after a fold must not become a part of it.
     let length = match cluster.find(FOLD) {
         Some(0) => FOLD.len_utf8(),
         Some(sign) => sign,
@@ -149,7 +149,7 @@ pub fn cluster_after(text: &str, at: usize) -> usize {
     at + length
 }
 
-/// Where the character begins that ends here.
+/// Start of the grapheme that ends at `at`.
 pub fn cluster_before(text: &str, at: usize) -> usize {
     let cluster = text[..at].graphemes(true).next_back().unwrap_or_default();
     let length = match cluster.rfind(FOLD) {
@@ -160,10 +160,10 @@ pub fn cluster_before(text: &str, at: usize) -> usize {
     at - length
 }
 
-/// What joins words in prose and parts them in code: `main.rs`.
+/// Characters that join words in prose but separate them in code: `main.rs`.
 const JOINTS: [char; 2] = ['.', ':'];
 
-/// Where the next word ends.
+/// End of the next word.
 pub fn word_after(text: &str, at: usize) -> usize {
     let mut to = at;
     for chunk in text[at..].split_word_bounds() {
@@ -175,7 +175,7 @@ pub fn word_after(text: &str, at: usize) -> usize {
     to
 }
 
-/// Where the word before begins.
+/// Start of the previous word.
 pub fn word_before(text: &str, at: usize) -> usize {
     let mut from = at;
     for chunk in text[..at].split_word_bounds().rev() {
@@ -191,7 +191,7 @@ fn is_word(chunk: &str) -> bool {
     chunk.contains(|c: char| c == FOLD || c.is_alphanumeric())
 }
 
-/// Where that begins which stands between the last blank and here.
+/// Start of the text between the last blank and `at`.
 pub fn blank_before(text: &str, at: usize) -> usize {
     let words = text[..at].trim_end();
     if words.ends_with(FOLD) {
@@ -204,15 +204,15 @@ pub fn blank_before(text: &str, at: usize) -> usize {
         })
 }
 
-/// Where the line begins.
+/// Start of the line.
 pub fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |feed| feed + 1)
 }
 
-/// Where the line ends.
+/// End of the line.
 pub fn line_end(text: &str, at: usize) -> usize {
     let end = text[at..].find('\n').map_or(text.len(), |feed| at + feed);
-    // The two bytes of a Windows line end are one character, and nobody stands between them.
+    // `\r\n` is one grapheme: the cursor must not go between the two bytes.
     if end > at && text[..end].ends_with('\r') && end < text.len() {
         end - 1
     } else {

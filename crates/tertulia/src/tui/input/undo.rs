@@ -1,24 +1,24 @@
-//! What was changed, so that it can be taken back: as far as some megabytes reach.
+//! Undo and redo history of the input, bounded in size.
 
 use std::collections::VecDeque;
 
 use super::text::Piece;
 
-/// So many bytes of changes are kept; the last change always is.
+/// Maximum size of the kept changes; the last change is always kept.
 const MOST_BYTES: usize = 4 << 20;
-/// So many changes are kept.
+/// Maximum number of changes kept.
 const MOST_CHANGES: usize = 1000;
 
 /// One change of the text.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// Where.
+    /// Offset.
     pub at: usize,
-    /// What was there before.
+    /// Replaced text.
     pub old: Piece,
-    /// What is there since.
+    /// New text.
     pub new: Piece,
-    /// Where the cursor was.
+    /// Cursor before the change.
     pub cursor: usize,
 }
 
@@ -28,7 +28,7 @@ impl Change {
     }
 }
 
-/// The changes, and those that were taken back.
+/// Changes that can be undone and redone.
 #[derive(Debug, Default)]
 pub struct Undo {
     done: VecDeque<Change>,
@@ -38,7 +38,7 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Remembers a change. Letters that are typed one after the other are one change, word by word.
+    /// Records a change. Consecutively typed characters are merged word by word.
     pub fn remember(&mut self, change: Change, typed: bool) {
         self.taken_back.clear();
         if typed && self.open && self.grown(&change) {
@@ -69,12 +69,12 @@ impl Undo {
         goes_on && !begins_a_word
     }
 
-    /// What comes next is a change of its own.
+    /// Ends merging: the next change is recorded separately.
     pub fn pause(&mut self) {
         self.open = false;
     }
 
-    /// The last change, which is to be taken back.
+    /// Returns the last change, to be undone.
     pub fn undo(&mut self) -> Option<Change> {
         let last = self.done.pop_back()?;
         self.bytes -= last.weight();
@@ -83,7 +83,7 @@ impl Undo {
         Some(last)
     }
 
-    /// The change that was taken back last, which is to be made again.
+    /// Returns the last undone change, to be redone.
     pub fn redo(&mut self) -> Option<Change> {
         let next = self.taken_back.pop()?;
         self.bytes += next.weight();
@@ -92,7 +92,7 @@ impl Undo {
         Some(next)
     }
 
-    /// Forgets everything.
+    /// Clears the history.
     pub fn clear(&mut self) {
         *self = Undo::default();
     }

@@ -1,4 +1,4 @@
-//! The table of keys.
+//! Table of key bindings.
 
 use crossterm::event::{KeyCode, KeyModifiers};
 
@@ -6,18 +6,18 @@ use super::{Binding, Key, Where};
 
 macro_rules! actions {
     ($($name:ident: $meaning:literal,)*) => {
-        /// What a key can do.
+        /// Action of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Action {
             $(#[doc = $meaning] $name,)*
         }
 
         impl Action {
-            /// All of them.
+            /// All actions.
             #[cfg(test)]
             pub const ALL: &'static [Action] = &[$(Action::$name,)*];
 
-            /// What it does, in words.
+            /// Explanation for the help.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Action::$name => $meaning,)*
@@ -142,8 +142,8 @@ use Action as A;
 use KeyCode as K;
 use Where::{AgentRequest, Anywhere, Input, Picker, Popup, Search, Talk, Transcript};
 
-/// Every key. Terminals that cannot tell `Shift+Enter` from `Enter` send `Ctrl+J` for the former at best, and
-/// `Ctrl+_` comes as `Ctrl+7`.
+/// All bindings. Terminals that cannot tell `Shift+Enter` from `Enter` send `Ctrl+J` for the former
+/// at best, and `Ctrl+_` arrives as `Ctrl+7`.
 pub const BINDINGS: &[Binding] = &[
     bind(Input, A::Send, &[key(K::Enter)]),
     bind_also(
@@ -313,7 +313,7 @@ pub const BINDINGS: &[Binding] = &[
     bind(Anywhere, A::Leave, &[twice(ctrl('c'))]),
     bind(Anywhere, A::Redraw, &[ctrl('l')]),
     bind(Anywhere, A::Suspend, &[ctrl('z')]),
-    // Terminals send the one where others send the other.
+    // Some terminals send one, some the other.
     bind_also(Anywhere, A::Detach, &[ctrl('\\')], &[ctrl('4')]),
     bind(Anywhere, A::Help, &[key(K::F(1))]),
 ];

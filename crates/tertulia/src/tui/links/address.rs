@@ -1,23 +1,23 @@
-//! Finding addresses in a text.
+//! Finds addresses in a text.
 
 use std::ops::Range;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Longer addresses are no links: terminals do not take them.
+/// Maximum length; terminals do not accept longer addresses.
 const LONGEST: usize = 2000;
 const SCHEMES: [&str; 2] = ["https://", "http://"];
 
-/// What is known of the end of a text.
+/// What is known about the end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tail {
-    /// It ends there.
+    /// The text ends there.
     Known,
-    /// It may go on.
+    /// The text may continue.
     Unknown,
 }
 
-/// Where addresses are in a text. All of them are ASCII.
+/// Ranges of the addresses in a text. All of them are ASCII.
 pub fn find(text: &str, tail: Tail) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = 0;
@@ -40,10 +40,10 @@ pub fn find(text: &str, tail: Tail) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the next address may begin.
+/// Start of the next possible address.
 fn next(text: &str, from: usize) -> Option<usize> {
     let mut from = from;
-    // Every scheme ends like this; what stands before tells whether it is one.
+    // Every scheme ends like this; the text before it decides whether it is a known one.
     while let Some(at) = text[from..].find("://") {
         let colon = from + at;
         let begins = |scheme: &&str| {
@@ -59,29 +59,30 @@ fn next(text: &str, from: usize) -> Option<usize> {
     None
 }
 
-/// How much of a text is letters of an address.
+/// Number of bytes at the start of a text that can belong to an address.
 fn length(text: &str) -> usize {
     let end = text.find(|letter: char| !is_letter(letter));
     end.unwrap_or(text.len())
 }
 
-/// What an address may be made of (RFC 3986).
+/// Characters allowed in an address (RFC 3986).
 fn is_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=%".contains(letter)
 }
 
-/// Whether an address that stands before this is whole. A letter of another script may belong to it or to the words
-/// that follow, and a mark of what was cut tells that it is not.
+/// Returns true if an address before this character is complete. A letter of another script may
+/// belong to the address or to the following text, and a truncation mark shows that it is
+/// incomplete.
 fn ends_before(letter: char) -> bool {
     !(letter == '…' || letter == '\u{fffd}' || letter.is_alphanumeric() || is_mark(letter))
 }
 
-/// Marks that stand on letters, and what cannot be seen at all.
+/// Combining and invisible characters.
 fn is_mark(letter: char) -> bool {
     letter.width() == Some(0)
 }
 
-/// An address without what belongs to the sentence around it.
+/// Removes trailing punctuation that belongs to the sentence around an address.
 fn trimmed(address: &str) -> &str {
     let mut rest = address;
     let mut opened = Depths::of(address);
@@ -102,7 +103,7 @@ fn trimmed(address: &str) -> &str {
     rest
 }
 
-/// How many brackets are open at the end of a text; below zero if more are closed.
+/// Number of open brackets at the end of a text; negative if more are closed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Depths {
     round: i32,
@@ -127,7 +128,7 @@ impl Depths {
     }
 }
 
-/// Whether there is something behind the scheme that may be the name of a machine.
+/// Returns true if something that can be a host name follows the scheme.
 fn has_host(address: &str) -> bool {
     let rest = address.split_once("://").map_or("", |(_, rest)| rest);
     rest.starts_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '[')

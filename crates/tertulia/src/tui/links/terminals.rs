@@ -1,13 +1,13 @@
-//! Which terminals know links.
+//! Detects terminals that support hyperlinks.
 
-/// From this version of tmux on links reach the terminal.
+/// First version of tmux that passes links on.
 const TMUX: (u32, u32) = (3, 4);
-/// From this version of VTE on it knows links; the one before it did, but broke.
+/// First version of VTE with working links; the one before had broken ones.
 const VTE: u32 = 5001;
-/// From this version of Konsole on it knows links.
+/// First version of Konsole with links.
 const KONSOLE: u32 = 201_200;
 
-/// Programs that know links, as `TERM_PROGRAM` has them.
+/// Values of `TERM_PROGRAM` of programs that support links.
 const PROGRAMS: [&str; 9] = [
     "ghostty",
     "Hyper",
@@ -19,7 +19,7 @@ const PROGRAMS: [&str; 9] = [
     "WezTerm",
     "zed",
 ];
-/// Terminals that know links, as `TERM` begins with them.
+/// Prefixes of `TERM` of terminals that support links.
 const TERMS: [&str; 8] = [
     "alacritty",
     "contour",
@@ -30,7 +30,7 @@ const TERMS: [&str; 8] = [
     "xterm-kitty",
     "xterm-rio",
 ];
-/// Variables that only terminals set which know links.
+/// Variables set only by terminals that support links.
 const MARKS: [&str; 5] = [
     "ALACRITTY_WINDOW_ID",
     "DOMTERM",
@@ -39,13 +39,13 @@ const MARKS: [&str; 5] = [
     "WT_SESSION",
 ];
 
-/// Whether the terminal knows links, by what the environment tells. One that is not known here gets none: most would
-/// ignore them, but some show what they do not understand.
+/// Determines from the environment whether the terminal supports links. An unknown terminal gets
+/// none: most would ignore them, but some print the sequences.
 pub fn can(env: &dyn Fn(&str) -> Option<String>) -> bool {
     let value = |name: &str| env(name).filter(|value| !value.is_empty());
     let number = |name: &str| value(name).and_then(|value| value.parse::<u32>().ok());
     let term = value("TERM").unwrap_or_default();
-    // The wish of whoever set it, as other programs know it.
+    // Explicit override, as other programs support it.
     if let Some(force) = value("FORCE_HYPERLINK") {
         return force != "0";
     }
@@ -53,7 +53,7 @@ pub fn can(env: &dyn Fn(&str) -> Option<String>) -> bool {
         return false;
     }
     let program = value("TERM_PROGRAM").unwrap_or_default();
-    // What is between here and the terminal goes first: variables of the terminal are still set within it.
+    // Multiplexers first: the variables of the outer terminal are still set inside them.
     if value("TMUX").is_some() || program == "tmux" {
         return program == "tmux" && value("TERM_PROGRAM_VERSION").is_some_and(|it| is_new(&it));
     }
@@ -69,7 +69,7 @@ pub fn can(env: &dyn Fn(&str) -> Option<String>) -> bool {
         || value("COLORTERM").is_some_and(|value| value == "xfce4-terminal")
 }
 
-/// Whether a version of tmux (`3.4`, `3.5a`, `next-3.6`) is new enough.
+/// Returns true if a version of tmux (`3.4`, `3.5a`, `next-3.6`) is new enough.
 fn is_new(version: &str) -> bool {
     let version = version.strip_prefix("next-").unwrap_or(version);
     let mut numbers = version

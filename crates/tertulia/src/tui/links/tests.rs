@@ -9,7 +9,7 @@ use crate::tui::markdown::{Blocks, Form};
 use crate::tui::theme::Theme;
 use crate::tui::view::brush::clear;
 
-/// A terminal as far as links are concerned: a letter and an address in each cell.
+/// Model of a terminal with links: a symbol and an address per cell.
 #[derive(Clone, Debug, PartialEq)]
 struct Model {
     cells: Vec<(String, Option<String>)>,
@@ -24,7 +24,7 @@ impl Model {
         }
     }
 
-    /// Prints what ratatui sends: the symbols of the cells that changed, each at its place.
+    /// Prints the output of ratatui: the symbols of the changed cells, each at its position.
     fn print(&mut self, before: &Buffer, after: &Buffer) {
         for (x, y, cell) in before.diff(after) {
             let mut at = usize::from(y * self.columns + x);
@@ -49,7 +49,8 @@ impl Model {
         }
     }
 
-    /// Puts a letter into a cell, or into two; half of a wide letter that was there goes with the other half.
+    /// Writes a symbol into one or two cells; overwriting half of a wide character clears the other
+    /// half.
     fn put(&mut self, at: usize, letter: &str, url: Option<String>) -> usize {
         let wide = width_of(letter).max(1);
         for at in at..at + wide {
@@ -65,7 +66,7 @@ impl Model {
         wide
     }
 
-    /// The rows, with a `{` before a link and its address behind it.
+    /// Rows with `{` before each link and its address after it.
     fn shown(&self) -> Vec<String> {
         let rows = self.cells.chunks(usize::from(self.columns));
         rows.map(|row| {
@@ -95,7 +96,7 @@ fn screen(rows: &[&str], columns: u16) -> Buffer {
     buffer
 }
 
-/// What a terminal shows of rows, with the links in them.
+/// Draws rows and returns what the terminal shows, with links.
 fn shown(rows: &[&str], columns: u16, joints: &[Joint]) -> Vec<String> {
     let mut buffer = screen(rows, columns);
     let area = buffer.area;
@@ -124,7 +125,7 @@ fn rows_that_go_on_are_one_link() {
     let expected = [
         format!("go {{https://a.b/c}}({url})"),
         format!("  ↪ {{/d/e/f}}({url}), and"),
-        // Nobody knows whether that is all of it.
+        // The end of this address is unknown.
         "https://g.h/ijkl".to_owned(),
     ];
     assert_eq!(shown(&rows, 16, &joints), expected);
@@ -202,7 +203,7 @@ fn broken_rows_know_how_they_go_on() {
                 found.is_empty() || found == [url],
                 "{width} {text}: {found:?}"
             );
-            // One that is broken is found too, unless it is not sure where it ends.
+            // A wrapped address is found too, unless its end is uncertain.
             if width > 12 && !text.starts_with("```") {
                 assert_eq!(found, [url], "{width} {text}");
             }
@@ -232,7 +233,7 @@ fn what_follows_a_link_stands_at_its_place() {
     assert!(after.starts_with("\x1b[1;13Hx"), "{after:?}");
 }
 
-/// Rows with addresses, words and wide letters.
+/// Rows with addresses, words and wide characters.
 fn any_row() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("https://a.b/c".to_owned()),

@@ -1,4 +1,4 @@
-//! A text cut into its outermost blocks. All but the last are drawn once, for good.
+//! Splits a text into top-level blocks. All but the last are rendered once and kept.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
@@ -7,47 +7,48 @@ use super::super::theme::Theme;
 use super::super::wrap::{Breaks, Piece, Row};
 use super::{Form, marked_rows, render};
 
-/// What of a text is looked at in one go. A block that is longer is cut, so that what is still open stays cheap to draw again.
-/// (Tests have less time, and want to see it happen.)
+/// Maximum number of bytes examined at once. A longer block is split, so that rendering the open
+/// block again stays cheap. (Small in tests, which need to exercise the split.)
 pub(super) const WINDOW: usize = if cfg!(test) { 4_096 } else { 65_536 };
-/// How far before the end of the window a space is looked for when a line without end is cut.
+/// Distance before the end of the window within which a space is looked for to split an endless
+/// line.
 const REACH: usize = 512;
 
-/// The rows of a text that may still grow.
+/// Rows of a text that may still grow.
 #[derive(Debug)]
 pub struct Blocks {
     form: Form,
     width: u16,
     theme: Theme,
-    /// The rows of everything before `start`.
+    /// Rows of everything before `start`.
     done: Vec<Row>,
-    /// Where the last block begins.
+    /// Offset of the last block.
     start: usize,
-    /// The rows of the last block, and of the text up to where.
+    /// Rows of the last block, and the text length they cover.
     open: Vec<Row>,
     seen: usize,
-    /// Up to where the text was looked through for blocks.
+    /// Offset up to which blocks have been looked for.
     outlined: usize,
-    /// If the last block goes on with code that was cut: how such code begins.
+    /// Opening fence to prepend if the last block continues a split code block.
     fence: Option<String>,
-    /// Whether the last block goes on with what was cut.
+    /// Whether the last block continues a split block.
     joined: bool,
     highlights: Highlights,
-    /// How many bytes were drawn, all told: what the tests count.
+    /// Total number of bytes rendered, for tests.
     #[cfg(test)]
     pub(super) work: usize,
 }
 
-/// The outermost blocks of a text.
+/// Top-level blocks of a text.
 struct Outline {
-    /// Where they begin: always at the beginning of a line, the first at 0 whatever comes before it.
+    /// Offsets of the blocks: always at a line start; the first is 0, including anything before it.
     starts: Vec<usize>,
-    /// How the last one begins, if it is code between fences.
+    /// Opening fence of the last block if it is fenced code.
     fence: Option<String>,
 }
 
 impl Blocks {
-    /// Nothing yet.
+    /// Creates an empty text.
     pub fn new(form: Form, width: u16, theme: Theme) -> Blocks {
         Blocks {
             form,
@@ -66,12 +67,12 @@ impl Blocks {
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn len(&self) -> usize {
         self.done.len() + self.open.len()
     }
 
-    /// One row.
+    /// Returns one row.
     pub fn get(&self, row: usize) -> Option<&Row> {
         match row.checked_sub(self.done.len()) {
             None => self.done.get(row),
@@ -85,7 +86,7 @@ impl Blocks {
         self.done.iter().chain(&self.open)
     }
 
-    /// The row that shows this byte of the text, or the last before it.
+    /// Row that shows a byte of the text, or the last row before it.
     pub fn row_of(&self, byte: usize) -> usize {
         let before = |row: &Row| row.source.start <= byte;
         let open = self.open.partition_point(before);
@@ -97,7 +98,7 @@ impl Blocks {
         rows.saturating_sub(1)
     }
 
-    /// Draws what is new in a text that begins with the one that was given last.
+    /// Renders the new part of a text; the text must start with the previously given one.
     pub fn upto(&mut self, text: &str) {
         if text.len() == self.seen {
             return;
@@ -113,17 +114,17 @@ impl Blocks {
         self.seen = text.len();
     }
 
-    /// Whether blocks have an empty row between them.
+    /// Returns true if an empty row separates blocks.
     fn parts_blocks(&self) -> bool {
         matches!(self.form, Form::Markdown)
     }
 
-    /// Draws what can change no more within one window; whether there may be more of it.
+    /// Renders the final blocks of one window; returns true if there may be more.
     fn settle(&mut self, text: &str) -> bool {
         let rest = &text[self.start..];
         let full = rest.len() > WINDOW;
         let window = &rest[..rest.floor_char_boundary(WINDOW)];
-        // A line that has not ended may still turn out to be anything.
+        // The meaning of an unfinished line may still change.
         let whole = window.rfind('\n').map_or(0, |at| at + 1);
         if !full && self.start + whole == self.outlined {
             return false;
@@ -151,7 +152,7 @@ impl Blocks {
         true
     }
 
-    /// Draws a part for good.
+    /// Renders a part and keeps its rows.
     fn keep(&mut self, part: &str, start: usize) {
         let rows = self.draw(part, start);
         if !rows.is_empty() && !self.done.is_empty() && !self.joined && self.parts_blocks() {
@@ -210,7 +211,7 @@ impl Blocks {
 
     fn outline(&self, text: &str) -> Outline {
         match (&self.form, &self.fence) {
-            // Every line stands for itself.
+            // Plain lines are independent of each other.
             (Form::Plain { .. }, _) => Outline {
                 starts: if text.is_empty() {
                     vec![0]
@@ -225,7 +226,7 @@ impl Blocks {
                 for start in &mut outline.starts {
                     *start = start.saturating_sub(fence.len());
                 }
-                // Only the block that was cut goes on with its fence.
+                // Only the split block itself continues with its fence.
                 if outline.starts.len() == 1 {
                     outline.fence = None;
                 }
@@ -242,7 +243,7 @@ fn blank(at: usize) -> Row {
     }
 }
 
-/// Where to cut a line that does not end.
+/// Offset at which to split an endless line.
 fn line_cut(window: &str) -> usize {
     let from = window.floor_char_boundary(window.len().saturating_sub(REACH));
     match window[from..].rfind(' ') {
@@ -251,7 +252,7 @@ fn line_cut(window: &str) -> usize {
     }
 }
 
-/// What of markdown is known here.
+/// Supported markdown extensions.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
 }
@@ -266,7 +267,7 @@ fn outline(text: &str) -> Outline {
     for (event, range) in Parser::new_ext(text, options()).into_offset_iter() {
         if depth == 0 && !matches!(event, Event::End(_)) {
             let start = text[..range.start].rfind('\n').map_or(0, |at| at + 1);
-            // What comes before the first block goes with it.
+            // Text before the first block belongs to it.
             if !first {
                 found.starts.push(start);
             }
@@ -287,7 +288,7 @@ fn outline(text: &str) -> Outline {
     found
 }
 
-/// The fence that code begins with, without its language: what was cut is too long for colours.
+/// Opening fence of a code block, without the language: a split block is too long to highlight.
 fn fence_of(block: &str) -> String {
     let sign = |c: &char| ['`', '~'].contains(c);
     let mut fence: String = block.trim_start().chars().take_while(sign).collect();

@@ -1,4 +1,5 @@
-//! Code on a screen: every space is kept, and a long line goes on below with a mark, so that nothing of it is missing.
+//! Renders code: keeps all spaces, and continues long lines on marked rows so that nothing is cut
+//! off.
 
 use std::ops::Range;
 
@@ -10,22 +11,22 @@ use super::super::theme::Theme;
 use super::super::wrap::{Breaks, Margin, Piece, Row};
 use super::marked_rows;
 
-/// Left of code.
+/// Left margin of code.
 const INDENT: &str = "  ";
-/// Left of what belongs to the line above.
+/// Left margin of a continuation row.
 const GOES_ON: &str = "↪ ";
 
-/// Code in the making: its text, and where that comes from.
+/// A code block being collected: its text and the source ranges of its parts.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     pub(super) language: String,
     text: String,
-    /// From which byte on the text comes from where, in both in rising order.
+    /// Source range of each part by its offset in `text`; both ascending.
     parts: Vec<(usize, Range<usize>)>,
 }
 
 impl Code {
-    /// Code in a language, whose name is the first word behind the fence.
+    /// Creates an empty block; the language is the first word of the info string.
     pub(super) fn new(info: &str) -> Code {
         let word = info
             .split(|c: char| c.is_whitespace() || c == ',' || c == '{')
@@ -37,13 +38,13 @@ impl Code {
         }
     }
 
-    /// The next part.
+    /// Appends a part.
     pub(super) fn push(&mut self, text: &str, source: Range<usize>) {
         self.parts.push((self.text.len(), source));
         self.text.push_str(text);
     }
 
-    /// Where a line comes from.
+    /// Source range of a line.
     fn source_of(&self, start: usize, length: usize) -> Range<usize> {
         let from = self.place_of(start);
         match length {
@@ -60,7 +61,7 @@ impl Code {
         }
     }
 
-    /// The code as rows.
+    /// Renders the code as rows.
     pub(super) fn rows(
         &self,
         margin: &Margin,
@@ -93,7 +94,7 @@ fn with(margin: &[Span<'static>], more: &'static str, theme: Theme) -> Vec<Span<
     spans
 }
 
-/// A line in its colours. What the colours do not cover looks like text.
+/// Splits a line into highlighted pieces; text without a highlight gets the text style.
 fn pieces<'t>(
     line: &'t str,
     runs: &[(Style, usize)],
@@ -102,7 +103,8 @@ fn pieces<'t>(
 ) -> Vec<Piece<'t>> {
     let part = |from: usize, to: usize, style: Style| {
         let mut piece = Piece::exact(&line[from..to], style, source.start + from);
-        // A tab that the parser cut in two is not what was written: then only the line as a whole has its place.
+        // If the parser changed the line (a tab split in two), only the line as a whole maps to its
+        // source.
         if source.len() != line.len() {
             piece.source = source.clone();
         }

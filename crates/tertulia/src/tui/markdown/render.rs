@@ -1,4 +1,4 @@
-//! Markdown as rows: what its parser tells, one event after the other.
+//! Renders markdown as rows from the events of its parser.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -16,10 +16,10 @@ use super::code::Code;
 use super::marked_rows;
 use super::table::Table;
 
-/// What a margin leaves to the text, if it can.
+/// Columns that the margin leaves for the text, if possible.
 const LEGIBLE: usize = 8;
 
-/// The rows of a text; `start` is where it stands in the whole.
+/// Renders a text; `start` is its offset in the whole text.
 pub(super) fn rows(
     text: &str,
     start: usize,
@@ -59,7 +59,7 @@ pub(super) fn rows(
     let mut rows = render.out;
     let mut latest = 0;
     for row in &mut rows {
-        // Looking a byte up needs them in order.
+        // Looking up a byte needs ascending offsets.
         latest = text.floor_char_boundary(row.source.start).max(latest);
         let end = text.ceil_char_boundary(row.source.end).max(latest);
         row.source = start + latest..start + end;
@@ -67,9 +67,9 @@ pub(super) fn rows(
     rows
 }
 
-/// What a list or a quotation puts left of its content.
+/// Left margin of a list item or a block quote.
 struct Frame {
-    /// Once, before its first row.
+    /// Mark before the first row, used once.
     first: Option<Span<'static>>,
     rest: Span<'static>,
 }
@@ -81,21 +81,21 @@ struct Render<'t, 'h> {
     highlights: &'h mut Highlights,
     out: Vec<Row>,
     frames: Vec<Frame>,
-    /// The next number of every list that we are in.
+    /// Next number of each enclosing list.
     lists: Vec<Option<u64>>,
-    /// How words look now; never empty.
+    /// Stack of styles; never empty.
     styles: Vec<Style>,
-    /// The addresses of the links that we are in, and what is shown for them so far.
+    /// Address of each enclosing link, and its text so far.
     links: Vec<(String, String)>,
-    /// The line in the making.
+    /// Pieces of the current line.
     pieces: Vec<Piece<'t>>,
-    /// Where what is shown next begins, marks included.
+    /// Source offset of the next row, including its markup.
     begins: Option<usize>,
-    /// Whether an empty row comes before the next block.
+    /// Whether an empty row precedes the next block.
     gap: bool,
     code: Option<Code>,
     table: Option<Table<'t>>,
-    /// Link definitions that were not shown yet, in order.
+    /// Link definitions not shown yet, in order.
     definitions: VecDeque<Range<usize>>,
 }
 
@@ -235,7 +235,7 @@ impl<'t> Render<'t, '_> {
     }
 
     fn end_item(&mut self) {
-        // An item without content still has its mark.
+        // An empty item still shows its mark.
         if self
             .frames
             .last()
@@ -282,7 +282,7 @@ impl<'t> Render<'t, '_> {
             .map_or(range.clone(), |at| {
                 range.start + at..range.start + at + text.len()
             });
-        // Where there are no colours, one must see it otherwise.
+        // Without colours, the backticks mark the code.
         let plain = self.theme.palette == Palette::Plain;
         if plain {
             self.piece(Cow::Borrowed("`"), style, range.start..at.start);
@@ -293,7 +293,7 @@ impl<'t> Render<'t, '_> {
         }
     }
 
-    /// HTML is shown as it is written.
+    /// Shows HTML as written.
     fn html(&mut self, text: &CowStr<'t>, range: Range<usize>) {
         let mut at = range.start;
         for line in text.split_inclusive('\n') {
@@ -312,7 +312,8 @@ impl<'t> Render<'t, '_> {
         self.push_style(self.theme.link());
     }
 
-    /// Behind the text of a link stands where it leads, unless the text is just that: nobody has to trust it.
+    /// Appends the address of a link unless its text is the address, so that the text cannot
+    /// disguise the target.
     fn end_link(&mut self, range: Range<usize>) {
         self.pop_style();
         let Some((address, shown)) = self.links.pop() else {
@@ -349,7 +350,7 @@ impl<'t> Render<'t, '_> {
         if let Some(code) = self.code.take() {
             let margin = self.margin();
             let rows = code.rows(&margin, self.width, self.theme, self.highlights);
-            // Who copies code does not want its fence.
+            // Copied code does not include its fence.
             self.begins = None;
             self.emit(rows);
         }
@@ -363,7 +364,7 @@ impl<'t> Render<'t, '_> {
         }
     }
 
-    /// Ends the line in the making.
+    /// Ends the current line.
     fn line_out(&mut self) {
         let pieces = std::mem::take(&mut self.pieces);
         let margin = self.margin();
@@ -379,14 +380,14 @@ impl<'t> Render<'t, '_> {
         self.emit(rows);
     }
 
-    /// Ends the line in the making, if there is one, with what stands up to here.
+    /// Ends the current line, if any, and extends its source up to `end`.
     fn flush(&mut self, end: usize) {
         if self.pieces.is_empty() {
             return;
         }
         self.line_out();
         if let Some(row) = self.out.last_mut() {
-            // Closing marks belong to what they close; line ends to nothing.
+            // Closing markup belongs to the row; line breaks do not.
             let text = self.text[..end].trim_end();
             row.source.end = row.source.end.max(text.len());
         }
@@ -417,7 +418,7 @@ impl<'t> Render<'t, '_> {
         });
     }
 
-    /// Shows the link definitions up to here as they are written.
+    /// Shows the link definitions before `end` as written.
     fn definitions_before(&mut self, end: usize) {
         if self
             .definitions
@@ -440,7 +441,7 @@ impl<'t> Render<'t, '_> {
         self.gap = true;
     }
 
-    /// What stands left of the next block. Marks are given out once.
+    /// Margin of the next block. Each item mark is used once.
     fn margin(&mut self) -> Margin {
         let rest = clamped(self.frames.iter().map(|frame| &frame.rest), self.width);
         let mut marks = Vec::with_capacity(self.frames.len());
@@ -454,7 +455,7 @@ impl<'t> Render<'t, '_> {
     }
 }
 
-/// As many of the innermost spans as leave room for text beside them.
+/// Keeps as many of the innermost spans as leave room for text.
 fn clamped<'s>(
     spans: impl DoubleEndedIterator<Item = &'s Span<'static>>,
     width: usize,

@@ -1,4 +1,5 @@
-//! Tables on a screen: columns as wide as they need to be, narrower if they must, and one below the other if nothing else helps.
+//! Renders tables: columns as wide as needed, narrower if they must be, and as one record per row
+//! if they do not fit side by side.
 
 use std::ops::Range;
 
@@ -11,12 +12,12 @@ use super::{marked_rows, redacted, restyle};
 
 const BETWEEN: &str = " │ ";
 const CROSSING: &str = "─┼─";
-/// Narrower than this, a column says nothing.
+/// Minimum legible width of a column.
 const NARROWEST: usize = 4;
 
 type Cell<'t> = Vec<Piece<'t>>;
 
-/// A table in the making. Its first line is the head.
+/// A table being collected. Its first line is the header.
 #[derive(Debug, Default)]
 pub(super) struct Table<'t> {
     pub(super) alignments: Vec<Alignment>,
@@ -24,7 +25,7 @@ pub(super) struct Table<'t> {
 }
 
 impl<'t> Table<'t> {
-    /// A table with such columns.
+    /// Creates an empty table.
     pub(super) fn new(alignments: Vec<Alignment>) -> Table<'t> {
         Table {
             alignments,
@@ -32,19 +33,19 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// The next line begins.
+    /// Starts a line.
     pub(super) fn line(&mut self, source: Range<usize>) {
         self.lines.push((source, Vec::new()));
     }
 
-    /// The next cell of the line.
+    /// Appends a cell to the current line.
     pub(super) fn cell(&mut self, cell: Cell<'t>, theme: Theme) {
         if let Some((_, cells)) = self.lines.last_mut() {
             cells.push(restyle(cell, redacted, theme.redacted()));
         }
     }
 
-    /// The table as rows.
+    /// Renders the table as rows.
     pub(super) fn rows(&self, margin: &Margin, width: usize, theme: Theme) -> Vec<Row> {
         let room = width.saturating_sub(width_of(&margin.first).max(width_of(&margin.rest)));
         match self.widths(room) {
@@ -60,7 +61,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// How wide each column is, if all of them can stand side by side.
+    /// Widths of the columns, or `None` if they do not fit side by side.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let columns = self.alignments.len();
         let between = text_width(BETWEEN) * columns.saturating_sub(1);
@@ -81,7 +82,7 @@ impl<'t> Table<'t> {
         legible.then(|| widths.iter().map(|width| (*width).min(share)).collect())
     }
 
-    /// Each line as a list of what stands in it, under its name.
+    /// Renders each line as a list of its cells, prefixed with the column names.
     fn records(&self, margin: &Margin, width: usize, theme: Theme) -> Vec<Row> {
         let mut out = Vec::new();
         let mut margin = margin.clone();
@@ -119,7 +120,8 @@ impl<'t> Table<'t> {
     }
 }
 
-/// The widest that a column may be so that all have room: who needs less leaves the rest to the others.
+/// Maximum width of a column so that all fit; columns that need less leave their share to the
+/// others.
 fn share(widths: &[usize], room: usize) -> usize {
     let mut sorted = widths.to_vec();
     sorted.sort_unstable();
@@ -154,7 +156,7 @@ impl Drawing<'_, '_> {
             .iter()
             .map(|(_, cells)| self.broken(cells))
             .collect();
-        // Where a line of the table takes several rows, one must see where it ends.
+        // Separate the lines if any of them takes several rows.
         let ruled = broken
             .iter()
             .skip(1)

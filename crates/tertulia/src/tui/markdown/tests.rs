@@ -1,4 +1,5 @@
-//! Markdown on a screen: what is seen, that growing and whole texts look alike, and how much is done for it.
+//! Markdown rendering: the visible result, streaming gives the same as rendering at once, and the
+//! cost.
 
 use proptest::prelude::*;
 use ratatui::style::Modifier;
@@ -70,14 +71,14 @@ A [reference][1] and a secret: [redacted:aws-key].
 ![a picture](picture.png)
 "#;
 
-/// Markdown as lines of a screen of this width.
+/// Renders markdown as lines of a width.
 fn lines(text: &str, width: u16, theme: Theme) -> Vec<Line<'static>> {
     let mut blocks = Blocks::new(Form::Markdown, width, theme);
     blocks.upto(text);
     blocks.iter().map(|row| row.line.clone()).collect()
 }
 
-/// An answer that is being written, for a screen of one width.
+/// A streaming answer, for one width.
 struct Streaming {
     text: String,
     blocks: Blocks,
@@ -95,7 +96,7 @@ impl Streaming {
         self.text.push_str(text);
     }
 
-    /// What there is so far, as [`lines`] would show it. Only the last block is made again.
+    /// The text so far, as [`lines`] would show it. Only the last block is rendered again.
     fn lines(&mut self) -> impl Iterator<Item = &Line<'static>> {
         self.blocks.upto(&self.text);
         self.blocks.iter().map(|row| &row.line)
@@ -184,7 +185,8 @@ fn nothing_steers_the_terminal() {
     assert!(shown.contains("a\u{fffd}[31m b\u{fffd}"), "{shown:?}");
 }
 
-/// What is copied is what was written: the parts that rows show are the whole text, but for what is between blocks.
+/// Copying returns the source: the source ranges of the rows cover the whole text except for the
+/// gaps between blocks.
 #[test]
 fn rows_know_their_source() {
     let mut blocks = Blocks::new(Form::Markdown, 40, DARK);
@@ -235,7 +237,7 @@ fn code_in_a_list_is_copied_as_it_was_written() {
     assert_eq!(copied.trim_start(), "func main() {\n\t\treturn\n\t}");
 }
 
-/// Parts that texts are made of, chosen for what they do to what stands before and after them.
+/// Random markdown of parts chosen for their effect on the text before and after them.
 fn markdown() -> impl Strategy<Value = String> {
     let part = prop_oneof![
         Just("\n"),
@@ -360,7 +362,7 @@ fn blocks_longer_than_the_window_are_cut_and_go_on() {
     );
 }
 
-/// How many bytes are drawn for an answer that comes in pieces of this size, and shown after each.
+/// Bytes rendered for an answer that streams in pieces of this size and is shown after each.
 fn work(text: &str, piece: usize) -> usize {
     let mut streaming = Streaming::new(80);
     for part in text.as_bytes().chunks(piece) {

@@ -1,4 +1,4 @@
-//! Sessions in which what was typed was said.
+//! Sessions whose messages match the query.
 
 use std::collections::HashSet;
 
@@ -9,40 +9,40 @@ use tertulia_core::search_text::{SearchTerms, Snippet};
 
 use super::session_list::SessionList;
 
-/// How many are shown at most.
+/// Maximum number of sessions shown.
 const MOST: usize = 20;
 
-/// A session in which what was typed was said.
+/// A session whose messages match the query.
 #[derive(Clone, Debug)]
 pub struct ContentHit {
-    /// Which session.
+    /// Session id.
     pub session: SessionId,
-    /// Its title.
+    /// Title.
     pub title: Option<String>,
-    /// The best place in it.
+    /// Entry of the best hit.
     pub seq: Seq,
-    /// Who said it.
+    /// Display name of the speaker.
     pub speaker: Option<String>,
-    /// When.
+    /// Time of the entry.
     pub at: Timestamp,
-    /// The words around the place.
+    /// Text around the hit.
     pub snippet: Snippet,
-    /// How many more places there are in this session.
+    /// Number of further hits in this session.
     pub more: usize,
 }
 
-/// What a search through everything that was said found.
+/// Result of a content search.
 #[derive(Debug, Default)]
 pub struct ContentHits {
     all: Vec<ContentHit>,
-    /// Those that are not in the list already.
+    /// Indices of the hits that the session list does not show already.
     shown: Vec<usize>,
-    /// How many entries are not indexed yet, and so were not searched.
+    /// Number of entries not searched because they are not indexed yet.
     pending: u64,
 }
 
 impl ContentHits {
-    /// The best hit of each session, best first.
+    /// Keeps the best hit of each session, best first.
     pub fn of(hits: Hits) -> ContentHits {
         let pending = hits.pending;
         let mut all: Vec<ContentHit> = Vec::new();
@@ -63,12 +63,12 @@ impl ContentHits {
         }
     }
 
-    /// How many entries are not indexed yet, and so were not searched.
+    /// Number of entries not searched because they are not indexed yet.
     pub fn pending(&self) -> u64 {
         self.pending
     }
 
-    /// Leaves out what a shelf shows.
+    /// Hides the sessions that the session list already shows.
     pub fn pass_over(&mut self, session_list: &SessionList) {
         let ids: HashSet<SessionId> = self
             .all
@@ -86,23 +86,23 @@ impl ContentHits {
             .collect();
     }
 
-    /// Forgets a session.
+    /// Removes a session.
     pub fn remove(&mut self, id: SessionId) {
         self.all.retain(|content_hit| content_hit.session != id);
         self.shown.clear();
     }
 
-    /// How many are shown.
+    /// Number of hits shown.
     pub fn len(&self) -> usize {
         self.shown.len()
     }
 
-    /// One that is shown.
+    /// Returns a shown hit.
     pub fn get(&self, place: usize) -> Option<&ContentHit> {
         self.all.get(*self.shown.get(place)?)
     }
 
-    /// The place of a session among those that are shown.
+    /// Index of a session among the shown hits.
     pub fn place_of(&self, id: SessionId) -> Option<usize> {
         let mut shown = self.shown.iter();
         shown.position(|content_hit| {
@@ -125,7 +125,7 @@ fn content_hit(hit: Hit) -> ContentHit {
     }
 }
 
-/// The words of a search that is still being typed: the last one may go on.
+/// Search terms of an unfinished query: the last word may be a prefix.
 pub fn words_of(typed: &str) -> Option<SearchTerms> {
     let may_go_on = typed.ends_with(char::is_alphanumeric);
     let open_ended = may_go_on.then(|| SearchTerms::parse(&format!("{typed}*")).ok());

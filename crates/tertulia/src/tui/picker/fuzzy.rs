@@ -1,18 +1,18 @@
-//! Which sessions fit what was typed, and how well.
+//! Fuzzy filter: which sessions match the query, and how well.
 
 use nucleo_matcher::pattern::{Atom, AtomKind, CaseMatching, Normalization};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 
 use super::session_item::SessionItem;
 
-/// From so many characters on a word may be a piece of an id. Fewer are in every second one.
+/// Minimum length of a part of an id; shorter ones match too many ids.
 pub const SHORTEST_ID: usize = 4;
-/// Words beyond these are not looked at: nobody types them, and each costs time for every session.
+/// Maximum number of words compared, since each costs time for every session.
 const MOST_WORDS: usize = 8;
-/// The same for the letters of a word.
+/// Maximum number of characters of a word, for the same reason.
 const MOST_LETTERS: usize = 100;
 
-/// What was typed, ready to be compared with many sessions.
+/// A parsed query to compare with many sessions.
 pub struct FuzzyFilter {
     words: Vec<Word>,
     with_project: bool,
@@ -22,13 +22,13 @@ pub struct FuzzyFilter {
 
 struct Word {
     atom: Atom,
-    /// The word as a piece of an id, if it can be one.
+    /// The word as a part of an id, if it can be one.
     id: Option<String>,
 }
 
 impl FuzzyFilter {
-    /// For what was typed. Each word has to fit somewhere: the title, a tag, the id, or the project if
-    /// there are several.
+    /// Parses a query. Each word must match the title, a tag, the id, or the project if the list
+    /// shows several.
     pub fn new(typed: &str, with_project: bool) -> FuzzyFilter {
         let word = |text: &str| Word {
             atom: Atom::new(
@@ -52,7 +52,7 @@ impl FuzzyFilter {
         }
     }
 
-    /// How well a session fits; more is better. `None` if it does not.
+    /// Score of a session, higher is better; `None` if it does not match.
     pub fn weigh(&mut self, item: &SessionItem) -> Option<u32> {
         let FuzzyFilter {
             words,
@@ -67,7 +67,7 @@ impl FuzzyFilter {
         let mut total = 0;
         for word in words {
             let id = word.id.as_deref();
-            // The title is what people remember.
+            // The title counts double: it is what people remember.
             let mut best = 2 * score(&word.atom, item.title_or_untitled());
             if *with_project {
                 best = best.max(score(&word.atom, &item.project));
@@ -75,7 +75,7 @@ impl FuzzyFilter {
             for tag in &item.tags {
                 best = best.max(score(&word.atom, &format!("#{tag}")));
             }
-            // A piece of an id is what somebody copied: nothing fits better.
+            // A part of an id was copied by the user: nothing matches better.
             if id.is_some_and(|id| item.id.to_string().contains(id)) {
                 best = 2 * u32::from(u16::MAX);
             }
@@ -87,7 +87,7 @@ impl FuzzyFilter {
         Some(total)
     }
 
-    /// Which letters of a title fit, by their number.
+    /// Indices of the matching graphemes of a title.
     pub fn marks(&mut self, title: &str) -> Vec<u32> {
         let mut marks = Vec::new();
         for word in &self.words {
@@ -100,9 +100,9 @@ impl FuzzyFilter {
     }
 }
 
-/// Whether whoever fits what is typed now is among those who fitted what was typed before.
+/// Returns true if the new query can only narrow the previous result.
 pub fn narrows(before: &str, now: &str) -> bool {
-    // Below that length a word becomes a piece of an id only when it grows.
+    // A shorter word may start to match ids when it grows.
     let grown = |text: &str| {
         let last = text.split_whitespace().last().unwrap_or_default();
         last.chars().count() >= SHORTEST_ID || text.ends_with(char::is_whitespace)

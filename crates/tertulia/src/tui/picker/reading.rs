@@ -1,4 +1,4 @@
-//! What a list of sessions wants to be read, and what becomes of the answers.
+//! Requests of the session list, and handling of the answers.
 
 use jiff::{SignedDuration, Timestamp};
 use tertulia_core::id::SessionId;
@@ -11,29 +11,29 @@ use crate::tui::item::Item;
 use crate::tui::one_line::OneLine;
 use crate::tui::view::picker::{ROW_LINES, parts};
 
-/// How many sessions are read at first: enough for any screen.
+/// Sessions in the first page: enough for any screen.
 const FIRST_PAGE: usize = 100;
-/// How many are read when somebody scrolls on.
+/// Sessions per page when scrolling.
 const NEXT_PAGE: usize = 200;
-/// How many are read at once when somebody searches, which goes through all of them.
+/// Sessions per page when searching, which reads all of them.
 const SEARCHED_PAGE: usize = 1000;
-/// How many messages a preview has.
+/// Messages in a preview.
 const PREVIEWED: usize = 20;
-/// How many hits of a search are looked at.
+/// Maximum number of content hits.
 const HITS: usize = 60;
-/// After so long without a key everything that was ever said is searched.
+/// Pause in typing after which the content search starts.
 const PAUSE: SignedDuration = SignedDuration::from_millis(300);
 
 impl Picker {
-    /// What is to be read next. It is asked for once: ask after each key and each answer, and when
-    /// [`Picker::due`] says, until there is nothing.
+    /// Returns the next request, each once. Call it after each key and answer, and at the time that
+    /// [`Picker::due`] returns, until it returns `None`.
     pub fn wants(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
         self.wants_page()
             .or_else(|| self.wants_search(now))
             .or_else(|| self.wants_preview())
     }
 
-    /// When it will want something without any key, if it will.
+    /// Time of the next request that needs no key, if any.
     pub fn due(&self) -> Option<Timestamp> {
         self.typed_at?.checked_add(PAUSE).ok()
     }
@@ -51,7 +51,7 @@ impl Picker {
         };
         let seen = self.seen_rows();
         let nears_the_end = self.choice.chosen() + 2 * seen >= self.session_list.len();
-        // A search is of all sessions: the best may be the oldest.
+        // A query covers all sessions: the best match may be the oldest.
         let is_needed = nears_the_end || !self.query.is_empty();
         if self.page_ticket.is_some() || !is_needed {
             return None;
@@ -70,7 +70,7 @@ impl Picker {
 
     fn wants_search(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
         let waited = now.duration_since(self.typed_at?);
-        // A clock that was set back is no reason to wait longer.
+        // A clock that was set back must not prolong the wait.
         if !waited.is_negative() && waited < PAUSE {
             return None;
         }
@@ -90,7 +90,7 @@ impl Picker {
     fn wants_preview(&mut self) -> Option<(Ticket, Wanted)> {
         let of = self.preview.as_ref()?.of;
         let id = self.chosen()?.id();
-        // One at a time: whoever runs down the list wants to see the row where they stop.
+        // One at a time: when scrolling fast, only the final row needs a preview.
         if of == Some(id) || self.preview_ticket.is_some() {
             return None;
         }
@@ -110,7 +110,7 @@ impl Picker {
         }
     }
 
-    /// Takes in sessions that were asked for.
+    /// Adds a page of sessions.
     pub fn page(&mut self, ticket: Ticket, listing: &Listing) {
         if self.page_ticket != Some(ticket) {
             return;
@@ -128,12 +128,12 @@ impl Picker {
         self.settle_on(chosen);
     }
 
-    /// How many entries the search did not reach because they are not indexed yet.
+    /// Number of entries not searched because they are not indexed yet.
     pub fn pending(&self) -> u64 {
         self.content_hits.pending()
     }
 
-    /// Takes in what a search found.
+    /// Adds the result of the content search.
     pub fn found(&mut self, ticket: Ticket, hits: Hits) {
         if self.search_ticket != Some(ticket) {
             return;
@@ -144,7 +144,7 @@ impl Picker {
         self.settle_on(chosen);
     }
 
-    /// Takes in the last messages of a session.
+    /// Adds a preview.
     pub fn preview(&mut self, ticket: Ticket, items: Vec<Item>) {
         let Some((_, id)) = self.preview_ticket.take_if(|(asked, _)| *asked == ticket) else {
             return;
@@ -155,14 +155,14 @@ impl Picker {
         }
     }
 
-    /// Takes in that something could not be read, and why.
+    /// Records that a request failed.
     pub fn refused(&mut self, ticket: Ticket, why: String) {
         if self.page_ticket.take_if(|asked| *asked == ticket).is_some() {
-            // Asked again at once it would most likely fail again at once.
+            // An immediate retry would most likely fail again.
             self.unread = Unread::Refused(self.cursor());
         } else {
             self.search_ticket.take_if(|asked| *asked == ticket);
-            // In place of the preview, so that it is not asked for again and again.
+            // Takes the place of the preview, so that it is not requested again.
             self.preview(ticket, vec![Item::trouble(why.clone())]);
         }
         self.note = Some(why);
@@ -176,14 +176,14 @@ impl Picker {
         }
     }
 
-    /// Takes in what became of a session that was renamed or tagged.
+    /// Updates a session that was renamed or tagged.
     pub fn replace(&mut self, row: &Row) {
         let chosen = self.chosen().map(Chosen::id);
         self.session_list.replace(row);
         self.settle_on(chosen);
     }
 
-    /// Takes in that a session is in the trash now.
+    /// Removes a session that was moved to the trash.
     pub fn trashed(&mut self, id: SessionId) {
         let place = self.choice.chosen();
         let chosen = self.chosen().map(Chosen::id).filter(|chosen| *chosen != id);
@@ -196,18 +196,18 @@ impl Picker {
         }
     }
 
-    /// Says something below the list, until the next key.
+    /// Shows a message below the list until the next key.
     pub fn say(&mut self, words: String) {
         self.note = Some(words);
     }
 
-    /// Keeps the choice where it is, by place.
+    /// Updates the rows and keeps the chosen index.
     pub(super) fn settle(&mut self) {
         self.content_hits.pass_over(&self.session_list);
         self.rechoose(self.choice.chosen());
     }
 
-    /// Keeps the choice where it is, by session.
+    /// Updates the rows and keeps the chosen session.
     fn settle_on(&mut self, chosen: Option<SessionId>) {
         self.content_hits.pass_over(&self.session_list);
         let place = chosen.and_then(|id| {
@@ -222,18 +222,18 @@ impl Picker {
         self.choice.choose(place, count, seen);
     }
 
-    /// How many rows fit on the screen.
+    /// Number of rows that fit on the screen.
     pub(super) fn seen_rows(&self) -> usize {
         let area = ratatui::layout::Rect::from((ratatui::layout::Position::ORIGIN, self.size));
         usize::from(parts(area, self.preview.is_some()).list.height) / ROW_LINES
     }
 
-    /// How many rows there are, as far as they were read.
+    /// Number of rows read so far.
     pub fn len(&self) -> usize {
         self.session_list.len() + self.content_hits.len()
     }
 
-    /// One row.
+    /// Returns one row.
     pub fn row(&self, place: usize) -> Option<Chosen<'_>> {
         match self.session_list.get(place) {
             Some(item) => Some(Chosen::SessionItem(item)),
@@ -249,62 +249,62 @@ impl Picker {
         self.row(self.choice.chosen())
     }
 
-    /// The place of the chosen row, and of the first that is seen where so many fit.
+    /// Indices of the chosen row and of the first visible row, given the viewport height.
     pub fn places(&self, seen: usize) -> (usize, usize) {
         (self.choice.chosen(), self.choice.top(self.len(), seen))
     }
 
-    /// What was typed.
+    /// The query.
     pub fn query(&self) -> &OneLine {
         &self.query
     }
 
-    /// What keys are for.
+    /// Meaning of keys.
     pub fn mode(&self) -> &Mode {
         &self.mode
     }
 
-    /// Which sessions are listed.
+    /// Sessions that are listed.
     pub fn scope(&self) -> Scope {
         self.scope
     }
 
-    /// The look into a session, if it is open.
+    /// The preview, if it is open.
     pub fn shown_preview(&self) -> Option<&Preview> {
         self.preview.as_ref()
     }
 
-    /// What is to be said below the list.
+    /// Message below the list.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Whether Space opens the look into a session, or is typed.
+    /// Returns true if Space opens the preview rather than extending the query.
     pub fn space_previews(&self) -> bool {
         self.query.is_empty() || self.moved
     }
 
-    /// How many sessions were read, and whether those are all.
+    /// Number of sessions read, and whether those are all.
     pub fn read(&self) -> (usize, bool) {
         (self.session_list.read(), self.unread == Unread::Nothing)
     }
 
-    /// Whether something is being read.
+    /// Returns true if a request is pending.
     pub fn is_reading(&self) -> bool {
         self.page_ticket.is_some() || self.search_ticket.is_some() || self.typed_at.is_some()
     }
 
-    /// What is not shown, and why: elsewhere or in the trash, and empty.
+    /// Numbers of hidden sessions: elsewhere or trashed, and empty.
     pub fn hidden(&self) -> (Hidden, usize) {
         (self.hidden, self.session_list.hidden_empty())
     }
 
-    /// How many sessions are known to be damaged.
+    /// Number of damaged sessions.
     pub fn damaged(&self) -> usize {
         self.damaged
     }
 
-    /// The tags of the chosen session.
+    /// Tags of the chosen session.
     pub fn chosen_tags(&self) -> &[String] {
         match self.chosen() {
             Some(Chosen::SessionItem(SessionItem { tags, .. })) => tags,

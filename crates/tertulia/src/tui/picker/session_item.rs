@@ -1,4 +1,4 @@
-//! What a list of sessions keeps of each. A hundred thousand of them have to fit.
+//! Row of the session list, kept small because there may be a hundred thousand.
 
 use jiff::Timestamp;
 use tertulia_core::entry::{Kind, SpeakerKind};
@@ -9,38 +9,38 @@ use tertulia_core::session::SessionMeta;
 use crate::project;
 use crate::tui::columns::one_line;
 
-/// The longest title, project or name that is kept, in bytes.
+/// Maximum length of a title, project or name in bytes.
 const MOST_BYTES: usize = 600;
-/// How many members of a team are named.
+/// Maximum number of team members named.
 const MOST_NAMES: usize = 6;
 
-/// A session as a list shows it.
+/// A session as shown in the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionItem {
-    /// Which session.
+    /// Session id.
     pub id: SessionId,
-    /// Its title, if it has one.
+    /// Title, if any.
     pub title: Option<String>,
-    /// When somebody last spoke in it.
+    /// Time of the last message.
     pub updated_at: Timestamp,
-    /// How many messages.
+    /// Number of messages.
     pub messages: u64,
-    /// What kind of conversation.
+    /// Kind of conversation.
     pub kind: Kind,
-    /// The members of a team, or the model.
+    /// Members of the team, or the model.
     pub with: String,
-    /// The project, as people know it.
+    /// Display name of the project.
     pub project: String,
-    /// Its tags.
+    /// Tags.
     pub tags: Vec<String>,
-    /// Whether a running program has it open.
+    /// Whether a running process has it open.
     pub open: bool,
-    /// Whether it was begun and nobody ever said or named anything.
+    /// Whether it has neither a message nor a title given by a user.
     pub empty: bool,
 }
 
 impl SessionItem {
-    /// What is kept of a row.
+    /// Creates an item from a store row.
     pub fn of(row: &Row) -> SessionItem {
         let meta = &row.meta;
         SessionItem {
@@ -57,7 +57,7 @@ impl SessionItem {
         }
     }
 
-    /// The title, or a word that says that there is none.
+    /// Title, or a placeholder.
     pub fn title_or_untitled(&self) -> &str {
         self.title.as_deref().unwrap_or("(untitled)")
     }
@@ -67,7 +67,7 @@ fn kept(text: &str) -> String {
     one_line(&text[..text.floor_char_boundary(MOST_BYTES)]).into_owned()
 }
 
-/// The members of a team, or the model that answers, or at least the agent.
+/// Members of the team, or the model, or else the agent.
 fn with(meta: &SessionMeta) -> String {
     if let Some(team) = &meta.team {
         let mut names: Vec<&str> = meta

@@ -1,4 +1,4 @@
-//! The sessions that were read so far, and those of them that fit what was typed, best first.
+//! Sessions read so far, and those that match the query, best first.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use super::session_item::SessionItem;
 pub struct SessionList {
     items: Vec<SessionItem>,
     known: HashSet<SessionId>,
-    /// Sorted by weight, the newest of equals first.
+    /// Matches, best first; newest first among equals.
     fitting: Vec<Fit>,
     typed: String,
-    /// Whether the sessions are of several projects.
+    /// Whether the sessions belong to several projects.
     with_project: bool,
     with_empty: bool,
     empty: usize,
-    /// How often a session was weighed: what typing costs.
+    /// Number of comparisons made, which is the cost of typing.
     weighed: u64,
 }
 
@@ -31,11 +31,11 @@ struct Fit {
 }
 
 impl SessionList {
-    /// Takes in the next page of a list.
+    /// Adds a page.
     pub fn put(&mut self, rows: &[Row]) {
         let from = self.items.len();
         for row in rows {
-            // Somebody who speaks meanwhile moves their session from one page to another.
+            // A message added meanwhile moves its session to another page.
             if self.known.insert(row.meta.id) {
                 self.items.push(SessionItem::of(row));
             }
@@ -45,7 +45,7 @@ impl SessionList {
         self.weigh(new);
     }
 
-    /// Forgets every session, but not what was typed. The next ones may be of several projects.
+    /// Removes all sessions, but keeps the query. The next ones may belong to several projects.
     pub fn empty_out(&mut self, with_project: bool) {
         self.with_project = with_project;
         self.items.clear();
@@ -53,7 +53,7 @@ impl SessionList {
         self.weigh_all();
     }
 
-    /// Shows only what fits.
+    /// Shows only the sessions that match the query.
     pub fn type_in(&mut self, typed: &str) {
         let fewer = narrows(&self.typed, typed);
         typed.clone_into(&mut self.typed);
@@ -66,13 +66,13 @@ impl SessionList {
         }
     }
 
-    /// Shows sessions in which nobody ever said anything, or does not.
+    /// Shows or hides empty sessions.
     pub fn toggle_empty(&mut self) {
         self.with_empty = !self.with_empty;
         self.weigh_all();
     }
 
-    /// Takes in what became of a session.
+    /// Updates a session.
     pub fn replace(&mut self, row: &Row) {
         if let Some(item) = self.items.iter_mut().find(|item| item.id == row.meta.id) {
             *item = SessionItem::of(row);
@@ -80,7 +80,7 @@ impl SessionList {
         }
     }
 
-    /// Forgets a session. Whether it was there.
+    /// Removes a session; returns false if it was not in the list.
     pub fn remove(&mut self, id: SessionId) -> bool {
         let before = self.items.len();
         self.items.retain(|item| item.id != id);
@@ -116,35 +116,35 @@ impl SessionList {
             .sort_by(|a, b| b.weight.cmp(&a.weight).then(a.item.cmp(&b.item)));
     }
 
-    /// How many are shown.
+    /// Number of sessions shown.
     pub fn len(&self) -> usize {
         self.fitting.len()
     }
 
-    /// How many would be shown if nothing were typed.
+    /// Number of sessions shown without a query.
     pub fn read(&self) -> usize {
         self.items.len().saturating_sub(self.hidden_empty())
     }
 
-    /// One that is shown.
+    /// Returns a shown session.
     pub fn get(&self, place: usize) -> Option<&SessionItem> {
         self.items.get(self.fitting.get(place)?.item)
     }
 
-    /// The place of a session among those that are shown.
+    /// Index of a session among the shown ones.
     pub fn place_of(&self, id: SessionId) -> Option<usize> {
         self.fitting
             .iter()
             .position(|fit| self.items[fit.item].id == id)
     }
 
-    /// Those of some sessions that are shown.
+    /// Returns those of the given sessions that are shown.
     pub fn shown_of(&self, ids: &HashSet<SessionId>) -> HashSet<SessionId> {
         let shown = self.fitting.iter().map(|fit| self.items[fit.item].id);
         shown.filter(|id| ids.contains(id)).collect()
     }
 
-    /// How many are not shown because they are empty.
+    /// Number of sessions hidden because they are empty.
     pub fn hidden_empty(&self) -> usize {
         if self.with_empty { 0 } else { self.empty }
     }
@@ -199,7 +199,7 @@ mod tests {
             (vec!["two"], 1)
         );
         session_list.type_in("w");
-        // One of one: what is not shown anyway is not counted.
+        // One of one: sessions hidden anyway are not counted.
         assert_eq!((session_list.len(), session_list.read()), (1, 1));
         session_list.type_in("");
         session_list.toggle_empty();
@@ -231,7 +231,7 @@ mod tests {
             session_list.type_in(typed);
         }
         assert_eq!((session_list.len(), session_list.weighed), (100, 10_200));
-        // A page that comes while somebody types costs what the page is long.
+        // A page that arrives during a query costs only its own length.
         session_list.put(&[row(20_000, "parser"), row(20_001, "talk")]);
         assert_eq!((session_list.len(), session_list.weighed), (101, 10_202));
     }

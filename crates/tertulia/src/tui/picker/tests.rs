@@ -11,11 +11,11 @@ use crate::tui::stage::{
 };
 use crate::tui::view;
 
-/// A store as a picker sees it: so many sessions, newest first.
+/// A fake store for the picker: sessions, newest first.
 struct Store {
     rows: Vec<Row>,
     hidden: Hidden,
-    /// How many pages were asked for.
+    /// Number of pages requested.
     pages: usize,
 }
 
@@ -42,7 +42,7 @@ impl Store {
         Store::new(rows.collect())
     }
 
-    /// Answers whatever a picker wants until it wants no more.
+    /// Answers all requests of a picker.
     fn serve(&mut self, picker: &mut Picker, now: Timestamp) {
         while let Some((ticket, wanted)) = picker.wants(now) {
             match wanted {
@@ -176,7 +176,7 @@ fn typing_searches_titles_at_once_and_everything_said_after_a_pause() {
     let outcome = press(&mut picker, &["down", "enter"]);
     let at = Some(Seq(14));
     assert_eq!(outcome, Outcome::Resume { id: id(3), at });
-    // Esc takes the search back first.
+    // Esc clears the query first.
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Changed);
     assert!(picker.query().is_empty() && picker.len() == 5);
     assert_eq!(press(&mut picker, &["esc"]), Outcome::Leave);
@@ -264,7 +264,7 @@ fn sessions_are_renamed_in_place() {
     assert_eq!(outcome, Outcome::Rename(id(2), "Übergabe 2".into()));
     picker.replace(&session(2, "Übergabe 2", 60));
     assert!(shown(&picker, (80, 24)).contains("› Übergabe 2"));
-    // An empty title is none.
+    // An empty title is not accepted.
     assert_eq!(press(&mut picker, &["^r", "^u", "enter"]), Outcome::Changed);
     assert_eq!(press(&mut picker, &["^r", "x", "esc"]), Outcome::Changed);
     assert_eq!(picker.mode(), &Mode::Browse);
@@ -322,7 +322,7 @@ fn tab_lists_the_other_projects_too_and_keeps_what_was_chosen() {
     picker.page(ticket, &listing);
     assert_eq!(picker.chosen().map(Chosen::id), Some(id(2)));
     assert!(shown(&picker, (80, 24)).starts_with("All sessions"));
-    // What comes late belongs to a list that is no more.
+    // A late answer belongs to an outdated list and is dropped.
     picker.page(ticket, &listing);
     assert_eq!(picker.len(), 6);
 }
@@ -365,7 +365,7 @@ fn a_hundred_thousand_sessions_are_read_as_somebody_scrolls() {
     }
     let read = picker.len();
     assert!(read < 1000, "{read}");
-    // A row that somebody chose stays chosen while everything else is read for a search.
+    // A chosen row stays chosen until the query changes, which reads all sessions.
     let chosen = picker.chosen().map(Chosen::id).unwrap();
     let numbers = (0..100_000).find(|number| id(*number) == chosen);
     assert_eq!(numbers, Some(30 * picker.seen_rows() as u64));

@@ -4,7 +4,7 @@ use super::*;
 use crate::tui::stage::{any_key, any_size, before, key, look, screen};
 use crate::tui::view;
 
-/// Answers from a talk in which the person said so many things.
+/// Answers requests from a session with `count` messages of the user.
 fn serve(rewind: &mut Rewind, count: u64) -> usize {
     let mut asked = 0;
     while let Some((ticket, wanted)) = rewind.wants() {

@@ -109,7 +109,7 @@ fn what_is_typed_is_searched_for_after_a_pause_or_enter() {
     assert_eq!(serve(&mut search, later(249)), 0);
     assert_eq!(search.due(), Some(later(250)));
     assert_eq!(serve(&mut search, later(250)), 1);
-    // Enter on what is not searched for yet must not take a hit of something else.
+    // Enter on an unsearched query must not take a hit of the previous one.
     assert_eq!(press(&mut search, &["r", "enter"]), Outcome::Changed);
     assert_eq!(serve(&mut search, noon()), 1);
     assert_eq!(press(&mut search, &["enter"]), Outcome::Jump(spot_of(1)));
@@ -146,7 +146,7 @@ fn what_cannot_be_searched_for_is_said() {
     search.refused(ticket, "the index is being built".into());
     assert!(shown(&search, (80, 24)).contains("the index is being built"));
     assert!(search.wants(noon()).is_none());
-    // Enter tries again.
+    // Enter retries.
     press(&mut search, &["enter"]);
     assert_eq!(serve(&mut search, noon()), 1);
     press(&mut search, &["down"]);

@@ -95,7 +95,7 @@ fn it_is_left_and_copied() {
     assert_eq!(lines[1], "- Ada: Because of the loop.");
     assert!(lines[2].starts_with("+ Ada:") && lines[2].ends_with("of the list."));
     assert_eq!(lines[3..], ["", "+"]);
-    // What is copied is what was given, not what the screen makes of it.
+    // Copies the text as given, not as displayed.
     let Outcome::Copy(text) = info().key(key("y")) else {
         panic!("y copies");
     };

@@ -1,6 +1,6 @@
-//! Cutting what follows a command into arguments.
+//! Splits the arguments of a command.
 
-/// Cuts arguments at blanks. Quotes keep them together; a backslash frees the next character from its meaning.
+/// Splits arguments at blanks. Quotes group them; a backslash escapes the next character.
 pub(super) fn arguments(rest: &str) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let mut current: Option<String> = None;

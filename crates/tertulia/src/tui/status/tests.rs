@@ -44,7 +44,7 @@ fn line(status: &Status, columns: u16) -> String {
     drawn(status, (columns, 1)).trim_end().to_owned()
 }
 
-/// States that look different, one a row.
+/// States that look different, one per row.
 fn gallery(columns: u16) -> String {
     let states = [
         some(),

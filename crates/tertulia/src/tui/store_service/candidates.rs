@@ -1,4 +1,4 @@
-//! What completes a word: files, sessions, models, teams.
+//! Completion candidates: files, sessions, models, teams.
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ use crate::teams;
 use crate::tui::completion::{Asked, Candidate};
 use crate::ui::fit;
 
-/// How many sessions of this project are offered, and of all.
+/// Maximum number of sessions of this project, and of all projects.
 const HERE: usize = 300;
 const EVERYWHERE: usize = 300;
-/// How many whose id fits, however old they are.
+/// Maximum number of sessions found by id, regardless of age.
 const BY_ID: usize = 20;
-/// How much of a title is shown.
+/// Maximum length of a title.
 const TITLE: usize = 80;
 
 impl StoreService {
@@ -39,7 +39,7 @@ impl StoreService {
         }
     }
 
-    /// The newest sessions, those of this project first, and before them those whose id is being typed.
+    /// Newest sessions, first those whose id matches, then those of this project, then all others.
     fn sessions(&self, written: &str) -> CommandResult<Vec<Candidate>> {
         let (workspace, store) = (&self.workspace, self.workspace.sessions.store());
         let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! Tidying up and forking, as the commands do it, so that `tertulia undo` takes it back.
+//! Renames, tags, trashes and forks sessions like the commands do, so that `tertulia undo` works.
 
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
@@ -32,7 +32,7 @@ impl StoreService {
             (names(add), names(remove));
         let (add, remove) = (add?, remove?);
         if add.is_empty() && remove.is_empty() {
-            // The command says what would be one.
+            // Produces the error message of the command.
             tag_name("")?;
         }
         let mut row = self.row(id)?;

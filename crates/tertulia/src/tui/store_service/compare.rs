@@ -1,4 +1,4 @@
-//! Two sessions beside each other: where they part, and what each says after that.
+//! Compares two sessions: the last common entry, and a diff of the rest.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use crate::moment::ago;
 use crate::tui::item::{Item, Used, What};
 use crate::ui::{fit, harmless};
 
-/// How many things of each are compared.
+/// Maximum number of items compared per session.
 const MOST_THINGS: usize = 200;
-/// How many bytes of each.
+/// Maximum number of bytes compared per session.
 const MOST_BYTES: usize = 256_000;
-/// How long may be looked for the least difference; then any will do.
+/// Time limit for a minimal diff; after that any diff will do.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How much of what a tool gave back is compared.
+/// Maximum number of compared lines of a tool's output.
 const OUTPUT_LINES: usize = 20;
 
 impl StoreService {
@@ -46,8 +46,8 @@ impl StoreService {
         Ok(lines)
     }
 
-    /// The last entry that both have. An entry's hash is made of all before it, so that one that both
-    /// have in the same place proves that they have those, too.
+    /// Returns the last common entry. Hashes are chained, so an equal entry at the same position
+    /// proves that all earlier entries are equal too; this allows a binary search.
     fn shared(&self, one: &Row, other: &Row) -> CommandResult<Seq> {
         let line = |row: &Row, seq: u64| {
             let store = self.workspace.sessions.store();
@@ -81,12 +81,12 @@ impl StoreService {
         )
     }
 
-    /// What was said after an entry, in lines, and whether there is more.
+    /// Items after an entry as lines, and whether there are more.
     fn said_after(&self, row: &Row, shared: Seq) -> CommandResult<(Vec<String>, bool)> {
         let reader = Reader::of(&self.workspace, row).at_most(MOST_BYTES);
         let mut piece = reader.on(shared, MOST_THINGS)?;
         let more = piece.upto < reader.head;
-        // That one is a fork is said already.
+        // The fork itself is already shown above.
         piece
             .log
             .entries
@@ -96,7 +96,7 @@ impl StoreService {
     }
 }
 
-/// Where two sessions part, in words.
+/// Describes where two sessions diverge.
 fn parting(shared: Seq, one: &Row, other: &Row) -> String {
     if shared == Seq::START {
         return "They have nothing in common: each began by itself.".to_owned();
@@ -115,7 +115,7 @@ fn parting(shared: Seq, one: &Row, other: &Row) -> String {
     }
 }
 
-/// What both say, with what only the one or the other says.
+/// Diff of the lines of both sessions.
 fn differences(one: &[String], other: &[String]) -> Vec<String> {
     let one: Vec<&str> = one.iter().map(String::as_str).collect();
     let other: Vec<&str> = other.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! A session as a file.
+//! Exports a session to a file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::commands::export::{self, Format};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::{env, show};
 
-/// How many files of one session are tried for one that is not there yet.
+/// Maximum number of file names tried.
 const MOST_NAMES: usize = 100;
 
 impl StoreService {
@@ -39,8 +39,8 @@ impl StoreService {
         })
     }
 
-    /// Where the file goes. None that is there is replaced: a name of our own is chosen otherwise, and one
-    /// that a person gave is theirs to change.
+    /// Path of the file. Never overwrites: picks a free name, or fails if the file named by the
+    /// user exists.
     fn place(
         &self,
         session: SessionId,
@@ -66,7 +66,7 @@ impl StoreService {
     }
 }
 
-/// A name in a folder that no file has yet.
+/// Returns an unused file name in a folder.
 fn free_name(folder: &Path, session: SessionId, format: Format) -> CommandResult<PathBuf> {
     let extension = match format {
         Format::Md => "md",

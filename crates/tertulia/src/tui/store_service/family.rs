@@ -1,4 +1,4 @@
-//! The family of a session: what it was forked from, and what was forked from it.
+//! Collects the fork tree of a session: its ancestors and all their forks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,16 +8,16 @@ use tertulia_core::query::{Filter, Lookup, Page, Row, Trash};
 use super::{Family, StoreService};
 use crate::error::CommandResult;
 
-/// A family of so many is put together by asking for the forks of each. No store has an index of forks,
-/// so that for larger ones it is better to look at every session once.
+/// Size up to which the forks of each session are queried one by one. Stores have no index of
+/// forks, so for larger trees it is cheaper to scan all sessions once.
 const ASKED: usize = 12;
-/// How many sessions are looked at, at most.
+/// Maximum number of sessions scanned.
 const MOST_LOOKED_AT: usize = 50_000;
-/// How many sessions are looked at at a time.
+/// Sessions scanned per page.
 const PAGE: usize = 1000;
-/// How many members are shown, at most.
+/// Maximum number of sessions in the tree.
 const MOST_MEMBERS: usize = 5000;
-/// How far back ancestors are followed.
+/// Maximum number of ancestors.
 const MOST_ANCESTORS: usize = 1000;
 
 impl StoreService {
@@ -28,7 +28,7 @@ impl StoreService {
         let mut waiting: Vec<Row> = family.rows.pop().into_iter().collect();
         let mut forks = None;
         while let Some(row) = waiting.pop() {
-            // A family is a tree; data from elsewhere may claim otherwise.
+            // Guards against cycles in foreign data.
             if !known.insert(row.meta.id) {
                 continue;
             }
@@ -47,7 +47,7 @@ impl StoreService {
             });
             rows.push(row);
         }
-        // Who is asked about, and who leads to them, is shown whatever is left out.
+        // The session itself and its ancestors are shown even if others are left out.
         let missing = family.rows.into_iter();
         rows.extend(missing.filter(|row| !known.contains(&row.meta.id)));
         Ok(Family {
@@ -56,7 +56,7 @@ impl StoreService {
         })
     }
 
-    /// A session, its parent, and so on, up to the one that has none or whose parent is not in this store.
+    /// Returns a session and its ancestors, up to one without a parent in this store.
     fn ancestors(&self, session: SessionId) -> CommandResult<Family> {
         let mut rows = vec![self.row(session)?];
         let mut seen = HashSet::from([session]);
@@ -92,7 +92,7 @@ impl StoreService {
         Ok(listing.rows)
     }
 
-    /// Every fork in the store by what it was forked from, and whether that is all of them.
+    /// Returns all forks in the store by parent, and whether the scan was complete.
     fn all_forks(&self) -> CommandResult<(HashMap<SessionId, Vec<Row>>, bool)> {
         let filter = Filter {
             trash: Trash::With,

@@ -1,4 +1,4 @@
-//! How much was said in a session: by day, by agent, by model.
+//! Statistics of a session: by day, by agent, by model.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use super::reading::Reader;
 use crate::error::CommandResult;
 use crate::tui::stats::{Amount, Figures};
 
-/// How many entries are read at a time: whoever else wants something of the store gets it in between.
+/// Entries read at a time, so that other requests can access the store in between.
 const STRIDE: u64 = 500;
 
 impl StoreService {
-    /// The whole log is read, but never held as a whole.
+    /// Reads the whole log without ever holding all of it in memory.
     pub(super) fn figures(&self, session: SessionId) -> CommandResult<Figures> {
         let row = self.row(session)?;
         let reader = Reader::of(&self.workspace, &row);
@@ -33,7 +33,7 @@ impl StoreService {
     }
 }
 
-/// What was counted so far.
+/// Counts so far.
 struct Tally {
     zone: TimeZone,
     days: BTreeMap<Date, Amount>,
@@ -59,7 +59,7 @@ impl Tally {
                 let amount = amount(1, message.usage);
                 (amount, agent, message.model.as_ref())
             }
-            // Summing up is nothing that was said, but it was paid for.
+            // A compaction is no message, but its tokens count.
             Body::Compacted(compacted) => {
                 let amount = amount(0, compacted.usage);
                 (amount, Some(&compacted.agent), compacted.model.as_ref())

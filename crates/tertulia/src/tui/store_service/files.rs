@@ -1,4 +1,4 @@
-//! Files whose names complete a word.
+//! File names as completion candidates.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -9,28 +9,29 @@ use ignore::{DirEntry, WalkBuilder};
 use crate::env;
 use crate::tui::completion::Candidate;
 
-/// How many files are offered.
+/// Maximum number of candidates.
 const MOST: usize = 10_000;
-/// So many are offered whatever is written; of the others only those that fit.
+/// Number of candidates offered regardless of the typed text; beyond that only matching ones.
 const ANY: usize = 5_000;
-/// How many are looked at.
+/// Maximum number of directory entries visited.
 const MOST_LOOKED_AT: usize = 100_000;
-/// How long may be looked while somebody types.
+/// Time limit while the user types.
 pub const PATIENCE: Duration = Duration::from_millis(400);
-/// How deep: first what is near, so that one huge folder does not hide what lies beside it.
+/// Depths of the successive walks: near files first, so that a huge folder does not hide its
+/// neighbours.
 const DEPTHS: [usize; 3] = [1, 3, 16];
 
-/// The files below a folder, past what git ignores, named as whoever wrote this would go on: as many as
-/// are found in this time.
+/// Returns the files below a folder that git does not ignore, named as continuations of the typed
+/// text; as many as are found in time.
 pub fn below(cwd: &Path, written: &str, patience: Duration) -> Vec<Candidate> {
     let (typed, rest) = written.split_at(written.rfind('/').map_or(0, |slash| slash + 1));
     let folder = place(cwd, typed);
-    // What is written may be pieces of a path: then all are looked through.
+    // The text may consist of parts of a path: search everything then.
     let (folder, typed, rest) = match folder.is_dir() {
         true => (folder, typed, rest),
         false => (cwd.to_owned(), "", written),
     };
-    // Elsewhere only what is there: nobody wants to walk through a whole disk.
+    // Outside the working directory list only the folder itself, not the whole disk.
     let deepest = if is_within(cwd, &folder) {
         DEPTHS.len()
     } else {
@@ -67,9 +68,9 @@ fn is_within(cwd: &Path, folder: &Path) -> bool {
 }
 
 struct Search<'a> {
-    /// The folder as it was written.
+    /// The folder as typed.
     typed: &'a str,
-    /// What is written of the rest.
+    /// The typed text after the folder.
     rest: &'a str,
     known: HashSet<PathBuf>,
     found: Vec<Candidate>,
@@ -78,7 +79,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Looks as deep as this. Whether it is worth going on.
+    /// Walks to a depth; returns false once a limit is reached.
     fn walk(&mut self, folder: &Path, depth: usize) -> bool {
         let walk = WalkBuilder::new(folder)
             .max_depth(Some(depth))
@@ -87,7 +88,7 @@ impl Search<'_> {
             .follow_links(false)
             .filter_entry(|entry| entry.file_name() != ".git")
             .build();
-        // What cannot be read is passed over.
+        // Unreadable entries are skipped.
         let known = self.found.len();
         let mut goes_on = true;
         for entry in walk.flatten() {
@@ -109,7 +110,7 @@ impl Search<'_> {
         let Some(name) = path.to_str().filter(|name| !name.is_empty()) else {
             return;
         };
-        // What has line feeds in its name cannot be written on one line.
+        // A name with control characters, such as line feeds, cannot be written on one line.
         if name.contains(char::is_control) || self.known.contains(path) {
             return;
         }
@@ -117,7 +118,7 @@ impl Search<'_> {
             return;
         }
         self.known.insert(path.to_owned());
-        // A link to a folder can be gone on with, though it is not gone through.
+        // A symlink to a folder can be completed further, though the walk does not follow it.
         let is_folder = entry
             .file_type()
             .is_some_and(|kind| kind.is_dir() || (kind.is_symlink() && entry.path().is_dir()));
@@ -129,7 +130,7 @@ impl Search<'_> {
     }
 }
 
-/// Whether a name has these letters in this order.
+/// Returns true if the name contains these letters in this order.
 fn fits(name: &str, letters: &str) -> bool {
     let mut name = name.chars().flat_map(char::to_lowercase);
     let mut letters = letters.chars().flat_map(char::to_lowercase);

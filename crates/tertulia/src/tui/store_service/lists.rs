@@ -1,4 +1,4 @@
-//! What the list of sessions and the search want.
+//! Data for the session list and the full-text search.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::tui::entries;
 use crate::tui::item::Item;
 use crate::tui::{picker, search};
 
-/// So long a search on the screen waits for the index before it shows what is indexed.
+/// Time a search waits for the index before it returns what is indexed.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// The progress of a search that does not keep the screen waiting.
+/// Search progress limited to `PATIENCE`, so that the TUI does not wait.
 fn hasty() -> Progress {
     Progress::unseen().within(PATIENCE)
 }
 
-/// How many bytes are read for a look into a session.
+/// Maximum number of bytes read for a preview.
 const LOOK_BYTES: usize = 256_000;
 
 impl StoreService {
@@ -42,7 +42,8 @@ impl StoreService {
         })
     }
 
-    /// The answer that nobody finished, unless somebody is giving it now.
+    /// The unfinished answer of a session, unless the session is open and the answer may still be
+    /// streaming.
     fn unfinished(&self, row: &tertulia_core::query::Row) -> CommandResult<Vec<Item>> {
         if row.open {
             return Ok(Vec::new());
@@ -61,7 +62,7 @@ impl StoreService {
             search::Wanted::Around { spot, messages } => {
                 let row = self.row(spot.session)?;
                 let reader = Reader::of(&self.workspace, &row).at_most(LOOK_BYTES);
-                // One before it, so that it is clear what is answered.
+                // One message before for context.
                 let piece = reader.around(spot.seq, 1, messages.saturating_sub(1))?;
                 Searched::Around(reader.items(piece)?)
             }

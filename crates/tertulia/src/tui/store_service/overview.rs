@@ -1,4 +1,4 @@
-//! Who could answer, which models they have, and which teams there are.
+//! Lists agents, models and teams.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,14 +10,14 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::table_lines;
 use crate::{agents, teams};
 
-/// How long agents may take to say whether they are ready.
+/// Time limit for agents to report whether they are ready.
 const LOOK_WITHIN: Duration = Duration::from_secs(15);
-/// How long an agent may take to name its models.
+/// Time limit for an agent to list its models.
 const NAME_WITHIN: Duration = Duration::from_secs(5);
-/// How long what it said is taken for true: every key that is typed asks again.
+/// Lifetime of a cached model list, since every typed key requests it.
 const TRUE_FOR: Duration = Duration::from_secs(60);
 
-/// The models of the agent that answers.
+/// Cached models of the current agent.
 pub struct ModelList {
     agent: Option<String>,
     known: Mutex<Option<Known>>,
@@ -25,7 +25,8 @@ pub struct ModelList {
 
 struct Known {
     since: Instant,
-    /// Nothing if it could not say: whoever types does not want to wait for that again and again.
+    /// `None` if the agent failed to answer, which is cached too so that typing does not wait
+    /// again.
     models: Option<Models>,
 }
 
@@ -55,12 +56,12 @@ impl StoreService {
         Ok(lines)
     }
 
-    /// The names of the models of the agent that answers.
+    /// Model names of the current agent.
     pub(super) fn models(&self) -> CommandResult<Vec<String>> {
         Ok(self.known_models()?.names)
     }
 
-    /// The models of the agent that answers. While they are asked for, others who ask wait with it.
+    /// Models of the current agent. Concurrent callers wait for a single query.
     pub(super) fn known_models(&self) -> CommandResult<Models> {
         let Some(name) = &self.models.agent else {
             return Ok(Models::default());
@@ -91,8 +92,8 @@ impl StoreService {
     }
 }
 
-/// Waits for agents, which need a runtime, and no longer than this. On a thread of its own, so that it does
-/// not matter where it is waited for, nor what an agent does to it.
+/// Runs a future of an agent with a time limit, in a runtime on its own thread: independent of the
+/// caller's runtime, and safe against panics of the agent.
 fn asked<T: Send>(limit: Duration, work: impl Future<Output = T> + Send) -> CommandResult<T> {
     let failed = || CommandError::new(ErrorKind::Failed, "agents cannot be asked");
     let ask = || {
@@ -101,7 +102,7 @@ fn asked<T: Send>(limit: Duration, work: impl Future<Output = T> + Send) -> Comm
             .build()
             .map_err(|error| failed().because(error))?;
         let answer = runtime.block_on(async { tokio::time::timeout(limit, work).await });
-        // What still looks up a name in the network is not waited for.
+        // Do not wait for a pending DNS lookup.
         runtime.shutdown_background();
         answer.map_err(|_| failed().because(format!("no answer within {} s", limit.as_secs())))
     };

@@ -1,4 +1,4 @@
-//! What a person said before, in all their talks: one line of JSON for each, in a file of theirs.
+//! Input history of all sessions: a private file with one JSON line per prompt.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,23 +13,23 @@ use crate::private_file;
 use crate::settings::Settings;
 use crate::tui::history::History;
 
-/// Its name, in the folder of the program's own data.
+/// File name in the data directory.
 const FILE: &str = "history.jsonl";
-/// Whoever writes holds this: the file itself is replaced when it is too large.
+/// Lock held while writing: the history file itself is replaced when it gets too large.
 const LOCK: &str = ".history.lock";
-/// When it is larger than this, its older half goes.
+/// Size above which the older half is dropped.
 const MOST_BYTES: u64 = 2_000_000;
-/// What is longer than this is not kept: nobody goes through it with the arrow keys.
+/// Longer prompts are not recorded: they are no use in a history browsed with arrow keys.
 const LONGEST: usize = 200_000;
 
-/// The file.
+/// The history file.
 pub struct Past {
     folder: PathBuf,
     redacts: bool,
     keeps: bool,
 }
 
-/// One line of it.
+/// One line of the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     text: String,
@@ -48,13 +48,13 @@ impl Past {
         self.folder.join(FILE)
     }
 
-    /// What was said before. What cannot be read is passed over.
+    /// Reads the history. Unreadable lines are skipped.
     pub fn history(&self) -> History {
         let bytes = read_end(&self.file()).unwrap_or_default();
         History::new(lines(&bytes).filter_map(read_line))
     }
 
-    /// Keeps what was said now, without its secrets.
+    /// Appends a prompt, with its secrets redacted.
     pub fn add(&self, words: &str) -> CommandResult<()> {
         if !self.keeps || words.trim().is_empty() || words.len() > LONGEST {
             return Ok(());
@@ -81,7 +81,7 @@ impl Past {
             .open(path)?;
         let mut bytes = Vec::new();
         if !ends_with_a_line(&mut file)? {
-            // A program was stopped while it wrote: its line harms no other.
+            // A process was killed while writing: start a new line after the broken one.
             bytes.push(b'\n');
         }
         serde_json::to_writer(&mut bytes, line)?;
@@ -93,7 +93,7 @@ impl Past {
         Ok(())
     }
 
-    /// Keeps the newest half. Whoever reads meanwhile reads the old file or the new one.
+    /// Keeps the newest half. Replaces the file atomically for concurrent readers.
     fn shorten(&self, path: &Path) -> io::Result<()> {
         let bytes = read_end(path)?;
         let half = usize::try_from(MOST_BYTES / 2).unwrap_or(usize::MAX);
@@ -102,7 +102,7 @@ impl Past {
         let first = kept.iter().position(|byte| *byte == b'\n');
         let kept = &kept[first.map_or(0, |feed| feed + 1)..];
         let temporary = self.folder.join(format!(".{FILE}.new"));
-        // What a program left that was killed while it wrote.
+        // Leftover of a process that was killed while writing.
         match fs::remove_file(&temporary) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -128,7 +128,7 @@ fn ends_with_a_line(file: &mut File) -> io::Result<bool> {
     Ok(last == [b'\n'])
 }
 
-/// The end of a file, as much as there should be of it and some more.
+/// Reads the end of the file: its maximum size, and some more.
 fn read_end(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let most = 2 * MOST_BYTES;

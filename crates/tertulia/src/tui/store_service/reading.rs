@@ -1,4 +1,4 @@
-//! Reading parts of a log: no more of it than is wanted, however long it is.
+//! Reads parts of a log: no more than requested, however long the log is.
 
 use std::collections::HashMap;
 
@@ -16,26 +16,26 @@ use crate::tui::item::{Item, Tone, What};
 use crate::tui::rewind::{self, Moment};
 use crate::tui::transcript::{Loaded, Wanted};
 
-/// How many bytes of a log are read for one part of it, about.
+/// Approximate maximum number of bytes read for one part.
 const MOST_BYTES: usize = 4_000_000;
-/// How many entries are read for one part, unless none of them is shown.
+/// Maximum number of entries read for one part, unless none of them is shown.
 const MOST_ENTRIES: u64 = 4_000;
-/// How many entries are read at first. They may be big.
+/// Entries in the first read, small because entries may be large.
 const FIRST_STRIDE: u64 = 8;
-/// How many are read at a time then, at least and at most.
+/// Minimum and maximum number of entries in further reads.
 const SHORTEST_STRIDE: u64 = 4;
 const STRIDE: u64 = 400;
-/// How far from a tool's call its result is looked for, and the other way round.
+/// Maximum distance between a tool call and its result.
 const CONTEXT: u64 = 400;
-/// How many entries are looked through for that at a time.
+/// Entries read at a time when looking for the other half.
 const CONTEXT_STRIDE: u64 = 25;
 
-/// Reads the log of one session, as it was when it was opened.
+/// Reads the log of one session, up to its head when the reader was created.
 pub struct Reader<'a> {
     workspace: &'a Workspace,
     id: SessionId,
     kind: Kind,
-    /// The last entry.
+    /// Last entry.
     pub head: Seq,
     most_bytes: usize,
 }
@@ -44,9 +44,9 @@ pub struct Reader<'a> {
 #[derive(Debug, Default)]
 pub struct Piece {
     pub log: Log,
-    /// It begins after this place,
+    /// Entry before the part.
     pub after: Seq,
-    /// and ends with this one.
+    /// Last entry of the part.
     pub upto: Seq,
 }
 
@@ -57,7 +57,7 @@ impl Piece {
 }
 
 impl StoreService {
-    /// A part of a talk. Of one that is not in the store yet nothing was said.
+    /// Loads a part of a transcript. A session that is not in the store yet is empty.
     pub(super) fn transcript(
         &self,
         session: SessionId,
@@ -89,7 +89,7 @@ impl StoreService {
         })
     }
 
-    /// What the person said, newest first, and whether they may have said more before.
+    /// Returns messages of people, newest first, and whether there may be earlier ones.
     pub(super) fn moments(
         &self,
         session: SessionId,
@@ -122,7 +122,7 @@ impl StoreService {
         Ok((moments, at > Seq::START))
     }
 
-    /// All that was said in one message.
+    /// Returns the full text of one message.
     pub(super) fn words(&self, session: SessionId, seq: Seq) -> CommandResult<String> {
         let row = self.row(session)?;
         crate::open::has_entry(&row, seq)?;
@@ -139,7 +139,7 @@ impl StoreService {
             })
     }
 
-    /// The list row of a session.
+    /// List row of a session.
     pub(super) fn row(&self, session: SessionId) -> CommandResult<Row> {
         Ok(self.workspace.wait(self.workspace.sessions.row(session))?)
     }
@@ -156,17 +156,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Shows what was said as in a talk of this kind.
+    /// Shows messages as in a conversation of this kind.
     pub fn showing(self, kind: Kind) -> Reader<'a> {
         Reader { kind, ..self }
     }
 
-    /// Reads no more than about so many bytes for one part.
+    /// Limits the bytes read for one part.
     pub fn at_most(self, most_bytes: usize) -> Reader<'a> {
         Reader { most_bytes, ..self }
     }
 
-    /// The entries between two places, the second included.
+    /// Reads the entries after `after` up to and including `upto`.
     pub fn read(&self, after: Seq, upto: Seq) -> CommandResult<Log> {
         let count = usize::try_from(upto.0.saturating_sub(after.0)).unwrap_or(usize::MAX);
         let store = self.workspace.sessions.store();
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         Ok(Log::read(self.id, before, after, &lines))
     }
 
-    /// About so many things up to a place, the nearest ones.
+    /// Reads about `count` items up to an entry, the nearest ones.
     pub fn back(&self, upto: Seq, count: usize) -> CommandResult<Piece> {
         let upto = upto.min(self.head);
         let mut measure = Measure::new(count, self.most_bytes);
@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// About so many things after a place, the nearest ones.
+    /// Reads about `count` items after an entry, the nearest ones.
     pub fn on(&self, after: Seq, count: usize) -> CommandResult<Piece> {
         let after = after.min(self.head);
         let mut measure = Measure::new(count, self.most_bytes);
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// About so many things before a place, and so many from it on.
+    /// Reads about `before` items before an entry, and about `on` from the entry on.
     pub fn around(&self, seq: Seq, before: usize, on: usize) -> CommandResult<Piece> {
         let middle = seq.min(self.head).back(1);
         let mut piece = self.back(middle, before)?;
@@ -243,8 +243,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What is shown of a part. Tools' results stand with their calls, also where the part's edge is
-    /// between them: then the result is shown with the part that has the call.
+    /// Converts a part to items. Tool results are shown with their calls; if the edge of the part
+    /// separates them, the result is shown in the part that contains the call.
     pub fn items(&self, mut piece: Piece) -> CommandResult<Vec<Item>> {
         let mut items: Vec<Item> = piece.log.damage.iter().map(damaged).collect();
         let entries = std::mem::take(&mut piece.log.entries);
@@ -255,12 +255,12 @@ impl<'a> Reader<'a> {
                 .into_iter()
                 .filter(within),
         );
-        // What is damaged stands before what could be read of it.
+        // Damage is shown before the readable rest.
         items.sort_by_key(|item| item.seq);
         Ok(items)
     }
 
-    /// The entries of a part, with the calls before it and the results after it that belong to it.
+    /// Adds the calls before a part and the results after it that belong to its entries.
     fn with_context(&self, piece: &Piece, entries: Vec<Entry>) -> CommandResult<Vec<Entry>> {
         let mut entries = entries;
         let mut at = piece.after;
@@ -289,15 +289,15 @@ impl<'a> Reader<'a> {
 /// What a part of a log lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LooseEnds {
-    /// It has results of calls that are not there.
+    /// It contains results without their calls.
     results: bool,
-    /// It has calls whose results are not there.
+    /// It contains calls without their results.
     calls: bool,
 }
 
 impl LooseEnds {
     fn of(entries: &[Entry], piece: &Piece) -> LooseEnds {
-        // The same id may be used again and again; a result belongs to the last call that waits.
+        // Ids may be reused; a result belongs to the latest open call.
         let mut waiting: HashMap<&str, Vec<Seq>> = HashMap::new();
         let mut results = false;
         for entry in entries {
@@ -323,7 +323,7 @@ fn is_about_tools(entry: &Entry) -> bool {
     message.is_some_and(|message| is_result(message) || !message.tool_calls.is_empty())
 }
 
-/// The places of a log in order, each with its bytes and how many things are shown of it.
+/// Entries and damaged places in order, each with its size and number of items.
 fn places(log: &Log) -> Vec<(Seq, usize, usize)> {
     let read = log.entries.iter();
     let read = read.map(|entry| (entry.seq, entry.line().len(), things(entry)));
@@ -348,7 +348,7 @@ fn damaged(damage: &Damage) -> Item {
     }
 }
 
-/// How much was read, and how much is enough.
+/// Amount read so far, and the limits.
 struct Measure {
     things: usize,
     bytes: usize,
@@ -374,20 +374,20 @@ impl Measure {
         self.entries += 1;
     }
 
-    /// Something is always read: whoever gets nothing takes it for the end.
+    /// At least one item is read, because an empty part would be taken for the end.
     fn is_full(&self) -> bool {
         let is_much = self.bytes >= self.most_bytes || self.entries >= MOST_ENTRIES;
         self.things >= self.count || (self.things > 0 && is_much)
     }
 
-    /// How many entries to read next: those that were read tell how big they are.
+    /// Number of entries to read next, estimated from the size of those read so far.
     fn stride(&self) -> u64 {
         if self.entries == 0 {
             return FIRST_STRIDE;
         }
         let size = (self.bytes as u64 / self.entries).max(1);
         let room = self.most_bytes.saturating_sub(self.bytes) as u64;
-        // As many as were read already, so that a small window stays small.
+        // At most as many as were read already, so that a small window stays small.
         (room / size).clamp(SHORTEST_STRIDE, self.entries.clamp(FIRST_STRIDE, STRIDE))
     }
 }

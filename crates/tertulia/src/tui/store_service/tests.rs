@@ -1,4 +1,4 @@
-//! Every request on real stores, with what can go wrong.
+//! Every request on real stores, including failures.
 
 mod changes;
 mod completion;
@@ -25,7 +25,7 @@ use crate::settings::Settings;
 use crate::ui::Ui;
 use counting::Counting;
 
-/// A folder with a store and a work folder of its own.
+/// A temporary folder with a store and a working directory.
 struct World {
     folder: TempDir,
     workspace: Workspace,
@@ -65,7 +65,7 @@ impl World {
         }
     }
 
-    /// On each kind of store.
+    /// One world per kind of store.
     fn each() -> impl Iterator<Item = World> {
         ["sqlite", "files"].into_iter().map(World::new)
     }
@@ -86,7 +86,7 @@ impl World {
         &self.workspace.settings.cwd
     }
 
-    /// A talk in this project with a title and these entries.
+    /// A session in this project with a title and these entries.
     fn talk(&self, title: &str, bodies: Vec<Body>) -> Writer {
         let edit = |created: &mut tertulia_core::entry::Created| {
             created.title = Some(title.to_owned());
@@ -95,7 +95,7 @@ impl World {
         Writer::begin_with(self.store(), self.clock(), edit, bodies)
     }
 
-    /// A talk of one question and one answer.
+    /// A session of one question and one answer.
     fn small(&self, title: &str) -> Writer {
         self.talk(title, vec![human("a question"), ai("demo", "an answer")])
     }
@@ -109,7 +109,7 @@ impl World {
     }
 }
 
-/// What an answer holds, if it is of this kind.
+/// Content of an answer of the expected kind.
 macro_rules! held {
     ($answer:expr, $pattern:pat => $value:expr) => {
         match $answer {
@@ -120,7 +120,7 @@ macro_rules! held {
 }
 use held;
 
-/// The one line that a person reads.
+/// The error message, on one line.
 fn refused<T: std::fmt::Debug>(answered: Answered<T>) -> String {
     answered.unwrap_err().to_string()
 }

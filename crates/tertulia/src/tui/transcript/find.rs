@@ -1,4 +1,4 @@
-//! Finding words in what is loaded.
+//! Text search in the loaded items.
 
 use regex::{Regex, RegexBuilder};
 
@@ -6,17 +6,17 @@ use super::layout::{self, Mark};
 use super::{Did, Spot, Transcript};
 use crate::tui::item::What;
 
-/// What is looked for, and where it was found last.
+/// Search pattern and the last hit.
 #[derive(Debug)]
 pub(super) struct Find {
     words: String,
     pattern: Regex,
-    /// The thing, and the byte of its text.
+    /// Item number and byte offset in its text.
     pub(super) at: Option<(u64, usize)>,
 }
 
 impl Find {
-    /// Capital letters count if there are any.
+    /// Smart case: case-sensitive only if the text contains an uppercase letter.
     fn new(words: &str) -> Option<Find> {
         let pattern = RegexBuilder::new(&regex::escape(words))
             .case_insensitive(!words.chars().any(char::is_uppercase))
@@ -31,7 +31,8 @@ impl Find {
 }
 
 impl Transcript {
-    /// Looks for words, upwards from what is seen: what one looks for was said before.
+    /// Starts a search upwards from the visible rows, since the text was most likely written
+    /// before.
     pub fn find(&mut self, words: &str) -> Did {
         self.find = Find::new(words);
         match self.find {
@@ -40,17 +41,17 @@ impl Transcript {
         }
     }
 
-    /// Looks for nothing any more.
+    /// Ends the search.
     pub fn end_find(&mut self) {
         self.find = None;
     }
 
-    /// What is looked for, for marking it on the screen.
+    /// Pattern to highlight.
     pub fn pattern(&self) -> Option<&Regex> {
         self.find.as_ref().map(|find| &find.pattern)
     }
 
-    /// Goes to the next place below, or above, and from the end of what is loaded to its beginning.
+    /// Goes to the next hit below or above, wrapping around within the loaded items.
     pub fn find_next(&mut self, below: bool) -> Did {
         let Some(find) = &self.find else {
             return Did::Nothing;
@@ -84,7 +85,7 @@ impl Transcript {
             (None, true) => (self.index(seen?.id)?, 0),
             (None, false) => (self.index(seen?.id)?, usize::MAX),
         };
-        // The first thing is looked at twice: from where we are, and at last up to there.
+        // The first item is searched twice: from the current position, and completely at the end.
         for step in 0..=count {
             let index = match below {
                 true => (start + step) % count,

@@ -1,4 +1,4 @@
-//! Reading a transcript with the keyboard.
+//! Keys of reading mode.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -6,7 +6,7 @@ use super::{Did, Transcript};
 use crate::tui::item::What;
 
 impl Transcript {
-    /// A key, while the transcript is what the person is at.
+    /// Handles a key in reading mode.
     pub fn key(&mut self, key: KeyEvent) -> Did {
         if key.kind == KeyEventKind::Release {
             return Did::Nothing;
@@ -68,7 +68,7 @@ impl Transcript {
         }
     }
 
-    /// What is being typed to be found.
+    /// Search text being typed.
     pub fn typing(&self) -> Option<&str> {
         self.typing.as_deref()
     }
@@ -120,7 +120,7 @@ impl Transcript {
         Did::Changed
     }
 
-    /// Folds or unfolds the tool at the end of the selection, or the last one that is seen.
+    /// Folds or unfolds the last visible tool call.
     fn toggle_near(&mut self) -> Did {
         let ids = self.visible.iter().rev().map(|spot| spot.id);
         let tool = |index: &usize| matches!(self.items[*index].item.what, What::Used(_));

@@ -1,4 +1,4 @@
-//! A thing in a transcript as rows: a line about it, its text, and what is to be said at the end.
+//! Lays out a transcript item as rows: head line, text, and closing line.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -15,20 +15,20 @@ use super::super::markdown::{Blocks, Form};
 use super::super::theme::Theme;
 use super::super::wrap::{Margin, Row, cut, text_width};
 
-/// What rows depend on beside the thing that they show.
+/// Layout parameters shared by all items.
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) width: u16,
     pub(super) theme: Theme,
     pub(super) zone: TimeZone,
-    /// Times of this day are shown without the day.
+    /// Times of this day are shown without the date.
     pub(super) today: Option<Date>,
-    /// Agents in the order in which they came, with the colour that was chosen for them.
+    /// Agents in order of appearance, with the colour chosen for them.
     pub(super) speakers: Vec<(String, Option<String>)>,
 }
 
 impl Look {
-    /// Remembers a speaker, for a colour of their own.
+    /// Registers an agent, so that it gets its own colour.
     pub(super) fn meet(&mut self, item: &Item) {
         if let What::Said(said) = &item.what
             && said.speaker.kind == SpeakerKind::Ai
@@ -52,7 +52,7 @@ impl Look {
     }
 }
 
-/// The rows of one thing.
+/// Rows of one item.
 #[derive(Debug)]
 pub(super) struct Layout {
     width: u16,
@@ -62,19 +62,20 @@ pub(super) struct Layout {
     foot: Vec<Row>,
 }
 
-/// A place in a thing that means the same at every width.
+/// A position in an item that is independent of the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A row of what stands before the text.
+    /// A row before the text.
     Head(usize),
     /// A byte of the text.
     Text(usize),
-    /// A row of what stands after it.
+    /// A row after the text.
     Foot(usize),
 }
 
 impl Layout {
-    /// The rows of a thing. A text that goes on from one that was laid out before keeps its rows.
+    /// Lays out an item. `before`, the layout of a prefix of the text, is extended instead of
+    /// redone.
     pub(super) fn new(item: &Item, look: &Look, before: Option<Layout>) -> Layout {
         let body = form(item, look.theme).map(|form| {
             let fresh = || Blocks::new(form, look.width, look.theme);
@@ -94,12 +95,12 @@ impl Layout {
         }
     }
 
-    /// Whether it is for this screen.
+    /// Returns true if width and theme still match.
     pub(super) fn fits(&self, look: &Look) -> bool {
         self.width == look.width && self.theme == look.theme
     }
 
-    /// More text came.
+    /// Adds rows for text appended to the item.
     pub(super) fn grow(&mut self, item: &Item) {
         if let Some(body) = &mut self.body {
             body.upto(&text(item));
@@ -110,12 +111,12 @@ impl Layout {
         self.body.as_ref().map_or(0, Blocks::len)
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) fn height(&self) -> usize {
         self.head.len() + self.body_len() + self.foot.len()
     }
 
-    /// One row.
+    /// Returns one row.
     pub(super) fn row(&self, row: usize) -> Option<&Row> {
         match self.mark(row) {
             Mark::Head(row) => self.head.get(row),
@@ -124,7 +125,7 @@ impl Layout {
         }
     }
 
-    /// What a row means at every width.
+    /// Converts a row to a position that is independent of the width.
     pub(super) fn mark(&self, row: usize) -> Mark {
         let Some(below) = row.checked_sub(self.head.len()) else {
             return Mark::Head(row);
@@ -135,7 +136,7 @@ impl Layout {
         }
     }
 
-    /// The row that means this here.
+    /// Converts a position back to a row.
     pub(super) fn row_of(&self, mark: Mark) -> usize {
         match (mark, &self.body) {
             (Mark::Head(row), _) => row.min(self.head.len().saturating_sub(1)),
@@ -146,7 +147,7 @@ impl Layout {
     }
 }
 
-/// The text of a thing, as it is copied, searched and shown.
+/// Text of an item, as it is copied, searched and shown.
 pub(super) fn text(item: &Item) -> Cow<'_, str> {
     match &item.what {
         What::Said(said) => Cow::Borrowed(&said.text),
@@ -156,7 +157,7 @@ pub(super) fn text(item: &Item) -> Cow<'_, str> {
     }
 }
 
-/// About how many bytes a thing takes.
+/// Approximate memory use of an item in bytes.
 pub(super) fn weight(item: &Item) -> usize {
     let content = match &item.what {
         What::Said(said) => said.text.len(),
@@ -179,7 +180,7 @@ fn argument_weight(value: &Value) -> usize {
     }
 }
 
-/// How the text of a thing is read; nothing if it is not shown.
+/// How the text of an item is formatted; `None` if it is not shown.
 fn form(item: &Item, theme: Theme) -> Option<Form> {
     let plain = |style, margin| {
         Some(Form::Plain {
@@ -190,7 +191,7 @@ fn form(item: &Item, theme: Theme) -> Option<Form> {
     };
     match &item.what {
         What::Said(said) if said.text.is_empty() => None,
-        // What a person wrote is shown as they wrote it.
+        // Messages of people are shown as written.
         What::Said(said) if said.speaker.kind != SpeakerKind::Ai => {
             plain(theme.text(), Margin::default())
         }
@@ -224,13 +225,13 @@ fn is_diff(text: &str) -> bool {
     text.starts_with("--- ") || text.starts_with("@@ ") || text.contains("\n@@ ")
 }
 
-/// What a tool was given and what came out, as text.
+/// Arguments and output of a tool call as text.
 fn details(used: &Used) -> String {
     let mut text = String::new();
     match &used.call.arguments {
         Value::Object(arguments) => {
             for (name, value) in arguments {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = writeln!(text, "{name}: {}", words(value));
             }
         }
@@ -283,7 +284,7 @@ fn row(line: Line<'static>) -> Row {
     Row { line, source: 0..0 }
 }
 
-/// Spans one after the other in one line, as much of them as fits.
+/// Joins spans in one line, cut to the width.
 fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
     let mut left = width;
     let mut spans = Vec::new();
@@ -320,7 +321,7 @@ fn speaker_line(said: &Said, look: &Look) -> Line<'static> {
     fitted(parts, usize::from(look.width))
 }
 
-/// A tool in one line: its name, what it was given first, how it ended, how much came out.
+/// Summarises a tool call in one line: name, first argument, outcome, number of output lines.
 fn tool_line(used: &Used, look: &Look) -> Line<'static> {
     let theme = look.theme;
     let width = usize::from(look.width);

@@ -1,4 +1,4 @@
-//! Where in the transcript we are, and getting elsewhere.
+//! Scroll position of the transcript.
 
 use ratatui::layout::Size;
 
@@ -8,44 +8,44 @@ use super::layout::{Layout, Mark};
 use super::select::Selection;
 use super::{Seq, Transcript};
 
-/// More rows than this are not kept laid out.
+/// Laid-out rows above which distant layouts are dropped.
 const MOST_ROWS: usize = 20_000;
-/// Things that stay laid out on both sides of the view.
+/// Number of items that stay laid out on either side of the view.
 const NEARBY: usize = 100;
-/// Narrower than this there is no scroll bar.
+/// Minimum width for a scroll bar.
 const NARROW: u16 = 10;
 
-/// A row of a thing.
+/// A row of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
-    /// The number of the thing.
+    /// Item number.
     pub(super) id: u64,
-    /// Its row.
+    /// Row within the item.
     pub(super) row: usize,
 }
 
-/// What the view hangs on.
+/// Anchor of the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The end, wherever that goes.
+    /// The end; the view follows new items.
     End,
-    /// This row at the top.
+    /// This row is at the top.
     Top(Spot),
 }
 
-/// Which part of the whole is seen, for a scroll bar.
+/// Visible part of the whole, for the scroll bar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The first that is seen, from 0.
+    /// First visible entry, from 0.
     pub from: u64,
-    /// The one after the last that is seen.
+    /// End of the visible range, exclusive.
     pub to: u64,
-    /// How many there are.
+    /// Total number of entries.
     pub total: u64,
 }
 
 impl Transcript {
-    /// Lays out what is seen on a screen of this size. To be called before it is drawn, whatever happened.
+    /// Lays out the visible rows for a screen size. Must be called before every draw.
     pub fn fit(&mut self, size: Size, theme: Theme) {
         let bar = u16::from(self.has_bar(size.width));
         let width = size.width.saturating_sub(bar).max(1);
@@ -64,12 +64,12 @@ impl Transcript {
         self.forget_far_rows();
     }
 
-    /// Whether the last column is for a scroll bar.
+    /// Returns true if the last column is reserved for a scroll bar.
     pub fn has_bar(&self, width: u16) -> bool {
         width >= NARROW
     }
 
-    /// What the spots that are kept mean at every width.
+    /// Converts the kept spots (top row, selection) to positions independent of the width.
     fn marks(&self) -> Vec<(u64, Mark)> {
         let mut spots = Vec::new();
         if let Place::Top(spot) = self.place {
@@ -109,7 +109,7 @@ impl Transcript {
         }
     }
 
-    /// The rows of a thing, made if they are not there.
+    /// Returns the layout of an item, computing it if necessary.
     pub(super) fn lay(&mut self, index: usize) -> &Layout {
         let entry = &mut self.items[index];
         let stale = match &entry.layout {
@@ -140,7 +140,7 @@ impl Transcript {
         self.lay(index).height()
     }
 
-    /// Finds out which rows are seen.
+    /// Determines the visible rows.
     pub(super) fn arrange(&mut self) {
         let room = usize::from(self.height);
         self.visible.clear();
@@ -153,7 +153,7 @@ impl Transcript {
                     None => true,
                 };
                 if (short || at_end) && room > 0 {
-                    // Nothing may be missing at the bottom while there is something above.
+                    // Leave no empty rows at the bottom while there are rows above.
                     self.fill_up(room);
                     self.place = match self.visible.first() {
                         Some(first) if self.more_after => Place::Top(*first),
@@ -204,7 +204,7 @@ impl Transcript {
         self.visible.reverse();
     }
 
-    /// The spot so many rows further down, or up; the nearest one if there are not as many.
+    /// Moves a spot down or up by a number of rows, stopping at the first or last row.
     pub(super) fn moved(&mut self, spot: Spot, by: isize) -> Spot {
         let Some(mut index) = self.index(spot.id) else {
             return spot;
@@ -215,7 +215,7 @@ impl Transcript {
             while left > row && index > 0 {
                 left -= row + 1;
                 index -= 1;
-                // A thing without rows takes none: one goes right on to the thing before it.
+                // An item without rows counts as none: continue with the item before it.
                 match self.height_of(index).checked_sub(1) {
                     Some(last) => row = last,
                     None => {
@@ -241,7 +241,7 @@ impl Transcript {
         }
     }
 
-    /// Scrolls so many rows down, or up.
+    /// Scrolls down, or up if `by` is negative.
     pub fn scroll(&mut self, by: isize) {
         self.failed = None;
         self.marked = None;
@@ -251,13 +251,13 @@ impl Transcript {
         }
     }
 
-    /// Scrolls so many screens down, or up; one row stays in sight.
+    /// Scrolls by screens; one row stays visible.
     pub fn page(&mut self, by: isize) {
         let rows = isize::try_from(self.height.saturating_sub(1).max(1)).unwrap_or(1);
         self.scroll(by.saturating_mul(rows));
     }
 
-    /// Goes to the beginning of the talk.
+    /// Goes to the beginning of the session.
     pub fn go_to_top(&mut self) {
         self.failed = None;
         if self.more_before {
@@ -271,7 +271,7 @@ impl Transcript {
         }
     }
 
-    /// Goes to the end and stays there.
+    /// Goes to the end and follows new items.
     pub fn go_to_end(&mut self) {
         self.failed = None;
         self.goal = None;
@@ -283,12 +283,12 @@ impl Transcript {
         self.arrange();
     }
 
-    /// Whether the view follows what comes.
+    /// Returns true if the view follows new items.
     pub fn follows(&self) -> bool {
         self.place == Place::End
     }
 
-    /// Scrolls so that a row is seen, if it is not.
+    /// Scrolls so that a row is visible, if it is not.
     pub(super) fn reveal(&mut self, spot: Spot) {
         if self.visible.contains(&spot) {
             return;
@@ -298,7 +298,8 @@ impl Transcript {
         self.arrange();
     }
 
-    /// Which part is seen, by the places in the log where there are any; nothing if all of it is.
+    /// Visible part by log position, or by item if none has a log position; `None` if everything is
+    /// visible.
     pub fn extent(&self) -> Option<Extent> {
         let first = self.index(self.visible.first()?.id)?;
         let last = self.index(self.visible.last()?.id)?;
@@ -329,7 +330,7 @@ impl Transcript {
         }
     }
 
-    /// Rows far from the view are made again when they come near.
+    /// Drops the rows of items far from the view; they are laid out again when they come near.
     fn forget_far_rows(&mut self) {
         if self.laid <= MOST_ROWS {
             return;
@@ -347,7 +348,7 @@ impl Transcript {
         self.laid = kept;
     }
 
-    /// The first and the last thing that are seen.
+    /// Indices of the first and the last visible item.
     pub(super) fn seen_range(&self) -> (usize, usize) {
         let end = self.items.len().saturating_sub(1);
         if self.place == Place::End {

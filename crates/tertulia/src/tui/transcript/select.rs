@@ -1,31 +1,31 @@
-//! Selecting whole things or rows. What is copied is the text as it was written, not as it was drawn.
+//! Selection of items or rows. Copies the text as it was written, not as it is drawn.
 
 use super::layout::{self, Mark};
 use super::{Did, Spot, Transcript};
 
-/// What is selected.
+/// Current selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Selection {
-    /// Nothing.
+    /// No selection.
     None,
-    /// Whole things, from the one to the other, in either direction.
+    /// Whole items between two ends, in either direction.
     Messages {
-        /// Where it began.
+        /// Start of the selection.
         from: u64,
-        /// Where it is now.
+        /// Moving end.
         to: u64,
     },
     /// Rows.
     Lines {
-        /// Where it began.
+        /// Start of the selection.
         from: Spot,
-        /// Where it is now.
+        /// Moving end.
         to: Spot,
     },
 }
 
 impl Transcript {
-    /// Whether a row is selected.
+    /// Returns true if a row is selected.
     pub(super) fn is_selected(&self, spot: Spot) -> bool {
         match self.selection {
             Selection::None => false,
@@ -34,17 +34,17 @@ impl Transcript {
         }
     }
 
-    /// Whether anything is.
+    /// Returns true if there is a selection.
     pub fn has_selection(&self) -> bool {
         self.selection != Selection::None
     }
 
-    /// Selects nothing.
+    /// Clears the selection.
     pub fn deselect(&mut self) {
         self.selection = Selection::None;
     }
 
-    /// Begins to select rows, with the last that is seen.
+    /// Starts selecting rows at the last visible one.
     pub fn select_lines(&mut self) {
         if let Some(spot) = self.visible.last().copied() {
             self.selection = Selection::Lines {
@@ -54,14 +54,14 @@ impl Transcript {
         }
     }
 
-    /// Begins to select whole things, with the last that is seen.
+    /// Starts selecting items at the last visible one.
     pub fn select_messages(&mut self) {
         if let Some(Spot { id, .. }) = self.visible.last().copied() {
             self.selection = Selection::Messages { from: id, to: id };
         }
     }
 
-    /// Goes on selecting so many rows or things further down, or up.
+    /// Moves the end of the selection down or up by rows or items.
     pub(super) fn extend(&mut self, by: isize) {
         match self.selection {
             Selection::None => {}
@@ -79,7 +79,7 @@ impl Transcript {
         }
     }
 
-    /// Scrolls just as far as a row needs to be seen.
+    /// Scrolls just far enough to make a row visible.
     fn follow(&mut self, spot: Spot) {
         let (Some(first), Some(last)) = (self.visible.first(), self.visible.last()) else {
             return;
@@ -94,7 +94,7 @@ impl Transcript {
         }
     }
 
-    /// The mouse went down on a row of the screen.
+    /// Mouse button down on a screen row: starts a selection.
     pub fn press(&mut self, row: u16) -> Did {
         let Some(spot) = self.visible.get(usize::from(row)).copied() else {
             self.deselect();
@@ -107,7 +107,8 @@ impl Transcript {
         Did::Changed
     }
 
-    /// The mouse was dragged to a row; above the first and below the last it scrolls.
+    /// Mouse drag to a screen row: extends the selection; scrolls above the first and below the
+    /// last row.
     pub fn drag(&mut self, row: i32) -> Did {
         let Selection::Lines { from, .. } = self.selection else {
             return Did::Nothing;
@@ -125,7 +126,8 @@ impl Transcript {
         Did::Changed
     }
 
-    /// The mouse went up: what was dragged over is copied; a click on a tool folds or unfolds it.
+    /// Mouse button up: copies a dragged selection; a click on the head of a tool call toggles its
+    /// fold.
     pub fn release(&mut self) -> Did {
         let Selection::Lines { from, to } = self.selection else {
             return Did::Nothing;
@@ -143,7 +145,7 @@ impl Transcript {
         Did::Changed
     }
 
-    /// The text of what is selected, as it was written.
+    /// Text of the selection, as it was written.
     pub fn selected(&mut self) -> String {
         match self.selection {
             Selection::None => String::new(),
@@ -158,7 +160,7 @@ impl Transcript {
         }
     }
 
-    /// Those of the things from one to another that are still loaded.
+    /// Indices of the items in a range that are still loaded.
     fn between(&self, from: u64, to: u64) -> std::ops::Range<usize> {
         let end = self.first + self.items.len() as u64;
         let start = from.clamp(self.first, end) - self.first;
@@ -185,7 +187,7 @@ impl Transcript {
         parts.join("\n")
     }
 
-    /// What some rows of a thing show, as it was written. Of a line about it there is only what is drawn.
+    /// Source text of some rows of an item. If only head rows are selected, returns them as drawn.
     fn part(&mut self, index: usize, first: usize, last: usize) -> String {
         self.lay(index);
         let entry = &self.items[index];

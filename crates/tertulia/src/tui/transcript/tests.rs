@@ -1,4 +1,4 @@
-//! Transcripts: keys in, screens out; and that a long talk costs no more than a short one.
+//! Transcripts: keys in, screens out; and a long session costs no more than a short one.
 
 mod window;
 
@@ -65,7 +65,7 @@ fn tool(seq: u64, name: &str, arguments: serde_json::Value, output: Option<(&str
     }
 }
 
-/// A log of so many messages, as a loader would answer from it.
+/// Answers a request from a log of `total` messages.
 fn load(total: u64, wanted: Wanted) -> Loaded {
     let (from, to) = match wanted {
         Wanted::Before { seq, count } => (seq.0.saturating_sub(count as u64).max(1), seq.0),
@@ -86,7 +86,7 @@ fn load(total: u64, wanted: Wanted) -> Loaded {
     }
 }
 
-/// Answers everything that is wanted.
+/// Answers all requests.
 fn serve(transcript: &mut Transcript, total: u64) {
     while let Some(wanted) = transcript.wants() {
         assert!(transcript.put(load(total, wanted)), "{wanted:?}");
@@ -121,7 +121,7 @@ fn screen(transcript: &mut Transcript, width: u16, height: u16) -> String {
     terminal.backend().to_string()
 }
 
-/// The rows that are seen, as text.
+/// The visible rows as text.
 fn seen(transcript: &Transcript) -> Vec<String> {
     transcript
         .rows()
@@ -317,7 +317,7 @@ fn a_resize_keeps_what_is_read() {
     }
 }
 
-/// Five thousand pieces: the message is laid out once, and only its last block is drawn again.
+/// Five thousand pieces: the message is laid out once, and only its last block is rendered again.
 #[test]
 fn a_fast_answer_is_laid_out_once() {
     let mut transcript = loaded(50);
@@ -352,7 +352,8 @@ fn a_fast_answer_is_laid_out_once() {
     assert_eq!(transcript.total, 51);
 }
 
-/// Half a megabyte that somebody pasted, and an answer of one endless line: each is laid out once, wherever one scrolls.
+/// A paste of half a megabyte and an answer of one endless line: each is laid out once, however the
+/// view is scrolled.
 #[test]
 fn huge_messages_are_laid_out_once() {
     let pasted = "a pasted line of some forty characters.\n".repeat(12_500);
@@ -392,7 +393,7 @@ fn tools_fold_one_by_one_and_all() {
     assert!(seen(&transcript).contains(&"    path: src/main.rs".to_owned()));
     press(&mut transcript, "a");
     assert_eq!(lines(&transcript), 3);
-    // A click on a tool's line does the same.
+    // A click on the head of a tool call does the same.
     let row = seen(&transcript)
         .iter()
         .position(|row| row.contains("file_read"))
@@ -426,7 +427,7 @@ fn what_is_copied_is_what_was_written() {
         Did::Copy(format!("before\n\n{text}"))
     );
     assert!(!transcript.has_selection());
-    // The code that was broken into two rows is one line again, with its tab.
+    // Code that was wrapped into two rows is one line again, with its tab.
     let code = text.lines().find(|line| line.contains("code")).unwrap();
     assert_eq!(press(&mut transcript, "vky"), Did::Copy(code.to_owned()));
     let row = |word: &str| {

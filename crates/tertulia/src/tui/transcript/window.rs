@@ -1,4 +1,4 @@
-//! What is loaded: asking for more near its edges, and letting go of what is far away.
+//! Window of loaded items: requests more near its edges and drops items far from the view.
 
 use tertulia_core::id::Seq;
 
@@ -8,60 +8,61 @@ use super::scroll::{Place, Spot};
 use super::select::Selection;
 use super::{Entry, ORIGIN, Transcript};
 
-/// Things that are kept loaded, at most (nothing that is seen is let go of).
+/// Maximum number of loaded items; visible items are never dropped.
 pub(super) const MOST_ITEMS: usize = 2_000;
-/// Bytes that they may have.
+/// Maximum size of the loaded items in bytes.
 const MOST_BYTES: usize = 32_000_000;
-/// How near to an edge more is asked for; and where things are big.
+/// Distance to an edge, in items, at which more is requested; and the same for large items.
 const NEAR: usize = 100;
 const NEAR_IF_BIG: usize = 5;
-/// How much is asked for at once.
+/// Number of items per request.
 const PAGE: usize = 400;
-/// How many of the newest are kept while the view is elsewhere.
+/// Number of newest items kept while the view is elsewhere.
 const TAIL: usize = 200;
 
-/// What a transcript would like to have loaded.
+/// Request of a transcript for more items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// Up to so many things before this place of the log, the nearest ones.
+    /// The last `count` items before this entry.
     Before {
-        /// The place.
+        /// Entry.
         seq: Seq,
-        /// How many.
+        /// Maximum number of items.
         count: usize,
     },
-    /// Up to so many things after this place.
+    /// The first `count` items after this entry.
     After {
-        /// The place.
+        /// Entry.
         seq: Seq,
-        /// How many.
+        /// Maximum number of items.
         count: usize,
     },
-    /// About so many things on both sides of this place, itself included.
+    /// About `count` items around this entry, including it.
     Around {
-        /// The place.
+        /// Entry.
         seq: Seq,
-        /// How many.
+        /// Approximate number of items.
         count: usize,
     },
 }
 
-/// What was loaded. Things of one place in the log come together or not at all; there may be fewer of them than wanted, if they
-/// are big.
+/// Answer to a [`Wanted`] request. Items of one entry always come together; there may be fewer
+/// items than requested if they are large.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// What it answers.
+    /// The request it answers.
     pub wanted: Wanted,
-    /// What there is, oldest first.
+    /// Items, oldest first.
     pub items: Vec<Item>,
-    /// Whether there is more before it.
+    /// Whether there are items before these.
     pub more_before: bool,
-    /// Whether there is more after it.
+    /// Whether there are items after these.
     pub more_after: bool,
 }
 
 impl Transcript {
-    /// What should be loaded now. It is told once, until [`Transcript::put`] or [`Transcript::not_loaded`] answers.
+    /// Returns the next request. Each is returned once, until [`Transcript::put`] or
+    /// [`Transcript::not_loaded`] answers it.
     pub fn wants(&mut self) -> Option<Wanted> {
         if self.asked.is_some() {
             return None;
@@ -86,7 +87,7 @@ impl Transcript {
         self.asked
     }
 
-    /// What was wanted could not be had. It is wanted again when the person moves.
+    /// Records that a request failed. It is repeated when the user scrolls.
     pub fn not_loaded(&mut self, wanted: Wanted) {
         if self.asked == Some(wanted) {
             self.asked = None;
@@ -95,19 +96,19 @@ impl Transcript {
         }
     }
 
-    /// The place before which nothing is loaded.
+    /// First loaded entry, or the one after the end of the log.
     fn first_seq(&self) -> Seq {
         let first = self.items.iter().find_map(|entry| entry.item.seq);
         first.unwrap_or(Seq(self.total).next())
     }
 
-    /// The place after which nothing is loaded.
+    /// Last loaded entry.
     fn last_seq(&self) -> Seq {
         let last = self.items.iter().rev().find_map(|entry| entry.item.seq);
         last.unwrap_or(Seq::START)
     }
 
-    /// Takes in what was loaded. Whether it was still wanted.
+    /// Adds loaded items; returns false if they are no longer wanted.
     pub fn put(&mut self, loaded: Loaded) -> bool {
         if self.asked != Some(loaded.wanted) {
             return false;
@@ -118,7 +119,7 @@ impl Transcript {
             Wanted::After { seq, .. } => seq == self.last_seq(),
             Wanted::Around { .. } => true,
         };
-        // What is loaded was changed meanwhile: it will be asked for again.
+        // The window has changed meanwhile; the request will be repeated.
         if !fits {
             return false;
         }
@@ -132,7 +133,7 @@ impl Transcript {
                 for item in loaded.items.into_iter().rev() {
                     self.items.push_front(Entry::new(item));
                 }
-                // Where nothing came, nothing will: it must not be asked for again and again.
+                // If nothing new came there is nothing more; avoids repeating the request forever.
                 self.more_before = loaded.more_before && self.first_seq() < seq;
             }
             Wanted::After { seq, .. } => {
@@ -154,7 +155,7 @@ impl Transcript {
         true
     }
 
-    /// Puts things behind those that are loaded, and the newest behind them once nothing is between.
+    /// Appends items, and then the tail once there is no gap before it.
     fn put_after(&mut self, items: Vec<Item>, more: bool) {
         let newest = self.tail.iter().find_map(|entry| entry.item.seq);
         let known = |item: &Item| newest.is_some_and(|newest| item.seq >= Some(newest));
@@ -173,7 +174,7 @@ impl Transcript {
         }
     }
 
-    /// Keeps the newest things aside.
+    /// Moves the newest items to `tail`.
     fn park_tail(&mut self) {
         if !self.more_after {
             let from = self.group_start(self.items.len().saturating_sub(TAIL));
@@ -181,7 +182,7 @@ impl Transcript {
         }
     }
 
-    /// Where the things begin that have the same place in the log as this one.
+    /// Index of the first item with the same log entry as this item.
     fn group_start(&self, index: usize) -> usize {
         let mut start = index;
         while start > 0
@@ -207,7 +208,7 @@ impl Transcript {
         self.place = Place::End;
     }
 
-    /// Goes back to the newest things, if they were kept aside.
+    /// Replaces the window by the tail; returns false if the tail is empty.
     pub(super) fn return_to_tail(&mut self) -> bool {
         if self.tail.is_empty() {
             return false;
@@ -221,7 +222,7 @@ impl Transcript {
         true
     }
 
-    /// Shows a place of the log at the top, loading what is around it if need be.
+    /// Scrolls an entry to the top, loading the items around it if necessary.
     pub fn jump(&mut self, seq: Seq) {
         self.failed = None;
         let before = seq < self.first_seq() && self.more_before;
@@ -236,7 +237,7 @@ impl Transcript {
         self.arrange();
     }
 
-    /// Puts the first thing from this place on at the top.
+    /// Scrolls to the first item at or after an entry.
     fn show(&mut self, seq: Seq) {
         let at = self
             .items
@@ -250,7 +251,7 @@ impl Transcript {
         }
     }
 
-    /// Lets go of what is far from the view, where there is too much.
+    /// Drops items far from the view if there are too many or they are too large.
     pub fn drop_far(&mut self) {
         while self.tail.len() > MOST_ITEMS || self.tail.len() > TAIL && self.is_heavy() {
             if let Some(entry) = self.tail.pop_front() {
@@ -271,7 +272,7 @@ impl Transcript {
         }
     }
 
-    /// How many things beyond the view are wanted.
+    /// Number of items to keep beyond the view.
     fn near(&self) -> usize {
         match self.bytes > MOST_BYTES / 2 {
             true => NEAR_IF_BIG,

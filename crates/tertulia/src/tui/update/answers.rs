@@ -1,4 +1,4 @@
-//! What the librarian found, put where it was wanted.
+//! Applies answers of the store service to the state.
 
 use tertulia_core::query::Row;
 
@@ -15,10 +15,10 @@ use crate::tui::stats::Stats;
 use crate::tui::store_service::{Answer, Answered, Listed, Models, Refusal, Request, Searched};
 use crate::tui::tree::Tree;
 
-/// So many models are named where one is not known.
+/// Number of models named in the warning about an unknown one.
 const KNOWN_MODELS: usize = 8;
 
-/// Takes in an answer.
+/// Applies an answer.
 pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
     match answer {
         Answer::Transcript {
@@ -73,7 +73,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
             Err(refusal) => fail(state, "No figures", &refusal),
         },
         Answer::Complete(asked, candidates) => {
-            // Who types is not disturbed by what could not be looked up.
+            // A failed lookup must not disturb typing.
             state
                 .input
                 .candidates(&asked, candidates.unwrap_or_default());
@@ -103,7 +103,7 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A model was named: it is used if the agent knows it, or cannot tell.
+/// Switches to the named model if the agent lists it or cannot list its models.
 fn use_model(state: &mut State, name: String, models: Answered<Models>, now: Now) -> Vec<Effect> {
     let models = models.unwrap_or_default();
     if !models.complete || models.names.is_empty() || models.names.contains(&name) {
@@ -123,7 +123,7 @@ fn use_model(state: &mut State, name: String, models: Answered<Models>, now: Now
     Vec::new()
 }
 
-/// The models that there are, to choose from.
+/// Lines of the model list.
 fn model_lines(state: &State, models: &Models) -> Vec<String> {
     let current = state.scene.model.as_deref();
     let mut lines: Vec<String> = models
@@ -147,7 +147,7 @@ fn model_lines(state: &State, models: &Models) -> Vec<String> {
     lines
 }
 
-/// What was changed or written.
+/// Applies answers to requests that change or write something.
 fn changed(state: &mut State, answer: Answer, now: Now) {
     match answer {
         Answer::Renamed(row) | Answer::Tagged(row) => match row {
@@ -196,7 +196,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
         Answer::Models(_, Err(refusal)) => fail(state, "No models", &refusal),
         Answer::Teams(lines) => sheet(state, "Teams", lines.map(plain)),
         Answer::Remembered(Err(refusal)) => refused(state, &refusal, now),
-        // It was asked for when another session was talked in.
+        // Answers that belong to a session shown earlier.
         _ => {}
     }
 }
@@ -225,7 +225,7 @@ fn fail(state: &mut State, title: &str, refusal: &Refusal) {
     open(state, Overlay::Failure(Box::new(failure)));
 }
 
-/// A session has another title or other tags.
+/// Applies a changed title or changed tags of a session.
 fn replace(state: &mut State, row: &Row, now: Now) {
     for overlay in &mut state.overlays {
         if let Overlay::Picker(picker) = overlay {
@@ -250,7 +250,7 @@ fn replace(state: &mut State, row: &Row, now: Now) {
     }
 }
 
-/// A session was found or made, as it was wished for.
+/// Opens a session that was found or created, as `State::wish` says.
 fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<Effect> {
     let id = row.meta.id;
     let (at, draft) = match state.wish.take() {

@@ -1,4 +1,4 @@
-//! What happened in the talk, taken in.
+//! Applies events of the live session to the state.
 
 use tertulia_agents::approval::Verdict;
 use tertulia_agents::{AgentError, AgentEvent};
@@ -21,10 +21,10 @@ use crate::tui::news::{Floor, News, Order};
 use crate::tui::queue::Queue;
 use crate::tui::state::{Overlay, Phase, State};
 
-/// About so many letters are a token.
+/// Approximate bytes per token.
 const LETTERS: usize = 4;
 
-/// Takes in what happened.
+/// Applies an event.
 pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
     match news {
         News::Opened(floor) => return opened(state, *floor, now),
@@ -39,7 +39,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Moved(to) => state.id = to,
         News::Rested(words) => {
             rest(state);
-            // A server forgets what was allowed when it puts a session away.
+            // A server forgets permissions when it closes an idle session.
             state.permissions = State::asking();
             if !words.is_empty() {
                 notice(state, Tone::Note, words, now);
@@ -61,10 +61,10 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
         News::Routed(output) => routed(state, &output, now),
         News::Pair(event) => paired(state, &event, now),
         News::Notice(tone, text) => notice(state, tone, text, now),
-        // A server's talk asks whoever comes next.
         News::Permissions(permissions) => state.permissions = permissions,
+        // Another client may still answer for a session on a server.
         News::MayI(..) if state.is_leaving() && state.scene.is_remote => {}
-        // Whoever leaves answers nothing any more.
+        // A user who is leaving answers no more requests: deny.
         News::MayI(ticket, _) if state.is_leaving() => {
             return vec![Effect::Verdict(ticket, Verdict::No)];
         }
@@ -101,14 +101,14 @@ fn ring(state: &State) -> Vec<Effect> {
     }
 }
 
-/// Nobody is asked any more.
+/// Marks the session as idle.
 fn rest(state: &mut State) {
     state.running = None;
     state.activity.end();
     settled(state);
 }
 
-/// A question was answered elsewhere.
+/// Closes a permission dialog that was answered elsewhere.
 fn settled(state: &mut State) {
     drop_approvals(state);
     if let Some(running) = &mut state.running {
@@ -119,7 +119,7 @@ fn settled(state: &mut State) {
 
 fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     if std::mem::replace(&mut state.has_begun, true) {
-        // A server has opened the talk again, because somebody said something.
+        // A server reopened the session because it received a message.
         stands(state, floor);
         return Vec::new();
     }
@@ -133,7 +133,7 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
             notice(state, Tone::Note, words, now);
         }
     } else if let Some(restored) = &mut state.scene.restored {
-        // An answer that was cut off has become a message by now.
+        // A truncated answer has been saved as a message by now.
         if let Some(meta) = &floor.meta {
             restored.messages = meta.messages;
         }
@@ -167,7 +167,7 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     go_on(state, now)
 }
 
-/// Takes in how the talk stands.
+/// Applies the state of the session between turns.
 fn stands(state: &mut State, floor: Floor) {
     if state.id != floor.id {
         state.id = floor.id;
@@ -191,7 +191,7 @@ fn stands(state: &mut State, floor: Floor) {
     }
 }
 
-/// Says what was written meanwhile.
+/// Sends the next queued message.
 pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
     if state.phase != Phase::Open || state.is_running() || state.is_undecided {
         return Vec::new();
@@ -217,7 +217,7 @@ fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     effects
 }
 
-/// Whoever asked does not wait for an answer any more.
+/// Closes permission dialogs whose agent no longer waits.
 fn drop_approvals(state: &mut State) {
     state
         .overlays
@@ -231,7 +231,7 @@ fn doing(state: &mut State, doing: Doing) {
     }
 }
 
-/// Somebody of several is asked.
+/// Records which agent of several is prompted.
 fn asked(state: &mut State, speaker: Speaker, now: Now) {
     drop_approvals(state);
     if let Some(running) = &mut state.running {
@@ -243,7 +243,7 @@ fn asked(state: &mut State, speaker: Speaker, now: Now) {
     }
 }
 
-/// More of what is being said.
+/// Appends streamed text.
 fn spoken(state: &mut State, text: &str, now: Now) {
     if text.is_empty() {
         return;
@@ -274,7 +274,7 @@ fn spoken(state: &mut State, text: &str, now: Now) {
     });
 }
 
-/// What an agent did beside speaking.
+/// Handles agent events other than text.
 fn did(state: &mut State, event: AgentEvent, now: Now) {
     match event {
         AgentEvent::ToolStarted(call) => {
@@ -299,13 +299,13 @@ fn durable(state: &mut State, entry: &Entry) {
     let id = state.id;
     let meta = state.meta.get_or_insert_with(|| SessionMeta::blank(id));
     if entry.seq <= meta.head.seq {
-        // It became durable between following the talk and reading the log.
+        // The log was read after subscribing to events and already contained this entry.
         return;
     }
     meta.apply(entry);
     let message = entry.message();
     if message.is_some() && state.held > 0 {
-        // It was held, and shown, before.
+        // It was already shown when it was held in memory.
         state.held -= 1;
         return;
     }
@@ -319,7 +319,7 @@ fn durable(state: &mut State, entry: &Entry) {
     }
 }
 
-/// A message, in the place of what was shown of it while it was said.
+/// Shows a message, replacing its streamed text.
 fn said(state: &mut State, message: &Message, entry: Option<&Entry>) {
     if let Some(running) = &mut state.running {
         running.unheard = false;
@@ -366,7 +366,7 @@ fn routed(state: &mut State, output: &Output, now: Now) {
         match tone {
             routed::Tone::Warning => notice(state, Tone::Warning, words, now),
             routed::Tone::Note => notice(state, Tone::Note, words, now),
-            // The queue has a line of its own.
+            // The queue line shows these.
             routed::Tone::Watching | routed::Tone::Detail => {}
         }
     }
@@ -384,8 +384,8 @@ fn paired(state: &mut State, event: &PairEvent, now: Now) {
     notice(state, tone, paired::words(event), now);
 }
 
-/// Something that the person should know: it stays in the transcript, and a warning is seen at once wherever
-/// they read.
+/// Adds a notice to the transcript; a warning or error also appears as a toast, visible at any
+/// scroll position.
 pub(super) fn notice(state: &mut State, tone: Tone, text: String, now: Now) {
     if tone != Tone::Note {
         state.toasts.push(tone, &text, now.at);

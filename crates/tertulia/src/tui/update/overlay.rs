@@ -1,4 +1,4 @@
-//! Keys for what stands before the talk, and what it wants to have read.
+//! Keys for overlays and dialogs, and their requests to the store service.
 
 use crossterm::event::{KeyCode, KeyEvent};
 use ratatui::layout::Size;
@@ -14,18 +14,18 @@ use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::store_service::Request;
 use crate::tui::{help, picker, press, rewind, search, sheet, stats, tree};
 
-/// Whether what was in front stays there, and what follows.
+/// Whether the overlay stays open, and the effects to perform.
 enum Then {
     Stays(Vec<Effect>),
     Goes(Vec<Effect>),
-    /// The keys were meant for what lies below.
+    /// The overlay does not use these keys: pass them to the layer below.
     Passes(Vec<KeyEvent>),
 }
 
 const STAYS: Then = Then::Stays(Vec::new());
 const GOES: Then = Then::Goes(Vec::new());
 
-/// Tells it how large the screen is.
+/// Passes the screen size to an overlay.
 pub fn resize(overlay: &mut Overlay, size: Size) {
     match overlay {
         Overlay::Help(help) => help.resize(size),
@@ -41,7 +41,7 @@ pub fn resize(overlay: &mut Overlay, size: Size) {
     }
 }
 
-/// What it would like to have read.
+/// Collects the requests of all overlays.
 pub fn wishes(state: &mut State, now: Now) -> Vec<Effect> {
     let session = state.id;
     let mut wanted = Vec::new();
@@ -71,7 +71,7 @@ pub fn wishes(state: &mut State, now: Now) -> Vec<Effect> {
         .collect()
 }
 
-/// A key for what is in front.
+/// Handles a key for the front overlay.
 pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     let Some(mut overlay) = state.overlays.pop() else {
         return Vec::new();
@@ -123,7 +123,7 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
         Then::Goes(effects) => effects,
         Then::Passes(keys) => passed(state, overlay, keys, now),
         Then::Stays(effects) => {
-            // What was opened meanwhile stands before it.
+            // An overlay opened by the key stays in front.
             let place = before.min(state.overlays.len());
             state.overlays.insert(place, overlay);
             effects
@@ -131,10 +131,10 @@ pub fn pressed(state: &mut State, key: KeyEvent, now: Now) -> Vec<Effect> {
     }
 }
 
-/// A key for a question.
+/// Handles a key for a dialog.
 fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) -> Then {
     match question {
-        // What completes a word is for the input.
+        // While a completion is open, Tab is for the input.
         Overlay::Approval(_, approval)
             if approval.is_writing()
                 && key.code == KeyCode::Tab
@@ -160,7 +160,7 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
             approval::Outcome::Nothing | approval::Outcome::Changed => STAYS,
         },
         Overlay::Restore(restore) => match restore.key(key, now.at) {
-            // The team that was named goes on with it, not the file that it was begun with.
+            // Resume with the team file named now, not the file the session was started with.
             restore::Outcome::Resume(id) => {
                 let next = Next::resume_with(id, state.scene.team_file.clone());
                 Then::Goes(change(state, next, now))
@@ -170,7 +170,7 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
                 Then::Goes(news::go_on(state, now))
             }
             restore::Outcome::Leave => {
-                // Whoever does neither stays where they were.
+                // Without a decision, return to the previous session.
                 let before = state.before.take();
                 Then::Goes(leave(state, before))
             }
@@ -192,8 +192,8 @@ fn answered(state: &mut State, question: &mut Overlay, key: KeyEvent, now: Now) 
     }
 }
 
-/// Keys that are no answer to a question go to what lies below it. The question stays, unless they have settled
-/// it; what they opened lies above it.
+/// Passes keys that do not answer a dialog to the layer below. The dialog stays open unless the
+/// keys made it obsolete; overlays opened by the keys lie above it.
 fn passed(state: &mut State, mut question: Overlay, keys: Vec<KeyEvent>, now: Now) -> Vec<Effect> {
     let place = state.overlays.len();
     let is_text = keys.iter().any(|key| press::typed(*key).is_some());
@@ -220,7 +220,7 @@ fn ask(request: Request) -> Effect {
     Effect::Ask(Box::new(request))
 }
 
-/// What was decided in the list of sessions.
+/// Applies the outcome of the session list.
 fn picked(state: &mut State, outcome: picker::Outcome, now: Now) -> Then {
     match outcome {
         picker::Outcome::Nothing | picker::Outcome::Changed => STAYS,
@@ -255,7 +255,7 @@ fn picked(state: &mut State, outcome: picker::Outcome, now: Now) -> Then {
     }
 }
 
-/// Goes to a place that was found.
+/// Goes to a search hit.
 fn jump(state: &mut State, spot: search::Spot, now: Now) -> Vec<Effect> {
     if spot.session == state.id {
         state.transcript.jump(spot.seq);
@@ -271,7 +271,7 @@ fn jump(state: &mut State, spot: search::Spot, now: Now) -> Vec<Effect> {
     change(state, next, now)
 }
 
-/// A text from a clipboard for what is in front.
+/// Pastes text into the front overlay.
 pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     match state.overlays.last_mut() {
         Some(Overlay::Picker(picker)) => {
@@ -280,7 +280,7 @@ pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
         Some(Overlay::Search(search)) => {
             search.paste(text, now.at);
         }
-        // No text is an answer to a question: it is for the input, which is seen behind it.
+        // Text is no answer to a dialog: it goes to the input, which stays visible.
         Some(overlay) if !overlay.is_whole() => {
             if let Overlay::Approval(_, approval) = overlay {
                 approval.set_writing(true);
@@ -292,14 +292,15 @@ pub fn pasted(state: &mut State, text: &str, now: Now) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The wheel moves what is in front as the arrows do.
+/// The mouse wheel acts like the arrow keys.
 pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
     let code = match by < 0 {
         true => KeyCode::Up,
         false => KeyCode::Down,
     };
     let mut effects = Vec::new();
-    // Only a question that can be scrolled listens; turning a wheel answers none.
+    // Among the dialogs that ask a question, only one that scrolls uses the wheel; the wheel never
+    // changes an answer.
     let listens = match state.overlays.last() {
         Some(Overlay::Approval(_, approval)) => approval.is_awake(now.at),
         Some(Overlay::Restore(_) | Overlay::GoOn(_)) | None => false,
@@ -314,7 +315,7 @@ pub fn wheeled(state: &mut State, by: isize, now: Now) -> Vec<Effect> {
     effects
 }
 
-/// The entry before one.
+/// Sequence number of the preceding entry.
 pub fn before(seq: Seq) -> Seq {
     Seq(seq.0.saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! What the commands do.
+//! Executes slash commands.
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
@@ -20,7 +20,7 @@ use crate::tui::slash::Slash;
 use crate::tui::state::{Overlay, State, Wish};
 use crate::tui::store_service::Request;
 
-/// Does what a command says.
+/// Executes a command.
 pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     match command {
         Slash::Help => act(state, Action::Help, now),
@@ -76,7 +76,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     }
 }
 
-/// Shows or changes what tools may do without asking.
+/// Shows or changes the tool permissions.
 fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     let (words, change) = match command {
         Slash::Approve(mode) => (
@@ -102,7 +102,7 @@ fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     vec![Effect::Permit(change)]
 }
 
-/// Does what a command says of a session in which something was said.
+/// Executes a command that needs a saved session.
 fn with_session(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
     let session = state.id;
     match command {
@@ -142,7 +142,7 @@ fn warn(state: &mut State, words: &str, now: Now) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Does it, unless somebody is answering.
+/// Runs `then`, or warns if an agent is answering.
 fn busy_or(
     state: &mut State,
     now: Now,
@@ -158,13 +158,14 @@ fn busy_or(
     }
 }
 
-/// The list of sessions.
+/// Opens the session list.
 pub fn sessions(state: &mut State) {
     let picker = Picker::new(Filter::default(), state.scene.project.clone());
     open(state, Overlay::Picker(Box::new(picker)));
 }
 
-/// Goes on with another model. It is wanted: nothing was restored, and nobody need be warned.
+/// Switches to another model. The user asked for it, so the session counts neither as restored nor
+/// needs a warning.
 pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
     let model = Some(name);
     let next = match &state.meta {
@@ -183,7 +184,7 @@ pub fn with_model(state: &mut State, name: String, now: Now) -> Vec<Effect> {
     change(state, next, now)
 }
 
-/// Gives the seats of earlier speakers to members of the team that is here.
+/// Maps earlier speakers to members of the current team.
 fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
     let (Some(config), Some(_)) = (state.scene.team_file.clone(), &state.meta) else {
         return warn(
@@ -202,7 +203,7 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
     change(state, next, now)
 }
 
-/// Shows what is known here.
+/// Shows facts that the state already holds.
 fn tell(state: &mut State, command: &Slash) {
     let (title, lines) = match command {
         Slash::Members => ("Who is here", plain(members(state))),

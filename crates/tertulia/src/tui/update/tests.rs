@@ -1,4 +1,4 @@
-//! The whole screen: keys and news go in, the screen and what it wants done come out.
+//! `update` and the view as a whole: keys and session events in, screens and effects out.
 
 mod chance;
 mod commands;
@@ -36,17 +36,17 @@ use crate::tui::transcript::{Loaded, Wanted};
 use crate::tui::update::{arrange, update};
 use crate::tui::view;
 
-/// A screen that is played with: time passes only when it is told to.
+/// A TUI driven by a test: time passes only when the test says so.
 struct Play {
     state: State,
     milliseconds: i64,
     began: Instant,
     head: Head,
-    /// How many messages were made so far.
+    /// Number of messages created so far.
     made: u64,
 }
 
-/// What a screen of both sizes looks like.
+/// Snapshots of the screen in both sizes.
 macro_rules! seen {
     ($name:literal, $play:expr) => {
         insta::assert_snapshot!(concat!($name, "_80"), $play.at((80, 24)));
@@ -155,7 +155,7 @@ fn request() -> ToolRequest {
     }
 }
 
-/// A session with so many messages of so many entries.
+/// A session with this many messages, one per entry.
 fn meta(number: u64, messages: u64) -> SessionMeta {
     let mut meta = SessionMeta::blank(id(number));
     meta.title = Some("Fix the parser".to_owned());
@@ -184,7 +184,7 @@ impl Play {
         play
     }
 
-    /// A talk with one agent in which nothing was said yet.
+    /// A chat session without messages.
     fn chat() -> Play {
         Play::open(scene(Kind::Chat))
     }
@@ -195,14 +195,14 @@ impl Play {
         play
     }
 
-    /// A talk in which something was said.
+    /// A chat session with one question and answer.
     fn talked() -> Play {
         let mut play = Play::chat();
         play.turn("Why is it slow?", "Because of the **lock**.");
         play
     }
 
-    /// A talk in which somebody is asked and has not answered.
+    /// A session whose agent was prompted and has not answered.
     fn asked() -> Play {
         let mut play = Play::talked();
         play.keys("go on<enter>");
@@ -223,7 +223,7 @@ impl Play {
         self.event(Event::Tick)
     }
 
-    /// What happens, and what is wanted then, in words.
+    /// Passes an event to `update` and describes the effects.
     fn event(&mut self, event: Event) -> Vec<String> {
         self.effects(event).iter().map(words).collect()
     }
@@ -265,7 +265,7 @@ impl Play {
             };
             wanted.extend(self.event(Event::Key(event)));
         }
-        // What completes a word is asked for with every letter.
+        // Completion is requested with every letter; leave it out.
         wanted.retain(|effect| effect != "complete");
         wanted
     }
@@ -331,7 +331,7 @@ impl Play {
         self.news(News::Durable(Box::new(entry)));
     }
 
-    /// Somebody says something and is answered.
+    /// A question and its answer.
     fn turn(&mut self, words: &str, answer: &str) {
         self.paste(words);
         self.keys("<enter>");
@@ -341,7 +341,7 @@ impl Play {
         self.over();
     }
 
-    /// What is seen at a size.
+    /// The screen at a size.
     fn at(&mut self, (columns, lines): (u16, u16)) -> String {
         self.event(Event::Resize(Size::new(columns, lines)));
         self.seen()
@@ -371,7 +371,7 @@ impl Play {
     }
 }
 
-/// What is wanted, in words.
+/// Describes an effect.
 fn words(effect: &Effect) -> String {
     match effect {
         Effect::Order(Order::Say(words)) => format!("say {words}"),
@@ -392,7 +392,7 @@ fn words(effect: &Effect) -> String {
     }
 }
 
-/// What the librarian is asked for, in words.
+/// Describes a request to the store service.
 fn wish(request: &Request) -> String {
     match request {
         Request::Transcript { wanted, .. } => format!("load {wanted:?}"),
@@ -421,7 +421,7 @@ fn wish(request: &Request) -> String {
     }
 }
 
-/// The ticket of the last wish of this kind.
+/// Ticket of the last request of this kind.
 fn ticket(effects: &[Effect], kind: &str) -> u64 {
     let mut tickets = effects.iter().filter_map(|effect| match effect {
         Effect::Ask(request) if wish(request) == kind => match **request {
@@ -439,7 +439,7 @@ fn gone() -> News {
     News::Gone(Farewell::default())
 }
 
-/// A window over a log, as it was wanted.
+/// Answers a transcript request with these items.
 fn loaded(wanted: Wanted, items: Vec<Item>) -> Answer {
     Answer::Transcript {
         session: id(1),

@@ -1,4 +1,4 @@
-//! The line above the input while somebody answers.
+//! Draws the activity line above the input during a turn.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::brush::{Look, row, write};
 use crate::tui::activity::{Activity, Doing};
 
-/// Draws the line into the first row of an area, if there is anything to say.
+/// Draws the line into the first row of an area, if there is any activity.
 pub fn draw(activity: &Activity, look: Look, area: Rect, buffer: &mut Buffer) {
     let area = row(area, 0).intersection(buffer.area);
     let Some(line) = activity.line(look.now, usize::from(area.width)) else {

@@ -1,4 +1,4 @@
-//! Strokes that every view uses. None of them goes beyond the area that it is given, however small.
+//! Drawing primitives shared by all views. None of them draws outside its area, however small.
 
 use jiff::Timestamp;
 use ratatui::buffer::{Buffer, CellWidth};
@@ -9,23 +9,23 @@ use ratatui::widgets::{Block, Clear, Widget};
 use crate::tui::columns::{cut, width};
 use crate::tui::theme::Theme;
 
-/// Letters of one character are no longer, and need no look.
+/// Symbols up to this size are a single character and always stay in their cell.
 const PLAIN_BYTES: usize = 4;
-/// What tmux keeps of a letter, and so does no terminal less.
+/// Bytes that tmux keeps per cell; other terminals keep at least as many.
 const BYTES_OF_A_CELL: usize = 21;
-/// What joins two emoji into one.
+/// Zero width joiner, which joins several emoji into one.
 const JOINER: char = '\u{200d}';
 
-/// What every view has to know besides what it shows.
+/// Theme and time, needed by every view.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// The colours.
+    /// Colours.
     pub theme: Theme,
-    /// What time it is: ages are told from it.
+    /// Current time, from which ages are computed.
     pub now: Timestamp,
 }
 
-/// Writes text into the first row of an area. What is left of the row.
+/// Writes text into the first row of an area and returns the rest of the row.
 pub fn write(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> Rect {
     let row = row(area, 0).intersection(buffer.area);
     if row.is_empty() {
@@ -40,7 +40,7 @@ pub fn write(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> Rect 
     }
 }
 
-/// Writes text at the end of the first row of an area. What is left of the row before it.
+/// Writes text right-aligned into the first row of an area and returns the row before it.
 pub fn write_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) -> Rect {
     let row = row(area, 0).intersection(buffer.area);
     let text = cut(text, usize::from(row.width));
@@ -56,19 +56,19 @@ pub fn write_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) ->
         &text,
         style,
     );
-    // A gap, so that two texts do not look like one.
+    // Leaves a gap, so that two texts do not run together.
     Rect {
         width: left.saturating_sub(1),
         ..row
     }
 }
 
-/// One row of an area; an empty one if the area has no such row.
+/// Returns one row of an area, or an empty area if it has no such row.
 pub fn row(area: Rect, number: usize) -> Rect {
     rows(area, number, 1)
 }
 
-/// Some rows of an area, as far as it has them.
+/// Returns a range of rows of an area, clipped to the area.
 pub fn rows(area: Rect, first: usize, count: usize) -> Rect {
     let height = usize::from(area.height);
     let first = first.min(height);
@@ -80,13 +80,13 @@ pub fn rows(area: Rect, first: usize, count: usize) -> Rect {
     }
 }
 
-/// A line across the first row of an area.
+/// Draws a horizontal line across the first row of an area.
 pub fn rule(buffer: &mut Buffer, area: Rect, theme: Theme) {
     let line = "─".repeat(usize::from(area.width));
     write(buffer, area, &line, theme.frame());
 }
 
-/// Keys and what they do, as many as fit whole.
+/// Draws keys and their meanings, as many as fit completely.
 pub fn hints(buffer: &mut Buffer, area: Rect, theme: Theme, hints: &[(&str, &str)]) {
     let mut left = row(area, 0);
     for (number, (key, what)) in hints.iter().enumerate() {
@@ -102,8 +102,8 @@ pub fn hints(buffer: &mut Buffer, area: Rect, theme: Theme, hints: &[(&str, &str
     }
 }
 
-/// Takes away what is in an area. A wide letter that only reaches into it goes too: what stands in the place of its
-/// other half would not be drawn.
+/// Clears an area. Also clears a wide character that reaches into it from the left: the cell under
+/// its second half would not be drawn.
 pub fn clear(buffer: &mut Buffer, area: Rect) {
     let area = area.intersection(buffer.area);
     let beside = Rect {
@@ -120,9 +120,10 @@ pub fn clear(buffer: &mut Buffer, area: Rect) {
     Clear.render(area, buffer);
 }
 
-/// Makes every letter one that stays in its cell. What tmux has no room for in a cell it draws into the next ones,
-/// and a joiner with nothing behind it takes in whatever is drawn there: both stay on the screen, since nobody knows
-/// of it. Only what is seen is cut, not what is copied.
+/// Shortens every symbol so that it stays in its cell. tmux draws bytes beyond its limit into the
+/// following cells, and a trailing joiner absorbs the next character; both would remain on the
+/// screen because ratatui does not know of them. Only the view is cut, not the text that can be
+/// copied.
 pub fn keep_in_cells(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
         let letter = cell.symbol();
@@ -137,19 +138,19 @@ pub fn keep_in_cells(buffer: &mut Buffer) {
     }
 }
 
-/// As much of a letter as stays in its cell.
+/// Returns the part of a symbol that stays in its cell.
 fn kept(letter: &str) -> &str {
     let kept = &letter[..letter.floor_char_boundary(BYTES_OF_A_CELL)];
     let kept = match kept.len() < letter.len() {
-        // A flag by its letters is none without the last of them.
+        // A tag sequence (subdivision flag) is invalid without its end: remove all of it.
         true => kept.trim_end_matches(|c| matches!(c, '\u{e0000}'..='\u{e007f}')),
         false => kept,
     };
     kept.trim_end_matches(JOINER)
 }
 
-/// A framed box in the middle of an area, as large as is asked for or as fits, with nothing of what
-/// was there before. Its inside.
+/// Draws a framed box in the middle of an area, clipped to the area, clears its content and returns
+/// the inside.
 pub fn framed(
     buffer: &mut Buffer,
     area: Rect,
@@ -173,7 +174,7 @@ pub fn framed(
     let block = Block::bordered().border_style(style).title(title);
     let inside = block.inner(frame);
     block.render(frame, buffer);
-    // A space on both sides, if there is room for more than frames.
+    // A space on both sides, if the inside is wide enough.
     if inside.width > 4 {
         return Rect {
             x: inside.x + 1,
@@ -184,13 +185,13 @@ pub fn framed(
     inside
 }
 
-/// "1 message", "2 messages".
+/// Formats a count with its noun: "1 message", "2 messages".
 pub fn counted(count: u64, what: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {what}{plural}", grouped(count))
 }
 
-/// A number as people read it: `12 345`.
+/// Formats a number with digit groups: `12 345`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);

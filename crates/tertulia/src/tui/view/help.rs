@@ -1,4 +1,4 @@
-//! The help screen.
+//! Draws the help overlay.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,7 +7,7 @@ use super::brush::{Look, hints, row, rows, write, write_right};
 use crate::tui::columns::{cut, width};
 use crate::tui::help::{Help, Line};
 
-/// Draws the help screen.
+/// Draws the help overlay.
 pub fn draw(help: &Help, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let height = usize::from(area.height);

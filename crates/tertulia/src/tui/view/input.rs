@@ -1,4 +1,4 @@
-//! Drawing the input, and what is offered above it.
+//! Draws the input and the completion popup above it.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -12,10 +12,10 @@ use crate::tui::input::layout::{Row, row_of_characters};
 use crate::tui::theme::Theme;
 use crate::ui::fit;
 
-/// No name takes more columns than this while something is said about it.
+/// Maximum width of a candidate's name when notes are shown beside it.
 const WIDEST_NAME: usize = 40;
 
-/// Draws the input, and says where the terminal's cursor belongs.
+/// Draws the input and returns the position of the terminal cursor.
 pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Option<Position> {
     let area = area.intersection(*buffer.area());
     if area.is_empty() {
@@ -24,7 +24,7 @@ pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Opt
     blank(area, buffer, theme.text());
     let seen = input.seen();
     let height = usize::from(area.height);
-    // The area may be lower than was asked for: the cursor stays in it.
+    // The area may be lower than requested: keep the cursor inside it.
     let top = seen.top.max((seen.row + 1).saturating_sub(height));
     let label = u16::try_from(input.label_columns()).unwrap_or(0);
     if label > 0 {
@@ -81,7 +81,7 @@ fn draw_row(input: &Input, row: &Row, area: Rect, buffer: &mut Buffer, theme: Th
     }
 }
 
-/// Draws what is offered into the lowest rows of what is above the input.
+/// Draws the completion candidates into the lowest rows above the input.
 pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme) {
     let above = above.intersection(*buffer.area());
     let offers = input.completion().offers();

@@ -1,4 +1,4 @@
-//! A piece of text with the words that were searched for.
+//! Draws a search snippet with highlighted matches.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use tertulia_core::search_text::Snippet;
 use super::brush::write;
 use crate::tui::theme::Theme;
 
-/// Draws a snippet in one row, with its marks. What is left of the row.
+/// Draws a snippet with its highlights in one row and returns the rest of the row.
 pub fn draw_marked(
     snippet: &Snippet,
     theme: Theme,
@@ -18,7 +18,7 @@ pub fn draw_marked(
 ) -> Rect {
     let (mut left, mut done) = (area, 0);
     for mark in &snippet.marks {
-        // A range that does not fit the text is passed over.
+        // Skips a range that does not fit the text.
         let (Some(plain), Some(hit)) = (
             snippet.text.get(done..mark.start),
             snippet.text.get(mark.clone()),

@@ -1,4 +1,4 @@
-//! Drawing: each part of the screen is a function of what it shows.
+//! Views: each part of the screen is drawn by a function of the state it shows.
 
 pub mod activity;
 pub mod brush;

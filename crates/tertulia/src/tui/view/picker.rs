@@ -1,4 +1,4 @@
-//! The list of sessions.
+//! Draws the session list.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -19,26 +19,26 @@ use crate::tui::picker::{Chosen, Mode, Picker, Scope};
 use crate::tui::theme::Theme;
 use crate::ui::grouped;
 
-/// How many lines a row has.
+/// Lines per row.
 pub const ROW_LINES: usize = 2;
-/// From so many columns on the preview stands beside the list.
+/// Minimum width for the preview beside the list.
 const WIDE: u16 = 110;
-/// Below so many lines it stands in place of the list.
+/// Below this height the preview replaces the list.
 const LOW: u16 = 8;
 
-/// Where the parts stand.
+/// Areas of the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
     head: Rect,
     query: Rect,
-    /// The rows.
+    /// Rows of the list.
     pub list: Rect,
     preview: Rect,
     hidden: Rect,
     keys: Rect,
 }
 
-/// Divides an area. On a small one the list goes before everything else.
+/// Divides an area; a small one goes to the list first.
 pub fn parts(area: Rect, with_preview: bool) -> Parts {
     let height = usize::from(area.height);
     let (head, keys) = (usize::from(height >= 5), usize::from(height >= 4));
@@ -74,7 +74,7 @@ pub fn parts(area: Rect, with_preview: bool) -> Parts {
     parts
 }
 
-/// Draws the list. Where the cursor is.
+/// Draws the session list and returns the cursor position.
 pub fn draw(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let parts = parts(area, picker.shown_preview().is_some());
     let theme = look.theme;
@@ -127,7 +127,7 @@ fn draw_head(picker: &Picker, theme: Theme, area: Rect, buffer: &mut Buffer) {
     write(buffer, left, scope, theme.heading());
 }
 
-/// Draws a line that is typed, or what stands there as long as nothing is. Where its cursor is.
+/// Draws a one-line field, or its placeholder while it is empty, and returns the cursor position.
 pub fn draw_line(
     line: &OneLine,
     placeholder: &str,
@@ -148,7 +148,7 @@ pub fn draw_line(
     Some(Position::new(area.x + column, area.y))
 }
 
-/// Draws the rows. Where the cursor is, if one is being typed in.
+/// Draws the rows and returns the cursor position if one of them is being edited.
 fn draw_rows(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let theme = look.theme;
     if picker.len() == 0 {
@@ -308,7 +308,7 @@ fn browsing(picker: &Picker) -> Vec<(&'static str, &'static str)> {
     keys
 }
 
-/// How many sessions are not in the list, and why.
+/// Describes how many sessions are hidden, and why.
 fn hidden(picker: &Picker) -> String {
     let (hidden, empty) = picker.hidden();
     let mut parts = Vec::new();

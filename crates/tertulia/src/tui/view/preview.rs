@@ -1,4 +1,4 @@
-//! A look into a session: some of its messages, each cut to a few lines.
+//! Draws a preview of a session: some of its messages, each cut to a few lines.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,13 +11,13 @@ use crate::moment::ago;
 use crate::tui::columns::fold;
 use crate::tui::item::{Item, Said, Tone, What};
 
-/// How much of one message is shown.
+/// Maximum number of lines per message.
 const MOST_LINES: usize = 8;
 
-/// One line and how it looks.
+/// One line and its style.
 type Stroke = (String, Style);
 
-/// Draws the end of a talk at the bottom of an area.
+/// Draws the end of a session, aligned to the bottom of an area.
 pub fn draw_end(items: &[Item], look: Look, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.height);
     let mut blocks = Vec::new();
@@ -36,12 +36,12 @@ pub fn draw_end(items: &[Item], look: Look, area: Rect, buffer: &mut Buffer) {
     draw(&lines[from..], area, buffer);
 }
 
-/// Draws what was said around an entry, which is among the items.
+/// Draws the messages around an entry, which is among the items.
 pub fn draw_around(items: &[Item], at: Seq, look: Look, area: Rect, buffer: &mut Buffer) {
     let room = usize::from(area.height);
     let hit = items.iter().position(|item| item.seq == Some(at));
     let hit = hit.unwrap_or_default();
-    // One message before, so that it is clear what is answered, then as much as fits.
+    // One message before for context, then as much as fits.
     let mut lines = Vec::new();
     for (number, item) in items.iter().enumerate().skip(hit.saturating_sub(1)) {
         if lines.len() >= room {

@@ -1,4 +1,4 @@
-//! Who of a team speaks next.
+//! Draws the queue of team members waiting to speak.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::brush::{Look, row, write};
 use crate::tui::queue::{NEXT, Queue, THEN, more};
 
-/// Draws the line into the first row of an area, if anybody waits.
+/// Draws the line into the first row of an area, if any member waits.
 pub fn draw(queue: &Queue, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let area = row(area, 0).intersection(buffer.area);

@@ -1,4 +1,4 @@
-//! The list of moments to go back to.
+//! Draws the list of messages to rewind to.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,20 +8,20 @@ use crate::moment::ago;
 use crate::tui::columns::fold;
 use crate::tui::rewind::Rewind;
 
-/// Below so many lines there is no room for the whole of a message.
+/// Below this height the full text of the chosen message is not shown.
 const LOW: usize = 12;
 
-/// Where the parts stand.
+/// Areas of the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
     head: Rect,
-    /// The messages.
+    /// List of messages.
     pub list: Rect,
     whole: Rect,
     keys: Rect,
 }
 
-/// Divides an area. On a small one the list goes before everything else.
+/// Divides an area; a small one goes to the list first.
 pub fn parts(area: Rect) -> Parts {
     let height = usize::from(area.height);
     let (head, keys) = (usize::from(height >= 3), usize::from(height >= 2));

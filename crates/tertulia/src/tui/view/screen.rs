@@ -1,4 +1,4 @@
-//! The whole screen: the talk with its lines below it, and what stands before it.
+//! Draws the whole screen: the session with the lines below it, and the overlays.
 
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
@@ -16,14 +16,14 @@ use crate::tui::state::{Overlay, Phase, State};
 use crate::tui::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
 use crate::tui::view;
 
-/// So many rows the talk keeps, whatever else there is to show.
+/// Rows that the transcript keeps in any case.
 const LEAST_TRANSCRIPT: u16 = 3;
-/// From so many rows on there is a line between the talk and the input.
+/// Minimum height for a line between transcript and input.
 const WITH_RULE: u16 = 8;
-/// How much of what is always allowed the status line names.
+/// Maximum width of an always-allowed tool in the status line.
 const ALWAYS_COLUMNS: usize = 20;
 
-/// The keys while the transcript is read.
+/// Keys of reading mode.
 const READING: &[(&str, &str)] = &[
     ("Esc", "back"),
     ("↑↓ PgUp PgDn g G", "move"),
@@ -33,33 +33,33 @@ const READING: &[(&str, &str)] = &[
     ("o a", "unfold one, all"),
 ];
 
-/// Where everything stands.
+/// Areas of the session screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Areas {
-    /// What was said.
+    /// Transcript.
     pub transcript: Rect,
-    /// What the agent means to do.
+    /// Todo list of the agent.
     pub todos: Rect,
-    /// Who waits to speak.
+    /// Queue of the team.
     pub queue: Rect,
-    /// What waits to be said.
+    /// Messages typed ahead.
     pub ahead: Rect,
-    /// What whoever answers is at.
+    /// Activity line.
     pub activity: Rect,
-    /// The line above the input.
+    /// Line above the input.
     pub rule: Rect,
-    /// Where the person writes.
+    /// Input.
     pub input: Rect,
-    /// The status line.
+    /// Status line.
     pub status: Rect,
 }
 
-/// How wide the input is.
+/// Width of the input.
 pub fn input_columns(size: Size) -> u16 {
     size.width
 }
 
-/// Where everything stands on a screen of this size.
+/// Divides the screen.
 pub fn areas(state: &State) -> Areas {
     let Size { width, height } = state.size;
     let mut left = height;
@@ -68,7 +68,7 @@ pub fn areas(state: &State) -> Areas {
         left -= taken;
         taken
     };
-    // What is last to go comes first.
+    // In order of importance: the first takes its rows first.
     let input = match state.reading {
         true => take(1, 0),
         false => take(state.input.height(), 0),
@@ -97,7 +97,7 @@ pub fn areas(state: &State) -> Areas {
     }
 }
 
-/// Where a permission question stands: above the input, which takes what is no answer to it.
+/// Area of a tool permission dialog: above the input, which takes keys that do not answer it.
 pub fn question_area(state: &State) -> Rect {
     let Size { width, height } = state.size;
     let is_covered = state.overlays.iter().any(Overlay::is_whole);
@@ -108,7 +108,7 @@ pub fn question_area(state: &State) -> Rect {
     }
 }
 
-/// Draws everything. Where the cursor is.
+/// Draws everything and returns the cursor position.
 pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Position> {
     let look = Look {
         theme: state.theme,
@@ -125,8 +125,8 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
             links = links::find(buffer, areas(state).transcript, &joints);
         }
     }
-    // Short messages are seen over everything but a question: an agent can say things, too, and would otherwise
-    // write over what it asks leave for.
+    // Toasts are drawn over everything but dialogs: an agent can cause toasts, which would
+    // otherwise cover the details of its permission request.
     let (below, questions) = state.overlays.split_at(first_question(state));
     for overlay in below {
         if overlay.is_whole() {
@@ -148,7 +148,7 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     cursor
 }
 
-/// Where the questions begin that nothing else stands before.
+/// Index of the first dialog that is not below a full-screen overlay.
 fn first_question(state: &State) -> usize {
     let last_other = state
         .overlays
@@ -191,7 +191,7 @@ fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position>
     cursor
 }
 
-/// What stands there before anything is said.
+/// Draws the introduction of a session without messages.
 fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let kept = match state.scene.ephemeral {
@@ -260,7 +260,7 @@ fn draw_overlay(
     None
 }
 
-/// What the status line tells.
+/// Collects the content of the status line.
 pub fn status(state: &State, now: Timestamp) -> Status {
     let meta = state.meta.as_ref();
     let who = match &state.running {
@@ -278,7 +278,7 @@ pub fn status(state: &State, now: Timestamp) -> Status {
         tokens: meta.map_or(Usage::default(), |meta| meta.tokens),
         cost: None,
         saving: saving(state),
-        // While nobody speaks the team is who is here.
+        // Without a speaker, `who` already names the team.
         team: (state.scene.kind == Kind::Team && state.is_running()).then(|| TeamStatus {
             name: state.scene.agent.clone(),
             members: state.scene.members.len(),
@@ -300,7 +300,7 @@ pub fn status(state: &State, now: Timestamp) -> Status {
     }
 }
 
-/// What runs unasked though the tools are asked about by default, for the status line.
+/// Describes the permissions that differ from asking for every tool, for the status line.
 fn permissions(state: &PermissionState) -> Option<String> {
     let always = match state.always.as_slice() {
         [] => None,

@@ -1,4 +1,4 @@
-//! The search through everything that was said.
+//! Draws the full-text search.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
@@ -13,27 +13,27 @@ use crate::tui::picker::Scope;
 use crate::tui::search::Search;
 use crate::ui::grouped;
 
-/// How many lines a hit has.
+/// Lines per hit.
 pub const HIT_LINES: usize = 2;
-/// From so many columns on the messages stand beside the hits.
+/// Minimum width for the messages around a hit beside the list.
 const WIDE: u16 = 110;
-/// Below so many columns a title has its line for itself.
+/// Below this width the title has the line to itself.
 const NARROW: u16 = 40;
-/// Below so many lines there is no room for them.
+/// Below this height the messages around a hit are not shown.
 const LOW: u16 = 9;
 
-/// Where the parts stand.
+/// Areas of the parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
     head: Rect,
     query: Rect,
-    /// The hits.
+    /// List of hits.
     pub list: Rect,
     around: Rect,
     keys: Rect,
 }
 
-/// Divides an area. On a small one the hits go before everything else.
+/// Divides an area; a small one goes to the hits first.
 pub fn parts(area: Rect) -> Parts {
     let height = usize::from(area.height);
     let (head, keys) = (usize::from(height >= 5), usize::from(height >= 4));
@@ -64,7 +64,7 @@ pub fn parts(area: Rect) -> Parts {
     parts
 }
 
-/// Draws the search. Where the cursor is.
+/// Draws the search and returns the cursor position.
 pub fn draw(search: &Search, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
     let (parts, theme) = (parts(area), look.theme);
     let left = write_right(buffer, parts.head, &total(search), theme.dim());
@@ -149,7 +149,7 @@ fn draw_hit(hit: &Hit, look: Look, is_chosen: bool, area: Rect, buffer: &mut Buf
     let left = write(buffer, head, mark, theme.heading());
     let place = format!("{}:{}", hit.session.short(), hit.seq);
     let left = write_right(buffer, left, &place, theme.dim());
-    // The title comes first: on a narrow screen the rest gives way.
+    // The title has priority: on a narrow screen speaker and age are dropped.
     let left = match left.width >= NARROW {
         true => write_right(buffer, left, &source(hit, look), theme.dim()),
         false => left,

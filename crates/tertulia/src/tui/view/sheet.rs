@@ -1,4 +1,4 @@
-//! A sheet of text over the screen.
+//! Draws a sheet: read-only text in a box.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,7 +8,7 @@ use super::brush::{Look, framed, hints, row, rows, write, write_right};
 use crate::tui::sheet::{Ink, Sheet};
 use crate::tui::theme::Theme;
 
-/// Draws the sheet in the middle of an area, over what is there.
+/// Draws the sheet in the middle of an area.
 pub fn draw(sheet: &Sheet, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let title = (sheet.title(), theme.frame());
@@ -36,7 +36,7 @@ pub fn draw(sheet: &Sheet, look: Look, area: Rect, buffer: &mut Buffer) {
     hints(buffer, left, theme, &hint[..count]);
 }
 
-/// How many rows are above and below what is seen.
+/// Describes how many rows are above and below the visible ones.
 fn place(before: usize, after: usize) -> String {
     match (before, after) {
         (0, after) => format!("{after} below"),

@@ -1,4 +1,4 @@
-//! How much was said.
+//! Draws the statistics.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,14 +8,14 @@ use crate::tui::columns::{cut, width};
 use crate::tui::stats::{Amount, Line, Measure, Stats};
 use crate::tui::theme::Theme;
 
-/// How wide a name is at most.
+/// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
-/// How wide a number is at most.
+/// Maximum width of a number.
 const NUMBER_COLUMNS: usize = 15;
 const EIGHTHS: [&str; 7] = ["▏", "▎", "▍", "▌", "▋", "▊", "▉"];
 const HEIGHTS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 
-/// Draws the figures.
+/// Draws the statistics.
 pub fn draw(stats: &Stats, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let height = usize::from(area.height);
@@ -75,7 +75,7 @@ fn draw_sparkline(stats: &Stats, theme: Theme, area: Rect, buffer: &mut Buffer) 
     write(buffer, row(area, 1), &words, theme.dim());
 }
 
-/// A bar that stands, one column wide. Whatever is not nothing is seen.
+/// Vertical bar, one column wide. Any number above zero is visible.
 fn spark(number: u64, most: u64) -> &'static str {
     if number == 0 {
         return " ";
@@ -84,7 +84,7 @@ fn spark(number: u64, most: u64) -> &'static str {
     HEIGHTS[usize::try_from(height).unwrap_or(8).clamp(1, 8) - 1]
 }
 
-/// A bar that lies, by eighths of a column. Whatever is not nothing is seen.
+/// Horizontal bar in eighths of a column. Any number above zero is visible.
 fn bar(number: u64, most: u64, columns: usize) -> String {
     let eighths = u128::from(number) * columns as u128 * 8 / u128::from(most.max(1));
     let eighths = usize::try_from(eighths).unwrap_or(usize::MAX);

@@ -1,4 +1,4 @@
-//! The status line.
+//! Draws the status line.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +16,7 @@ pub fn draw(status: &Status, look: Look, area: Rect, buffer: &mut Buffer) {
     let wide = |group| group_columns(&parts, group);
     let (left, middle, right) = (wide(Group::Left), wide(Group::Middle), wide(Group::Right));
     let right_at = columns.saturating_sub(right);
-    // In the middle of the line if nothing stands there, so that it does not move whenever a word beside it changes.
+    // Centred if there is room, so that it does not move whenever text beside it changes.
     let least = left + GAP;
     let most = right_at.saturating_sub(GAP + middle).max(least);
     let middle_at = (columns.saturating_sub(middle) / 2).clamp(least, most);
@@ -30,7 +30,7 @@ pub fn draw(status: &Status, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What is left of a row from a column on.
+/// Returns the part of a row from a column on.
 fn from(area: Rect, column: usize) -> Rect {
     let column = u16::try_from(column).unwrap_or(area.width).min(area.width);
     Rect {

@@ -1,4 +1,4 @@
-//! Short messages in the upper right corner.
+//! Draws toasts in the upper right corner.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,16 +8,16 @@ use crate::tui::columns::{cut, fold, width};
 use crate::tui::item::Tone;
 use crate::tui::toast::Toasts;
 
-/// How wide a message is at most.
+/// Maximum width of a toast.
 const MOST_COLUMNS: u16 = 60;
-/// How many columns of it are not the text: the mark and what is around it.
+/// Columns besides the text: the mark and the spaces around it.
 const MARGIN: usize = 4;
-/// How many rows it has at most.
+/// Maximum number of rows of a toast.
 const MOST_ROWS: usize = 2;
-/// How much of it is looked at: more than there is room for.
+/// Bytes that are wrapped at most: more than can be shown.
 const MOST_BYTES: usize = 4096;
 
-/// Draws the messages over what is there.
+/// Draws the toasts over the screen.
 pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
     let theme = look.theme;
@@ -44,7 +44,7 @@ pub fn draw(toasts: &Toasts, look: Look, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// A message in rows of at most so many columns, with a mark where it goes on.
+/// Wraps a message; an ellipsis marks text that does not fit.
 fn folded(mark: &str, text: &str, columns: u16) -> Vec<String> {
     let room = usize::from(columns);
     let text = &text[..text.floor_char_boundary(MOST_BYTES)];

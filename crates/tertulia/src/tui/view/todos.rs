@@ -1,4 +1,4 @@
-//! What an agent means to do.
+//! Draws the todo list of an agent.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,7 +9,8 @@ use super::brush::{Look, row, write};
 use crate::tui::theme::Theme;
 use crate::tui::todos::Todos;
 
-/// Draws the list into an area that is as high as it asked for; in one row, only what is being done.
+/// Draws the list into an area of the height that it requested; in a single row, only the current
+/// item.
 pub fn draw(todos: &Todos, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     if todos.is_empty() {

@@ -1,4 +1,4 @@
-//! The transcript as it is seen.
+//! Draws the transcript.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -44,7 +44,7 @@ fn draw_row(row: &Row, line: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// Gives a part of a row another look.
+/// Highlights a part of a row.
 fn mark(text: &str, part: std::ops::Range<usize>, line: Rect, style: Style, buffer: &mut Buffer) {
     let columns = |text: &str| u16::try_from(text_width(text)).unwrap_or(u16::MAX);
     let found = Rect {
@@ -55,7 +55,7 @@ fn mark(text: &str, part: std::ops::Range<usize>, line: Rect, style: Style, buff
     buffer.set_style(found.intersection(line), style);
 }
 
-/// The scroll bar in the last column, where there is more than is seen.
+/// Draws a scroll bar in the last column if not everything is visible.
 fn draw_bar(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if !transcript.has_bar(area.width) {
         return;
@@ -79,7 +79,7 @@ fn draw_bar(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buff
     }
 }
 
-/// On the last row, what is being looked for, or that there is something new below.
+/// Draws the search field, or the number of new items below, on the last row.
 fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let y = area.bottom() - 1;
     let width = usize::from(area.width);

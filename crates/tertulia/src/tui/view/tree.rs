@@ -1,4 +1,4 @@
-//! A family of sessions.
+//! Draws the fork tree of a session.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,10 +8,10 @@ use crate::moment::ago;
 use crate::tui::columns::cut;
 use crate::tui::tree::{Node, Tree};
 
-/// How many columns lead to a session for each level that it is below the eldest.
+/// Columns of indentation per level.
 const LEVEL_COLUMNS: usize = 2;
 
-/// Draws a family.
+/// Draws the tree.
 pub fn draw(tree: &Tree, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let height = usize::from(area.height);
@@ -42,7 +42,7 @@ pub fn draw(tree: &Tree, look: Look, area: Rect, buffer: &mut Buffer) {
 
 fn draw_node(node: &Node, lead: &str, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
-    // The title comes first: on a narrow screen the facts give way.
+    // The title has priority: on a narrow screen the facts are cut.
     let room = usize::from(area.width) * 3 / 5;
     let facts = cut(&facts(node, look), room);
     let left = write_right(buffer, area, &facts, theme.dim());

@@ -1,4 +1,4 @@
-//! Rows: how wide they are, where they break, and what of the text they show.
+//! Rows: width, wrapping, and source ranges.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn width_is_what_is_seen() {
         words("e\u{301}e\u{301}e\u{301}", 2),
         ["e\u{301}e\u{301}", "e\u{301}"]
     );
-    // A character that is wider than the screen is still there, on a row of its own.
+    // A character wider than the screen still gets its own row.
     assert_eq!(words("漢字", 1), ["漢", "字"]);
 }
 
@@ -114,7 +114,7 @@ proptest! {
                     || row.line.to_string().trim().is_empty();
                 prop_assert!(width_of(&row.line.spans) <= width || wide, "{row:?}");
                 prop_assert!(row.source.start >= end, "{rows:?}");
-                // Only spaces may be between two rows, or what is not seen at all.
+                // Only spaces and invisible characters may lie between two rows.
                 let between = &text[end..row.source.start];
                 prop_assert!(between.trim_matches(['\u{200b}', ' ', '\t']).is_empty(), "{between:?}");
                 end = row.source.end;
@@ -129,7 +129,7 @@ proptest! {
     }
 }
 
-/// How much is done for a text ten times as long is about ten times as much: rows and their bytes are counted.
+/// The cost grows linearly with the length of the text: rows and their bytes are counted.
 #[test]
 fn one_endless_word_is_one_pass() {
     let bytes = |length: usize| -> usize {

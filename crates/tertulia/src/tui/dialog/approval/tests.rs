@@ -62,7 +62,7 @@ fn keys_that_were_pressed_before_it_could_be_read_are_no_answer() {
             Outcome::Pass(None, key(name))
         );
     }
-    // Whoever was typing goes on typing: the quiet begins again with each key.
+    // Typing continues: each key restarts the quiet time.
     assert_eq!(approval.due(), later(599));
     assert_eq!(
         approval.key(key("y"), later(598)),
@@ -94,13 +94,13 @@ fn every_answer_has_its_keys() {
     check(&["a", "backspace", "enter"], Verdict::No);
     check(&["esc"], Verdict::No);
     check(&["^c"], Verdict::No);
-    // Enter alone is no: it may have been meant for something else.
+    // Enter alone denies: it may have been meant for something else.
     check(&["enter"], Verdict::No);
     check(&["right", "enter"], Verdict::Yes);
     check(&["left", "enter"], Verdict::Always);
     check(&["left", "left", "enter"], Verdict::Yes);
     check(&["tab", "tab", "tab", "enter"], Verdict::No);
-    // Letters alone are no answer, and a second one makes them text.
+    // A letter alone is no answer, and a second letter turns both into text.
     for letter in ["y", "a", "n"] {
         assert_eq!(answer(&[letter]), Outcome::Changed);
     }
@@ -130,11 +130,11 @@ fn nothing_hides_at_a_fold_or_behind_spaces() {
     let approval = opened(&command, (40, 24));
     let screen = shown(&approval, (40, 24), 300);
     assert!(screen.contains("rm -rf /\u{fffd}[2K"), "{screen}");
-    // Drawn at another size than it was told, it is folded for that one.
+    // Drawn at a size other than the last `resize`, the preview is folded for that size.
     let screen = shown(&approval, (30, 24), 300);
     assert!(screen.contains("; rm -rf"), "{screen}");
     assert!(screen.contains("file_edit (medium risk)"), "{screen}");
-    // What "always" would allow is there whole, too.
+    // The meaning of "always" is shown in full, too.
     assert!(screen.contains("src/parser.rs until"), "{screen}");
 }
 

@@ -1,4 +1,4 @@
-//! Tidying up, forks, exports, comparisons.
+//! Renaming, tagging, forking, exporting and comparing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -123,11 +123,11 @@ fn an_answer_that_was_cut_off_is_kept_before_a_fork() {
             .store()
             .keep_draft(writer.id, &writer.draft("then we")))
         .unwrap();
-        // While somebody gives it, it is theirs.
+        // A draft of a session that is open elsewhere is not recovered.
         let claim = now(world.store().claim(writer.id)).unwrap();
         assert!(!fork(&world, writer.id, None).unwrap().recovered);
         drop(claim);
-        // What ends before it does not need it.
+        // A fork that ends before the draft does not need it.
         assert!(!fork(&world, writer.id, Some(3)).unwrap().recovered);
         let forked = fork(&world, writer.id, None).unwrap();
         assert!(forked.recovered);
@@ -248,7 +248,7 @@ fn two_sessions_are_compared_from_where_they_part() {
                 ""
             ]
         );
-        // The first is the beginning of the second.
+        // The first session is a prefix of the second.
         let end = writer.fork(world.store(), 64);
         let lines = compare(&world, writer.id, &end.id.short()).unwrap();
         let short = writer.id.short();

@@ -1,4 +1,4 @@
-//! What completes words.
+//! Completion candidates.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ fn complete(world: &World, asked: Asked) -> Vec<Candidate> {
 }
 
 fn files(world: &World, written: &str) -> Vec<String> {
-    // A test may be slow; what it finds must not depend on that.
+    // A long time limit, so that the result does not depend on the speed of the test.
     let candidates = super::super::files::below(world.cwd(), written, Duration::from_secs(600));
     for candidate in &candidates {
         assert_eq!(candidate.goes_on, candidate.insert.ends_with('/'));
@@ -73,13 +73,13 @@ fn files_are_named_as_they_would_be_written() {
         ]
     );
     assert_eq!(files(&world, "./src/deep/")[0], "./src/deep/er/");
-    // Pieces of a path.
+    // Parts of a path.
     assert!(files(&world, "sr/ma").contains(&"src/main.rs".to_owned()));
     let hidden = files(&world, ".e");
     assert!(
         hidden.contains(&".env".to_owned()) && !hidden.iter().any(|name| name.contains(".git/"))
     );
-    // Elsewhere only what is there.
+    // Outside the working directory only the folder itself is listed.
     assert_eq!(files(&world, "../"), ["../work/"]);
     let absolute = format!("{}/sr", world.cwd().display());
     assert!(files(&world, &absolute).contains(&format!("{}/src/main.rs", world.cwd().display())));

@@ -13,7 +13,7 @@ use tertulia_store::{
     StoreResult,
 };
 
-/// A store, and how many lines and bytes of logs and how many rows it has given out.
+/// A store that counts the lines and bytes of logs and the rows it returns.
 #[derive(Debug)]
 pub struct Counting {
     store: Arc<dyn Store>,
@@ -32,17 +32,17 @@ impl Counting {
         }
     }
 
-    /// How many lines were read since this was last asked.
+    /// Number of lines read since the last call.
     pub fn lines(&self) -> usize {
         self.lines.swap(0, Ordering::Relaxed)
     }
 
-    /// How many bytes of lines.
+    /// Number of bytes read since the last call.
     pub fn bytes(&self) -> usize {
         self.bytes.swap(0, Ordering::Relaxed)
     }
 
-    /// How many rows.
+    /// Number of rows read since the last call.
     pub fn rows(&self) -> usize {
         self.rows.swap(0, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Lists, searches, families and figures.
+//! Lists, searches, fork trees and statistics.
 
 use std::collections::BTreeSet;
 
@@ -110,7 +110,7 @@ fn the_search_gets_hits_and_what_stands_around_them() {
         let items = around(hits.hits[0].seq, 3);
         assert_eq!(texts(&items), ["two", "three", "glob"]);
         assert_eq!(items[1].seq, Some(hits.hits[0].seq));
-        // What a tool gave back is found with its call.
+        // A hit in a tool's output is shown with the call.
         let items = around(Seq(6), 3);
         assert_eq!(texts(&items), ["glob", "four"]);
         assert!(around(Seq(400), 3).len() <= 3);
@@ -228,7 +228,7 @@ fn a_family_is_whole_whoever_is_asked_about() {
             assert_eq!(family.rows.len(), 4, "each once");
             assert_eq!(Tree::new(*member, &family.rows).nodes()[0].id, eldest.id);
         }
-        // More than are asked for one by one.
+        // More than are queried one by one.
         let mut last = grandchild;
         for _ in 0..30 {
             all.insert(eldest.fork(world.store(), 1).id);
@@ -355,7 +355,7 @@ fn who_answers_and_which_teams_are_told_in_lines() {
             .iter()
             .any(|line| line.starts_with("demo") && line.contains("ready"))
     );
-    // It may be waited for from anywhere.
+    // The request also works inside a runtime.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();

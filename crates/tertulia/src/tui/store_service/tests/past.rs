@@ -1,4 +1,4 @@
-//! What a person said before.
+//! Input history.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

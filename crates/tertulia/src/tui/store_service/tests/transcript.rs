@@ -1,4 +1,4 @@
-//! Parts of talks.
+//! Parts of transcripts.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -44,7 +44,7 @@ fn seqs(items: &[Item]) -> Vec<u64> {
     items.iter().map(|item| item.seq.unwrap().0).collect()
 }
 
-/// A talk of so many questions and answers, after its opening.
+/// A session of `turns` questions and answers.
 fn long(world: &World, turns: usize) -> Writer {
     let mut writer = world.talk("long", Vec::new());
     for part in (0..turns).collect::<Vec<_>>().chunks(1000) {
@@ -272,7 +272,7 @@ fn a_result_that_comes_late_stands_with_its_call() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// However a talk is cut into windows, together they show what the whole shows.
+    /// However a session is split into windows, together they show the same as the whole.
     #[test]
     fn windows_put_together_are_the_whole(
         bodies in proptest::collection::vec(any_body(), 1..60),
@@ -298,7 +298,7 @@ proptest! {
         prop_assert_eq!(on, whole);
     }
 
-    /// How much an entry shows is counted without showing it.
+    /// The number of items of an entry is known without converting it.
     #[test]
     fn things_are_counted_as_they_are_shown(body in any_body()) {
         let world = World::new("memory");

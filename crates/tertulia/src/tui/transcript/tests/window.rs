@@ -1,4 +1,4 @@
-//! What is loaded of a long talk, and that whatever happens, what is seen hangs together.
+//! Window over a long session, and the invariant that the visible rows are contiguous.
 
 use proptest::prelude::*;
 
@@ -52,7 +52,7 @@ fn what_cannot_be_loaded_is_asked_for_again_when_one_moves() {
     assert_eq!(transcript.wants(), Some(wanted));
 }
 
-/// A hundred thousand messages: never more than a window of them, wherever one goes.
+/// With a hundred thousand messages, never more than a window of them is loaded.
 #[test]
 fn a_long_talk_is_never_loaded_as_a_whole() {
     let total = 100_000;
@@ -71,7 +71,7 @@ fn a_long_talk_is_never_loaded_as_a_whole() {
     serve(&mut transcript, total);
     assert_eq!(seen(&transcript)[2], "message 54321");
     assert!(transcript.rows().nth(1).unwrap().1, "its name is marked");
-    // From there to the end and back, row by row, nothing is missing at the seams.
+    // Scrolling row by row to the end skips nothing at the edges of the window.
     transcript.jump(Seq(99_000));
     serve(&mut transcript, total);
     let mut expected = 99_000;
@@ -141,7 +141,7 @@ fn big_messages_are_let_go_of_earlier() {
     assert!(transcript.more_before);
 }
 
-/// A log of big messages: of a page of them only a few are kept, and they are not asked for over and over.
+/// With large messages only a few of a page are kept, and they are not requested repeatedly.
 #[test]
 fn pages_of_big_messages_are_not_kept_as_a_whole() {
     let total = 2_000;
@@ -220,7 +220,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever happens, what is seen is a stretch of the talk without gaps or doubles.
+    /// After any steps the loaded items are contiguous, without gaps or duplicates.
     #[test]
     fn what_is_seen_hangs_together(steps in prop::collection::vec(step(), 1..40)) {
         let mut total = 3_000;
@@ -233,7 +233,7 @@ proptest! {
                 Step::Top => transcript.go_to_top(),
                 Step::End => transcript.go_to_end(),
                 Step::Jump(seq) => transcript.jump(Seq(u64::from(seq))),
-                // Nobody speaks while somebody else does.
+                // No new message is added while another one is streaming.
                 Step::Push(count) => for _ in 0..count {
                     if transcript.newest().iter().any(Entry::is_streaming) {
                         break;
@@ -272,7 +272,7 @@ proptest! {
             let seqs: Vec<u64> = transcript.items.iter().filter_map(|entry| entry.item.seq).map(|seq| seq.0).collect();
             prop_assert!(seqs.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{:?}", seqs);
         }
-        // In the end, everything can be reached.
+        // In the end the newest entry can be reached.
         transcript.fit(SCREEN, DARK);
         transcript.go_to_end();
         serve(&mut transcript, total);

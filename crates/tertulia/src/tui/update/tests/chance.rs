@@ -1,4 +1,4 @@
-//! Anything in any order: nothing breaks, and nothing that was typed is lost.
+//! Random events in any order: nothing breaks, and no typed text is lost.
 
 use proptest::prelude::*;
 use tertulia_agents::approval::Verdict;
@@ -11,7 +11,7 @@ use crate::tui::rewind::Moment;
 use crate::tui::stage::{any_key, any_size, said, session};
 use crate::tui::store_service::{Listed, Refusal};
 
-/// Something that may happen.
+/// A random event.
 #[derive(Clone, Debug)]
 enum Step {
     Key(crossterm::event::KeyEvent),
@@ -31,7 +31,7 @@ enum Step {
     Notice,
     Asked,
     Over(bool),
-    /// All that the librarian was asked for is answered, or refused.
+    /// The store service answers all requests, with success or failure.
     Answers(bool),
     Signal,
     Unplugged,
@@ -88,7 +88,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What the librarian says to a wish.
+/// Answer of the store service to a request.
 fn answer(request: Request, refuses: bool) -> Option<Answer> {
     let refusal = || Refusal {
         words: "the disk is gone".to_owned(),
@@ -140,7 +140,7 @@ fn answer(request: Request, refuses: bool) -> Option<Answer> {
     })
 }
 
-/// The play, and what it asked for and did not get yet.
+/// The TUI under test and its unanswered requests.
 struct Chance {
     play: Play,
     asked: Vec<Request>,
@@ -243,7 +243,7 @@ impl Chance {
         }
     }
 
-    /// All words that are somewhere: said, waiting, or written.
+    /// All text typed so far: sent, queued, or in the input.
     fn kept(&self) -> String {
         let state = &self.play.state;
         let mut kept = self.said.join("\n");
@@ -287,12 +287,13 @@ proptest! {
             prop_assert_eq!(state.is_running(), state.activity.height() == 1);
             prop_assert!(state.is_leaving() || state.next.is_none());
             chance.play.seen();
-            // A terminal may have changed its size before it says so.
+            // A terminal may have changed its size before it reports that.
             screen(other, |_, buffer| view::screen::draw(state, chance.play.now().at, buffer));
         }
     }
 
-    /// Letters that nobody deletes are in the input, wait to be said, or were said, each once and in their order.
+    /// Typed letters that are not deleted are in the input, queued, or sent, each once and in
+    /// order.
     #[test]
     fn what_is_typed_is_never_lost(
         kind in any_kind(), earlier in any::<bool>(),
@@ -302,14 +303,14 @@ proptest! {
         let mut typed = String::new();
         for (step, digits, sends) in steps {
             let keeps = match &step {
-                // Only what can neither delete, nor move what is written, nor take letters for itself.
+                // Leave out steps that can delete or move text or take letters for themselves.
                 Step::Key(_) | Step::Command(_) | Step::Paste(_) => false,
                 _ => true,
             };
             if keeps {
                 chance.take(step);
             }
-            // Whatever stands in front is put away, so that letters are for the input.
+            // Close all overlays, so that letters go to the input.
             for _ in 0..9 {
                 if chance.play.state.overlays.is_empty() {
                     break;

@@ -1,11 +1,11 @@
-//! Every command: what it wants done, also while somebody answers and before anything was said.
+//! Effects of every command, also during a turn and before the first message.
 
 use super::*;
 use crate::tui::slash;
 use crate::tui::state::Overlay;
 use crate::tui::store_service::Models;
 
-/// What a command wants beside being remembered.
+/// Effects of a command besides being added to the input history.
 fn wanted(play: &mut Play, command: &str) -> Vec<String> {
     play.paste(command);
     let mut wanted = play.keys("<enter>");
@@ -13,7 +13,7 @@ fn wanted(play: &mut Play, command: &str) -> Vec<String> {
     wanted
 }
 
-/// Commands that only ask the librarian, whatever is going on.
+/// Commands that only send a request to the store service, at any time.
 const ASKING: &[(&str, &str)] = &[
     ("/rename A better title", "rename A better title"),
     ("/tag +a -b", r#"tag +["a"] -["b"]"#),
@@ -30,7 +30,7 @@ const ASKING: &[(&str, &str)] = &[
     ("/team list", "teams"),
 ];
 
-/// Commands for which nobody may be answering.
+/// Commands that are not possible during a turn.
 const WAITING: &[(&str, &str)] = &[
     ("/fork", "fork None"),
     ("/fork 3", "fork Some(3)"),
@@ -83,7 +83,7 @@ fn some_need_something_that_was_said() {
         assert_eq!(wanted(&mut play, command), [""; 0], "{command}");
         play.sees("no messages yet");
     }
-    // Esc Esc, too, has nothing to go back to.
+    // Esc Esc has nothing to rewind to either.
     let mut play = Play::chat();
     assert_eq!(play.keys("<esc><esc>"), [""; 0]);
     assert!(play.state.overlays.is_empty());
@@ -196,7 +196,7 @@ fn models_are_for_one_agent_and_going_on_is_for_pairs() {
     assert_eq!(wanted(&mut play, "/go"), [""; 0]);
 }
 
-/// What `demo` answers when it is asked for its models.
+/// Answer of `demo` to a request for its models.
 fn models(wanted: Option<&str>, names: &[&str]) -> Answer {
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let complete = true;
@@ -228,7 +228,7 @@ fn a_model_that_nobody_knows_is_refused_with_those_that_are_known() {
     play.answer(models(Some("oops"), &["demo-1", "demo-2"]));
     assert!(!play.state.is_leaving());
     play.sees("unknown model 'oops' for demo; known: demo-1, demo-2");
-    // One that is known is used, and so is any where the agent cannot tell.
+    // A known model is used, and so is any model if the agent lists none.
     for (name, names) in [("demo-2", &["demo-1", "demo-2"][..]), ("oops", &[])] {
         let mut play = Play::talked();
         wanted(&mut play, &format!("/model {name}"));
@@ -276,13 +276,13 @@ fn the_seat_of_who_left_is_given_away_on_the_screen() {
 fn speaking_as_somebody_is_an_order_like_any_other() {
     let mut play = Play::open(scene(Kind::Team));
     assert_eq!(wanted(&mut play, "/as ann"), [r#"as Some("ann")"#]);
-    // What is said before that is done is said by whoever it makes.
+    // A message typed meanwhile is sent afterwards, by the new speaker.
     assert_eq!(play.keys("hello<enter>"), ["remember hello"]);
     assert_eq!(play.over(), ["say hello"]);
     assert!(play.state.is_running());
     assert_eq!(play.over(), [""; 0]);
     assert!(!play.state.is_running());
-    // Only people are offered: nobody speaks as an agent.
+    // Only people are offered: a user cannot speak as an agent.
     play.keys("/as ");
     play.sees("ann  Ann, a person");
     play.sees_no("cleo  ");

@@ -1,4 +1,4 @@
-//! What stands before the talk, as it is seen over the whole screen.
+//! Overlays, drawn on the whole screen.
 
 use tertulia_core::entry::Relation;
 use tertulia_core::query::{Hidden, Hits, Listing, Row};
@@ -19,7 +19,7 @@ fn refusal(words: &str) -> Refusal {
     }
 }
 
-/// A list of sessions that is open and filled.
+/// A session list that is open and filled.
 fn picking() -> Play {
     let mut play = Play::talked();
     play.keys("/sessions");

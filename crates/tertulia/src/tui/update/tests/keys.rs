@@ -1,4 +1,4 @@
-//! Keys that stop, leave, scroll and write.
+//! Keys that cancel, leave, scroll and write.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
@@ -25,7 +25,7 @@ fn escape_stops_whoever_answers() {
     });
     assert_eq!(play.over(), [""; 0]);
     play.sees("stopped");
-    // Nobody answers now: it leads to what can be gone back to.
+    // No agent answers now: Esc Esc opens the rewind list.
     play.wait(5_000);
     assert_eq!(play.keys("<esc>"), [""; 0]);
     play.sees("Esc again");
@@ -42,7 +42,7 @@ fn two_escapes_far_apart_are_two() {
     assert!(play.state.overlays.is_empty());
     play.keys("x<esc>");
     assert!(play.state.overlays.is_empty(), "a letter came between");
-    // While somebody answers the second stops them once more, and goes nowhere.
+    // During a turn the second Esc does not open the rewind list.
     let mut play = Play::asked();
     assert_eq!(play.keys("<esc>"), ["cancel"]);
     assert_eq!(play.keys("<esc>"), [""; 0]);
@@ -70,7 +70,7 @@ fn control_c_stops_empties_and_leaves() {
         "half",
         "it stopped somebody, and that is enough"
     );
-    // What was not sent is found again with the arrow keys.
+    // The unsent text goes to the input history.
     assert_eq!(play.keys("<^c>"), ["cancel", "leave", "remember half"]);
     assert_eq!(play.state.signal, Some(2));
     assert_eq!(play.keys("<^c>"), ["insist"]);
@@ -89,7 +89,7 @@ fn control_c_stops_empties_and_leaves() {
     assert_eq!(play.keys("<^c>"), [""; 0], "a letter came between");
     assert_eq!(play.keys("<^c>"), ["cancel", "leave"]);
 
-    // Whoever reads does not lose what they wrote before.
+    // In reading mode Ctrl+C does not clear the input.
     let mut play = Play::talked();
     play.keys("half<^o><^c>");
     assert_eq!(play.input(), "half");
@@ -117,7 +117,7 @@ fn a_signal_ends_everything_also_on_the_way_to_another_talk() {
     assert!(play.state.next.is_some());
     assert_eq!(play.event(Event::Signal(15)), ["insist"]);
     assert_eq!((play.state.signal, &play.state.next), (Some(15), &None));
-    // A terminal that goes away hurries nobody, but there is no next talk either.
+    // A lost terminal does not hurry the exit, but there is no next session either.
     for event in [Event::Unplugged, Event::Signal(1)] {
         let mut play = Play::talked();
         play.keys("/new<enter>");
@@ -140,7 +140,7 @@ fn words_that_were_typed_meanwhile_are_said_in_their_order() {
     assert_eq!(play.over(), ["say two"]);
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.input(), "thr");
-    // Also before the talk is open.
+    // Also before the session is open.
     let mut play = Play::new(scene(Kind::Chat));
     assert_eq!(play.keys("first<enter>"), ["remember first"]);
     assert_eq!(play.opened(), ["say first"]);
@@ -154,12 +154,12 @@ fn words_come_back_when_somebody_is_stopped() {
     assert!(play.state.ahead.is_empty());
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.input(), "one\ntwo\nthr");
-    // What is sent between the stop and the end comes back as well.
+    // A message sent between the cancellation and the end of the turn comes back too.
     let mut play = Play::asked();
     play.keys("<esc>late<enter>");
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.input(), "late");
-    // And what is left of it when one leaves is there for the next talk.
+    // After leaving, the queued text is available for the next session.
     let mut play = Play::asked();
     play.keys("one<enter>tw");
     play.event(Event::Signal(15));
@@ -195,7 +195,7 @@ fn pages_are_turned_and_the_wheel_scrolls() {
     mouse(&mut play, MouseEventKind::ScrollUp, 5);
     mouse(&mut play, MouseEventKind::ScrollUp, 5);
     play.sees_no("more");
-    // Whoever says something wants to see the answer.
+    // Sending a message scrolls to the end.
     play.over();
     play.keys("now<enter>");
     play.sees("more");

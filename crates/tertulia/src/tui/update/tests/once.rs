@@ -1,4 +1,4 @@
-//! What happens once is seen once, and asked for once.
+//! Each event is shown once, and each request is sent once.
 
 use super::*;
 use crate::tui::item::Tone;
@@ -22,7 +22,7 @@ fn what_streams_becomes_the_message() {
     assert_eq!(count(&play, "Because of the disk."), 1);
     play.over();
     play.sees("saved");
-    // Two answers in a row are two.
+    // Two equal answers in a row are two messages.
     play.keys("again<enter>");
     play.text("Because of the disk.");
     play.durable(message(agent("demo"), "Because of the disk."));
@@ -97,7 +97,7 @@ fn a_talk_asks_for_what_it_needs_once() {
     assert_eq!(play.answer(answer(Ok(first.clone()))), [""; 0]);
     play.keys("<end>");
     assert_eq!(count(&play, "words 1000"), 1);
-    // The same answer once more is none.
+    // The same answer again is ignored.
     play.answer(answer(Ok(first)));
     assert_eq!(count(&play, "words 1000"), 1);
     assert_eq!(count(&play, "restored"), 1);
@@ -137,7 +137,7 @@ fn news_after_leaving_changes_no_way() {
     play.news(News::Notice(Tone::Warning, "late".to_owned()));
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.state.phase, Phase::Leaving);
-    // An answer that comes late neither leads elsewhere nor drops what is being saved.
+    // A late answer neither switches the session nor interrupts saving.
     let row = crate::tui::stage::session(5, "Release notes", 50);
     let found = Answer::Found("notes".to_owned(), Ok(Box::new(row)));
     assert_eq!(play.answer(found), [""; 0]);

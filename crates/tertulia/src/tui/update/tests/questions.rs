@@ -1,4 +1,4 @@
-//! Questions: whether a tool may be used, whether an earlier talk or work goes on.
+//! Dialogs: tool permission, resuming an earlier session, continuing unfinished work.
 
 use proptest::prelude::*;
 use tertulia_agents::approval::{Approval, PermissionState, Verdict};
@@ -30,7 +30,7 @@ fn a_tool_is_asked_about() {
 fn what_is_no_answer_is_written() {
     let mut play = may_i();
     play.wait(400);
-    // The letters of an answer among them.
+    // The text contains letters that could be answers.
     assert_eq!(play.keys("what an idea, any way"), [""; 0]);
     assert_eq!(play.input(), "what an idea, any way");
     play.sees("you are writing below");
@@ -40,7 +40,7 @@ fn what_is_no_answer_is_written() {
         "it is sent later, and answers nothing"
     );
     assert_eq!(play.state.ahead, ["what an idea, any way"]);
-    // The line is empty again: now it can be answered.
+    // The input is empty again: now the letter answers.
     play.wait(400);
     assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
     // A sentence that begins like an answer.
@@ -61,14 +61,15 @@ fn what_is_written_is_left_and_come_back_to() {
     play.sees("Enter no");
     assert_eq!(play.keys("y<enter>"), ["verdict Yes"]);
     assert_eq!(play.input(), "half a li");
-    // A question that finds something written is for Tab to answer, too.
+    // If text was already written, Tab leads to the dialog, too.
     let mut play = Play::asked();
     play.keys("ab");
     play.news(News::MayI(1, Box::new(request())));
     play.wait(400);
     assert_eq!(play.keys("y"), [""; 0]);
     assert_eq!(play.input(), "aby");
-    // What was deleted does not keep anybody from answering, and a letter is taken back.
+    // After the text is deleted the dialog can be answered, and Backspace takes a chosen letter
+    // back.
     assert_eq!(
         play.keys("<backspace><backspace><backspace>a<backspace>"),
         [""; 0]
@@ -104,7 +105,7 @@ fn what_is_always_allowed_is_seen_and_revoked() {
     assert!(!play.seen().contains("always:"));
     play.keys("/permissions revoke all<enter>");
     play.sees("nothing is always allowed");
-    // While an agent answers and asks, too.
+    // Also while an agent answers and asks for permission.
     let mut play = may_i();
     play.wait(400);
     assert_eq!(play.keys("/approve all<enter>")[1], "permit Mode(All)");
@@ -117,7 +118,8 @@ fn what_is_always_allowed_is_seen_and_revoked() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is typed, however fast, whenever the question comes: it allows nothing and is not lost.
+    /// Whatever is typed, however fast, and whenever the dialog appears: it allows nothing and is
+    /// not lost.
     #[test]
     fn no_sentence_allows_anything(
         sentence in "[yan]?[yYaAnNe ,.!?'/@\\[\\]0-9a-zA-Z]{1,29}",
@@ -168,7 +170,7 @@ fn early_keys_reach_what_lies_below() {
     assert_eq!(play.keys("n<tab>n<enter>"), ["verdict No"]);
     play.sees("xyzn");
     assert!(play.input().is_empty());
-    // Whoever leaves by them is not asked any more.
+    // Leaving with Ctrl+C Ctrl+C closes the dialog.
     let mut play = may_i();
     assert_eq!(play.keys("<^c><^c>"), ["cancel", "cancel", "leave"]);
     assert!(play.state.overlays.is_empty());
@@ -181,7 +183,7 @@ fn what_is_pasted_answers_no_question() {
     assert_eq!(play.paste("yes\n"), [""; 0]);
     assert_eq!(play.input(), "yes\n");
     assert_eq!(play.state.overlays.len(), 1);
-    // A list that is typed into takes it itself.
+    // The query of a list takes pasted text itself.
     let mut play = Play::talked();
     play.keys("/sessions<enter>");
     play.paste("parser");
@@ -195,13 +197,13 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     play.keys("<esc>");
     play.over();
     assert!(play.state.overlays.is_empty());
-    // What lies beside it stays.
+    // Other overlays stay open.
     let mut play = may_i();
     play.keys("<f1>");
     assert_eq!(play.state.overlays.len(), 2);
     play.over();
     assert!(matches!(play.state.overlays[..], [Overlay::Help(_)]));
-    // Another question takes its place: nobody waits for the first any more.
+    // Another request replaces the dialog: the first is obsolete.
     let mut play = may_i();
     play.news(News::MayI(2, Box::new(request())));
     assert_eq!(play.state.overlays.len(), 1);
@@ -209,7 +211,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     play.keys("y");
     let effects = play.effects(Event::Key(key("enter")));
     assert!(matches!(effects[..], [Effect::Verdict(2, Verdict::Yes)]));
-    // So does somebody else who is asked: who asked before is done.
+    // So does another agent's turn: the turn of the first is over.
     let mut play = may_i();
     play.news(News::Asked(agent("Ben")));
     assert!(play.state.overlays.is_empty());
@@ -252,7 +254,7 @@ fn an_earlier_talk_may_go_on() {
     play.wait(400);
     seen!("restore", play);
     assert_eq!(play.keys("r"), ["cancel", "leave"]);
-    // By the team that was named, whatever file the session was begun with.
+    // With the team that was named, whatever file the session was started with.
     let named = Some("/teams/design.yaml".to_owned());
     assert_eq!(play.state.next, Some(Next::resume_with(id(4), named)));
 
@@ -269,7 +271,7 @@ fn an_earlier_talk_may_go_on() {
     assert_eq!(play.keys("<esc>"), ["cancel", "leave"]);
     assert_eq!(play.state.next, None);
 
-    // Whoever came from another talk is back in it.
+    // Returns to the session shown before, if any.
     let mut play = earlier();
     play.state.before = Some(Next::resume(id(9)));
     play.opened();
@@ -288,7 +290,7 @@ fn nothing_is_said_before_it_is_known_where() {
     play.wait(400);
     assert_eq!(play.keys("n"), ["say hello"]);
     assert_eq!(play.over(), ["say Ready, now?"]);
-    // In the earlier talk it can be looked at again.
+    // When the earlier session is resumed, the text is in the input.
     let mut play = earlier();
     play.keys("hello<enter>");
     play.opened();
@@ -344,7 +346,7 @@ fn words_that_come_before_the_question_go_first() {
     assert_eq!(play.input(), "y");
 }
 
-/// An agent can say things that are seen as short messages.
+/// An agent can cause toasts.
 #[test]
 fn nobody_writes_over_what_they_ask_leave_for() {
     let mut play = Play::asked();
@@ -366,7 +368,7 @@ fn nobody_writes_over_what_they_ask_leave_for() {
         play.heard(AgentEvent::Remark(remark));
     }
     assert_eq!(play.seen(), before);
-    // They are seen where nothing is asked.
+    // They are visible once no dialog is open.
     play.keys("n<enter>");
     play.sees("! is harmless, it really");
 }

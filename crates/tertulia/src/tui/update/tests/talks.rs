@@ -1,4 +1,4 @@
-//! A talk as it is seen, in all its states.
+//! The session screen in all its states.
 
 use jiff::SignedDuration;
 use tertulia_agents::{AgentError, FailureKind, Retry, Todo, TodoState};
@@ -299,7 +299,7 @@ fn short_messages_come_and_go() {
     play.sees_no("vi is not there");
 }
 
-/// A disk may take its time.
+/// A disk may be slow.
 #[test]
 fn what_was_said_is_not_called_saved_before_it_is() {
     let mut play = Play::talked();

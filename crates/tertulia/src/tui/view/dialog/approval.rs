@@ -1,4 +1,4 @@
-//! The question whether an agent may use a tool.
+//! Draws the tool permission dialog.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
@@ -9,14 +9,15 @@ use crate::tui::columns::cut;
 use crate::tui::dialog::approval::{ANSWERS, Approval, LineKind};
 use crate::tui::view::brush::{Look, framed, hints, row, rows, write, write_right};
 
-/// How many lines of the inside are not the preview: what "always" means, what follows, the answers.
+/// Lines inside the frame besides the preview: scroll hint, meaning of "always", a gap and the
+/// answers.
 const OTHER_LINES: usize = 4;
-/// How wide the name of a tool is at most.
+/// Maximum width of a tool name.
 const NAME_COLUMNS: usize = 32;
-/// How many lines and columns the frame takes.
+/// Columns and lines taken by the frame.
 const FRAME: Size = Size::new(4, 2);
 
-/// The inside of the question on a screen of a size, as large as it may become.
+/// Largest size of the inside for a screen size.
 pub fn inside(size: Size) -> Size {
     let columns = size.width.min(MOST_COLUMNS);
     Size::new(
@@ -25,13 +26,13 @@ pub fn inside(size: Size) -> Size {
     )
 }
 
-/// How many lines of the preview are seen on a screen of a size.
+/// Number of preview lines visible for a screen size.
 pub fn preview_lines(size: Size, count: usize) -> usize {
     let room = usize::from(inside(size).height);
     room.saturating_sub(OTHER_LINES).max(1).min(count)
 }
 
-/// Draws the question.
+/// Draws the dialog.
 pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let size = area.as_size();
@@ -45,7 +46,8 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     };
     let height = u16::try_from(seen + OTHER_LINES).unwrap_or(u16::MAX);
     let wanted = (MOST_COLUMNS, height.saturating_add(FRAME.height));
-    // What matters most comes first, and no name is long enough to push it out.
+    // The tool and its risk come first, and the name is cut so that it cannot push the risk out of
+    // view.
     let title = format!(
         "{} ({} risk) for {}",
         cut(&request.call.name, NAME_COLUMNS),
@@ -53,7 +55,7 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
         approval.who()
     );
     let inside = framed(buffer, area, wanted, (&title, style));
-    // The answers always have their line; the preview has the next.
+    // The answers always get a line; the preview gets the next.
     let height = usize::from(inside.height);
     let preview = rows(inside, 0, seen.min(height.saturating_sub(1)));
     let top = approval.top(lines.len(), usize::from(preview.height));
@@ -110,7 +112,7 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     );
 }
 
-/// Says how much of the preview is not seen, and what "always" would allow.
+/// Shows how many preview lines are hidden and what "always" would allow.
 fn draw_rest(
     approval: &Approval,
     (before, after): (usize, usize),

@@ -1,4 +1,4 @@
-//! A question that is answered by yes or no.
+//! Draws a yes/no dialog.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -8,12 +8,12 @@ use crate::tui::columns::fold;
 use crate::tui::dialog::confirm::Confirm;
 use crate::tui::view::brush::{Look, framed, row, write};
 
-/// How wide it is.
+/// Width of the dialog.
 const COLUMNS: u16 = 64;
-/// How many lines of details are shown.
+/// Maximum number of lines of detail.
 const MOST_LINES: usize = 10;
 
-/// Draws the question.
+/// Draws the dialog.
 pub fn draw(confirm: &Confirm, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let columns = usize::from(COLUMNS.min(area.width).saturating_sub(4));

@@ -1,4 +1,4 @@
-//! Something that went wrong.
+//! Draws an error dialog.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Rect, Size};
@@ -7,22 +7,22 @@ use super::MOST_COLUMNS;
 use crate::tui::dialog::failure::Failure;
 use crate::tui::view::brush::{Look, framed, hints, row, rows, write, write_right};
 
-/// How many lines of the inside are not the text: a gap and the keys.
+/// Lines inside the frame besides the text: a gap and the keys.
 const OTHER_LINES: usize = 2;
 
-/// The inside on a screen of a size, as large as it may become.
+/// Largest size of the inside for a screen size.
 pub fn inside(size: Size) -> Size {
     let columns = size.width.min(MOST_COLUMNS);
     Size::new(columns.saturating_sub(4), size.height.saturating_sub(2))
 }
 
-/// How many lines of the text are seen on a screen of a size.
+/// Number of text lines visible for a screen size.
 pub fn seen_lines(size: Size, count: usize) -> usize {
     let room = usize::from(inside(size).height);
     room.saturating_sub(OTHER_LINES).max(1).min(count)
 }
 
-/// Draws what went wrong.
+/// Draws the dialog.
 pub fn draw(failure: &Failure, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let size = area.as_size();

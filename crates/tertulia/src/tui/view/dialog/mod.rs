@@ -1,4 +1,4 @@
-//! Questions and messages that stand before everything else.
+//! Draws dialogs in front of everything else.
 
 pub mod approval;
 pub mod confirm;
@@ -11,13 +11,14 @@ use ratatui::layout::Rect;
 use super::brush::{hints, row, write};
 use crate::tui::theme::Theme;
 
-/// The widest dialog. Longer lines are hard to read.
+/// Maximum width of a dialog; longer lines are hard to read.
 pub const MOST_COLUMNS: u16 = 100;
 
-/// How an answer is chosen where the letters alone do not say.
+/// Key hints for answers whose labels do not explain how to choose.
 const CHOOSE: &[(&str, &str)] = &[("←→", "choose"), ("Enter", "answer")];
 
-/// Draws answers beside each other, and the keys for them. One is chosen; those that are not awake are dim.
+/// Draws the answers side by side with their key hints; highlights the chosen one. Dim without
+/// hints while the dialog does not accept keys yet.
 fn draw_answers(
     answers: &[&str],
     (chosen, keys): (usize, &[(&str, &str)]),

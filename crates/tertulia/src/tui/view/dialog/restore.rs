@@ -1,4 +1,4 @@
-//! The question whether an earlier session goes on.
+//! Draws the dialog that offers to resume an earlier session.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -9,12 +9,12 @@ use crate::tui::columns::fold;
 use crate::tui::dialog::restore::{Chosen, Restore};
 use crate::tui::view::brush::{Look, counted, framed, row, write};
 
-/// How wide it is.
+/// Width of the dialog.
 const COLUMNS: u16 = 72;
-/// How many lines of what it was about are shown.
+/// Maximum number of lines that show what the session was about.
 const MOST_LINES: usize = 6;
 
-/// Draws the question.
+/// Draws the dialog.
 pub fn draw(restore: &Restore, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let columns = usize::from(COLUMNS.min(area.width).saturating_sub(4));

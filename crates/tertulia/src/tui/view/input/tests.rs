@@ -29,7 +29,8 @@ fn press(input: &mut Input, code: KeyCode, modifiers: KeyModifiers) {
     input.key(KeyEvent::new(code, modifiers));
 }
 
-/// A screen with the input at its foot, what is offered above it, and dots where the transcript would be.
+/// A screen with the input at the bottom, the completion popup above it, and dots in place of the
+/// transcript.
 fn screen(input: &mut Input, columns: u16, rows: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
     input.resize(columns, rows);
@@ -59,7 +60,7 @@ fn screen(input: &mut Input, columns: u16, rows: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-/// The screen as text, without the transcript's rows, and where the cursor is.
+/// The screen as text without the rows of the transcript, with the cursor position.
 fn shown(input: &mut Input, columns: u16, rows: u16) -> String {
     let mut terminal = screen(input, columns, rows);
     let cursor = terminal.get_cursor_position().unwrap();
