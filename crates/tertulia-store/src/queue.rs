@@ -347,7 +347,6 @@ impl QueueLock {
             patience.announce(None);
         }
         taken?;
-        patience.state().tired = false;
         self.taken(patience);
         Ok(())
     }
@@ -381,6 +380,7 @@ impl QueueLock {
     }
 
     fn taken(&self, patience: &Patience) {
+        patience.state().tired = false;
         let mut me = patience.0.me.clone();
         me.since = patience.0.now.as_ref().map(|now| now());
         self.record.write(&self.file, Some(&me));
@@ -440,6 +440,19 @@ mod tests {
         other.release();
         assert_eq!(one.record.read(&one.file), None);
         one.file().try_lock().unwrap();
+    }
+
+    #[test]
+    fn patience_returns_with_the_first_lock_that_is_taken() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("lock");
+        let patience = patience(Duration::from_secs(60));
+        patience.tire();
+        assert_eq!(patience.limit(None), TIRED_LIMIT);
+        lock(&path)
+            .acquire(&path, Asked::now(None), &patience)
+            .unwrap();
+        assert_eq!(patience.limit(None), Duration::from_secs(60));
     }
 
     #[test]

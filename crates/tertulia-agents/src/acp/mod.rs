@@ -256,7 +256,7 @@ impl Acp {
         };
         let words = session::words(self, live, &question.messages, place.known);
         let words = mention::unread(&words, Some(&self.work_dir));
-        let prompted = turn::prompt(live, watch, &place.session, words, question.approval).await;
+        let prompted = turn::prompt(live, watch, &place.session, words).await;
         if question.ephemeral && !matches!(prompted.end, Err(End::Lost(_))) {
             session::delete(live).await;
         }

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 
 use super::content;
 use super::updates::Call;
-use crate::approval::{Risk, Ruling, ToolRequest, Verdict};
+use crate::approval::{Risk, ToolRequest, Verdict};
 use tertulia_core::preview::visible;
 
 /// Converts a tool call to a request for the user.
 pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
+    let command = command(&call.input);
     let mut lines = vec![call.title.clone()];
-    lines.push(command(&call.input).unwrap_or_default());
+    lines.extend(command.clone());
     lines.push(content::of_tool(&call.content));
     lines.dedup();
     lines.retain(|line| !line.is_empty());
@@ -19,7 +20,8 @@ pub(super) fn request(id: &str, call: &Call) -> ToolRequest {
         call: call.told(id),
         risk: risk(&call.kind),
         preview: content::cut(visible(&lines.join("\n"))),
-        key: format!("{} {}", call.kind, call.title),
+        // The title is the agent's own: two commands may have the same.
+        key: format!("{} {}", call.kind, command.as_ref().unwrap_or(&call.title)),
     }
 }
 
@@ -43,22 +45,14 @@ fn risk(kind: &str) -> Risk {
     }
 }
 
-/// Returns the answer that needs no user, if the ruling decides.
-pub(super) fn settled(ruling: Ruling) -> Option<Verdict> {
-    match ruling {
-        Ruling::Run => Some(Verdict::Yes),
-        Ruling::Refuse => Some(Verdict::No),
-        Ruling::Ask => None,
-    }
-}
-
 /// Returns the answer as one of the agent's options. The options' kinds have a defined meaning;
 /// their ids do not.
 pub(super) fn answer(options: &Value, verdict: Verdict) -> Value {
     let kinds = match verdict {
         // A yes to one call must not become a permanent one.
         Verdict::Yes => &["allow_once"][..],
-        Verdict::Always => &["allow_always", "allow_once"],
+        // The session remembers what is always allowed, and can revoke it; the agent could not.
+        Verdict::Always => &["allow_once", "allow_always"],
         Verdict::No => &["reject_once", "reject_always"],
     };
     let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -95,7 +89,7 @@ mod tests {
             { "optionId": 7, "kind": "allow_once", "name": "Yes" },
         ]);
         assert_eq!(chosen(&misleading, Verdict::Yes), 7);
-        assert_eq!(chosen(&misleading, Verdict::Always), "reject");
+        assert_eq!(chosen(&misleading, Verdict::Always), 7);
         assert_eq!(chosen(&misleading, Verdict::No), "allow_once");
     }
 
@@ -138,6 +132,14 @@ mod tests {
         }));
         let request = super::request(&id, &call);
         assert_eq!((request.risk, request.preview.as_str()), (Risk::High, "ls"));
+
+        // A harmless title does not stand for another command.
+        let (id, call, _) = Updates::default().asked(&json!({
+            "toolCallId": "c3", "title": "ls", "kind": "execute",
+            "rawInput": { "command": ["rm", "-r", "x"] },
+        }));
+        let request = super::request(&id, &call);
+        assert_eq!(request.key, "execute rm -r x");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::live::{Incoming, Live, Unanswered};
 use super::permission;
 use super::updates::{self, Updates};
 use super::watch::{End, Lost, Watch};
-use crate::approval::{Approval, Rules, ToolRequest, Verdict};
+use crate::approval::{ToolRequest, Verdict};
 use crate::{AgentError, AgentEvent, Outcome};
 
 /// Time that an agent has to end its answer after a cancellation.
@@ -34,7 +34,6 @@ struct Turn<'a> {
     live: &'a Live,
     watch: &'a Watch<'a>,
     session: &'a str,
-    rules: Rules,
     updates: Updates,
     /// The request that the user is asked about, and the ones that came after it.
     asked: Option<(Leave, Answer)>,
@@ -59,13 +58,11 @@ pub(super) async fn prompt(
     watch: &Watch<'_>,
     session: &str,
     words: String,
-    approval: Approval,
 ) -> Prompted {
     let mut turn = Turn {
         live,
         watch,
         session,
-        rules: Rules::new(approval),
         updates: Updates::default(),
         asked: None,
         waiting: VecDeque::new(),
@@ -144,19 +141,15 @@ impl Turn<'_> {
         }
     }
 
-    /// Decides waiting requests, until one needs the user.
+    /// Hands the next waiting request to the session, which decides by the permissions of this
+    /// moment: they may change while the agent answers.
     fn next(&mut self) {
-        while self.asked.is_none()
+        if self.asked.is_none()
             && let Some(leave) = self.waiting.pop_front()
         {
-            match permission::settled(self.rules.ruling(&leave.request)) {
-                Some(verdict) => self.answer(leave, verdict),
-                None => {
-                    let (sink, request) = (self.watch.sink.clone(), leave.request.clone());
-                    let asking: Answer = Box::pin(async move { sink.ask(request).await });
-                    self.asked = Some((leave, asking));
-                }
-            }
+            let (sink, request) = (self.watch.sink.clone(), leave.request.clone());
+            let asking: Answer = Box::pin(async move { sink.ask(request).await });
+            self.asked = Some((leave, asking));
         }
     }
 

@@ -279,7 +279,7 @@ impl Task {
         path.components().any(|part| {
             [".git", ".tertulia"]
                 .iter()
-                .any(|name| part.as_os_str() == *name)
+                .any(|name| part.as_os_str().eq_ignore_ascii_case(name))
         })
     }
 

@@ -103,9 +103,9 @@ mod tests {
         replace(&place, b"two", Some(&read())).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "two");
         let before = read();
-        fs::write(&path, "changed in the meantime").unwrap();
+        fs::write(&path, "another text").unwrap();
         let error = replace(&place, b"three", Some(&before)).unwrap_err();
-        assert!(error.to_string().contains("meanwhile"), "{error}");
+        assert!(error.to_string().contains("in the meantime"), "{error}");
         fs::remove_file(&path).unwrap();
         replace(&place, b"three", Some(&before)).unwrap_err();
         assert_eq!(fs::read_dir(&root).unwrap().count(), 0, "nothing is left");

@@ -145,7 +145,12 @@ impl Body {
                 }
             }
             Body::Renamed(renamed) => visit(&mut renamed.title),
-            Body::Tagged(tagged) => tagged.add.iter_mut().for_each(visit),
+            Body::Tagged(tagged) => {
+                // A tag that was redacted when it was added is removed by the same text.
+                let tags = tagged.add.iter_mut().chain(&mut tagged.remove);
+                tags.for_each(visit);
+            }
+            Body::Imported(imported) => imported.tags.iter_mut().for_each(visit),
             Body::Failed(failed) => visit(&mut failed.message),
             Body::Tasked(tasked) => visit(&mut tasked.task),
             Body::Compacted(compacted) => visit(&mut compacted.summary),
@@ -159,7 +164,6 @@ impl Body {
             | Body::Undone(_)
             | Body::Lost(_)
             | Body::Repaired(_)
-            | Body::Imported(_)
             | Body::Unknown(_) => {}
         }
     }
@@ -200,9 +204,14 @@ fn for_each_string(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
             .iter_mut()
             .for_each(|value| for_each_string(value, visit)),
         Value::Object(fields) => {
-            fields
-                .values_mut()
-                .for_each(|value| for_each_string(value, visit));
+            let visited = std::mem::take(fields).into_iter();
+            *fields = visited
+                .map(|(mut name, mut value)| {
+                    visit(&mut name);
+                    for_each_string(&mut value, visit);
+                    (name, value)
+                })
+                .collect();
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

@@ -284,3 +284,26 @@ fn what_came_of_a_tool_call_is_known_also_from_older_logs() {
     };
     assert_eq!(words.tool_outcome(), None);
 }
+
+/// Every text of a person or an agent is offered for redaction, names of arguments and removed tags too.
+#[test]
+fn no_text_escapes_redaction() {
+    let mut call = said("SECRET");
+    if let Body::Message(message) = &mut call {
+        message.tool_calls.push(ToolCall {
+            id: "c1".into(),
+            name: "shell".into(),
+            arguments: serde_json::json!({ "SECRET": [{ "env": { "SECRET": "SECRET" } }] }),
+        });
+    }
+    let tagged = Body::Tagged(Tagged {
+        add: vec!["SECRET".into()],
+        remove: vec!["SECRET".into()],
+        operation: EntryId::new(Uuid::from_u128(8)),
+    });
+    for mut body in [call, tagged] {
+        body.for_each_text(&mut |text| *text = text.replace("SECRET", "gone"));
+        let line = seal(body).line().to_owned();
+        assert!(line.contains("gone") && !line.contains("SECRET"), "{line}");
+    }
+}

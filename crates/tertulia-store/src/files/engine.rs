@@ -161,7 +161,11 @@ impl FilesEngine {
         if !matches!(tail.last, Last::Nothing) {
             return Err(StoreError::Exists(id));
         }
-        let aside = with_suffix(path, ".torn-0");
+        let mut aside = with_suffix(path, ".torn-0");
+        while aside.exists() {
+            // An earlier creation was interrupted as well; its bytes stay.
+            aside = with_suffix(&aside, "0");
+        }
         fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
     }
 

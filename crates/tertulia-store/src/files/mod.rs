@@ -150,9 +150,10 @@ impl Store for FilesStore {
 
     async fn index(&self, progress: &Progress) -> StoreResult<u64> {
         let progress = progress.clone();
+        let asked = Asked::now(None);
         self.patient()
             .await?
-            .call(move |engine| engine.index_entries(&progress))
+            .call(move |engine| engine.asked(asked).index_entries(&progress))
             .await
     }
 

@@ -128,6 +128,9 @@ fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(laid_out(connection)? == laid_out(&fresh)?)
 }
 
+/// Limit for session numbers that cannot be read at all, in one check.
+const MOST_UNREADABLE: u32 = 10_000;
+
 /// Returns all sessions, looked up one by one: an unreadable row must not hide the others.
 pub(super) fn session_numbers(
     connection: &Connection,
@@ -145,19 +148,39 @@ pub(super) fn session_numbers(
         }
     };
     let mut sessions = Vec::new();
-    for no in 1..=last {
-        let id = connection
-            .prepare_cached("SELECT id FROM session WHERE no = ?1")
-            .and_then(|mut select| select.query_row([no], |row| row.get::<_, [u8; 16]>(0)));
-        match id {
-            Ok(id) => sessions.push((no, id_from(id))),
-            Err(rusqlite::Error::QueryReturnedNoRows) => {}
-            Err(error) => report.faults.push(format!(
-                "the row of session number {no} is damaged: {error}"
-            )),
-        }
+    let mut from = Some(1);
+    let mut unreadable = 0;
+    // Seeks the next row instead of counting up to `last`: a damaged number may be astronomic.
+    while let Some(at) = from.filter(|at| *at <= last && unreadable < MOST_UNREADABLE) {
+        let next = connection
+            .prepare_cached("SELECT no, id FROM session WHERE no >= ?1 ORDER BY no LIMIT 1")
+            .and_then(|mut select| {
+                let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, [u8; 16]>(1)));
+                select.query_row([at], row)
+            });
+        let reached = match next {
+            Ok((no, Ok(id))) => {
+                sessions.push((no, id_from(id)));
+                no
+            }
+            Ok((no, Err(error))) => {
+                report.faults.push(damaged_row(no, &error));
+                no
+            }
+            Err(rusqlite::Error::QueryReturnedNoRows) => break,
+            Err(error) => {
+                unreadable += 1;
+                report.faults.push(damaged_row(at, &error));
+                at
+            }
+        };
+        from = reached.checked_add(1);
     }
     Ok(sessions)
+}
+
+fn damaged_row(no: i64, error: &rusqlite::Error) -> String {
+    format!("the row of session number {no} is damaged: {error}")
 }
 
 /// Returns the last session number readable from the start of the table, for a table with a damaged

@@ -75,6 +75,12 @@ fn a_log_cut_off_in_its_making_is_no_session() {
     assert_eq!(home.listed(), [session]);
     let kept = PathBuf::from(format!("{}.torn-0", path.display()));
     assert_eq!(fs::read(kept).unwrap(), &whole[..whole.len() - 1]);
+    // So are those of a second creation that was interrupted.
+    fs::write(&path, "zzz").unwrap();
+    home.create(session);
+    let kept = |name: &str| fs::read(format!("{}.{name}", path.display())).unwrap();
+    assert_eq!(kept("torn-0"), &whole[..whole.len() - 1]);
+    assert_eq!(kept("torn-00"), b"zzz");
     let taken = Entry::seal(&Head::START, vec![opening(session)]).unwrap();
     assert!(matches!(
         home.make(session, None, taken),

@@ -112,7 +112,7 @@ async fn a_lost_session_is_told_the_whole_talk() {
 async fn leave_is_asked_and_the_option_chosen_by_its_kind() {
     for (verdict, chosen, ok) in [
         (Verdict::Yes, "no", true),
-        (Verdict::Always, "cancel", true),
+        (Verdict::Always, "no", true),
         (Verdict::No, "yes", false),
     ] {
         let stage = Stage::set();
@@ -299,6 +299,34 @@ async fn silence_has_a_limit_but_not_the_persons() {
     };
     let (ended, ()) = tokio::join!(answer, person);
     assert_eq!(ended, Ok(Outcome::Done));
+}
+
+/// The mode may have changed since the agent was prompted: the session decides about every call.
+#[tokio::test]
+async fn the_session_decides_when_the_tool_is_to_run() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let mut question = stage.question(&["tool execute"]);
+    question.approval = Approval::All;
+    let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
+    let answer = async {
+        let ended = agent.answer(&question, &sink).await;
+        drop(sink);
+        ended
+    };
+    let session = async {
+        let permission = listener.permissions.recv().await.unwrap();
+        permission.settle(Verdict::No);
+        let mut events = Vec::new();
+        while let Some(event) = listener.events.recv().await {
+            events.push(event);
+        }
+        events
+    };
+    let (ended, events) = tokio::join!(answer, session);
+    assert_eq!(ended, Ok(Outcome::Done));
+    let denied = |event: &AgentEvent| format!("{event:?}").contains("[not run: ");
+    assert!(events.iter().any(denied), "{events:?}");
 }
 
 #[tokio::test]

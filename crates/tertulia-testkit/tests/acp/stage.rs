@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tertulia_agents::acp::{Acp, Connection};
-use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_agents::approval::{Rules, Ruling, ToolRequest, Verdict};
 use tertulia_agents::process::MARKER_VAR;
 use tertulia_agents::{
     Agent, AgentError, AgentEvent, AgentRequest, AgentSink, NativeSession, Outcome, Patience,
@@ -196,6 +196,18 @@ pub async fn ask_with(
             tokio::select! {
                 biased;
                 Some(permission) = listener.permissions.recv() => {
+                    // As a session does: the mode decides first.
+                    match Rules::new(question.approval).ruling(&permission.request) {
+                        Ruling::Run => {
+                            permission.settle(Verdict::Yes);
+                            continue;
+                        }
+                        Ruling::Refuse => {
+                            permission.settle(Verdict::No);
+                            continue;
+                        }
+                        Ruling::Ask => {}
+                    }
                     asked.push(permission.request.clone());
                     match verdict {
                         Some(verdict) => permission.settle(verdict),

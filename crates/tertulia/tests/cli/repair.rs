@@ -214,6 +214,25 @@ fn a_session_of_the_database_without_its_end_is_damaged() {
     }
 }
 
+/// Looking at every number up to this one would take for ever.
+#[test]
+fn a_session_with_an_astronomic_number_is_told_at_once() {
+    let (home, ids) = talks(Backend::Sqlite, 3);
+    let database = rusqlite::Connection::open(home.database()).unwrap();
+    let hex = ids[0].replace('-', "").to_uppercase();
+    database
+        .execute_batch(&format!(
+            "UPDATE session SET no = {} WHERE hex(id) = '{hex}'",
+            i64::MAX
+        ))
+        .unwrap();
+    drop(database);
+    home.run(&["doctor"]).code(5).says(&ids[0]);
+    home.run(&["doctor", "--repair"]).ok();
+    home.run(&["doctor"]).ok();
+    assert_eq!(home.said(&ids[1]), ["echo talk 1", "talk 1"]);
+}
+
 /// Entries that the list has seen are gone from the end of a log.
 #[test]
 fn a_log_cut_at_its_end_is_damaged() {
