@@ -52,13 +52,13 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
             };
             for strange in sifted.strange {
                 warnings.push(format!(
-                    "the agent '{name}' is started without {}: a team file may choose the model and what is said to it; more is for your settings or `tertulia agents register`",
+                    "the agent '{name}' starts without {}: a team file may choose only its model and instructions; allow more in your settings or with `tertulia agents register`",
                     shown(&strange)
                 ));
             }
             for refused in sifted.refused {
                 warnings.push(format!(
-                    "the agent '{name}' is started without {}: what it may do unasked is said with --approve, and --approve all is all of it",
+                    "the agent '{name}' starts without {}: permissions come from --approve; --approve all allows everything",
                     shown(&refused)
                 ));
             }

@@ -130,8 +130,8 @@ fn a_seat_is_only_given_away_by_who_has_left_and_to_their_like() {
     let id = cast.home.show("@")["id"].as_str().unwrap().to_owned();
     let before = cast.home.entries(&id);
     let seat = |map: &str| cast.run(&["-c", "--map", map, "hm"]).code(2);
-    seat("ada=ben").notes("'Ada' is in the team");
-    seat("ann=cleo").notes("'Ann' is in the team");
+    seat("ada=ben").notes("'Ada' is still in the team");
+    seat("ann=cleo").notes("'Ann' is still in the team");
     assert_eq!(cast.home.entries(&id), before);
     cast.change(|document| {
         let members = document["team"]["members"].as_array_mut().unwrap();
