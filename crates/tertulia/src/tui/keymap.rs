@@ -59,7 +59,7 @@ impl Where {
             Where::Input => "Writing",
             Where::Popup => "Completing",
             Where::Search => "Searching your prompts",
-            Where::Talk => "The talk",
+            Where::Talk => "Session",
             Where::Transcript => "The full transcript",
             Where::Picker => "The list of sessions (type to search)",
             Where::Rewind => "Going back",

@@ -44,7 +44,7 @@ fn help_info_members_queue_task_agents_and_stats_tell() {
         "/info",
         &["This session", &id, "messages  2"],
     );
-    shows(&mut terminal, "/members", &["Who is here", "demo"]);
+    shows(&mut terminal, "/members", &["Members", "demo"]);
     shows(&mut terminal, "/queue", &["the queue is empty"]);
     shows(&mut terminal, "/task", &["the team has no task"]);
     shows(&mut terminal, "/agents", &["Agents", "demo", "ready"]);

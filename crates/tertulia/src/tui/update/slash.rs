@@ -206,10 +206,10 @@ fn team_map(state: &mut State, map: Vec<String>, now: Now) -> Vec<Effect> {
 /// Shows facts that the state already holds.
 fn tell(state: &mut State, command: &Slash) {
     let (title, lines) = match command {
-        Slash::Members => ("Who is here", plain(members(state))),
-        Slash::Queue => ("Who is still to speak", plain(queue(state))),
-        Slash::Task => ("What the team works on", plain(task(state))),
-        _ => ("This talk", info(state)),
+        Slash::Members => ("Members", plain(members(state))),
+        Slash::Queue => ("Queue", plain(queue(state))),
+        Slash::Task => ("Task", plain(task(state))),
+        _ => ("This session", info(state)),
     };
     open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
 }
