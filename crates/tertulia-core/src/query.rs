@@ -184,6 +184,8 @@ pub struct Listing {
     pub rows: Vec<Row>,
     /// Sessions hidden by the project filter and by the trash.
     pub hidden: Hidden,
+    /// Number of sessions in the store, with those in the trash.
+    pub sessions: u64,
     /// Cursor for the next page, if there is one.
     pub next: Option<Cursor>,
     /// Sessions of the whole store that are known to be damaged or unreadable; partly readable ones

@@ -2,7 +2,7 @@
 //! last may be incomplete. Only the fields named here are read, so that API keys in those files are
 //! not imported.
 
-mod talk;
+mod conversion;
 #[cfg(test)]
 mod tests;
 

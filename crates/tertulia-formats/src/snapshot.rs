@@ -3,7 +3,7 @@
 //! is written.
 
 mod account;
-mod talk;
+mod conversion;
 #[cfg(test)]
 mod tests;
 use std::collections::HashMap;
@@ -229,7 +229,7 @@ impl Snapshot {
         let spoken = messages.iter().map(|message| message.at);
         let spoken = spoken.fold(summary.created_at, Timestamp::max);
         let source = summary.source.as_ref();
-        let source = source.filter(|source| source.program == talk::FORM);
+        let source = source.filter(|source| source.program == conversion::FORM);
         let saved_at = source.and_then(|source| source.saved_at);
         Snapshot {
             team: summary.team.clone().unwrap_or_default(),

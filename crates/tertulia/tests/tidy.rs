@@ -300,6 +300,69 @@ fn the_architecture_names_every_room() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
+/// Metaphors that a stranger has to translate, each with the word of the field.
+const PRIVATE_WORDS: &[(&str, &str)] = &[
+    ("House", "Workspace"),
+    ("Librarian", "StoreService"),
+    ("Steward", "ServerHost"),
+    ("Stamp", "Clock"),
+    ("Utterance", "PromptMessage"),
+    ("Recorder", "LogWriter"),
+    ("Shelf", "SessionList"),
+    ("Sieve", "a filter"),
+    ("Chair", "PairRole"),
+    ("Claim", "SessionLock"),
+    ("Husk", "a shared prefix"),
+    ("Breach", "a schema error"),
+    ("Doorway", "a frontend"),
+];
+
+/// Crates whose comments name their subjects.
+const PLAIN: &[&str] = &[
+    "tertulia-core",
+    "tertulia-formats",
+    "tertulia-store",
+    "tertulia-agents",
+];
+
+/// What comments there do without.
+const RIDDLES: &[&str] = &["whoever", "somebody", "nobody", "talk", "talks"];
+
+#[test]
+fn types_have_the_words_of_the_field() {
+    let mut found = Vec::new();
+    for file in sources(&root().join("crates")) {
+        let code = code(&file);
+        for (word, instead) in PRIVATE_WORDS {
+            for kind in ["struct", "enum", "trait", "type"] {
+                let defined = format!("{kind} {word}");
+                let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+                if code.split(&defined).skip(1).any(ends) && !is_test(&file) {
+                    found.push(format!("{}: {word}, say {instead}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn comments_name_their_subjects() {
+    let mut found = Vec::new();
+    for name in PLAIN {
+        for file in sources(&root().join("crates").join(name)) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in (1..).zip(text.lines()) {
+                let comment = line.trim_start().strip_prefix("//").unwrap_or_default();
+                let words = comment.split(|c: char| !c.is_alphabetic());
+                let riddles = words.filter(|word| RIDDLES.contains(&word.to_lowercase().as_str()));
+                found.extend(riddles.map(|word| format!("{}:{number}: {word}", file.display())));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn every_command_has_a_row_in_the_readme() {
     let page = fs::read_to_string(root().join("README.md")).unwrap();

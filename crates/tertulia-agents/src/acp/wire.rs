@@ -16,7 +16,7 @@ const QUOTED: usize = 200;
 
 /// Splits an agent's output into messages and ignores a limited number of other lines.
 #[derive(Debug, Default)]
-pub(super) struct Sieve {
+pub(super) struct MessageFilter {
     rest: Vec<u8>,
     lines: usize,
     noise: Noise,
@@ -45,7 +45,7 @@ pub(super) struct Noise {
     pub(super) too_much: bool,
 }
 
-impl Sieve {
+impl MessageFilter {
     /// Returns the messages that this chunk completes, or an error if the program does not speak
     /// the protocol.
     pub(super) fn push(&mut self, chunk: &[u8]) -> Result<Vec<Message>, NotTheProtocol> {
@@ -111,10 +111,10 @@ pub(super) struct NotTheProtocol;
 pub(super) fn messages(
     output: mpsc::Receiver<Vec<u8>>,
     room: Arc<Semaphore>,
-    heard: impl Fn(&Sieve) + Send + 'static,
+    heard: impl Fn(&MessageFilter) + Send + 'static,
 ) -> impl Stream<Item = io::Result<String>> + Send {
     let chunks = stream::unfold(
-        (output, Sieve::default(), heard),
+        (output, MessageFilter::default(), heard),
         async |(mut output, mut sieve, heard)| {
             let chunk = output.recv().await?;
             let messages: Vec<Result<Message, NotTheProtocol>> = match sieve.push(&chunk) {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn messages_are_cut_wherever_the_chunks_end() {
-        let mut sieve = Sieve::default();
+        let mut sieve = MessageFilter::default();
         let whole = "{\"a\":\"ż\"}\r\n\n{\"b\":2}\n{\"c\"".as_bytes();
         let mut found = Vec::new();
         for byte in whole.chunks(1) {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_little_noise_falls_through_and_much_of_it_is_not_the_protocol() {
-        let mut sieve = Sieve::default();
+        let mut sieve = MessageFilter::default();
         assert_eq!(texts(sieve.push(b"Welcome!\n{\"a\":1}\n")), ["{\"a\":1}"]);
         assert_eq!(sieve.noise().last.as_deref(), Some("Welcome!"));
         assert!(!sieve.noise().too_much);
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_not_kept_for_ever() {
-        let mut sieve = Sieve::default();
+        let mut sieve = MessageFilter::default();
         let chunk = vec![b'x'; 1 << 20];
         let ended = (0..64).find(|_| sieve.push(&chunk).is_err());
         assert_eq!(ended, Some(32));

@@ -29,7 +29,7 @@ impl FilesEngine {
     pub(super) fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
-        let (mut metas, hidden) = page_of(&catalogue.connection, filter, page)
+        let (mut metas, (hidden, sessions)) = page_of(&catalogue.connection, filter, page)
             .and_then(|rows| Ok((rows, hidden(&catalogue.connection, filter)?)))
             .map_err(|error| catalogue.say(error))?;
         let more = metas.len() > page.limit;
@@ -42,6 +42,7 @@ impl FilesEngine {
         Ok(Listing {
             rows: self.rows(metas),
             hidden,
+            sessions,
             next,
             damaged,
         })
@@ -228,7 +229,7 @@ fn page_of(
     Ok(metas)
 }
 
-fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> {
+fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<(Hidden, u64)> {
     let count = |project: Option<&str>| -> rusqlite::Result<(i64, i64)> {
         connection
             .prepare_cached(&format!(
@@ -238,6 +239,7 @@ fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> 
             .query_row([project], |row| Ok((row.get(0)?, row.get(1)?)))
     };
     let (live, trashed) = count(None)?;
+    let all = live + trashed;
     let here = match &filter.project {
         None => (live, trashed),
         Some(ids) => {
@@ -254,8 +256,9 @@ fn hidden(connection: &Connection, filter: &Filter) -> rusqlite::Result<Hidden> 
         Trash::Only => (trashed - here.1, 0),
         Trash::With => (live + trashed - here.0 - here.1, 0),
     };
-    Ok(Hidden {
+    let hidden = Hidden {
         elsewhere: elsewhere.max(0).cast_unsigned(),
         trashed: trashed.max(0).cast_unsigned(),
-    })
+    };
+    Ok((hidden, all.max(0).cast_unsigned()))
 }

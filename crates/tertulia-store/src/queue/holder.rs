@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
@@ -60,19 +61,14 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    /// Writes the record. Ignores failures, since the operating system may still know the holder.
-    pub(super) fn write(&self, lock: &File, holder: Option<&LockHolder>) {
-        let mut record = [b' '; RECORD_BYTES];
-        if let Some(text) = holder.and_then(|holder| serde_json::to_vec(holder).ok())
-            && text.len() < RECORD_BYTES
-        {
-            record[..text.len()].copy_from_slice(&text);
-        }
-        record[RECORD_BYTES - 1] = b'\n';
+    /// Records the holder; the time of the file says since when. The same holder as before costs
+    /// no write, only a new time. Ignores failures, since the operating system may still know the
+    /// holder.
+    pub(super) fn write(&self, lock: &File, holder: &LockHolder) {
         let _ = match self {
-            Record::Inside => lock.write_all_at(&record, 0),
+            Record::Inside => put(lock, holder),
             Record::At(path) => match place::lock_file(path) {
-                Ok(file) => file.write_all_at(&record, 0),
+                Ok(file) => put(&file, holder),
                 Err(_) => Ok(()),
             },
             Record::Nowhere => Ok(()),
@@ -80,13 +76,11 @@ impl Record {
     }
 
     pub(super) fn read(&self, lock: &File) -> Option<LockHolder> {
-        let mut record = [0; RECORD_BYTES];
-        let read = match self {
-            Record::Inside => lock.read_at(&mut record, 0),
-            Record::At(path) => File::open(path).and_then(|file| file.read_at(&mut record, 0)),
-            Record::Nowhere => return None,
-        };
-        serde_json::from_slice(&record[..read.ok()?]).ok()
+        match self {
+            Record::Inside => get(lock),
+            Record::At(path) => get(&File::open(path).ok()?),
+            Record::Nowhere => None,
+        }
     }
 
     /// Returns the holder: the process id from the operating system, the rest from the record. A
@@ -106,6 +100,38 @@ impl Record {
             }),
         }
     }
+}
+
+fn put(file: &File, holder: &LockHolder) -> io::Result<()> {
+    let who = LockHolder {
+        since: None,
+        ..holder.clone()
+    };
+    let text = serde_json::to_vec(&who).unwrap_or_default();
+    let mut record = [b' '; RECORD_BYTES];
+    if text.len() < RECORD_BYTES {
+        record[..text.len()].copy_from_slice(&text);
+    }
+    record[RECORD_BYTES - 1] = b'\n';
+    let mut there = [0; RECORD_BYTES];
+    if file.read_exact_at(&mut there, 0).is_err() || there != record {
+        file.write_all_at(&record, 0)?;
+    }
+    match holder.since {
+        Some(since) => file.set_modified(since.into()),
+        None => Ok(()),
+    }
+}
+
+fn get(file: &File) -> Option<LockHolder> {
+    let mut record = [0; RECORD_BYTES];
+    let read = file.read_at(&mut record, 0).ok()?;
+    let who: LockHolder = serde_json::from_slice(&record[..read]).ok()?;
+    let since = file.metadata().and_then(|found| found.modified()).ok();
+    Some(LockHolder {
+        since: since.and_then(|since| since.try_into().ok()),
+        ..who
+    })
 }
 
 /// Returns the process that holds the file's lock, if the operating system reports it.

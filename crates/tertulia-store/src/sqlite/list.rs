@@ -102,7 +102,8 @@ impl Engine {
             at: filter.sort_key(last),
             id: last.id,
         });
-        let hidden = match self.hidden(filter).map_err(say.of("cannot count sessions")) {
+        let (hidden, sessions) = match self.hidden(filter).map_err(say.of("cannot count sessions"))
+        {
             Err(error) if error.is_damage() => return self.list_row_by_row(filter, page),
             hidden => hidden?,
         };
@@ -115,6 +116,7 @@ impl Engine {
         Ok(Listing {
             rows: self.rows(metas),
             hidden,
+            sessions,
             next,
             damaged,
         })
@@ -162,6 +164,7 @@ impl Engine {
         Ok(Listing {
             rows: self.rows(matching),
             hidden,
+            sessions: all.len() as u64,
             next,
             damaged,
         })
@@ -308,11 +311,12 @@ impl Engine {
             .collect()
     }
 
-    fn hidden(&self, filter: &Filter) -> rusqlite::Result<Hidden> {
+    fn hidden(&self, filter: &Filter) -> rusqlite::Result<(Hidden, u64)> {
         let (live, trashed): (i64, i64) = self
             .connection
             .prepare_cached("SELECT coalesce(sum(live), 0), coalesce(sum(trashed), 0) FROM tally")?
             .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let all = live + trashed;
         let here = match &filter.project {
             None => (live, trashed),
             Some(ids) => {
@@ -333,10 +337,11 @@ impl Engine {
             Trash::Only => (trashed - here.1, 0),
             Trash::With => (live + trashed - here.0 - here.1, 0),
         };
-        Ok(Hidden {
+        let hidden = Hidden {
             elsewhere: elsewhere.max(0).cast_unsigned(),
             trashed: trashed.max(0).cast_unsigned(),
-        })
+        };
+        Ok((hidden, all.max(0).cast_unsigned()))
     }
 }
 

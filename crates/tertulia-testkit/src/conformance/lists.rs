@@ -110,6 +110,7 @@ pub fn pages_cover_everything_once(store: &dyn Store) {
         }
     }
     assert_eq!(list(store, &everything()).rows.len(), 23);
+    assert_eq!(list(store, &Filter::default()).sessions, 23);
     assert_eq!(list(store, &Filter::default()).rows.len(), 18);
 }
 

@@ -2,13 +2,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
-use tertulia_core::query::{DamagedSession, Filter, Hidden, Page, ProjectIds, Row, Trash};
+use tertulia_core::query::{DamagedSession, Hidden, Page, Row};
 use tertulia_formats::json;
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::CommandResult;
 use crate::moment::ago;
-use crate::open::{self, Workspace};
+use crate::open;
 use crate::project;
 use crate::ui::{Ui, fit};
 
@@ -84,22 +84,10 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     if let Some(next) = next {
         ui.note(&format!("More: add --cursor {next}"));
     }
-    if workspace.settings.retention.max_count.is_none() && has_many(&workspace)? {
+    if workspace.settings.retention.max_count.is_none() && listing.sessions > MANY {
         ui.note(&format!("More than {MANY} sessions are kept; set `[retention] max_count` if that is too many. Nothing is removed unasked."));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Returns true if the store holds more than `MANY` sessions. Asks for no project at all, so that every session
-/// is counted as hidden and none is read.
-fn has_many(workspace: &Workspace) -> CommandResult<bool> {
-    let nowhere = Filter {
-        project: Some(ProjectIds::from_iter(None::<String>)),
-        trash: Trash::With,
-        ..Filter::default()
-    };
-    let listing = workspace.wait(workspace.sessions.store().list(&nowhere, &Page::first(1)))?;
-    Ok(listing.hidden.total() > MANY)
 }
 
 /// The columns of the table.
