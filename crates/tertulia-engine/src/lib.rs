@@ -8,7 +8,7 @@
 //! | [`frontend`] | what a talk shows, and whom it asks |
 //! | [`duet`] | an instructor and a worker at work: carries out what their machine decides, one answer at a time |
 //! | [`pair`] | an instructor and a worker: what a reply says, the budget, who is next |
-//! | [`record`] | the pen: writes a talk's entries, keeps what could not be saved, steps aside into a fork |
+//! | [`log_writer`] | writes a talk's entries, keeps what could not be saved, steps aside into a fork |
 //! | [`run`] | carries the effects out: the only room where an agent meets a store |
 //! | [`table`] | a team at one table: carries out what its routing machine decides, one answer at a time |
 //! | [`withdrawn`] | words that were stopped before an answer: found in a log, marked for agents |

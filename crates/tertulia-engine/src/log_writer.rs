@@ -87,7 +87,7 @@ impl LogWriter {
         }
     }
 
-    /// Has a copy kept from now on, as new as the last [`copy`](Recorder::copy).
+    /// Has a copy kept from now on, as new as the last [`copy`](LogWriter::copy).
     pub fn keep_copies(&mut self, copies: Arc<dyn SessionMirror>) {
         self.copies = Some(copies);
     }

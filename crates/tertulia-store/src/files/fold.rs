@@ -28,6 +28,10 @@ pub(super) struct Folded {
     anew: bool,
 }
 
+fn anchor(offset: u64, before: Seq) -> Anchor {
+    Anchor { offset, before }
+}
+
 impl FilesEngine {
     /// Returns the catalogue, opened at first use; in memory if it cannot be opened on disk.
     pub(super) fn catalogue(&mut self) -> StoreResult<&Catalogue> {
@@ -208,10 +212,7 @@ impl FilesEngine {
         let anew = continued.is_none();
         let mut damage = continued.as_ref().and_then(|stored| stored.damage.clone());
         let (base, mut meta, from) = if let Some(stored) = continued {
-            let from = Anchor {
-                offset: stored.folded,
-                before: stored.last,
-            };
+            let from = anchor(stored.folded, stored.last);
             (stored.base, stored.meta, from)
         } else {
             let opening = base::opening(&log.path, &file, tail.end).map_err(say)?;
@@ -219,15 +220,8 @@ impl FilesEngine {
             if base.is_some() && start.is_none() {
                 damage = Some("the beginning that it shares with another session is gone".into());
             }
-            let from = Anchor {
-                offset: 0,
-                before: first.back(1),
-            };
-            (
-                base,
-                start.unwrap_or_else(|| SessionMeta::blank(log.id)),
-                from,
-            )
+            let meta = start.unwrap_or_else(|| SessionMeta::blank(log.id));
+            (base, meta, anchor(0, first.back(1)))
         };
         let mut snapshots = Vec::new();
         let mut parent = Some(meta.head).filter(|head| head.seq == from.before);
