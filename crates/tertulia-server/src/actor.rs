@@ -1,10 +1,10 @@
-//! A talk at work: it is opened, carries out one order after the other, and is closed when nobody wants it any
-//! more or somebody stops it. The agents keep their processes meanwhile.
+//! The task of a live session: opens the conversation, executes its orders one by one, and closes
+//! it when no client needs it or a client stops it. Agent processes live as long as the task.
 
 use std::sync::Arc;
 
-use tertulia::conversation::door::Door;
-use tertulia::store::check_message;
+use tertulia_engine::frontend::Frontend;
+use tertulia_store::check_message;
 use tokio::sync::mpsc;
 
 use crate::gate::Gate;
@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::protocol::{Answer, ErrorKind, Status, TalkState, Trouble};
 use crate::room::{Order, Room, Talk, What};
 
-/// Leads the talk of a room until it is over.
+/// Runs the conversation of a room until it ends.
 pub async fn lead(
     hub: Arc<Hub>,
     room: Arc<Room>,
@@ -39,9 +39,9 @@ pub async fn lead(
         if room.end(&orders) {
             break;
         }
-        // Something was asked for while it was being closed: it is opened again.
-        which = match room.floor().summary {
-            Some(summary) => Which::Known(summary.id),
+        // An order arrived while the conversation was closing: opens it again.
+        which = match room.floor().meta {
+            Some(meta) => Which::Known(meta.id),
             None => which,
         };
         room.enter(TalkState::Opening, hub.host().now());
@@ -57,7 +57,8 @@ struct Actor<'a> {
 }
 
 impl Actor<'_> {
-    /// Opens the talk, leads it and closes it. Why what still waits is not done any more, if so.
+    /// Opens the conversation, runs it and closes it. Returns why the remaining orders are dropped,
+    /// if they are.
     async fn run(
         &mut self,
         which: Which,
@@ -97,7 +98,7 @@ impl Actor<'_> {
         self.room.enter(TalkState::Waiting, self.hub.host().now());
         self.carry_out_all(hosted.as_mut(), orders).await;
         if self.room.is_answering() {
-            // Nobody waited for its end. What was said so far is in the draft.
+            // The turn was abandoned. Its partial answer is in the draft.
             let floor = hosted.floor();
             let now = self.hub.host().now();
             self.room.finish(done(Status::Cancelled), floor, now);
@@ -129,7 +130,7 @@ impl Actor<'_> {
                 () = self.talk.stop.cancelled() => return,
                 order = orders.recv() => order,
                 () = tokio::time::sleep(idle) => {
-                    // What is not saved keeps it open, and is tried again.
+                    // Unsaved entries keep the conversation open; saving is retried.
                     let saved = self.save(hosted).await;
                     if self.hub.wants(self.room) || !saved {
                         continue;
@@ -200,7 +201,7 @@ impl Actor<'_> {
         self.room.finish(ended, floor, self.hub.host().now());
     }
 
-    /// Tries to save what is held. Whether nothing is left that is not saved.
+    /// Tries to save held messages. Returns true if everything is saved.
     async fn save(&mut self, hosted: &mut dyn HostedTalk) -> bool {
         if !hosted.floor().unsaved {
             return true;
@@ -220,9 +221,9 @@ async fn open(
     hub: &Arc<Hub>,
     which: Which,
     choice: &Choice,
-    door: &mut dyn Door,
+    frontend: &mut dyn Frontend,
 ) -> HostResult<Seated> {
-    hub.host().open(which, choice, door).await
+    hub.host().open(which, choice, frontend).await
 }
 
 fn done(status: Status) -> Ended {
@@ -234,5 +235,5 @@ fn done(status: Status) -> Ended {
 }
 
 fn stopped() -> Trouble {
-    Trouble::new(ErrorKind::Interrupted, "the talk was stopped")
+    Trouble::new(ErrorKind::Interrupted, "the session was stopped")
 }

@@ -1,16 +1,16 @@
-//! The code blocks in a stream of text, as they are completed. The text itself is left as it is.
+//! Extracts completed code blocks from a stream of text. The text itself stays unchanged.
 
-/// A block of code.
+/// A code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// What stands behind the fence, if anything does.
+    /// Language after the opening fence, if any.
     pub language: Option<String>,
-    /// What stands between the fences, each line with its end.
+    /// Content between the fences, each line with its line feed.
     pub text: String,
 }
 
 impl Block {
-    /// What kind of block it is: a diff is shown in another way than code.
+    /// Returns `diff` or `code`: clients show a diff differently.
     pub fn kind(&self) -> &'static str {
         match self.language.as_deref() {
             Some("diff" | "patch") => "diff",
@@ -19,10 +19,10 @@ impl Block {
     }
 }
 
-/// Reads a stream of text.
+/// Incremental parser of a text stream.
 #[derive(Debug, Default)]
 pub struct Blocks {
-    /// The line that has no end yet.
+    /// The incomplete last line.
     line: String,
     open: Option<Open>,
 }
@@ -31,13 +31,13 @@ pub struct Blocks {
 struct Open {
     fence: char,
     length: usize,
-    /// How far the fence is indented: so far the lines in it are, too.
+    /// Indentation of the fence, which is removed from the lines of the block.
     indent: usize,
     block: Block,
 }
 
 impl Blocks {
-    /// More text. The blocks that are complete with it.
+    /// Parses more text and returns the blocks that it completes.
     pub fn push(&mut self, text: &str) -> Vec<Block> {
         let mut done = Vec::new();
         for piece in text.split_inclusive('\n') {
@@ -50,7 +50,7 @@ impl Blocks {
         done
     }
 
-    /// Nothing follows. A block whose fence was never closed ends with the text.
+    /// Ends the stream and returns the block whose fence was never closed, if any.
     pub fn finish(&mut self) -> Option<Block> {
         let line = std::mem::take(&mut self.line);
         let closed = match line.is_empty() {
@@ -85,7 +85,8 @@ impl Open {
     }
 }
 
-/// The fence with which a line begins: its letter, its length and its indentation; and what follows.
+/// Parses the fence at the start of a line: character, length and indentation; and the rest of the
+/// line.
 fn fence_of(line: &str, wanted: Option<char>) -> Option<((char, usize, usize), &str)> {
     let body = line.trim_start_matches(' ');
     let indent = line.len() - body.len();
@@ -100,7 +101,7 @@ fn fence_of(line: &str, wanted: Option<char>) -> Option<((char, usize, usize), &
 
 fn opening(line: &str) -> Option<Open> {
     let ((fence, length, indent), rest) = fence_of(line, None)?;
-    // Between two of them on one line stands code in a sentence.
+    // Backticks later in the line: this is inline code.
     if fence == '`' && rest.contains('`') {
         return None;
     }
@@ -162,7 +163,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a text is cut into pieces, its blocks are the same.
+        /// The blocks do not depend on how the text is split.
         #[test]
         fn pieces_make_no_difference(parts in prop::collection::vec("[`~a \n]{0,5}", 0..14)) {
             let whole = parts.concat();

@@ -1,4 +1,4 @@
-//! The other end: for programs that ask a running server.
+//! Client side of the protocol, for programs that call a running server.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -6,19 +6,19 @@ use std::path::Path;
 
 use crate::protocol::{Answer, Ask, Id, Reply, Request};
 
-/// Why a server could not be asked.
+/// Why a call to a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// No server listens there.
     #[error("no server is running")]
     NotRunning,
-    /// It hung up.
+    /// The server closed the connection.
     #[error("the server has hung up")]
     HungUp,
-    /// It said something that is not understood.
+    /// The server's reply cannot be parsed.
     #[error("the server says something that this program does not know")]
     Unknown(#[source] serde_json::Error),
-    /// Anything else.
+    /// Any other failure.
     #[error("the server cannot be reached")]
     Failed(#[source] std::io::Error),
 }
@@ -26,23 +26,23 @@ pub enum CallError {
 /// A connection to a server.
 #[derive(Debug)]
 pub struct Call {
-    /// What is said.
+    /// The sending half.
     pub mouth: Mouth,
-    /// What is heard.
+    /// The receiving half.
     pub ear: Ear,
     asked: i64,
 }
 
-/// The half that speaks.
+/// The sending half of a connection.
 #[derive(Debug)]
 pub struct Mouth(UnixStream);
 
-/// The half that hears.
+/// The receiving half of a connection.
 #[derive(Debug)]
 pub struct Ear(BufReader<UnixStream>);
 
 impl Call {
-    /// Connects.
+    /// Connects to the socket at `path`.
     pub fn connect(path: &Path) -> Result<Call, CallError> {
         let stream = UnixStream::connect(path).map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound | std::io::ErrorKind::ConnectionRefused => {
@@ -58,7 +58,7 @@ impl Call {
         })
     }
 
-    /// Asks, and waits for the first answer to it.
+    /// Sends a request and waits for the first reply to it.
     pub fn ask(&mut self, ask: Ask) -> Result<Answer, CallError> {
         self.asked += 1;
         let id = Id::Number(self.asked);
@@ -80,22 +80,22 @@ impl Call {
 }
 
 impl Mouth {
-    /// Says a line.
+    /// Sends a request as one line.
     pub fn say(&mut self, id: Option<Id>, ask: Ask) -> Result<(), CallError> {
         let mut line = serde_json::to_vec(&Request { id, ask }).map_err(CallError::Unknown)?;
         line.push(b'\n');
         self.0.write_all(&line).map_err(|_| CallError::HungUp)
     }
 
-    /// Hangs up, whoever still listens.
+    /// Closes the connection in both directions.
     pub fn hang_up(&self) {
-        // It may be gone already.
+        // The connection may be closed already.
         let _ = self.0.shutdown(std::net::Shutdown::Both);
     }
 }
 
 impl Ear {
-    /// The next line.
+    /// Reads the next reply.
     pub fn hear(&mut self) -> Result<Reply, CallError> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {

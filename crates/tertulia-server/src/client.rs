@@ -1,10 +1,10 @@
-//! What a client asks, and what comes of it.
+//! Handles the requests of one client.
 
 use std::sync::Arc;
 
-use tertulia::approval::{Approval, PermissionChange, Verdict};
-use tertulia::id::SessionId;
-use tertulia::query::Row;
+use tertulia_agents::approval::{Approval, PermissionChange, Verdict};
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Choice, Host, HostResult, Which};
@@ -14,14 +14,14 @@ use crate::protocol::{
 };
 use crate::room::{Order, Room, Voice, What};
 
-/// How many sessions a list has, and how many at most.
+/// Default and maximum number of listed sessions.
 const LISTED: (usize, usize) = (50, 1000);
-/// How many hits a search has, and how many at most.
+/// Default and maximum number of search hits.
 const SEARCHED: (usize, usize) = (20, 1000);
-/// How many messages a session is loaded with at most.
+/// Maximum number of messages sent when a session is loaded.
 const LOADED: usize = 1000;
 
-/// One client.
+/// Request handler of one client.
 pub struct Client {
     hub: Arc<Hub>,
     guest: Arc<Guest>,
@@ -29,7 +29,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that was admitted.
+    /// Creates the handler of an admitted client.
     pub fn new(hub: Arc<Hub>, guest: Arc<Guest>) -> Client {
         Client {
             hub,
@@ -38,7 +38,7 @@ impl Client {
         }
     }
 
-    /// Does what is asked, and answers.
+    /// Executes a request and sends its reply.
     pub async fn handle(&mut self, request: Request) {
         let id = request.id.clone();
         let answered = self.answer(request).await;
@@ -50,7 +50,7 @@ impl Client {
         self.guest.outbox.post(id.as_ref(), answer);
     }
 
-    /// The answer, unless it comes from elsewhere.
+    /// Executes a request. Returns `None` if the reply is sent elsewhere or later.
     async fn answer(&mut self, request: Request) -> HostResult<Option<Answer>> {
         let Request { id, ask } = request;
         Ok(Some(match ask {
@@ -154,12 +154,13 @@ impl Client {
             asker: Some(self.voice(id)),
             cancel: CancellationToken::new(),
         };
-        // Before it is asked: the talk may go on in another session, and takes the client along.
+        // Set before the order is given: the conversation may move to a fork, and moves the client
+        // with it.
         self.guest.set_current(Some(which));
         self.hub.order(&self.guest, which, &self.choice, order)
     }
 
-    /// Answers a question about a tool, in this session or wherever it is asked.
+    /// Answers a tool approval request, in the session `within` or in the session that asks for it.
     fn settle(&self, tool_id: &str, verdict: Verdict, within: Option<SessionId>) -> HostResult<()> {
         let mut rooms = self.hub.asking_about(tool_id);
         if let Some(within) = within {
@@ -173,11 +174,14 @@ impl Client {
             [room] if room.answer(tool_id, verdict) => Ok(()),
             [] | [_] => Err(Trouble::new(
                 ErrorKind::NotFound,
-                format!("nobody asks about the call '{tool_id}' now"),
+                format!("no permission request is open for the call '{tool_id}'"),
             )),
             _ => Err(Trouble::new(
                 ErrorKind::Ambiguous,
-                format!("{} talks ask about a call '{tool_id}'", rooms.len()),
+                format!(
+                    "{} sessions have a permission request for a call '{tool_id}'",
+                    rooms.len()
+                ),
             )
             .hint("add the `session_id`")),
         }
@@ -191,12 +195,12 @@ impl Client {
             true => Ok(()),
             false => Err(Trouble::new(
                 ErrorKind::NotFound,
-                "nobody is answering in this session",
+                "no turn is running in this session",
             )),
         }
     }
 
-    /// A session that was named, if one was.
+    /// Resolves an optional session reference.
     async fn named(&self, session: Option<&str>) -> HostResult<Option<SessionId>> {
         Ok(match session {
             Some(session) => Some(self.known(session).await?.id()),
@@ -204,7 +208,7 @@ impl Client {
         })
     }
 
-    /// A session by its name. One that runs need not be in the store yet.
+    /// Resolves a session reference. A running session need not be in the store yet.
     async fn known(&self, name: &str) -> HostResult<Which> {
         if let Ok(id) = name.parse::<SessionId>()
             && self.hub.room(id).is_some()
@@ -212,7 +216,7 @@ impl Client {
             return Ok(Which::New(id));
         }
         match self.host().find(name).await {
-            Ok(row) => Ok(Which::Known(row.summary.id)),
+            Ok(row) => Ok(Which::Known(row.meta.id)),
             Err(trouble) if trouble.kind == ErrorKind::NotFound => {
                 let running = self.hub.running_as(name);
                 running.map(Which::New).ok_or(trouble)
@@ -230,7 +234,7 @@ impl Client {
     ) -> HostResult<()> {
         let voice = self.voice(id);
         if detail == Detail::Full {
-            // Whoever wants to see everything wants it to be open.
+            // Following with full detail opens the session.
             let talks = self
                 .hub
                 .room(which.id())
@@ -286,12 +290,12 @@ impl Client {
         })
     }
 
-    /// Waits until a talk is gone, and insists on it if that takes too long.
+    /// Waits until a conversation has ended, and aborts its turn if that takes too long.
     async fn gone(&self, gone: &CancellationToken, insist: &CancellationToken) {
         let leave = self.hub.limits().leave;
         if tokio::time::timeout(leave, gone.cancelled()).await.is_err() {
             insist.cancel();
-            // What does not end now is left to itself.
+            // A conversation that still does not end is left running.
             let _ = tokio::time::timeout(self.hub.limits().grace, gone.cancelled()).await;
         }
     }
@@ -352,7 +356,7 @@ impl Client {
         })
     }
 
-    /// Changes the tool permissions: at once where the session is open, else when it is opened for that.
+    /// Changes the tool permissions: immediately if the session is open, else by opening it.
     async fn configure(
         &self,
         session: Option<&str>,
@@ -384,8 +388,8 @@ impl Client {
         })
     }
 
-    /// Saves the current session: everything that was asked before it is answered, and what is held is tried
-    /// again. Whether all of it is on disk, where nothing is being done there; else the session tells it.
+    /// Saves the current session: after all earlier orders, retries saving held messages. Returns
+    /// whether everything is on disk, or `None` if the session's task replies later.
     async fn save(&self, id: Option<Id>) -> HostResult<Option<bool>> {
         let Some(which) = self.guest.current() else {
             return Ok(Some(false));
@@ -398,12 +402,12 @@ impl Client {
             };
             match room.order(order) {
                 Ok(()) => return Ok(None),
-                // It has ended meanwhile.
+                // The conversation has ended meanwhile.
                 Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
                 Err(trouble) => return Err(trouble),
             }
         }
-        // Nothing waits there to be said.
+        // No conversation is running, so nothing is held in memory.
         let kept = self.host().find(&which.id().to_string()).await.is_ok();
         Ok(Some(kept && !self.hub.is_left_unsaved(which.id())))
     }
@@ -427,10 +431,10 @@ impl Client {
             .flatten()
             .map(|message| message.to_string().len());
         fits(size.sum())?;
-        self.guest.set_current(Some(Which::Known(row.summary.id)));
+        self.guest.set_current(Some(Which::Known(row.meta.id)));
         Ok(Answer::SessionLoaded {
-            session_id: row.summary.id.to_string(),
-            message_count: row.summary.messages,
+            session_id: row.meta.id.to_string(),
+            message_count: row.meta.messages,
             messages,
         })
     }
@@ -438,13 +442,13 @@ impl Client {
     async fn delete(&self, session: &str) -> HostResult<Answer> {
         let row = match self.host().find(session).await {
             Ok(row) => row,
-            // What is not there need not be deleted: a client that asks twice gets one answer.
+            // Deleting a missing session succeeds: repeating the request gives the same reply.
             Err(trouble) if trouble.kind == ErrorKind::NotFound => {
                 return Ok(Answer::SessionDeleted { success: true });
             }
             Err(trouble) => return Err(trouble),
         };
-        let id = row.summary.id;
+        let id = row.meta.id;
         if let Some(room) = self.hub.room(id) {
             if room.is_answering() {
                 let words = format!("an agent is answering in session {}", id.short());
@@ -456,7 +460,7 @@ impl Client {
             }
         }
         self.host().trash(&row).await?;
-        // What is said next begins a new one.
+        // The next query starts a new session.
         if self.guest.current().is_some_and(|which| which.id() == id) {
             self.guest.set_current(None);
         }
@@ -475,7 +479,7 @@ fn accepted(id: SessionId) -> Answer {
     }
 }
 
-/// Refuses what would make a line longer than one may be.
+/// Rejects content that would exceed the maximum line length.
 fn fits(size: usize) -> HostResult<()> {
     if size <= LONGEST_LINE {
         return Ok(());

@@ -1,4 +1,5 @@
-//! A client's bytes: what it sends is read line by line, what it is told is written as it can take it.
+//! Connection of one client: reads requests line by line, writes replies as fast as the client
+//! reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +13,17 @@ use crate::outbox::{End, Outbox};
 use crate::protocol::{Answer, ErrorKind, LONGEST_LINE, Reply, Trouble};
 use crate::read::{self, Wrong};
 
-/// How much is read at a time.
+/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
-/// How much is written at a time.
+/// Bytes per write.
 const BATCH: usize = 64 * 1024;
-/// Longer lines are read where they hold up nobody else.
+/// Lines from this size on are parsed on the blocking pool, so that they delay no other client.
 const LONG: usize = 64 * 1024;
-/// How often it is looked whether a client that says nothing more has been answered.
+/// Polling interval for a client that has closed its sending side and still waits for replies.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Serves one client to its end. One that says nothing more is answered what it asked before.
+/// Serves one client until it disconnects. After the client closes its sending side, its pending
+/// requests are still answered.
 pub async fn serve<R, W>(hub: Arc<Hub>, reader: R, mut writer: W)
 where
     R: AsyncRead + Unpin,
@@ -34,7 +36,7 @@ where
     let written = write(&hub, &guest.outbox, &mut writer);
     tokio::pin!(written);
     tokio::select! {
-        // Nobody reads any more, so nobody is to be answered.
+        // The client no longer reads, so replies are pointless.
         () = &mut written => {}
         () = listen(&hub, &guest, reader) => {
             guest.outbox.close();
@@ -44,7 +46,7 @@ where
     hub.dismiss(&guest);
 }
 
-/// Tells why there is no place, and hangs up.
+/// Sends the reason why the client is not admitted, and closes the connection.
 pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: Trouble) {
     let reply = Reply {
         id: None,
@@ -52,12 +54,12 @@ pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: Trouble) {
     };
     let mut line = Vec::new();
     encode(&reply, &mut line);
-    // There is nobody to tell if the client is gone.
+    // The client may be gone already.
     let _ = writer.write_all(&line).await;
     let _ = writer.shutdown().await;
 }
 
-/// Reads and does what is asked, until nothing more is.
+/// Reads and handles requests until the input ends.
 async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead + Unpin) {
     let mut client = Client::new(hub.clone(), guest.clone());
     let mut framer = Framer::new(LONGEST_LINE);
@@ -65,13 +67,13 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
     let mut kept = Kept { hub, bytes: 0 };
     loop {
         while let Some(framed) = framer.next_line() {
-            // Whoever asks faster than they read has to wait.
+            // Backpressure: a client that sends faster than it reads has to wait.
             guest.outbox.eased().await;
             take(hub, guest, &mut client, framed).await;
         }
         let read = tokio::select! {
             read = reader.read(&mut chunk) => read.unwrap_or(0),
-            // The goodbye and the end of the outbox come from the hub.
+            // The hub sends the goodbye and closes the outbox.
             () = hub.ending().cancelled() => return std::future::pending().await,
         };
         if read == 0 {
@@ -82,7 +84,7 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
             framer.let_go();
             kept.grow_to(0);
         }
-        // Whoever sends much does not keep the others waiting.
+        // A client that sends much must not delay the others.
         tokio::task::yield_now().await;
     }
     framer.end();
@@ -95,14 +97,14 @@ async fn listen(hub: &Arc<Hub>, guest: &Arc<Guest>, mut reader: impl AsyncRead +
     }
 }
 
-/// What is kept of a line that has no end yet. Dropped, nothing is.
+/// Accounts for the bytes of an incomplete line; releases them on drop.
 struct Kept<'a> {
     hub: &'a Hub,
     bytes: usize,
 }
 
 impl Kept<'_> {
-    /// Whether there is room for so much.
+    /// Updates the accounted size. Returns false if the limit of all clients is exceeded.
     fn grow_to(&mut self, bytes: usize) -> bool {
         let before = std::mem::replace(&mut self.bytes, bytes);
         self.hub.keep(before, bytes)
@@ -152,7 +154,7 @@ async fn parsed(line: Vec<u8>) -> Result<crate::protocol::Request, Wrong> {
     })
 }
 
-/// Writes what waits until nothing follows, or nobody reads.
+/// Writes replies until the outbox is closed or the client stops reading.
 async fn write(hub: &Hub, outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin)) {
     let mut lines = Vec::new();
     while let Some(replies) = outbox.take(BATCH).await {
@@ -173,11 +175,11 @@ async fn write(hub: &Hub, outbox: &Outbox, writer: &mut (impl AsyncWrite + Unpin
             () = overdue(hub, outbox) => return,
         }
     }
-    // The other end may be gone already.
+    // The client may be gone already.
     let _ = writer.shutdown().await;
 }
 
-/// Whoever is hung up on has a little time to read why.
+/// Waits until a client that is too slow has had its grace period to read the reason.
 async fn overdue(hub: &Hub, outbox: &Outbox) {
     outbox.given_up().await;
     tokio::time::sleep(hub.limits().grace).await;
@@ -193,7 +195,7 @@ fn encode(reply: &Reply, lines: &mut Vec<u8>) {
 }
 
 impl Outbox {
-    /// Waits until it is known that the client does not read.
+    /// Waits until the outbox has given up on a client that does not read.
     async fn given_up(&self) {
         while self.end() != Some(End::TooSlow) {
             tokio::time::sleep(TICK * 10).await;

@@ -1,28 +1,29 @@
-//! The door of a talk that is served: what happens goes into its room, and what is to be allowed is asked there.
+//! [`Gate`], the frontend of a served conversation: publishes events to the room and asks for tool
+//! approval there.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tertulia::agent::AgentEvent;
-use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::conversation::door::{Door, Notice, TalkEvent};
-use tertulia::conversation::team::markers::Unmarked;
-use tertulia::entry::{Kind, Role};
+use tertulia_agents::AgentEvent;
+use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_core::entry::{Kind, Role};
+use tertulia_core::team::markers::Unmarked;
+use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
 
 use crate::happening::Happening;
 use crate::hub::Hub;
 use crate::room::Room;
 
-/// The door.
+/// Frontend of a served conversation.
 pub struct Gate {
     hub: Arc<Hub>,
     room: Arc<Room>,
-    /// What was held back of a member's words because it may be a marker; only a team has members.
+    /// Filter that holds back text of a team member that may be a marker; only used for teams.
     words: Option<Unmarked>,
 }
 
 impl Gate {
-    /// A talk's.
+    /// Creates the frontend of a room.
     pub fn new(hub: Arc<Hub>, room: Arc<Room>) -> Gate {
         Gate {
             hub,
@@ -31,12 +32,12 @@ impl Gate {
         }
     }
 
-    /// In a team's talk, markers are not shown.
+    /// Hides markers if the conversation is a team's.
     pub fn of_kind(&mut self, kind: Kind) {
         self.words = (kind == Kind::Team).then(Unmarked::default);
     }
 
-    /// Nobody says more: what was held back is shown.
+    /// Publishes the text that was held back, at the end of a message.
     pub fn hear_out(&mut self) {
         if let Some(words) = &mut self.words {
             let text = std::mem::take(words).finish();
@@ -78,7 +79,7 @@ impl Gate {
 }
 
 #[async_trait]
-impl Door for Gate {
+impl Frontend for Gate {
     fn show(&mut self, event: TalkEvent<'_>) {
         let happening = match event {
             TalkEvent::Heard(event) => self.heard(event),
@@ -124,7 +125,7 @@ impl Door for Gate {
         let Some(answered) = self.room.ask(request) else {
             return Verdict::No;
         };
-        // However this ends, also if whoever asks is stopped: nobody is asked any more.
+        // On drop, withdraws the approval request, also if the turn is aborted.
         let forgotten = Forgotten(self.room.clone());
         let patience = self.hub.limits().patience;
         let verdict = match tokio::time::timeout(patience, answered).await {
@@ -136,7 +137,7 @@ impl Door for Gate {
     }
 }
 
-/// Takes a question back when it is dropped.
+/// Withdraws an approval request on drop.
 struct Forgotten(Arc<Room>);
 
 impl Drop for Forgotten {

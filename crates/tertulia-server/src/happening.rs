@@ -1,15 +1,15 @@
-//! Everything that happens in a talk, as data in both directions: a screen is fed with it, be the talk in the
-//! same program or behind a socket.
+//! Everything that happens in a live session, as serialisable data: it feeds frontends in the same
+//! process and behind a socket.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tertulia::agent::{AgentError, AgentEvent};
-use tertulia::approval::{PermissionState, ToolRequest, Verdict};
-use tertulia::conversation::pair::PairEvent;
-use tertulia::conversation::team::events::Output;
-use tertulia::entry::{Entry, Intent, Message, Speaker};
-use tertulia::id::SessionId;
-use tertulia::session::Summary;
+use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
+use tertulia_agents::{AgentError, AgentEvent};
+use tertulia_core::entry::{Entry, Intent, Message, Speaker};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::SessionMeta;
+use tertulia_engine::pair::PairEvent;
+use tertulia_engine::team::events::Output;
 
 use crate::protocol::Trouble;
 
@@ -129,14 +129,14 @@ pub enum Happening {
 }
 
 impl Happening {
-    /// A durable entry.
+    /// Creates the event of a durable entry.
     pub fn durable(entry: &Entry) -> Happening {
         Happening::Durable {
             line: entry.line().to_owned(),
         }
     }
 
-    /// The entry that became durable, if that is what happened.
+    /// Returns the entry of a `Durable` event.
     pub fn entry(&self) -> Option<Entry> {
         match self {
             Happening::Durable { line } => Entry::decode(line.as_bytes()).ok(),
@@ -144,7 +144,7 @@ impl Happening {
         }
     }
 
-    /// About how many bytes it has as a line.
+    /// Returns the approximate size of its line in bytes.
     pub fn weight(&self) -> usize {
         let text = match self {
             Happening::Text { text }
@@ -175,7 +175,8 @@ pub struct Floor {
     /// The session, once something was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Value")]
-    pub summary: Option<Summary>,
+    #[serde(rename = "summary")]
+    pub meta: Option<SessionMeta>,
     /// Who answers and why, for people.
     pub introduction: String,
     /// Who writes, as people know them.
@@ -192,11 +193,11 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// How a talk stands of which nothing is known yet.
+    /// Creates the state of a session of which nothing is known yet.
     pub fn blank(id: SessionId) -> Floor {
         Floor {
             id,
-            summary: None,
+            meta: None,
             introduction: String::new(),
             writer: "you".to_owned(),
             unsaved: false,
@@ -207,9 +208,9 @@ impl Floor {
     }
 
     fn weight(&self) -> usize {
-        // A pair keeps its last reply in its summary.
-        let pair = self.summary.as_ref().and_then(|summary| {
-            let pair = summary.pair.as_ref()?;
+        // A pair keeps its last instruction in its metadata.
+        let pair = self.meta.as_ref().and_then(|meta| {
+            let pair = meta.pair.as_ref()?;
             Some(pair.last_instruction.len() * 2)
         });
         2048 + pair.unwrap_or(0)
@@ -263,11 +264,11 @@ mod tests {
     use std::time::Duration;
 
     use serde_json::json;
-    use tertulia::agent::{FailureKind, Retry, Todo, TodoState};
-    use tertulia::approval::{Approval, Risk};
-    use tertulia::conversation::pair::{Budget, Progress};
-    use tertulia::conversation::team::events::{Missed, Next, Unresolved, Why};
-    use tertulia::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+    use tertulia_agents::approval::{Approval, Risk};
+    use tertulia_agents::{FailureKind, Retry, Todo, TodoState};
+    use tertulia_core::entry::{Body, Head, Role, SpeakerKind, ToolCall, Unsealed, Usage};
+    use tertulia_engine::pair::{Budget, Progress};
+    use tertulia_engine::team::events::{Missed, Next, Unresolved, Why};
 
     use super::*;
     use crate::protocol::{Answer, ErrorKind, Id, Reply};
@@ -336,7 +337,7 @@ mod tests {
 
     fn floor() -> Floor {
         let mut floor = Floor::blank(id());
-        floor.summary = Some(Summary::of(id(), &[entry()]));
+        floor.meta = Some(SessionMeta::of(id(), &[entry()]));
         floor.waiting.push(Waiting {
             name: "Ben".into(),
             intent: Intent::P1,

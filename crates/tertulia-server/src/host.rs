@@ -1,37 +1,37 @@
-//! What the program around the server knows and the server does not: where sessions are, who answers, and
-//! how things are said to people.
+//! [`Host`], what the program around the server provides: sessions, agents, and user-facing
+//! messages.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde_json::Value;
-use tertulia::approval::Permissions;
-use tertulia::conversation::door::{Door, Notice};
-use tertulia::entry::Kind;
-use tertulia::id::SessionId;
-use tertulia::query::Row;
+use tertulia_agents::approval::Permissions;
+use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
+use tertulia_engine::frontend::{Frontend, Notice};
 use tokio_util::sync::CancellationToken;
 
 use crate::happening::{Farewell, Floor, Told, Tone};
 use crate::protocol::{SessionInfo, Status, Trouble};
 
-/// Who a client wants to be answered by.
+/// The agent that a client chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// The agent, if one was chosen.
+    /// Agent name, if one was chosen.
     pub agent: Option<String>,
 }
 
-/// Which session a talk is in.
+/// The session of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// A new one of this id.
+    /// A new session with this id.
     New(SessionId),
-    /// One that there is.
+    /// An existing session.
     Known(SessionId),
 }
 
 impl Which {
-    /// Its id.
+    /// Returns the session id.
     pub fn id(self) -> SessionId {
         match self {
             Which::New(id) | Which::Known(id) => id,
@@ -44,127 +44,136 @@ impl Which {
 pub struct Listed {
     /// The sessions.
     pub sessions: Vec<SessionInfo>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     pub next: Option<String>,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// The hits, as in `search --json`.
     pub hits: Vec<Value>,
-    /// How many there are.
+    /// Total number of hits.
     pub total: u64,
-    /// How many entries are not indexed yet, and so not searched.
+    /// Number of entries that are not indexed yet, and so not searched.
     pub pending: u64,
 }
 
-/// A talk that was opened.
+/// An opened conversation.
 pub struct Seated {
-    /// The talk.
+    /// The conversation.
     pub talk: Box<dyn HostedTalk>,
-    /// What was said about it while it was prepared.
+    /// Messages for the user from its preparation.
     pub told: Vec<Told>,
 }
 
-/// What a host answers.
+/// Result of a host operation.
 pub type HostResult<T> = Result<T, Trouble>;
 
 /// The program around the server.
 #[async_trait]
 pub trait Host: Send + Sync + 'static {
-    /// The program's version.
+    /// Returns the program's version.
     fn version(&self) -> String;
 
-    /// The time.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 
-    /// An id for a new session.
+    /// Returns an id for a new session.
     fn new_id(&self) -> SessionId;
 
-    /// A notice in words.
+    /// Converts a notice to a message for the user.
     fn notice(&self, notice: &Notice) -> Told;
 
-    /// The name of who would answer, if they are there.
+    /// Returns the name of the agent for this choice; fails if it is not available.
     async fn agent(&self, choice: &Choice) -> HostResult<String>;
 
-    /// Opens a talk. What is told while it opens is shown at the door.
-    async fn open(&self, which: Which, choice: &Choice, door: &mut dyn Door) -> HostResult<Seated>;
+    /// Opens a conversation. Events while it opens are shown in `frontend`.
+    async fn open(
+        &self,
+        which: Which,
+        choice: &Choice,
+        frontend: &mut dyn Frontend,
+    ) -> HostResult<Seated>;
 
-    /// The session of this name: an id, a part of one, a title, `@`.
+    /// Finds a session by id, part of an id, title, or `@`.
     async fn find(&self, name: &str) -> HostResult<Row>;
 
-    /// The same, and the entry of it that `NAME:12` names.
+    /// Finds a session, and the entry that `NAME:12` names.
     async fn find_place(&self, name: &str) -> HostResult<(Row, Option<u64>)>;
 
-    /// Makes a session in which nothing was said yet.
+    /// Creates a session without messages.
     async fn create(&self, title: Option<String>) -> HostResult<SessionId>;
 
-    /// The last messages of a session, as in `show --json`.
+    /// Returns the last messages of a session, as in `show --json`.
     async fn last(&self, row: &Row, count: usize) -> HostResult<Vec<Value>>;
 
-    /// Sessions, newest first.
+    /// Lists sessions, newest first.
     async fn list(&self, limit: usize, cursor: Option<&str>) -> HostResult<Listed>;
 
-    /// Everything that was ever said.
+    /// Searches all sessions.
     async fn search(&self, words: &str, limit: usize) -> HostResult<Found>;
 
-    /// A session that shares the beginning of another.
+    /// Forks a session at `seq`, or at its end.
     async fn fork(&self, row: &Row, seq: Option<u64>) -> HostResult<SessionId>;
 
     /// Moves a session to the trash.
     async fn trash(&self, row: &Row) -> HostResult<()>;
 
-    /// A session in another form.
+    /// Exports a session in another format.
     async fn export(&self, row: &Row, format: &str) -> HostResult<String>;
 }
 
-/// A talk as the server leads it.
+/// A conversation that the server runs.
 #[async_trait]
 pub trait HostedTalk: Send {
-    /// What kind of talk it is.
+    /// Returns the kind of conversation.
     fn kind(&self) -> Kind;
 
-    /// How it stands.
+    /// Returns the current state.
     fn floor(&self) -> Floor;
 
-    /// Its tool permissions, which are changed while it runs.
+    /// Returns the tool permissions, which can be changed while it runs.
     fn permissions(&self) -> Permissions;
 
-    /// Somebody says something, and it is answered.
+    /// Sends a message of the user and runs the turn that answers it.
     async fn say(
         &mut self,
         words: String,
-        door: &mut dyn Door,
+        frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Ended;
 
-    /// Whoever writes is this person of a team from now on. Why not, in words.
+    /// Sets the team member as whom the user writes. Fails with a message for the user.
     fn take_seat(&mut self, name: Option<String>) -> Result<(), String>;
 
-    /// Sums up the older part. Why not, in words.
-    async fn compact(&mut self, door: &mut dyn Door, cancel: &CancellationToken) -> Option<String>;
+    /// Compacts the older part of the context. Returns a message if it could not.
+    async fn compact(
+        &mut self,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Option<String>;
 
-    /// Tries to save what is held. Whether nothing is left that is not saved.
-    async fn save(&mut self, door: &mut dyn Door) -> bool;
+    /// Tries to save held messages. Returns true if everything is saved.
+    async fn save(&mut self, frontend: &mut dyn Frontend) -> bool;
 
-    /// Ends what the agents have running, gently if there is time.
+    /// Ends the agents' processes, gracefully if `gently`.
     async fn leave(&mut self, gently: bool) -> Farewell;
 }
 
-/// How a turn ended.
+/// Result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
-    /// In a word.
+    /// The status.
     pub status: Status,
-    /// Why it failed or was refused, where nobody was told yet.
+    /// Why the turn failed or was rejected, if not reported yet.
     pub trouble: Option<Trouble>,
-    /// What else the person should know.
+    /// Further messages for the user.
     pub notices: Vec<Told>,
 }
 
 impl Told {
-    /// Words that are good to know.
+    /// Creates a message of tone `Note`.
     pub fn note(text: impl Into<String>) -> Told {
         Told {
             tone: Tone::Note,
@@ -172,7 +181,7 @@ impl Told {
         }
     }
 
-    /// Words that are worth a look.
+    /// Creates a message of tone `Warning`.
     pub fn warning(text: impl Into<String>) -> Told {
         Told {
             tone: Tone::Warning,

@@ -1,4 +1,4 @@
-//! Which talks run, and who is connected.
+//! [`Hub`]: the running conversations and the connected clients.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tertulia::id::{SHORTEST_PART, SessionId};
+use tertulia_core::id::{SHORTEST_PART, SessionId};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,24 +18,24 @@ use crate::outbox::{self, Outbox};
 use crate::protocol::{Answer, Detail, ErrorKind, ServerInfo, TalkInfo, Trouble};
 use crate::room::{ClientId, Order, Room, Talk, Voice};
 
-/// How much, and how long.
+/// Server limits and timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// So many clients at once.
+    /// Maximum number of clients.
     pub clients: usize,
-    /// So many talks at once.
+    /// Maximum number of open conversations.
     pub talks: usize,
-    /// So much may wait to be written to a client.
+    /// Limits of a client's outbox.
     pub outbox: outbox::Room,
-    /// A talk that nobody wants is closed after so long.
+    /// Time after which an unneeded conversation is closed.
     pub idle: Duration,
-    /// A question that nobody answers is a no after so long.
+    /// Time after which an unanswered approval request is denied.
     pub patience: Duration,
-    /// What is running may take so long to end. An agent has five seconds before it is killed.
+    /// Time for a conversation to end. An agent has five seconds before it is killed.
     pub leave: Duration,
-    /// So many bytes of lines that have no end yet are kept, of all clients together.
+    /// Maximum bytes of incomplete lines, for all clients together.
     pub begun: usize,
-    /// A client that is hung up on has so long to read why.
+    /// Time for a disconnected client to read the reason.
     pub grace: Duration,
 }
 
@@ -54,41 +54,42 @@ impl Default for Limits {
     }
 }
 
-/// The hub.
+/// State of the server, shared by all connections and conversations.
 pub struct Hub {
     host: Arc<dyn Host>,
     limits: Limits,
     since: Timestamp,
-    /// Held while a room is made, begun, moved or removed, and never while waiting.
+    /// Locked while a room is created, started, moved or removed, and never across an await.
     rooms: Mutex<HashMap<SessionId, Arc<Room>>>,
     clients: Mutex<HashMap<ClientId, Arc<Guest>>>,
     numbers: AtomicU64,
     malformed: AtomicU64,
     begun: AtomicUsize,
-    /// What was told at the ends of talks that could not be saved.
+    /// Final messages of conversations that could not be saved.
     unsaved: Mutex<Vec<(SessionId, Vec<Told>)>>,
     ending: CancellationToken,
     talks: TaskTracker,
-    /// Where talks run: not where clients are served, or these would wait for those.
+    /// Runtime of the conversations, separate from that of the clients, so that neither delays the
+    /// other.
     workshop: Handle,
 }
 
-/// A client as the hub knows it.
+/// A connected client.
 #[derive(Debug)]
 pub struct Guest {
-    /// Its number.
+    /// Client number.
     pub client: ClientId,
-    /// What waits to be written to it.
+    /// Replies to be written.
     pub outbox: Outbox,
-    /// Whether it may still say something.
+    /// False after the client has closed its sending side.
     pub speaks: Arc<AtomicBool>,
     current: Mutex<Option<Which>>,
-    /// Where it asked or followed: when it leaves, nobody else's room is looked into.
+    /// Rooms with orders or subscriptions of this client: only these are cleaned up when it leaves.
     rooms: Mutex<Vec<Arc<Room>>>,
 }
 
 impl Guest {
-    /// The session that it talks in.
+    /// Returns the current session.
     pub fn current(&self) -> Option<Which> {
         *locked(&self.current)
     }
@@ -103,7 +104,7 @@ impl Guest {
         locked(&self.rooms).clone()
     }
 
-    /// It talks in this one from now on.
+    /// Sets the current session.
     pub fn set_current(&self, which: Option<Which>) {
         *locked(&self.current) = which;
     }
@@ -114,7 +115,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// One in which nothing runs. Talks will run in the workshop.
+    /// Creates a hub without conversations; they will run on the runtime `workshop`.
     pub fn new(host: Arc<dyn Host>, limits: Limits, workshop: Handle) -> Arc<Hub> {
         Arc::new(Hub {
             since: host.now(),
@@ -132,22 +133,22 @@ impl Hub {
         })
     }
 
-    /// The program around it.
+    /// Returns the program around the server.
     pub fn host(&self) -> &dyn Host {
         self.host.as_ref()
     }
 
-    /// How much, and how long.
+    /// Returns the limits and timeouts.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Cancelled when the server is to end.
+    /// Returns the token that is cancelled when the server shuts down.
     pub fn ending(&self) -> &CancellationToken {
         &self.ending
     }
 
-    /// A client connects, if there is room for it.
+    /// Admits a client, unless there are too many.
     pub fn admit(&self) -> Result<Arc<Guest>, Trouble> {
         let mut clients = locked(&self.clients);
         if clients.len() >= self.limits.clients {
@@ -166,7 +167,7 @@ impl Hub {
         Ok(guest)
     }
 
-    /// A client says nothing more, but still reads.
+    /// Notes that a client has closed its sending side, but still reads.
     pub fn hush(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
         for room in guest.rooms() {
@@ -174,7 +175,7 @@ impl Hub {
         }
     }
 
-    /// A client is gone. What it asked for goes on.
+    /// Removes a client. Its orders continue.
     pub fn dismiss(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
         locked(&self.clients).remove(&guest.client);
@@ -184,7 +185,7 @@ impl Hub {
         }
     }
 
-    /// Whether something of this client is being done or waits to be.
+    /// Returns true if an order of this client is running or queued.
     pub fn works_for(&self, guest: &Guest) -> bool {
         let rooms = guest.rooms();
         rooms.iter().any(|room| room.works_for(guest.client))
@@ -194,12 +195,12 @@ impl Hub {
         locked(&self.rooms).values().cloned().collect()
     }
 
-    /// The room of a session, if it is followed or talked in.
+    /// Returns the room of a session, if the session is followed or running.
     pub fn room(&self, id: SessionId) -> Option<Arc<Room>> {
         locked(&self.rooms).get(&id).cloned()
     }
 
-    /// Gives an order to the talk of a session, which is opened if it is not.
+    /// Gives an order to the conversation of a session; opens it if necessary.
     pub fn order(
         self: &Arc<Self>,
         guest: &Guest,
@@ -224,12 +225,12 @@ impl Hub {
         room.order(order)
     }
 
-    /// Sees to it that another talk can be opened. Those that nobody needs now make room: first those that
-    /// nobody would miss, then those that wait for words longest. What they keep is on disk, and they are
-    /// opened again when somebody speaks in them.
+    /// Makes sure that another conversation can be opened, by closing an idle one if necessary:
+    /// first one that no client needs, else the one that is idle longest. Its content is on disk,
+    /// and it is opened again at the next order.
     fn make_room(&self, rooms: &HashMap<SessionId, Arc<Room>>) -> Result<(), Trouble> {
         let open: Vec<&Arc<Room>> = rooms.values().filter(|room| room.is_open()).collect();
-        // Those that are leaving may take as much room again, but not more.
+        // Conversations that are closing may be as many again, but not more.
         let leaving = self.talks.len().saturating_sub(open.len());
         if open.len() < self.limits.talks && leaving <= self.limits.talks {
             return Ok(());
@@ -251,17 +252,17 @@ impl Hub {
         }
     }
 
-    /// A talk has ended that could not be saved.
+    /// Records a conversation that ended without being saved.
     pub fn left_unsaved(&self, id: SessionId, farewell: &Farewell) {
         locked(&self.unsaved).push((id, farewell.told.clone()));
     }
 
-    /// Whether a talk has ended in this session that could not be saved.
+    /// Returns true if a conversation of this session ended without being saved.
     pub fn is_left_unsaved(&self, id: SessionId) -> bool {
         locked(&self.unsaved).iter().any(|(left, _)| *left == id)
     }
 
-    /// What was told at the ends of talks that could not be saved.
+    /// Returns the final messages of conversations that could not be saved.
     pub fn unsaved(&self) -> Vec<Told> {
         let unsaved = locked(&self.unsaved);
         unsaved.iter().flat_map(|(_, told)| told.clone()).collect()
@@ -272,7 +273,7 @@ impl Hub {
         rooms.entry(id).or_insert_with(new).clone()
     }
 
-    /// Follows a session.
+    /// Subscribes a client to a session.
     pub fn follow(
         &self,
         guest: &Guest,
@@ -287,7 +288,7 @@ impl Hub {
         room.follow(voice, detail, since);
     }
 
-    /// Follows a session no more. Whether it was followed.
+    /// Ends a subscription. Returns true if there was one.
     pub fn unfollow(&self, id: SessionId, client: ClientId) -> bool {
         let Some(room) = self.room(id) else {
             return false;
@@ -297,7 +298,8 @@ impl Hub {
         followed
     }
 
-    /// The session that runs whose id begins or ends so, if there is only one: it need not be in the store.
+    /// Returns the running session whose id begins or ends with `part`, if it is unique; it need
+    /// not be in the store.
     pub fn running_as(&self, part: &str) -> Option<SessionId> {
         let rooms = locked(&self.rooms);
         let fits = |id: &&SessionId| id.is_named_by(part);
@@ -309,14 +311,15 @@ impl Hub {
         found.next().is_none().then_some(first)
     }
 
-    /// The rooms in which this call is asked about.
+    /// Returns the rooms that wait for approval of this tool call.
     pub fn asking_about(&self, tool_id: &str) -> Vec<Arc<Room>> {
         let mut rooms = self.all_rooms();
         rooms.retain(|room| room.asks_about(tool_id));
         rooms
     }
 
-    /// Whether a talk is to stay open: somebody talks in it or follows all of it.
+    /// Returns true if a conversation must stay open: it is a client's current session or followed
+    /// with full detail.
     pub fn wants(&self, room: &Room) -> bool {
         let id = room.id();
         let clients = locked(&self.clients);
@@ -324,7 +327,7 @@ impl Hub {
         room.is_watched() || clients.values().any(talks)
     }
 
-    /// The talk of a room goes on in another session, and so do those who talk in it.
+    /// Moves a room and its clients to another session, in which the conversation continues.
     pub fn moved(&self, room: &Arc<Room>, to: SessionId) {
         let from = {
             let mut rooms = locked(&self.rooms);
@@ -344,7 +347,7 @@ impl Hub {
         }
     }
 
-    /// Removes a room in which nothing is left.
+    /// Removes a room without conversation and followers.
     pub fn sweep(&self, room: &Arc<Room>) {
         let mut rooms = locked(&self.rooms);
         if room.is_empty() {
@@ -352,24 +355,25 @@ impl Hub {
         }
     }
 
-    /// Ends the talk of a session: it is gone when the token is cancelled.
+    /// Stops the conversation of a session; its `gone` token is cancelled at the end.
     pub fn stop(&self, id: SessionId) -> Option<Talk> {
         self.room(id)?.stop()
     }
 
-    /// A client keeps so many bytes of a line that has no end yet, after so many before. Whether there is room.
+    /// Updates the accounted bytes of a client's incomplete line. Returns false if they grew beyond
+    /// the limit.
     pub fn keep(&self, before: usize, now: usize) -> bool {
         self.begun.fetch_add(now, Ordering::Relaxed);
         let all = self.begun.fetch_sub(before, Ordering::Relaxed) - before;
         now <= before || all <= self.limits.begun
     }
 
-    /// A line was no request.
+    /// Counts a line that is not a request.
     pub fn count_malformed(&self) {
         self.malformed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The server as `ps` shows it.
+    /// Returns the server's description for `ps`.
     pub fn info(&self) -> ServerInfo {
         ServerInfo {
             version: self.host.version(),
@@ -380,7 +384,7 @@ impl Hub {
         }
     }
 
-    /// The talks that run, by session.
+    /// Returns the running conversations, by session.
     pub fn running(&self) -> Vec<TalkInfo> {
         let rooms = self.all_rooms();
         let mut talks: Vec<TalkInfo> = rooms.iter().filter_map(|room| room.info()).collect();
@@ -388,14 +392,14 @@ impl Hub {
         talks
     }
 
-    /// Whether nobody is connected and nothing is being answered.
+    /// Returns true if no client is connected and no order is running or queued.
     pub fn is_idle(&self) -> bool {
         let nobody = locked(&self.clients).is_empty();
         nobody && !self.all_rooms().iter().any(|room| room.is_busy())
     }
 
-    /// Ends everything: who is answering is stopped and what they said is kept, the agents leave, the clients
-    /// hear goodbye.
+    /// Shuts down: stops running turns and keeps their partial answers, ends the agents, and says
+    /// goodbye to the clients.
     pub async fn end(&self, reason: &str) {
         self.ending.cancel();
         let talks: Vec<Talk> = self
@@ -407,7 +411,7 @@ impl Hub {
         let left = tokio::time::timeout(self.limits.leave, self.talks.wait()).await;
         if left.is_err() {
             talks.iter().for_each(|talk| talk.insist.cancel());
-            // What does not end now ends with the process.
+            // Conversations that still do not end are killed with the process.
             let _ = tokio::time::timeout(self.limits.grace, self.talks.wait()).await;
         }
         let clients: Vec<Arc<Guest>> = locked(&self.clients).values().cloned().collect();

@@ -1,28 +1,29 @@
-//! Serves talks to other programs: one JSON-lines protocol over standard input and output or a Unix socket.
+//! Serves sessions to other programs: a JSON-lines protocol over standard input and output or a
+//! Unix socket.
 //!
 //! ```text
-//! lines → read → client → hub → room ← actor (a talk) ← host (who knows agents and sessions)
+//! lines → read → client → hub → room ← actor (a live session) ← host (knows agents and sessions)
 //!                   ↑              |
 //!                outbox ←──────────┘
 //! ```
 //!
-//! | part | what | kind |
+//! | part | purpose | kind |
 //! |---|---|---|
-//! | [`protocol`] | every request and every answer, the error kinds | pure |
-//! | [`happening`] | everything that happens in a talk, for whoever shows all of it | pure |
-//! | [`lines`] | bytes to lines, of a limited length | pure |
-//! | [`read`] | a line to a request, or what is wrong with it | pure |
+//! | [`protocol`] | all requests and replies, the error kinds | pure |
+//! | [`happening`] | all events of a live session, for clients that show all of it | pure |
+//! | [`lines`] | bytes to lines of limited length | pure |
+//! | [`read`] | a line to a request, or an error | pure |
 //! | [`blocks`] | the code blocks in a stream of text | pure |
-//! | [`telling`] | what happens in a talk as whoever asked is told | pure |
-//! | [`window`], [`moment`] | what happened lately, and what is being said now: for who joins in the middle | pure |
+//! | [`telling`] | the events of a turn as replies to the client that started it | pure |
+//! | [`window`], [`moment`] | recent events, and the current state, for late joiners | pure |
 //! | [`schema`] | the protocol as a JSON Schema | pure |
-//! | [`host`] | what the program around it knows: sessions, agents, words for people | a trait |
-//! | [`outbox`] | what waits to be written to a client, within limits | IO |
-//! | [`room`], [`gate`], [`actor`] | a session, who follows it; the talk's door; the talk at work | IO |
-//! | [`hub`] | which talks run | IO |
-//! | [`client`], [`connection`] | what a client asks; its bytes | IO |
-//! | [`socket`], [`listen`] | the socket, and who may connect | IO |
-//! | [`call`] | the other end, for programs that ask a running server | IO |
+//! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
+//! | [`outbox`] | bounded queue of replies to a client | IO |
+//! | [`room`], [`gate`], [`actor`] | a session and its followers; its frontend; its task | IO |
+//! | [`hub`] | the running conversations and the clients | IO |
+//! | [`client`], [`connection`] | requests of a client; its bytes | IO |
+//! | [`socket`], [`listen`] | the socket; accepting connections | IO |
+//! | [`call`] | the client side, for programs that call a running server | IO |
 
 pub mod actor;
 pub mod blocks;

@@ -1,29 +1,29 @@
-//! Bytes to lines. No more is kept of a line than it may be long: the rest of one that is longer is let go of
-//! as it comes.
+//! Splits bytes into lines of limited length. The rest of a line that is too long is discarded as
+//! it arrives.
 
 use std::collections::VecDeque;
 
-/// A line, or that it was none.
+/// A line, or the report of one that is too long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Framed {
-    /// A whole line, without its end.
+    /// A complete line, without its line feed.
     Line(Vec<u8>),
-    /// A line grew longer than it may. It is told once, when it does.
+    /// A line exceeded the limit. Reported once, as soon as it does.
     TooLong,
 }
 
-/// Cuts a stream of bytes into lines.
+/// Incremental line splitter.
 #[derive(Debug)]
 pub struct Framer {
     limit: usize,
     begun: Vec<u8>,
-    /// Whether the rest of a line that is too long is being let go of.
+    /// True while the rest of a line that is too long is discarded.
     skipping: bool,
     whole: VecDeque<Framed>,
 }
 
 impl Framer {
-    /// For lines of at most so many bytes.
+    /// Creates a splitter for lines of at most `limit` bytes.
     pub fn new(limit: usize) -> Framer {
         Framer {
             limit,
@@ -33,7 +33,7 @@ impl Framer {
         }
     }
 
-    /// Takes in more bytes.
+    /// Adds bytes.
     pub fn push(&mut self, mut bytes: &[u8]) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
             self.grow(&bytes[..end]);
@@ -43,24 +43,24 @@ impl Framer {
         self.grow(bytes);
     }
 
-    /// The next line, if there is a whole one.
+    /// Returns the next complete line, if there is one.
     pub fn next_line(&mut self) -> Option<Framed> {
         self.whole.pop_front()
     }
 
-    /// How much of a line that has no end yet is kept.
+    /// Returns the size of the incomplete line.
     pub fn begun(&self) -> usize {
         self.begun.len()
     }
 
-    /// Lets go of the line that has no end yet, as if it were too long.
+    /// Discards the incomplete line, as if it were too long.
     pub fn let_go(&mut self) {
         self.begun = Vec::new();
         self.skipping = true;
         self.whole.push_back(Framed::TooLong);
     }
 
-    /// Nothing follows: what was begun is a line, too.
+    /// Ends the input: the incomplete line counts as a line.
     pub fn end(&mut self) {
         self.end_line();
     }
@@ -78,7 +78,7 @@ impl Framer {
     fn end_line(&mut self) {
         self.skipping = false;
         let line = std::mem::take(&mut self.begun);
-        // An empty line asks for nothing.
+        // Empty lines are ignored.
         if !line.trim_ascii().is_empty() {
             self.whole.push_back(Framed::Line(line));
         }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes arrive, the lines are the same.
+        /// The lines do not depend on how the bytes arrive.
         #[test]
         fn pieces_make_no_difference(parts in prop::collection::vec("[ab\n]{0,5}", 0..10)) {
             let whole = parts.concat();

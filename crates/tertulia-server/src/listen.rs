@@ -1,4 +1,4 @@
-//! Lets clients in: those of the same user, and no others.
+//! Accepts connections of the same user and rejects all others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::connection;
 use crate::hub::Hub;
 use crate::protocol::{ErrorKind, Trouble};
 
-/// How long nobody is let in when the system has no more files.
+/// Pause after a failed accept, such as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Lets clients in until the server is to end. Those who are in are in the tracker.
+/// Accepts clients until the server shuts down; each is served by a task in `clients`.
 pub async fn listen(hub: Arc<Hub>, listener: UnixListener, clients: TaskTracker) {
     loop {
         let accepted = tokio::select! {

@@ -1,36 +1,36 @@
-//! How a talk stands at this moment, what is being said included: for who joins in the middle.
+//! The current state of a live session, including the partial answer: for clients that join late.
 
-use tertulia::agent::AgentEvent;
-use tertulia::conversation::team::events::Output;
-use tertulia::entry::{Entry, Role, ToolCall};
-use tertulia::id::SessionId;
-use tertulia::session::Summary;
+use tertulia_agents::AgentEvent;
+use tertulia_core::entry::{Entry, Role, ToolCall};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::SessionMeta;
+use tertulia_engine::team::events::Output;
 
 use crate::happening::{Floor, Happening};
 
-/// How a talk stands.
+/// State of a live session.
 #[derive(Debug)]
 pub struct Moment {
     floor: Floor,
     answering: bool,
-    /// Who of several was asked.
+    /// The last `Asked` event: the current speaker of several.
     asked: Option<Happening>,
     text: String,
     thought: String,
-    /// The last list of things to do.
+    /// The last to-do list.
     todos: Option<Happening>,
     /// The last state of the queue.
     queue: Option<Happening>,
-    /// Tools that were called and have not come back.
+    /// Tool calls that have not completed.
     calls: Vec<ToolCall>,
-    /// What is being asked.
+    /// The pending approval request.
     question: Option<Happening>,
     /// The tool permissions in force.
     permissions: Option<Happening>,
 }
 
 impl Moment {
-    /// A talk of which nothing is known yet.
+    /// Creates the state of a session of which nothing is known yet.
     pub fn blank(id: SessionId) -> Moment {
         Moment {
             floor: Floor::blank(id),
@@ -46,12 +46,12 @@ impl Moment {
         }
     }
 
-    /// How it stood when a person last had the floor, with every entry since.
+    /// Returns the state at the last time that the user could write, plus all later entries.
     pub fn floor(&self) -> &Floor {
         &self.floor
     }
 
-    /// Takes in what happened.
+    /// Applies an event.
     pub fn take(&mut self, happening: &Happening) {
         match happening {
             Happening::Opened { floor } | Happening::Over { floor } => {
@@ -96,7 +96,8 @@ impl Moment {
         }
     }
 
-    /// What tells it to who joins: the same happenings that led to it, joined.
+    /// Returns events that recreate the state for a client that joins: as they happened, with text
+    /// joined.
     pub fn replay(&self) -> Vec<Happening> {
         let mut all = vec![Happening::Opened {
             floor: Box::new(self.floor.clone()),
@@ -135,8 +136,11 @@ impl Moment {
 
     fn durable(&mut self, entry: &Entry) {
         let id = self.floor.id;
-        let summary = self.floor.summary.get_or_insert_with(|| Summary::blank(id));
-        summary.apply(entry);
+        let meta = self
+            .floor
+            .meta
+            .get_or_insert_with(|| SessionMeta::blank(id));
+        meta.apply(entry);
         if entry
             .message()
             .is_some_and(|message| message.role == Role::Assistant)
@@ -145,7 +149,7 @@ impl Moment {
         }
     }
 
-    /// What was being said is a message now.
+    /// Clears the partial answer, which is a message now.
     fn said(&mut self) {
         self.text.clear();
         self.thought.clear();
@@ -155,8 +159,8 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tertulia::approval::{Approval, PermissionState};
-    use tertulia::entry::{Speaker, SpeakerKind};
+    use tertulia_agents::approval::{Approval, PermissionState};
+    use tertulia_core::entry::{Speaker, SpeakerKind};
 
     fn id() -> SessionId {
         "01890000-0000-7000-8000-000000000001".parse().unwrap()
@@ -180,7 +184,7 @@ mod tests {
         moment.take(&permissions);
         moment.take(&Happening::Over { floor: floor() });
         assert_eq!(moment.replay()[1..], [permissions]);
-        // Who opens it again is asked again.
+        // Permissions end with the conversation.
         let farewell = crate::happening::Farewell::default();
         moment.take(&Happening::Gone { farewell });
         assert_eq!(moment.replay().len(), 1);

@@ -1,5 +1,5 @@
-//! What waits to be written to a client. It is bounded: whoever does not read is hung up on with a reason, and
-//! nobody else waits for them. Pieces of text that wait are joined, so that reading slowly costs nothing.
+//! Bounded queue of replies to a client. A client that does not read is disconnected with a reason,
+//! and delays no other. Queued pieces of text are joined, so that slow reading costs little.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use crate::happening::Happening;
 use crate::protocol::{Answer, ErrorKind, Id, Reply, Trouble};
 
-/// How much may wait.
+/// Limits of an outbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// So many bytes.
+    /// Maximum bytes.
     pub bytes: usize,
-    /// So many lines.
+    /// Maximum lines.
     pub lines: usize,
 }
 
@@ -27,7 +27,7 @@ impl Default for Room {
     }
 }
 
-/// What waits. Clones are the same one.
+/// Reply queue. Clones share one queue.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     inside: Arc<Inside>,
@@ -38,7 +38,7 @@ struct Inside {
     room: Room,
     waiting: Mutex<Waiting>,
     more: Notify,
-    /// Something was taken out.
+    /// Notified when replies are taken out.
     less: Notify,
 }
 
@@ -49,17 +49,17 @@ struct Waiting {
     end: Option<End>,
 }
 
-/// Why nothing more is taken in.
+/// Why an outbox is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Everything is said.
+    /// All replies are in.
     Said,
     /// The client did not read.
     TooSlow,
 }
 
 impl Outbox {
-    /// An empty one.
+    /// Creates an empty outbox.
     pub fn new(room: Room) -> Outbox {
         Outbox {
             inside: Arc::new(Inside {
@@ -71,7 +71,7 @@ impl Outbox {
         }
     }
 
-    /// Puts an answer in. If there is no room any more, everything that waits gives way to the reason.
+    /// Adds a reply. If a limit is exceeded, an error replaces everything in the queue.
     pub fn post(&self, id: Option<&Id>, answer: Answer) {
         {
             let mut waiting = self.waiting();
@@ -91,19 +91,20 @@ impl Outbox {
         self.inside.more.notify_one();
     }
 
-    /// Takes nothing more in; what waits is still written.
+    /// Closes the outbox; queued replies are still written.
     pub fn close(&self) {
         self.waiting().end.get_or_insert(End::Said);
         self.inside.more.notify_one();
         self.inside.less.notify_waiters();
     }
 
-    /// Why nothing more is taken in, if so.
+    /// Returns why the outbox is closed, if it is.
     pub fn end(&self) -> Option<End> {
         self.waiting().end
     }
 
-    /// Takes out what waits, some of it if it is much, once there is something. Nothing, if nothing follows.
+    /// Waits for replies and takes out about `most` bytes of them. Returns `None` when closed and
+    /// empty.
     pub async fn take(&self, most: usize) -> Option<Vec<Reply>> {
         loop {
             {
@@ -118,12 +119,13 @@ impl Outbox {
                     return None;
                 }
             }
-            // A permit waits here if something came in between.
+            // A permit is stored if a reply was added meanwhile.
             self.inside.more.notified().await;
         }
     }
 
-    /// Waits until little waits: whoever asks faster than they read has to wait themselves.
+    /// Waits until the queue is mostly empty: backpressure for clients that send faster than they
+    /// read.
     pub async fn eased(&self) {
         loop {
             let eased = self.inside.less.notified();
@@ -201,7 +203,7 @@ impl Waiting {
     }
 }
 
-/// Joins a piece of text with the one before it, or gives it back.
+/// Joins a piece of text with the previous reply, or returns it unchanged.
 fn join(last: &mut Reply, later: Reply) -> Option<Reply> {
     if last.id != later.id {
         return Some(later);
@@ -265,7 +267,7 @@ fn text_of(answer: &Answer) -> Option<&str> {
     }
 }
 
-/// About how many bytes it has as a line.
+/// Returns the approximate size of its line in bytes.
 fn weight(answer: &Answer) -> usize {
     let size = match answer {
         Answer::Token { text, .. }

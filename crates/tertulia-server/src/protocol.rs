@@ -1,25 +1,25 @@
-//! Every request and every answer. One line of JSON each, tagged by `type`; `docs/protocol.md` tells what they
-//! are for, and `schemas/protocol-1.json` is made of these types.
+//! All requests and replies. Each is one line of JSON, tagged by `type`; `docs/protocol.md`
+//! describes them, and `schemas/protocol-1.json` is generated from these types.
 
 mod records;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tertulia::approval::{Approval, Verdict};
+use tertulia_agents::approval::{Approval, Verdict};
 
 use crate::happening::{Happening, Tone};
 pub use records::{
     ErrorKind, ServerInfo, SessionInfo, Status, TalkInfo, TalkState, Tokens, Trouble,
 };
 
-/// The version of the protocol. It grows when something that was there changes its meaning.
+/// Protocol version. It is raised when an existing part changes its meaning.
 pub const PROTOCOL: u32 = 1;
 
-/// The longest line that is read, in bytes.
+/// Maximum line length in bytes.
 pub const LONGEST_LINE: usize = 10_000_000;
 
-/// The longest text that a request may have as its name.
+/// Maximum length of a textual request id in bytes.
 pub const LONGEST_ID: usize = 200;
 
 /// A line from a client.
@@ -168,7 +168,7 @@ pub enum Ask {
     Say {
         /// In which.
         session_id: String,
-        /// The words; none at all let a pair go on with what was left undone.
+        /// The words; none at all continue a pair's unfinished work.
         text: String,
     },
     /// Speaks as this person of a team from then on.
@@ -205,7 +205,7 @@ pub enum Ask {
     Shutdown,
 }
 
-/// The types of requests, in the order in which they are told of.
+/// The request types, in the order in which they are documented.
 pub const TYPES: &[&str] = &[
     "initialize",
     "query",

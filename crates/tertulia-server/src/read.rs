@@ -1,19 +1,19 @@
-//! A line to a request, or what is wrong with it.
+//! Parses a line into a request, or an error.
 
 use serde_json::{Map, Value};
 
 use crate::protocol::{Ask, ErrorKind, Id, LONGEST_ID, Request, TYPES, Trouble};
 
-/// A line that is no request, with the name that it gave itself where that can be read.
+/// A line that is not a valid request, with its request id if that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// The name.
+    /// The request id.
     pub id: Option<Id>,
-    /// What is wrong.
+    /// The error.
     pub trouble: Trouble,
 }
 
-/// Reads a line.
+/// Parses a line.
 pub fn request(line: &[u8]) -> Result<Request, Wrong> {
     let mut object = object(line).map_err(|message| Wrong {
         id: None,
@@ -85,12 +85,12 @@ fn read(object: &Map<String, Value>) -> Result<Ask, String> {
     serde_json::from_value(Value::Object(object.clone())).map_err(|error| error.to_string())
 }
 
-/// Why an object is not the request that it says it is, by the field and in words.
+/// Describes why an object is not a valid request, naming the field.
 fn unfit(object: &Map<String, Value>, error: &str) -> String {
     if let Some(field) = error.strip_prefix("missing field ") {
         return format!("{field} is missing");
     }
-    // The one without which something else is wrong, or nothing.
+    // The field whose removal changes the error.
     let is_to_blame = |field: &&String| {
         let mut others = object.clone();
         others.remove(*field);

@@ -1,4 +1,5 @@
-//! A session that is followed or talked in: what happens there is told to whoever asked and to who follows.
+//! The shared state of a session that is followed or running: publishes its events to the client
+//! that started the turn and to all followers.
 
 mod state;
 
@@ -6,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use tertulia::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
-use tertulia::id::SessionId;
+use tertulia_agents::approval::{PermissionChange, Permissions, ToolRequest, Verdict};
+use tertulia_core::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -20,27 +21,27 @@ use crate::telling::Telling;
 use crate::window::Window;
 use state::{Running, State};
 
-/// How many orders may wait in a talk.
+/// Maximum number of queued orders.
 const QUEUE: usize = 32;
 
-/// A client, by its number.
+/// Client number.
 pub type ClientId = u64;
 
-/// Somebody to be told, and under which name of a request.
+/// A client to reply to, and the request id of its replies.
 #[derive(Clone, Debug)]
 pub struct Voice {
-    /// Which client.
+    /// The client.
     pub client: ClientId,
-    /// The name of the request.
+    /// The request id.
     pub id: Option<Id>,
-    /// Where its answers go.
+    /// The queue of its replies.
     pub outbox: Outbox,
-    /// Whether it may still say something: one that only reads cannot be asked.
+    /// False after the client has closed its sending side: then it cannot answer approval requests.
     pub speaks: Arc<AtomicBool>,
 }
 
 impl Voice {
-    /// Tells it something.
+    /// Sends a reply.
     pub fn tell(&self, answer: Answer) {
         self.outbox.post(self.id.as_ref(), answer);
     }
@@ -50,63 +51,64 @@ impl Voice {
     }
 }
 
-/// What a talk is to do.
+/// An order for a conversation.
 #[derive(Debug)]
 pub struct Order {
-    /// What.
+    /// The command.
     pub what: What,
-    /// Whose it is.
+    /// The client that gave it.
     pub client: ClientId,
-    /// Who is told token by token, if anybody is.
+    /// The client that receives the answer as a stream, if any.
     pub asker: Option<Voice>,
-    /// Stops it, before it begins or while it runs.
+    /// Cancels the order, queued or running.
     pub cancel: CancellationToken,
 }
 
-/// What is to be done.
+/// Command for a conversation.
 #[derive(Debug)]
 pub enum What {
-    /// Somebody says something.
+    /// Sends a message of the user.
     Say(String),
-    /// Whoever writes is this person from now on.
+    /// Sets the team member as whom the user writes.
     As(Option<String>),
-    /// The older part is summed up.
+    /// Compacts the older part of the context.
     Compact,
-    /// What is held is saved, if it can be, and whoever asked is told.
+    /// Retries saving held messages and reports the result to the client.
     Save,
-    /// The tool permissions are changed.
+    /// Changes the tool permissions.
     Permit(PermissionChange),
-    /// Nothing but opening.
+    /// Only opens the conversation.
     Open,
 }
 
-/// A session that is followed or talked in.
+/// The shared state of a session that is followed or running.
 #[derive(Debug)]
 pub struct Room {
     state: Mutex<State>,
 }
 
-/// The talk, from outside.
+/// Handle of a running conversation.
 #[derive(Clone, Debug)]
 pub struct Talk {
     orders: mpsc::Sender<Order>,
-    /// Ends it.
+    /// Stops the conversation.
     pub stop: CancellationToken,
-    /// Drops what is being answered: nobody waits any more.
+    /// Aborts the running turn without waiting for it.
     pub insist: CancellationToken,
-    /// It has ended.
+    /// Cancelled when the conversation has ended.
     pub gone: CancellationToken,
     phase: TalkState,
-    /// Who is told what happens while it opens.
+    /// The client that receives events while the conversation opens.
     opener: Option<Voice>,
-    /// What waits to be done, each with whose it is and what stops it.
+    /// Queued orders: the client and the token of each.
     queued: Vec<(ClientId, CancellationToken)>,
-    /// The tool permissions, once it is open.
+    /// The tool permissions, once the conversation is open.
     permissions: Option<Permissions>,
 }
 
 impl Room {
-    /// An empty one. Its happenings are numbered by the time, so that no number is ever used twice.
+    /// Creates an empty room. Event numbers start at the current time in microseconds, so that no
+    /// number is used twice.
     pub fn new(id: SessionId, now: Timestamp) -> Room {
         let n = u64::try_from(now.as_microsecond()).unwrap_or(0);
         Room {
@@ -127,35 +129,36 @@ impl Room {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Which session it is.
+    /// Returns the session id.
     pub fn id(&self) -> SessionId {
         self.state().id
     }
 
-    /// The talk in it, if there is one.
+    /// Returns the running conversation, if any.
     pub fn talk(&self) -> Option<Talk> {
         self.state().talk.clone()
     }
 
-    /// Whether nobody follows it and nobody talks.
+    /// Returns true if there is neither a follower nor a running conversation.
     pub fn is_empty(&self) -> bool {
         let state = self.state();
         state.talk.is_none() && state.followers.is_empty()
     }
 
-    /// Whether somebody is answering.
+    /// Returns true if a turn is running.
     pub fn is_answering(&self) -> bool {
         self.state().running.is_some()
     }
 
-    /// Whether something is being done or waits to be.
+    /// Returns true if an order is running or queued, or the conversation is opening.
     pub fn is_busy(&self) -> bool {
         let state = self.state();
         let waits = |talk: &Talk| !talk.queued.is_empty() || talk.phase == TalkState::Opening;
         state.running.is_some() || state.talk.as_ref().is_some_and(waits)
     }
 
-    /// Whether the talk only waits for words and holds nothing that is not saved: closing it loses nothing.
+    /// Returns true if the conversation only waits for input and everything is saved: closing it
+    /// loses nothing.
     pub fn is_idle(&self) -> bool {
         let state = self.state();
         let waits = |talk: &Talk| talk.queued.is_empty() && talk.phase == TalkState::Waiting;
@@ -164,19 +167,19 @@ impl Room {
             && state.talk.as_ref().is_some_and(waits)
     }
 
-    /// Whether the talk is open, or being opened.
+    /// Returns true if the conversation is open or opening.
     pub fn is_open(&self) -> bool {
         let state = self.state();
         let open = |talk: &Talk| talk.phase != TalkState::Leaving && !talk.stop.is_cancelled();
         state.talk.as_ref().is_some_and(open)
     }
 
-    /// Since when it is as it is.
+    /// Returns when the state last changed.
     pub fn since(&self) -> Timestamp {
         self.state().since
     }
 
-    /// Whether somebody follows everything.
+    /// Returns true if a client follows with full detail.
     pub fn is_watched(&self) -> bool {
         let state = self.state();
         state
@@ -185,7 +188,7 @@ impl Room {
             .any(|(_, detail)| *detail == Detail::Full)
     }
 
-    /// Whether something of this client is being done or waits to be.
+    /// Returns true if an order of this client is running or queued.
     pub fn works_for(&self, client: ClientId) -> bool {
         let state = self.state();
         let runs = state
@@ -199,12 +202,12 @@ impl Room {
         runs || waits
     }
 
-    /// How it stands.
+    /// Returns the current state.
     pub fn floor(&self) -> Floor {
         self.state().moment.floor().clone()
     }
 
-    /// Begins a talk in it. Where its orders come from.
+    /// Starts a conversation. Returns the receiver of its orders.
     pub fn begin(&self, opener: Option<Voice>, now: Timestamp) -> mpsc::Receiver<Order> {
         let (orders, waiting) = mpsc::channel(QUEUE);
         let mut state = self.state();
@@ -222,10 +225,10 @@ impl Room {
         waiting
     }
 
-    /// Gives the talk an order.
+    /// Queues an order for the conversation.
     pub fn order(&self, order: Order) -> Result<(), Trouble> {
         let mut state = self.state();
-        let gone = || Trouble::new(ErrorKind::NotFound, "this talk has ended");
+        let gone = || Trouble::new(ErrorKind::NotFound, "this session has ended");
         let talk = state.talk.as_mut().ok_or_else(gone)?;
         let queued = (order.client, order.cancel.clone());
         match talk.orders.try_send(order) {
@@ -241,7 +244,7 @@ impl Room {
         }
     }
 
-    /// The talk is opened or closed.
+    /// Sets the phase of the conversation.
     pub fn enter(&self, phase: TalkState, now: Timestamp) {
         let mut state = self.state();
         state.since = now;
@@ -251,7 +254,7 @@ impl Room {
         }
     }
 
-    /// The talk is open, under these tool permissions.
+    /// Sets the tool permissions of the opened conversation and publishes them.
     pub fn permit(&self, permissions: Permissions) {
         let mut state = self.state();
         let shown = permissions.state();
@@ -261,7 +264,7 @@ impl Room {
         state.publish(Happening::Permissions { state: shown });
     }
 
-    /// Whether the tool permissions can be changed at once, also while an agent answers.
+    /// Returns true if the tool permissions can be changed immediately, even during a turn.
     pub fn is_permitted(&self) -> bool {
         let state = self.state();
         state
@@ -270,7 +273,7 @@ impl Room {
             .is_some_and(|talk| talk.permissions.is_some())
     }
 
-    /// Changes the tool permissions, and tells everybody who follows.
+    /// Changes the tool permissions and publishes them.
     pub fn change_permissions(&self, change: &PermissionChange) {
         let mut state = self.state();
         let talk = state.talk.as_ref();
@@ -282,7 +285,7 @@ impl Room {
         }
     }
 
-    /// The talk is over, if nothing waits to be done. Whether it is.
+    /// Ends the conversation unless orders are queued. Returns true if it has ended.
     pub fn end(&self, orders: &mpsc::Receiver<Order>) -> bool {
         let mut state = self.state();
         if !orders.is_empty() {
@@ -294,7 +297,7 @@ impl Room {
         true
     }
 
-    /// The next order does not wait any more.
+    /// Removes the next order from the list of queued ones.
     pub fn take_up(&self) {
         let mut state = self.state();
         if let Some(talk) = &mut state.talk
@@ -304,7 +307,7 @@ impl Room {
         }
     }
 
-    /// An order is being carried out.
+    /// Marks an order as running.
     pub fn carry_out(&self, order: &Order, now: Timestamp) {
         let mut state = self.state();
         state.since = now;
@@ -316,12 +319,13 @@ impl Room {
         });
     }
 
-    /// Tells what happened.
+    /// Publishes an event.
     pub fn publish(&self, happening: Happening) {
         self.state().publish(happening);
     }
 
-    /// Nobody is answering any more.
+    /// Ends the running turn: publishes its notices and the new state, and completes the client's
+    /// request.
     pub fn finish(&self, ended: Ended, floor: Floor, now: Timestamp) {
         let mut state = self.state();
         for told in ended.notices {
@@ -346,7 +350,7 @@ impl Room {
         asker.tell(state.complete(ended.status, &running.telling));
     }
 
-    /// An order that is not carried out any more.
+    /// Reports to the client that its order is not executed.
     pub fn dismiss(&self, order: &Order, trouble: Option<Trouble>) {
         let Some(asker) = &order.asker else { return };
         if matches!(order.what, What::Save) {
@@ -362,7 +366,7 @@ impl Room {
         asker.tell(self.state().complete(status, &Telling::default()));
     }
 
-    /// Follows it. Who followed before under another name follows under this one.
+    /// Subscribes a client; replaces an earlier subscription of the same client.
     pub fn follow(&self, voice: Voice, detail: Detail, since: Option<u64>) {
         let mut state = self.state();
         state
@@ -396,7 +400,7 @@ impl Room {
         state.followers.push((voice, detail));
     }
 
-    /// Follows it no more. Whether it was followed.
+    /// Ends a subscription. Returns true if there was one.
     pub fn unfollow(&self, client: ClientId) -> bool {
         let mut state = self.state();
         let before = state.followers.len();
@@ -405,7 +409,8 @@ impl Room {
         state.followers.len() < before
     }
 
-    /// A client is gone, or says nothing more. The talk goes on.
+    /// Notes that a client has disconnected (`entirely`) or closed its sending side. The
+    /// conversation continues.
     pub fn lose(&self, client: ClientId, entirely: bool) {
         let mut state = self.state();
         if entirely {
@@ -419,7 +424,7 @@ impl Room {
         state.settle_if_nobody_can();
     }
 
-    /// Asks whether a tool may be used. Nothing, if there is nobody to ask.
+    /// Publishes an approval request. Returns `None` if no client can answer it.
     pub fn ask(&self, request: &ToolRequest) -> Option<oneshot::Receiver<Verdict>> {
         let mut state = self.state();
         if !state.can_ask() {
@@ -433,12 +438,12 @@ impl Room {
         Some(answered)
     }
 
-    /// Answers the question about this call. Whether there was one.
+    /// Answers the approval request for this tool call. Returns true if there was one.
     pub fn answer(&self, tool_id: &str, verdict: Verdict) -> bool {
         self.state().settle(Some(tool_id), verdict)
     }
 
-    /// Whether this call is being asked about.
+    /// Returns true if approval of this tool call is pending.
     pub fn asks_about(&self, tool_id: &str) -> bool {
         let state = self.state();
         state
@@ -447,12 +452,12 @@ impl Room {
             .is_some_and(|(asked, _)| asked == tool_id)
     }
 
-    /// Nobody waits for the answer any more.
+    /// Withdraws the approval request.
     pub fn forget_question(&self) {
         self.state().settle(None, Verdict::No);
     }
 
-    /// Stops who is answering, and what this client asked for and waits. Whether there was anything.
+    /// Cancels the running turn and this client's queued orders. Returns true if there were any.
     pub fn cancel(&self, client: ClientId) -> bool {
         let state = self.state();
         let mut any = false;
@@ -469,7 +474,7 @@ impl Room {
         any
     }
 
-    /// Ends the talk.
+    /// Stops the conversation.
     pub fn stop(&self) -> Option<Talk> {
         let state = self.state();
         let talk = state.talk.clone()?;
@@ -480,25 +485,23 @@ impl Room {
         Some(talk)
     }
 
-    /// The talk goes on in another session.
+    /// Moves the room to another session, in which the conversation continues.
     pub fn move_to(&self, to: SessionId) {
         let mut state = self.state();
         state.publish(Happening::Moved { to });
         state.id = to;
     }
 
-    /// The talk as a list shows it.
+    /// Returns the conversation's description for `ps`.
     pub fn info(&self) -> Option<TalkInfo> {
         let state = self.state();
         let talk = state.talk.as_ref()?;
-        let summary = state.moment.floor().summary.as_ref();
+        let meta = state.moment.floor().meta.as_ref();
         Some(TalkInfo {
             session_id: state.id.to_string(),
-            title: summary.and_then(|summary| summary.title.clone()),
-            kind: summary.map(|summary| summary.kind.name().to_owned()),
-            agents: summary
-                .map(|summary| summary.agents.clone())
-                .unwrap_or_default(),
+            title: meta.and_then(|meta| meta.title.clone()),
+            kind: meta.map(|meta| meta.kind.name().to_owned()),
+            agents: meta.map(|meta| meta.agents.clone()).unwrap_or_default(),
             state: match (&state.question, &state.running) {
                 (Some(_), _) => TalkState::Asking,
                 (None, Some(_)) => TalkState::Answering,

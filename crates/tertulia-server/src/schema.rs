@@ -1,11 +1,11 @@
-//! The protocol as a JSON Schema, for those who write clients.
+//! The protocol as a JSON Schema, for authors of clients.
 
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 use crate::protocol::{PROTOCOL, Reply, Request};
 
-/// The schema of both directions: `request` and `answer` are its definitions.
+/// Returns the schema of both directions, with `Request` and `Reply` among its definitions.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let request = generator.subschema_for::<Request>();

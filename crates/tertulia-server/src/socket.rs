@@ -1,4 +1,5 @@
-//! The socket: made so that nobody else can connect, where nothing else stands, and removed when it is ours.
+//! The server's Unix socket: accessible to its owner only, never replaces another file, and removed
+//! on drop.
 
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
@@ -7,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode};
 
-/// The longest path that the system takes for a socket.
+/// Maximum length of a socket path.
 const LONGEST_PATH: usize = 107;
 
-/// A socket on which nobody is waited for yet.
+/// A bound socket.
 #[derive(Debug)]
 pub struct Socket {
     listener: UnixListener,
     mark: Mark,
 }
 
-/// What is left of a socket while it is listened on: dropped, it removes the socket, if it is still ours.
+/// Removes the socket on drop, unless another one has replaced it.
 #[derive(Debug)]
 pub struct Mark {
     path: PathBuf,
@@ -25,35 +26,36 @@ pub struct Mark {
     inode: u64,
 }
 
-/// Why there is no socket.
+/// Why the socket could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// A server listens there.
     #[error("a server is running already at {}", .0.display())]
     Live(PathBuf),
-    /// Something else stands there.
+    /// The path is something other than a socket.
     #[error("{} is there and is {what}; it is left as it is", path.display())]
     Occupied {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What stands there.
+        /// What it is.
         what: &'static str,
     },
     /// The path is too long.
     #[error("{} is too long for a socket: {} bytes, {LONGEST_PATH} are allowed", .0.display(), .0.as_os_str().len())]
     TooLong(PathBuf),
-    /// Anything else.
+    /// Any other failure.
     #[error("the socket {} cannot be made", path.display())]
     Failed {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
 impl Socket {
-    /// Makes the socket. One that a server left behind is replaced; a link is not followed.
+    /// Creates the socket. Replaces one that a dead server left behind; does not follow symbolic
+    /// links.
     pub fn bind(path: &Path) -> Result<Socket, SocketError> {
         if path.as_os_str().len() > LONGEST_PATH {
             return Err(SocketError::TooLong(path.to_owned()));
@@ -71,12 +73,12 @@ impl Socket {
             .mode(0o700)
             .create(folder)
             .map_err(failed)?;
-        // Two that start at once must not each take the other's for one that was left behind.
+        // Serialises concurrent starts: each could take the other's new socket for a stale one.
         let turn = File::open(folder).map_err(failed)?;
         rustix::fs::flock(&turn, FlockOperation::LockExclusive)
             .map_err(|error| failed(error.into()))?;
         make_room(path)?;
-        // Nobody else can connect, from the first moment on.
+        // The socket is private from the first moment.
         let usual = rustix::process::umask(Mode::RWXG | Mode::RWXO | Mode::XUSR);
         let bound = UnixListener::bind(path);
         rustix::process::umask(usual);
@@ -94,13 +96,13 @@ impl Socket {
         })
     }
 
-    /// The listener, and what removes the socket.
+    /// Returns the listener, and the guard that removes the socket.
     pub fn split(self) -> (UnixListener, Mark) {
         (self.listener, self.mark)
     }
 }
 
-/// Removes a socket on which nobody listens any more. Anything else stays.
+/// Removes a socket without a listener. Leaves anything else alone.
 fn make_room(path: &Path) -> Result<(), SocketError> {
     let there = match path.symlink_metadata() {
         Ok(there) => there,
@@ -132,7 +134,7 @@ fn make_room(path: &Path) -> Result<(), SocketError> {
                 source,
             })
         }
-        // So many wait to be let in that no more can, or it is somebody else's.
+        // The backlog is full, so a server is listening.
         Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
             Err(SocketError::Live(path.to_owned()))
         }
@@ -150,7 +152,7 @@ impl Drop for Mark {
             .symlink_metadata()
             .is_ok_and(|there| (there.dev(), there.ino()) == (self.device, self.inode));
         if ours {
-            // If it cannot be removed, the next server does.
+            // If removal fails, the next server removes it.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,28 +1,28 @@
-//! What happens in a talk, as the client that asked is told of it.
+//! Converts the events of a turn to replies for the client that started it.
 
 use std::collections::HashMap;
 
-use tertulia::agent::AgentEvent;
-use tertulia::entry::{Role, SpeakerKind, Usage};
-use tertulia::id::SessionId;
+use tertulia_agents::AgentEvent;
+use tertulia_core::entry::{Role, SpeakerKind, Usage};
+use tertulia_core::id::SessionId;
 
 use crate::blocks::Blocks;
 use crate::happening::{Happening, Tone};
 use crate::protocol::{Answer, ErrorKind, Tokens, Trouble};
 
-/// Tells one query's story.
+/// Reply stream of one query.
 #[derive(Debug, Default)]
 pub struct Telling {
     blocks: Blocks,
-    /// Who speaks, where several could.
+    /// The current speaker, if there are several.
     speaker: Option<String>,
-    /// The names of the tools that were called.
+    /// Names of the called tools by call id.
     tools: HashMap<String, String>,
     usage: Usage,
 }
 
 impl Telling {
-    /// What the client is told of it.
+    /// Returns the replies for an event.
     pub fn tell(&mut self, session: SessionId, happening: &Happening) -> Vec<Answer> {
         match happening {
             Happening::Text { text } => self.text(text),
@@ -64,7 +64,7 @@ impl Telling {
         }
     }
 
-    /// What it cost.
+    /// Returns the tokens used.
     pub fn usage(&self) -> Tokens {
         Tokens {
             input: self.usage.input,
@@ -123,7 +123,7 @@ impl Telling {
         }
     }
 
-    /// Somebody is done: a block whose fence they did not close ends here.
+    /// Ends a message: a block with an unclosed fence ends here.
     fn end_of_words(&mut self) -> Vec<Answer> {
         self.blocks.finish().map(block).into_iter().collect()
     }
@@ -143,7 +143,7 @@ fn block(block: crate::blocks::Block) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use tertulia::entry::ToolCall;
+    use tertulia_core::entry::ToolCall;
 
     use super::*;
 

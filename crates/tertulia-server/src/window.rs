@@ -1,26 +1,26 @@
-//! What happened lately, numbered: who comes back asks for what they missed.
+//! Recent events, numbered: a client that reconnects asks for those that it missed.
 
 use std::collections::VecDeque;
 
 use crate::happening::Happening;
 
-/// So many happenings are kept at most.
+/// Maximum number of kept events.
 const LONGEST: usize = 4096;
-/// So many bytes of them.
+/// Maximum bytes of kept events.
 const HEAVIEST: usize = 2_000_000;
 
-/// The last happenings of a talk.
+/// The last events of a live session.
 #[derive(Debug)]
 pub struct Window {
-    /// The number of the last one.
+    /// Number of the last event.
     n: u64,
     kept: VecDeque<Happening>,
     weight: usize,
 }
 
 impl Window {
-    /// Counts on from `n`. Whoever makes another for the same talk gives it a number that is beyond all of the
-    /// first: numbers are never used twice.
+    /// Creates a window that counts on from `n`. For a later window of the same session, `n` must
+    /// be above all earlier numbers: none is used twice.
     pub fn new(n: u64) -> Window {
         Window {
             n,
@@ -29,12 +29,12 @@ impl Window {
         }
     }
 
-    /// The number of the last happening.
+    /// Returns the number of the last event.
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Takes in what happened. Its number.
+    /// Adds an event and returns its number.
     pub fn push(&mut self, happening: Happening) -> u64 {
         self.n += 1;
         self.weight += happening.weight();
@@ -48,7 +48,8 @@ impl Window {
         self.n
     }
 
-    /// What happened after number `n`, each with its number; nothing if that is not known any more.
+    /// Returns the events after number `n`, with their numbers, or `None` if some are no longer
+    /// kept.
     pub fn since(&self, n: u64) -> Option<Vec<(u64, Happening)>> {
         let missed = usize::try_from(self.n.checked_sub(n)?).ok()?;
         let begin = self.kept.len().checked_sub(missed)?;

@@ -1,31 +1,31 @@
-//! Questions to a store without the `await`, for tests that know that there is an answer.
+//! Blocking queries on a store, for tests that expect a result.
 
 use std::future::Future;
 
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
-use tertulia::session::{Line, Log, Summary};
-use tertulia::store::{Care, Draft, Progress, Report, Store};
-use tertulia::words::Words;
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery, Trash};
+use tertulia_core::search_text::SearchTerms;
+use tertulia_core::session::{Line, Log, SessionMeta};
+use tertulia_store::{CheckMode, Draft, Progress, Report, Store};
 
 use crate::logs::Writer;
 
-/// Waits for an answer.
+/// Blocks until a future is ready.
 pub fn now<F: Future>(answer: F) -> F::Output {
     pollster::block_on(answer)
 }
 
-/// All lines of a session.
+/// Returns all lines of a session.
 pub fn lines(store: &dyn Store, id: SessionId) -> Vec<Line> {
     now(store.read(id, Seq::START, usize::MAX)).unwrap()
 }
 
-/// The first thousand sessions that a filter means.
+/// Returns the first thousand sessions that match a filter.
 pub fn list(store: &dyn Store, filter: &Filter) -> Listing {
     now(store.list(filter, &Page::first(1000))).unwrap()
 }
 
-/// A filter that means every session.
+/// Returns a filter that matches every session.
 pub fn everything() -> Filter {
     Filter {
         trash: Trash::With,
@@ -33,27 +33,27 @@ pub fn everything() -> Filter {
     }
 }
 
-/// The sessions of rows, in their order.
+/// Returns the session ids of rows, in order.
 pub fn ids(rows: &[Row]) -> Vec<SessionId> {
-    rows.iter().map(|row| row.summary.id).collect()
+    rows.iter().map(|row| row.meta.id).collect()
 }
 
-/// The sessions of that name, in the order of the answer.
+/// Returns the sessions that match a look-up, in the order of the result.
 pub fn find(store: &dyn Store, lookup: &Lookup) -> Vec<SessionId> {
     ids(&now(store.find(lookup, 1000)).unwrap())
 }
 
-/// The list row of a session.
+/// Returns the list row of a session.
 pub fn row(store: &dyn Store, id: SessionId) -> Row {
     let mut rows = now(store.find(&Lookup::Id(id), 2)).unwrap();
     assert_eq!(rows.len(), 1, "one row for session {id}");
     rows.remove(0)
 }
 
-/// What somebody types into the search, everywhere.
+/// Returns a search query without a filter.
 pub fn query(words: &str) -> SearchQuery {
     SearchQuery {
-        words: Words::parse(words).unwrap(),
+        words: SearchTerms::parse(words).unwrap(),
         filter: Filter::default(),
         speaker: None,
         role: None,
@@ -61,17 +61,17 @@ pub fn query(words: &str) -> SearchQuery {
     }
 }
 
-/// What a query finds.
+/// Runs a search.
 pub fn hits(store: &dyn Store, query: &SearchQuery) -> Hits {
     now(store.search(query, &Progress::unseen())).unwrap()
 }
 
-/// The places where words are found, sorted.
+/// Returns session and sequence number of all matches, sorted.
 pub fn found(store: &dyn Store, words: &str) -> Vec<(SessionId, u64)> {
     places(&hits(store, &query(words)))
 }
 
-/// The places of hits, sorted.
+/// Returns session and sequence number of hits, sorted.
 pub fn places(hits: &Hits) -> Vec<(SessionId, u64)> {
     let mut places: Vec<_> = hits
         .hits
@@ -82,18 +82,18 @@ pub fn places(hits: &Hits) -> Vec<(SessionId, u64)> {
     places
 }
 
-/// The draft of a session.
+/// Returns the draft of a session.
 pub fn draft(store: &dyn Store, id: SessionId) -> Option<Draft> {
     now(store.draft(id)).unwrap()
 }
 
-/// What a check says that changes nothing.
+/// Runs a check that changes nothing.
 pub fn look(store: &dyn Store) -> Report {
-    now(store.check(Care::Look, &Progress::unseen())).unwrap()
+    now(store.check(CheckMode::Look, &Progress::unseen())).unwrap()
 }
 
-/// The store gives out exactly what the writer wrote, the hashes hold, and the row says what the log
-/// says.
+/// Asserts that the store returns exactly what the writer wrote, that the hashes are valid, and
+/// that the row matches the log.
 #[track_caller]
 pub fn assert_log(store: &dyn Store, writer: &Writer) {
     let read = lines(store, writer.id);
@@ -101,19 +101,19 @@ pub fn assert_log(store: &dyn Store, writer: &Writer) {
     assert_eq!(shown(&read), shown(&written), "the lines of {}", writer.id);
     let log = Log::read(
         writer.id,
-        Some(tertulia::entry::Head::START),
+        Some(tertulia_core::entry::Head::START),
         Seq::START,
         &read,
     );
     assert_eq!(log.damage, []);
     assert_eq!(log.entries, writer.log);
     assert_eq!(
-        row(store, writer.id).summary,
-        Summary::of(writer.id, &writer.log)
+        row(store, writer.id).meta,
+        SessionMeta::of(writer.id, &writer.log)
     );
 }
 
-/// Lines as text: bytes in a failed comparison help nobody.
+/// Converts lines to text, for readable assertion failures.
 fn shown(lines: &[Line]) -> Vec<(u64, String)> {
     let text = |line: &Line| match std::str::from_utf8(&line.bytes) {
         Ok(text) => text.to_owned(),
@@ -122,19 +122,19 @@ fn shown(lines: &[Line]) -> Vec<(u64, String)> {
     lines.iter().map(|line| (line.seq.0, text(line))).collect()
 }
 
-/// All that can be seen of a store: rows, lines and drafts.
-pub fn view(store: &dyn Store) -> Vec<(Summary, Vec<Line>, Option<Draft>)> {
+/// Returns everything observable in a store: rows, lines and drafts.
+pub fn view(store: &dyn Store) -> Vec<(SessionMeta, Vec<Line>, Option<Draft>)> {
     list(store, &everything())
         .rows
         .into_iter()
         .map(|row| {
-            let id = row.summary.id;
-            (row.summary, lines(store, id), draft(store, id))
+            let id = row.meta.id;
+            (row.meta, lines(store, id), draft(store, id))
         })
         .collect()
 }
 
-/// Nothing is wrong with the store, and deriving anew changes nothing that can be seen.
+/// Asserts that a check finds no problem, and that a rebuild changes nothing observable.
 #[track_caller]
 pub fn assert_sound(store: &dyn Store) {
     let report = look(store);

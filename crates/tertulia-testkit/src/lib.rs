@@ -1,16 +1,16 @@
-//! What the tests share.
+//! Shared test support.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | [`clock`] | time and ids that are the same in every run |
-//! | [`scratch`] | a folder that disappears |
-//! | [`place`] | where a store lives, so that it can be opened again as another process would |
-//! | [`logs`] | bodies, sealed entries, and a writer that remembers what a log should be |
-//! | [`ask`] | questions to a store without the `await` |
-//! | [`conformance`] | what every backend does, one test per promise |
-//! | [`model`] | random histories, played on a backend and on plain vectors |
-//! | [`provider`] | a fake of the LLM HTTP APIs, well behaved or failing as a prompt says |
-//! | [`terminal`] | a program on a real pseudo-terminal, seen through a terminal emulator |
+//! | [`clock`] | deterministic time and ids |
+//! | [`scratch`] | temporary directory |
+//! | [`place`] | location of a store, to open it several times like several processes |
+//! | [`logs`] | bodies, sealed entries, and a writer that records the expected log |
+//! | [`ask`] | blocking queries on a store |
+//! | [`conformance`] | behaviour of every backend, one test per guarantee |
+//! | [`model`] | random operations on a backend and on a model of plain vectors |
+//! | [`provider`] | a fake of the LLM HTTP APIs that answers or fails as a prompt says |
+//! | [`terminal`] | a program on a real pseudo-terminal, observed with a terminal emulator |
 
 #![allow(
     clippy::unwrap_used,

@@ -1,26 +1,26 @@
-//! Bodies, sealed entries, and a writer that remembers what a log should be.
+//! Bodies, sealed entries, and a writer that records the expected log.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use tertulia::entry::{
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::{
     Body, Created, Entry, Failed, Forked, Head, Imported, Kind, Message, Origin, Relation, Renamed,
     Role, Speaker, SpeakerKind, Tagged, ToolCall, Touched, Undone, Unsealed, Usage,
 };
-use tertulia::id::{EntryId, Seq, SessionId};
-use tertulia::session::Summary;
-use tertulia::stamp::Stamp;
-use tertulia::store::{Draft, NewSession, Store, StoreResult};
+use tertulia_core::id::{EntryId, Seq, SessionId};
+use tertulia_core::session::SessionMeta;
+use tertulia_store::{Draft, NewSession, Store, StoreResult};
 use uuid::Uuid;
 
 use crate::ask::now;
 
-/// The command that made a change, where it matters to nobody which.
+/// Returns an operation id, for tests in which its value does not matter.
 pub fn operation() -> EntryId {
     EntryId::new(Uuid::from_u128(0x0bee))
 }
 
-/// The opening of a chat about which nothing more is known.
+/// Returns the creation of a chat without further data.
 pub fn created(session: SessionId) -> Created {
     Created {
         session,
@@ -33,7 +33,7 @@ pub fn created(session: SessionId) -> Created {
     }
 }
 
-/// Something that a speaker said in a role.
+/// Returns a message.
 pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Message {
     Message {
         speaker: Speaker::plain(name, kind),
@@ -51,12 +51,12 @@ pub fn message(name: &str, kind: SpeakerKind, role: Role, content: &str) -> Mess
     }
 }
 
-/// Something that a person said.
+/// Returns a human message.
 pub fn human(content: &str) -> Body {
     Body::Message(message("you", SpeakerKind::Human, Role::User, content))
 }
 
-/// Something that an agent said, with what it cost.
+/// Returns an agent's message with usage and model.
 pub fn ai(name: &str, content: &str) -> Body {
     Body::Message(Message {
         usage: Some(Usage::told(7, 5)),
@@ -65,7 +65,7 @@ pub fn ai(name: &str, content: &str) -> Body {
     })
 }
 
-/// An agent's call of a tool.
+/// Returns an agent's tool call.
 pub fn calling(name: &str, tool: &str, arguments: Value) -> Body {
     Body::Message(Message {
         tool_calls: vec![ToolCall {
@@ -77,7 +77,7 @@ pub fn calling(name: &str, tool: &str, arguments: Value) -> Body {
     })
 }
 
-/// A tool's answer.
+/// Returns a tool result.
 pub fn tool_result(tool: &str, content: &str) -> Body {
     Body::Message(Message {
         tool_call_id: Some("call-1".into()),
@@ -85,7 +85,7 @@ pub fn tool_result(tool: &str, content: &str) -> Body {
     })
 }
 
-/// A new title.
+/// Returns a rename.
 pub fn renamed(title: &str) -> Body {
     Body::Renamed(Renamed {
         title: title.to_owned(),
@@ -93,7 +93,7 @@ pub fn renamed(title: &str) -> Body {
     })
 }
 
-/// Tags that come and go.
+/// Returns a change of tags.
 pub fn tagged(add: &[&str], remove: &[&str]) -> Body {
     let owned = |tags: &[&str]| tags.iter().map(|tag| (*tag).to_owned()).collect();
     Body::Tagged(Tagged {
@@ -103,7 +103,7 @@ pub fn tagged(add: &[&str], remove: &[&str]) -> Body {
     })
 }
 
-/// The import of another program's session.
+/// Returns the import of another program's session.
 pub fn imported(original: &str) -> Body {
     Body::Imported(Imported {
         project: Some("dir:/work".to_owned()),
@@ -112,21 +112,21 @@ pub fn imported(original: &str) -> Body {
     })
 }
 
-/// Into the trash.
+/// Returns a move to the trash.
 pub fn trashed() -> Body {
     Body::Trashed(Touched {
         operation: operation(),
     })
 }
 
-/// Out of the trash.
+/// Returns a restore from the trash.
 pub fn restored() -> Body {
     Body::Restored(Touched {
         operation: operation(),
     })
 }
 
-/// A change taken back.
+/// Returns the undo of a change.
 pub fn undone(change: u64) -> Body {
     Body::Undone(Undone {
         change: Seq(change),
@@ -134,7 +134,7 @@ pub fn undone(change: u64) -> Body {
     })
 }
 
-/// An agent that could not answer.
+/// Returns an agent's failure.
 pub fn failed(agent: &str, message: &str) -> Body {
     Body::Failed(Failed {
         agent: agent.to_owned(),
@@ -145,13 +145,13 @@ pub fn failed(agent: &str, message: &str) -> Body {
     })
 }
 
-/// An entry of a type that nobody knows yet, with fields of its own, as a later version may write it.
-pub fn unknown(parent: &Head, stamp: &Stamp, kind: &str, fields: &str) -> Entry {
+/// Returns an entry of an unknown type with unknown fields, as a later version may write it.
+pub fn unknown(parent: &Head, clock: &Clock, kind: &str, fields: &str) -> Entry {
     let content = format!(
         r#"{{"v":1,"seq":{},"id":"{}","at":"{}","type":"{kind}",{fields}"#,
         parent.seq.next(),
-        stamp.entry_id(),
-        stamp.now(),
+        clock.entry_id(),
+        clock.now(),
     );
     let mut hasher = blake3::Hasher::new();
     hasher.update(parent.hash.bytes());
@@ -162,40 +162,40 @@ pub fn unknown(parent: &Head, stamp: &Stamp, kind: &str, fields: &str) -> Entry 
     entry
 }
 
-/// Somebody who writes to one session and remembers what its log should be.
+/// Writes to one session and records its expected log.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// Its log, shared beginning included.
+    /// The expected log, including the part shared with a fork's parent.
     pub log: Vec<Entry>,
-    stamp: Stamp,
+    clock: Clock,
 }
 
 impl Writer {
-    /// Begins a chat.
-    pub fn begin(store: &dyn Store, stamp: &Stamp) -> Writer {
-        Writer::begin_with(store, stamp, |_| {}, vec![])
+    /// Creates a chat.
+    pub fn begin(store: &dyn Store, clock: &Clock) -> Writer {
+        Writer::begin_with(store, clock, |_| {}, vec![])
     }
 
-    /// Begins a session whose opening is edited, with more entries in the same append.
+    /// Creates a session with an edited first entry and more entries in the same append.
     pub fn begin_with(
         store: &dyn Store,
-        stamp: &Stamp,
+        clock: &Clock,
         edit: impl FnOnce(&mut Created),
         more: Vec<Body>,
     ) -> Writer {
-        let mut writer = Writer::named(stamp.session_id(), stamp);
+        let mut writer = Writer::named(clock.session_id(), clock);
         writer.open(store, edit, more).unwrap();
         writer
     }
 
-    /// A writer of a session that does not exist yet.
-    pub fn named(id: SessionId, stamp: &Stamp) -> Writer {
+    /// Returns a writer for a session that does not exist yet.
+    pub fn named(id: SessionId, clock: &Clock) -> Writer {
         Writer {
             id,
             log: Vec::new(),
-            stamp: stamp.clone(),
+            clock: clock.clone(),
         }
     }
 
@@ -221,28 +221,28 @@ impl Writer {
         Ok(())
     }
 
-    /// Where the log ends.
+    /// Returns the head of the log.
     pub fn head(&self) -> Head {
         self.log.last().map_or(Head::START, Entry::head)
     }
 
-    /// What would be appended next.
+    /// Seals bodies after the current head.
     pub fn seal(&self, bodies: Vec<Body>) -> Vec<Entry> {
         let unsealed = bodies.into_iter().map(|body| Unsealed {
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
             body,
             redacted: BTreeMap::new(),
         });
         Entry::seal(&self.head(), unsealed.collect()).unwrap()
     }
 
-    /// Appends bodies in one append, or says why not.
+    /// Appends bodies in one append, or returns the error.
     pub fn try_append(&mut self, store: &dyn Store, bodies: Vec<Body>) -> StoreResult<Head> {
         self.append_sealed(store, self.seal(bodies))
     }
 
-    /// Appends entries as they are, or says why not.
+    /// Appends sealed entries, or returns the error.
     pub fn append_sealed(&mut self, store: &dyn Store, entries: Vec<Entry>) -> StoreResult<Head> {
         let head = now(store.append(self.id, self.head(), &entries))?;
         self.log.extend(entries);
@@ -256,13 +256,13 @@ impl Writer {
         self.try_append(store, bodies).unwrap();
     }
 
-    /// Appends what a person says.
+    /// Appends a human message.
     #[track_caller]
     pub fn say(&mut self, store: &dyn Store, content: &str) {
         self.append(store, vec![human(content)]);
     }
 
-    /// The entry at a place, as a fork names it.
+    /// Returns the origin for a fork after an entry.
     pub fn origin(&self, at: u64) -> Origin {
         let entry = &self.log[usize::try_from(at).unwrap() - 1];
         Origin {
@@ -272,12 +272,12 @@ impl Writer {
         }
     }
 
-    /// Forks the session after the entry at a place.
+    /// Forks the session after an entry.
     pub fn fork(&self, store: &dyn Store, at: u64) -> Writer {
         self.fork_with(store, at, |_| {}, vec![])
     }
 
-    /// Forks the session with an edited opening and more entries in the same append.
+    /// Forks the session with an edited first entry and more entries in the same append.
     pub fn fork_with(
         &self,
         store: &dyn Store,
@@ -298,9 +298,9 @@ impl Writer {
     ) -> StoreResult<Writer> {
         let shared = usize::try_from(from.seq.0).unwrap().min(self.log.len());
         let mut fork = Writer {
-            id: self.stamp.session_id(),
+            id: self.clock.session_id(),
             log: self.log[..shared].to_vec(),
-            stamp: self.stamp.clone(),
+            clock: self.clock.clone(),
         };
         let mut opening = Forked {
             session: fork.id,
@@ -324,12 +324,12 @@ impl Writer {
         Ok(fork)
     }
 
-    /// The draft of an answer to the last entry.
+    /// Returns a draft that answers the last entry.
     pub fn draft(&self, content: &str) -> Draft {
         Draft {
             after: self.head(),
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
             speaker: Speaker::plain("claude", SpeakerKind::Ai),
             model: Some("claude-1".into()),
             thread: None,
@@ -337,8 +337,8 @@ impl Writer {
         }
     }
 
-    /// What a list should show.
-    pub fn summary(&self) -> Summary {
-        Summary::of(self.id, &self.log)
+    /// Returns the expected metadata.
+    pub fn meta(&self) -> SessionMeta {
+        SessionMeta::of(self.id, &self.log)
     }
 }

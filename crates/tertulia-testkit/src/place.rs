@@ -1,19 +1,19 @@
-//! Where a store lives, so that it can be opened again as another process would.
+//! Location of a store, to open it several times like several processes.
 
 use std::path::Path;
 
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::scratch::Scratch;
 
-/// A place for one store, empty at first. Each opening is a handle of its own, as another process
-/// would have it.
+/// Location of one store, empty at first. Each call of `open` returns a handle of its own, like
+/// that of another process.
 pub trait Place: Sync {
-    /// Opens the store that lives here.
+    /// Opens the store.
     fn open(&self) -> Box<dyn Store>;
 }
 
-/// A place on disk.
+/// A location on disk.
 #[derive(Debug)]
 pub struct Folder<F> {
     scratch: Scratch,
@@ -25,7 +25,7 @@ where
     S: Store + 'static,
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
-    /// A new empty folder, in which `open` opens a store.
+    /// Creates an empty directory, in which `open` opens a store.
     pub fn new(open: F) -> Folder<F> {
         Folder {
             scratch: Scratch::new(),
@@ -33,7 +33,7 @@ where
         }
     }
 
-    /// The folder.
+    /// Returns the directory.
     pub fn scratch(&self) -> &Scratch {
         &self.scratch
     }

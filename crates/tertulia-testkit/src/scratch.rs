@@ -1,11 +1,11 @@
-//! A folder that disappears.
+//! Temporary directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A folder that is gone, with all that is in it, when this is dropped.
+/// A directory that is deleted with its contents on drop.
 #[derive(Debug)]
 pub struct Scratch(TempDir);
 
@@ -16,18 +16,18 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// A new empty folder.
+    /// Creates an empty directory.
     pub fn new() -> Scratch {
         let made = tempfile::Builder::new().prefix("tertulia-").tempdir();
         Scratch(made.expect("a temporary folder can be made"))
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The files in it, at any depth, that hold these bytes.
+    /// Returns all files, at any depth, that contain these bytes.
     pub fn files_with(&self, needle: &[u8]) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path().to_owned()];

@@ -17,7 +17,7 @@ const LONGEST_TEST: usize = 620;
 /// Rooms, and what must not be named in them, with the reason.
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
-        "tertulia/src/{id,entry,session,query,words,redact,approval,preview,team,tokens,formats,conversation/chat,conversation/context,conversation/team,conversation/pair}",
+        "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/tokens}",
         &[
             "std::fs",
             "std::net",
@@ -27,22 +27,12 @@ const WALLS: &[(&str, &[&str], &str)] = &[
             "tokio::",
             "rusqlite",
             "rustix",
-            "crate::store",
+            "tertulia_store",
         ],
         "it decides, and deciding is pure; doing is at the edge",
     ),
     (
-        "tertulia/src/store",
-        &["crate::agent", "crate::conversation"],
-        "a store knows logs, not talks",
-    ),
-    (
-        "tertulia/src/agent",
-        &["crate::store", "crate::conversation", "rusqlite"],
-        "agent and store meet in conversation/run",
-    ),
-    (
-        "tertulia/src",
+        "{tertulia-core/src,tertulia-store/src,tertulia-formats/src,tertulia-agents/src,tertulia-engine/src}",
         &[
             "std::env::var",
             "std::io::stdout",
@@ -83,7 +73,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "the server knows no terminal, no environment and no clock: its host does",
     ),
     (
-        "tertulia-cli/src/commands",
+        "tertulia/src/commands",
         &[
             "rusqlite",
             "io::stdout",
@@ -95,12 +85,12 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "commands speak through ui and are given what they need",
     ),
     (
-        "tertulia-cli/src/{agents,args,error,input,moment,open,project,settings,show}.rs",
+        "tertulia/src/{agents,args,error,input,moment,open,project,settings,show}.rs",
         &["rusqlite", "io::stdout", "io::stderr", "std::env::var"],
         "ui alone holds the streams, env alone reads variables",
     ),
     (
-        "tertulia-cli/src/tui/{activity,completion,dialog,effect,entries,help,history,input,item,keymap,links,markdown,news,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,toast,todos,transcript,tree,update,view,wrap}",
+        "tertulia/src/tui/{activity,completion,dialog,effect,entries,help,history,input,item,keymap,links,markdown,news,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,toast,todos,transcript,tree,update,view,wrap}",
         &[
             "std::fs",
             "std::io",
@@ -199,6 +189,57 @@ fn rooms_keep_to_themselves() {
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
 }
 
+/// What a crate must not depend on, at any distance: whoever embeds it does not compile that.
+const WITHOUT: &[(&str, &[&str])] = &[
+    (
+        "tertulia-core",
+        &["tokio", "rusqlite", "reqwest", "crossterm", "async-trait"],
+    ),
+    (
+        "tertulia-formats",
+        &["tokio", "rusqlite", "reqwest", "crossterm"],
+    ),
+    (
+        "tertulia-store",
+        &[
+            "reqwest",
+            "genai",
+            "ratatui",
+            "tertulia-agents",
+            "tertulia-formats",
+        ],
+    ),
+    (
+        "tertulia-agents",
+        &["rusqlite", "ratatui", "tertulia-store"],
+    ),
+    ("tertulia-engine", &["ratatui", "crossterm", "clap"]),
+    ("tertulia-server", &["ratatui", "crossterm", "clap"]),
+];
+
+#[test]
+fn libraries_stay_light() {
+    for (name, forbidden) in WITHOUT {
+        let tree = std::process::Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "-e", "normal", "--prefix", "none"])
+            .args(["-p", name])
+            .current_dir(root())
+            .output()
+            .unwrap();
+        let listed = String::from_utf8(tree.stdout).unwrap();
+        assert!(
+            tree.status.success() && listed.starts_with(name),
+            "{listed}"
+        );
+        for crate_name in listed.lines().filter_map(|line| line.split(' ').next()) {
+            assert!(
+                !forbidden.contains(&crate_name),
+                "{name} depends on {crate_name}"
+            );
+        }
+    }
+}
+
 #[test]
 fn files_stay_readable() {
     let mut long = Vec::new();
@@ -228,20 +269,21 @@ fn the_architecture_names_every_room() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let mut missing = Vec::new();
     for source in [
-        "tertulia/src",
-        "tertulia/src/store",
-        "tertulia/src/agent",
-        "tertulia/src/conversation",
-        "tertulia/src/conversation/team",
-        "tertulia/src/conversation/pair",
-        "tertulia/src/formats",
-        "tertulia/src/team",
-        "tertulia/src/tool",
+        "tertulia-core/src",
+        "tertulia-core/src/pair",
+        "tertulia-core/src/team",
+        "tertulia-store/src",
+        "tertulia-formats/src",
+        "tertulia-agents/src",
+        "tertulia-agents/src/tool",
+        "tertulia-engine/src",
+        "tertulia-engine/src/team",
+        "tertulia-engine/src/pair",
         "tertulia-server/src",
         "tertulia-server/src/protocol",
         "tertulia-server/src/room",
-        "tertulia-cli/src",
-        "tertulia-cli/src/serve",
+        "tertulia/src",
+        "tertulia/src/serve",
         "tertulia-testkit/src",
     ] {
         for entry in fs::read_dir(root().join("crates").join(source)).unwrap() {
@@ -258,10 +300,73 @@ fn the_architecture_names_every_room() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
+/// Metaphors that a stranger has to translate, each with the word of the field.
+const PRIVATE_WORDS: &[(&str, &str)] = &[
+    ("House", "Workspace"),
+    ("Librarian", "StoreService"),
+    ("Steward", "ServerHost"),
+    ("Stamp", "Clock"),
+    ("Utterance", "PromptMessage"),
+    ("Recorder", "LogWriter"),
+    ("Shelf", "SessionList"),
+    ("Sieve", "a filter"),
+    ("Chair", "PairRole"),
+    ("Claim", "SessionLock"),
+    ("Husk", "a shared prefix"),
+    ("Breach", "a schema error"),
+    ("Doorway", "a frontend"),
+];
+
+/// Crates whose comments name their subjects.
+const PLAIN: &[&str] = &[
+    "tertulia-core",
+    "tertulia-formats",
+    "tertulia-store",
+    "tertulia-agents",
+];
+
+/// What comments there do without.
+const RIDDLES: &[&str] = &["whoever", "somebody", "nobody", "talk", "talks"];
+
+#[test]
+fn types_have_the_words_of_the_field() {
+    let mut found = Vec::new();
+    for file in sources(&root().join("crates")) {
+        let code = code(&file);
+        for (word, instead) in PRIVATE_WORDS {
+            for kind in ["struct", "enum", "trait", "type"] {
+                let defined = format!("{kind} {word}");
+                let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric());
+                if code.split(&defined).skip(1).any(ends) && !is_test(&file) {
+                    found.push(format!("{}: {word}, say {instead}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn comments_name_their_subjects() {
+    let mut found = Vec::new();
+    for name in PLAIN {
+        for file in sources(&root().join("crates").join(name)) {
+            let text = fs::read_to_string(&file).unwrap();
+            for (number, line) in (1..).zip(text.lines()) {
+                let comment = line.trim_start().strip_prefix("//").unwrap_or_default();
+                let words = comment.split(|c: char| !c.is_alphabetic());
+                let riddles = words.filter(|word| RIDDLES.contains(&word.to_lowercase().as_str()));
+                found.extend(riddles.map(|word| format!("{}:{number}: {word}", file.display())));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
 #[test]
 fn every_command_has_a_row_in_the_readme() {
     let page = fs::read_to_string(root().join("README.md")).unwrap();
-    for entry in fs::read_dir(root().join("crates/tertulia-cli/src/commands")).unwrap() {
+    for entry in fs::read_dir(root().join("crates/tertulia/src/commands")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
         if name != "mod" {

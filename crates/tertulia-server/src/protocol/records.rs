@@ -1,4 +1,4 @@
-//! What stands in answers: troubles, sessions, talks.
+//! Records in replies: errors, sessions, live sessions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Trouble {
 }
 
 impl Trouble {
-    /// A failure without a hint.
+    /// Creates an error without a hint.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Trouble {
         Trouble {
             kind,
@@ -26,7 +26,7 @@ impl Trouble {
         }
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Trouble {
         self.hint = Some(hint.into());
@@ -165,7 +165,7 @@ pub enum TalkState {
 }
 
 impl TalkState {
-    /// Its name as it is written.
+    /// Returns its serialised name.
     pub const fn name(self) -> &'static str {
         match self {
             TalkState::Opening => "opening",

@@ -1,11 +1,11 @@
-//! What a room knows, and what follows from what happens in it. Nothing in it waits.
+//! State of a room and its transitions. Nothing in it blocks.
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tertulia::approval::Verdict;
-use tertulia::entry::Entry;
-use tertulia::formats::json;
-use tertulia::id::SessionId;
+use tertulia_agents::approval::Verdict;
+use tertulia_core::entry::Entry;
+use tertulia_core::id::SessionId;
+use tertulia_formats::json;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -16,7 +16,7 @@ use crate::protocol::{Answer, Detail, Status, TalkState};
 use crate::telling::Telling;
 use crate::window::Window;
 
-/// What a room knows.
+/// State of a room.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) id: SessionId,
@@ -29,7 +29,7 @@ pub(super) struct State {
     pub(super) since: Timestamp,
 }
 
-/// What is being done.
+/// The running order.
 #[derive(Debug)]
 pub(super) struct Running {
     pub(super) client: ClientId,
@@ -73,7 +73,8 @@ impl State {
         }
     }
 
-    /// What tells who joins how it stands; nothing while it opens, for then all of it follows.
+    /// Returns events that recreate the state for a client that joins; none while opening, because
+    /// all events follow.
     pub(super) fn replay(&self) -> Vec<Happening> {
         match &self.talk {
             Some(talk) if talk.phase != TalkState::Opening => self.moment.replay(),
@@ -82,11 +83,11 @@ impl State {
     }
 
     pub(super) fn complete(&self, status: Status, telling: &Telling) -> Answer {
-        let summary = self.moment.floor().summary.as_ref();
+        let meta = self.moment.floor().meta.as_ref();
         Answer::Complete {
             status,
             session_id: self.id.to_string(),
-            message_count: summary.map_or(0, |summary| summary.messages),
+            message_count: meta.map_or(0, |meta| meta.messages),
             usage: telling.usage(),
         }
     }
@@ -114,21 +115,21 @@ impl State {
         let Some((tool_id, answer)) = self.question.take_if(|(asked, _)| fits(asked)) else {
             return false;
         };
-        // Whoever asked may have been stopped meanwhile.
+        // The turn that asked may have been aborted meanwhile.
         let _ = answer.send(verdict);
         self.publish(Happening::Settled { tool_id, verdict });
         true
     }
 }
 
-/// A durable entry as those are told who follow the messages.
+/// Converts a durable entry for followers of messages.
 fn message(session: SessionId, entry: &Entry) -> Option<Answer> {
     entry.message()?;
     let Value::Object(mut message) = json::entry(entry) else {
         return None;
     };
     message.shift_remove("type");
-    // The name of the request stands there.
+    // In a reply, `id` is the request id.
     message.shift_remove("id");
     Some(Answer::Message {
         session_id: session.to_string(),

@@ -1,5 +1,5 @@
-//! An agent that speaks the Agent Client Protocol and does what the last line of a prompt says, so that
-//! tests have a real process to talk to. Its sessions are files in the folder that it is given.
+//! A fake agent for the Agent Client Protocol that does what the last line of a prompt says, so
+//! that tests can use a real process. Its sessions are files in the given directory.
 //!
 //! ```text
 //! acp_agent FOLDER [load] [late] [resume] [locked] [chatty] [behind] [free] [stubborn] [deletes] [as:NAME]
@@ -28,7 +28,7 @@ use tokio::sync::{oneshot, watch};
 struct Fake {
     folder: PathBuf,
     words: Vec<String>,
-    /// How often it was told to stop.
+    /// Number of cancel notifications.
     stopped: watch::Sender<u32>,
 }
 
@@ -95,7 +95,7 @@ async fn serve(fake: Arc<Fake>) -> Result<()> {
             on_receive_request!(),
         )
         .on_receive_request(
-            // Not in every version of the protocol, and yet in use.
+            // Not part of every protocol version, but in use.
             async move |request: UntypedMessage, responder: Responder<Value>, _| {
                 let asked = format!("{} {}", request.method, request.params["modelId"]);
                 g.note("heard", &asked);
@@ -174,7 +174,7 @@ impl Fake {
         told
     }
 
-    /// What it tells of its modes. One that is free has none.
+    /// Returns the modes; none with `free`.
     fn modes(&self) -> Value {
         if self.is("free") {
             return json!({});
@@ -212,7 +212,7 @@ impl Fake {
         respond(responder, self.modes())
     }
 
-    /// Waits until it is told to stop.
+    /// Waits for a cancel notification.
     async fn told_to_stop(&self) {
         let mut stopped = self.stopped.subscribe();
         let _ = stopped.changed().await;
@@ -229,13 +229,13 @@ impl Fake {
         let words = request["prompt"][0]["text"].as_str().unwrap_or_default();
         self.note(&format!("{id}.session"), &format!("{words:?}"));
         if self.is("behind") && *self.stopped.borrow() > 0 {
-            // It still has the end of what was stopped, and takes that for the end of this.
+            // Simulates an agent that takes the end of the cancelled turn for the end of this one.
             respond(responder, json!({ "stopReason": "end_turn" }))?;
             soon().await;
             return replay(&client, id, "agent_message_chunk", words);
         }
         if self.is("late") {
-            // Slower than its own history, so that one could be taken for the other.
+            // Slower than its own history, so that a client could confuse the two.
             soon().await;
             soon().await;
         }
@@ -291,7 +291,8 @@ impl Fake {
         respond(responder, json!({ "stopReason": reason, "_meta": quota }))
     }
 
-    /// Asks leave with ids that say the opposite of what they mean, and tells which was chosen.
+    /// Requests permission with option ids that contradict their meaning, and reports which was
+    /// chosen.
     async fn tool(
         &self,
         id: &str,
@@ -346,7 +347,7 @@ fn replay(client: &ConnectionTo<Client>, id: &str, chunk: &str, words: &str) -> 
     )
 }
 
-/// A moment in which the other side could go on.
+/// Waits a moment, so that the client can proceed.
 async fn soon() {
     let (wake, woken) = oneshot::channel();
     thread::spawn(move || {
@@ -356,7 +357,7 @@ async fn soon() {
     let _ = woken.await;
 }
 
-/// Does what no agent should. Returns only when it cannot.
+/// Misbehaves in the given way. Does not return, except on errors.
 async fn misbehave(
     how: &str,
     rest: &str,
@@ -378,7 +379,7 @@ async fn misbehave(
         "exit" => {
             let _ = std::io::stderr().write_all(b"the engine fell out\n");
             update(client, id, chunk("half an ans"))?;
-            // What was said goes out before the end does.
+            // Ensures that the text is sent before the process exits.
             flushed(client, id).await;
             process::exit(rest.parse().unwrap_or(1))
         }
@@ -394,7 +395,7 @@ async fn misbehave(
     future::pending().await
 }
 
-/// Returns when all that was sent before has arrived: the other side has answered something since.
+/// Waits until everything sent before has arrived, by waiting for the response to a request.
 async fn flushed(client: &ConnectionTo<Client>, id: &str) {
     let request = UntypedMessage::new("no/such/method", json!({ "sessionId": id }));
     if let Ok(request) = request {

@@ -1,14 +1,14 @@
-//! Who has a session open.
+//! Session locks.
 
-use tertulia::store::Store;
+use tertulia_store::Store;
 
 use crate::ask::{everything, list, now, row};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::Writer;
 
-/// One holder at a time; whoever lets go makes room.
+/// A session has one lock holder at a time, and can be locked again after release.
 pub fn one_holder(store: &dyn Store) {
-    let writer = Writer::begin(store, &still_stamp(1));
+    let writer = Writer::begin(store, &still_clock(1));
     let claim = now(store.claim(writer.id)).unwrap().unwrap();
     assert_eq!(claim.session(), writer.id);
     assert!(now(store.claim(writer.id)).unwrap().is_none());
@@ -17,15 +17,15 @@ pub fn one_holder(store: &dyn Store) {
     assert!(again.is_some());
 }
 
-/// Lists and look-ups show what is open.
+/// Lists and look-ups show locked sessions as open.
 pub fn shown_in_rows(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let first = Writer::begin(store, &stamp);
-    let second = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let first = Writer::begin(store, &clock);
+    let second = Writer::begin(store, &clock);
     let open = || {
         let rows = list(store, &everything()).rows;
         let open = rows.into_iter().filter(|row| row.open);
-        open.map(|row| row.summary.id).collect::<Vec<_>>()
+        open.map(|row| row.meta.id).collect::<Vec<_>>()
     };
     assert_eq!(open(), []);
     let claim = now(store.claim(first.id)).unwrap();
@@ -36,11 +36,11 @@ pub fn shown_in_rows(store: &dyn Store) {
     assert!(!row(store, first.id).open);
 }
 
-/// Several sessions may be open at once, and appending needs no claim.
+/// Several sessions may be locked at once, and appending needs no lock.
 pub fn one_per_session(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut first = Writer::begin(store, &stamp);
-    let second = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut first = Writer::begin(store, &clock);
+    let second = Writer::begin(store, &clock);
     let claims = (
         now(store.claim(first.id)).unwrap(),
         now(store.claim(second.id)).unwrap(),

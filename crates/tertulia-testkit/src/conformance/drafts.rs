@@ -1,15 +1,15 @@
-//! Half-written answers.
+//! Drafts: partial answers.
 
-use tertulia::store::Store;
+use tertulia_store::Store;
 
 use crate::ask::{assert_log, draft, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, ai, human};
 
-/// One place: what is kept later takes the place of what was kept before.
+/// A later draft replaces an earlier one.
 pub fn kept_and_replaced(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.say(store, "a question");
     assert_eq!(draft(store, writer.id), None);
     for content in ["Once", "Once upon", "Once upon a time"] {
@@ -17,14 +17,14 @@ pub fn kept_and_replaced(store: &dyn Store) {
         now(store.keep_draft(writer.id, &kept)).unwrap();
         assert_eq!(draft(store, writer.id), Some(kept));
     }
-    // A draft is no entry.
+    // A draft is not an entry.
     assert_log(store, &writer);
     assert_eq!(crate::ask::found(store, "upon"), []);
 }
 
-/// The finished answer takes the place of its draft.
+/// The finished answer replaces its draft.
 pub fn replaced_by_the_finished_answer(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.say(store, "a question");
     now(store.keep_draft(writer.id, &writer.draft("Once"))).unwrap();
     writer.append(store, vec![ai("claude", "Once upon a time.")]);
@@ -35,9 +35,9 @@ pub fn replaced_by_the_finished_answer(store: &dyn Store) {
     assert_eq!(draft(store, writer.id), Some(next));
 }
 
-/// A draft that answers an older end of the log answers nothing any more.
+/// A draft that answers an older head is ignored.
 pub fn ignored_when_the_log_went_on(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.say(store, "a question");
     let slow = writer.draft("a slow answer");
     writer.say(store, "never mind");
@@ -48,20 +48,20 @@ pub fn ignored_when_the_log_went_on(store: &dyn Store) {
     assert_eq!(draft(store, writer.id), Some(quick));
 }
 
-/// So does one that answers an end that was never written.
+/// A draft that answers a head that was never written is ignored.
 pub fn of_a_later_head_are_ignored(store: &dyn Store) {
-    let writer = Writer::begin(store, &still_stamp(1));
+    let writer = Writer::begin(store, &still_clock(1));
     let mut ahead = writer.clone();
     ahead.log.extend(ahead.seal(vec![human("never sent")]));
     now(store.keep_draft(writer.id, &ahead.draft("x"))).unwrap();
     assert_eq!(draft(store, writer.id), None);
 }
 
-/// Each session has its own; a fork begins without.
+/// Each session has its own draft; a fork starts without one.
 pub fn one_per_session(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let first = Writer::begin(store, &stamp);
-    let second = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let first = Writer::begin(store, &clock);
+    let second = Writer::begin(store, &clock);
     let (one, two) = (first.draft("one"), second.draft("two"));
     now(store.keep_draft(first.id, &one)).unwrap();
     now(store.keep_draft(second.id, &two)).unwrap();
@@ -73,9 +73,9 @@ pub fn one_per_session(store: &dyn Store) {
     assert_eq!(draft(store, second.id), Some(two));
 }
 
-/// An append that is refused replaces nothing.
+/// A rejected append does not remove the draft.
 pub fn left_alone_by_a_conflict(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut late = writer.clone();
     writer.say(store, "a question");
     let kept = writer.draft("Once");
@@ -86,7 +86,7 @@ pub fn left_alone_by_a_conflict(store: &dyn Store) {
 
 /// A draft keeps every byte.
 pub fn odd_texts(store: &dyn Store) {
-    let writer = Writer::begin(store, &still_stamp(1));
+    let writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         let mut kept = writer.draft(text);
         kept.thread = Some((*text).to_owned());

@@ -1,30 +1,30 @@
-//! Which sessions a filter means.
+//! Filters.
 
-use tertulia::entry::{Created, Kind};
-use tertulia::query::{Filter, Order, Page, Trash};
-use tertulia::store::Store;
+use tertulia_core::entry::{Created, Kind};
+use tertulia_core::query::{Filter, Order, Page, Trash};
+use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, human, renamed, restored, tagged, trashed, undone};
 
-/// Sessions that differ in one thing each; `edit` is told which one it opens.
+/// Creates sessions with an edited first entry; `edit` receives the number of the session.
 fn several(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     (0..count)
-        .map(|n| Writer::begin_with(store, &stamp, |created| edit(n, created), vec![]))
+        .map(|n| Writer::begin_with(store, &clock, |created| edit(n, created), vec![]))
         .collect()
 }
 
-/// Asserts that a filter means exactly these, newest first.
+/// Asserts that a filter matches exactly these sessions, newest first.
 #[track_caller]
 fn assert_means(store: &dyn Store, filter: &Filter, writers: &[Writer], expected: &[usize]) {
     let expected: Vec<_> = expected.iter().map(|n| writers[*n].id).collect();
     assert_eq!(ids(&list(store, filter).rows), expected, "{filter:?}");
 }
 
-/// Only of this project, to the letter; a session without one is of no project.
+/// Projects match exactly; a session without a project matches none.
 pub fn by_project(store: &dyn Store) {
     let projects = [Some("/a"), Some("/A"), Some("/a/b"), None, Some("/a")];
     let writers = several(store, 5, |n, created| {
@@ -59,7 +59,7 @@ pub fn by_project(store: &dyn Store) {
     assert_eq!(ids(&rest.rows), [writers[1].id, writers[0].id]);
 }
 
-/// Only of this kind, only of this team.
+/// Filters by kind and by team.
 pub fn by_kind_and_team(store: &dyn Store) {
     let kinds = [Kind::Chat, Kind::Team, Kind::Pair, Kind::Team];
     let teams = [None, Some("red"), None, Some("blue")];
@@ -80,7 +80,7 @@ pub fn by_kind_and_team(store: &dyn Store) {
     };
     assert_means(store, &team("red"), &writers, &[1]);
     assert_means(store, &team("Red"), &writers, &[]);
-    // A fork is of the kind and team of its original.
+    // A fork has the kind and team of its original.
     let fork = writers[1].fork(store, 1);
     assert_eq!(
         ids(&list(store, &team("red")).rows),
@@ -88,7 +88,7 @@ pub fn by_kind_and_team(store: &dyn Store) {
     );
 }
 
-/// Only with this tag, as the tags are now.
+/// Filters by current tags.
 pub fn by_tag(store: &dyn Store) {
     let mut writers = several(store, 3, |_, _| {});
     writers[0].append(store, vec![tagged(&["urgent", "x"], &[])]);
@@ -108,9 +108,9 @@ pub fn by_tag(store: &dyn Store) {
     assert_means(store, &tag("Urgent"), &writers, &[]);
 }
 
-/// Spoken in at or after the one moment and before the other.
+/// `since` is inclusive, `until` exclusive.
 pub fn by_time(store: &dyn Store) {
-    // Each opening takes one second, so the nth session is of the nth second.
+    // Creation takes one second, so the nth session is from the nth second.
     let mut writers = several(store, 4, |_, _| {});
     let span = |since: Option<i64>, until: Option<i64>| Filter {
         since: since.map(moment),
@@ -141,13 +141,13 @@ pub fn by_trash(store: &dyn Store) {
     assert_means(store, &trash(Trash::Without), &writers, &[2, 1]);
     assert_means(store, &trash(Trash::Only), &writers, &[0]);
     assert_means(store, &trash(Trash::With), &writers, &[2, 1, 0]);
-    // Speaking in the trash does not leave it.
+    // A message does not restore a session from the trash.
     writers[0].say(store, "still here");
     assert_means(store, &trash(Trash::Only), &writers, &[0]);
     assert_means(store, &trash(Trash::With), &writers, &[0, 2, 1]);
 }
 
-/// By the last change that can be taken back; sessions without one are left out.
+/// Orders by the newest undoable change; sessions without one are left out.
 pub fn by_change(store: &dyn Store) {
     let mut writers = several(store, 4, |_, _| {});
     let changed = Filter {
@@ -170,12 +170,12 @@ pub fn by_change(store: &dyn Store) {
         ..changed
     };
     assert_means(store, &live, &writers, &[2]);
-    // What was done to the original is not the fork's to take back.
+    // A fork cannot undo changes of the original.
     writers[2].fork(store, 2);
     assert_means(store, &live, &writers, &[2]);
 }
 
-/// All wishes must be met.
+/// All conditions must match.
 pub fn by_several(store: &dyn Store) {
     let mut writers = several(store, 8, |n, created| {
         created.project = Some(if n & 1 == 0 { "p" } else { "q" }.into());
@@ -202,7 +202,7 @@ pub fn by_several(store: &dyn Store) {
     assert_means(store, &changed, &writers, &[4]);
 }
 
-/// Projects, teams and tags are text, not patterns and not code.
+/// Projects, teams and tags are literal text, not patterns or code.
 pub fn odd_names(store: &dyn Store) {
     let odd: Vec<&str> = ODD
         .iter()

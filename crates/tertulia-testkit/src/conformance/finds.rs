@@ -1,23 +1,23 @@
-//! Looking a session up by name.
+//! Look-ups of sessions.
 
-use tertulia::query::Lookup;
-use tertulia::store::Store;
+use tertulia_core::query::Lookup;
+use tertulia_store::Store;
 
 use crate::ask::{find, ids, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::conformance::texts::ODD;
 use crate::logs::{Writer, human, imported, renamed, trashed, undone};
 
 fn several(store: &dyn Store, count: usize) -> Vec<Writer> {
-    let stamp = still_stamp(1);
-    (0..count).map(|_| Writer::begin(store, &stamp)).collect()
+    let clock = still_clock(1);
+    (0..count).map(|_| Writer::begin(store, &clock)).collect()
 }
 
-fn part(store: &dyn Store, part: &str) -> Vec<tertulia::id::SessionId> {
+fn part(store: &dyn Store, part: &str) -> Vec<tertulia_core::id::SessionId> {
     find(store, &Lookup::Part(part.to_owned()))
 }
 
-/// The full id names one session.
+/// The full id finds one session.
 pub fn by_id(store: &dyn Store) {
     for writer in several(store, 5) {
         assert_eq!(find(store, &Lookup::Id(writer.id)), [writer.id]);
@@ -25,7 +25,7 @@ pub fn by_id(store: &dyn Store) {
     }
 }
 
-/// A beginning of any length, over hyphens.
+/// A prefix of any length, including hyphens.
 pub fn by_beginning(store: &dyn Store) {
     let writers = several(store, 20);
     for length in 4..=36 {
@@ -43,7 +43,7 @@ pub fn by_beginning(store: &dyn Store) {
     }
 }
 
-/// An ending of any length, over hyphens: the short form that people see.
+/// A suffix of any length, including hyphens: the short form shown to users.
 pub fn by_ending(store: &dyn Store) {
     let writers = several(store, 20);
     for writer in &writers {
@@ -59,7 +59,7 @@ pub fn by_ending(store: &dyn Store) {
     }
 }
 
-/// The beginning of the short form, as people shorten what they see.
+/// A prefix of the short form.
 pub fn by_short_beginning(store: &dyn Store) {
     let writers = several(store, 20);
     for writer in &writers {
@@ -75,12 +75,12 @@ pub fn by_short_beginning(store: &dyn Store) {
             assert!(found.contains(&writer.id), "{}", &short[..length]);
             assert_eq!(found, expected, "{}", &short[..length]);
         }
-        // Not what only stands in the middle of it.
+        // The middle of the short form does not match.
         assert!(!writer.id.is_named_by(&short[1..6]));
     }
 }
 
-/// Digits where no id has them, hyphens where no id has them, and no digits at all.
+/// Parts that no id has: from the middle, with misplaced hyphens, too long, without digits.
 pub fn by_part_that_is_no_id(store: &dyn Store) {
     let writer = several(store, 1).remove(0);
     let text = writer.id.to_string();
@@ -97,7 +97,7 @@ pub fn by_part_that_is_no_id(store: &dyn Store) {
     }
 }
 
-/// The exact title as it is now: given, derived or given back.
+/// The exact current title: given, derived or restored by undo.
 pub fn by_title(store: &dyn Store) {
     let mut writers = several(store, 3);
     let title = |text: &str| find(store, &Lookup::Title(text.to_owned()));
@@ -117,23 +117,23 @@ pub fn by_title(store: &dyn Store) {
     assert_eq!(title("Plans (fork)"), [fork.id]);
 }
 
-/// A title is text, whatever is in it.
+/// A title is literal text.
 pub fn odd_titles(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     for text in ODD {
-        let mut writer = Writer::begin(store, &stamp);
+        let mut writer = Writer::begin(store, &clock);
         writer.append(store, vec![renamed(text)]);
         let found = find(store, &Lookup::Title((*text).to_owned()));
         assert_eq!(found, [writer.id], "{text:?}");
     }
 }
 
-/// The id that a session had in the program it was imported from names it, and not its forks.
+/// The id in the original program finds the imported session, but not its forks.
 pub fn by_original_id(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let original = |text: &str| find(store, &Lookup::Original(text.to_owned()));
-    let mut one = Writer::begin(store, &stamp);
-    let mut other = Writer::begin(store, &stamp);
+    let mut one = Writer::begin(store, &clock);
+    let mut other = Writer::begin(store, &clock);
     one.append(store, vec![imported("session-456")]);
     other.say(store, "\"source\":{\"id\":\"session-456\",");
     one.say(store, "hello");
@@ -144,18 +144,18 @@ pub fn by_original_id(store: &dyn Store) {
         assert_eq!(original(none), [], "{none}");
     }
     for text in ODD {
-        let mut writer = Writer::begin(store, &stamp);
+        let mut writer = Writer::begin(store, &clock);
         writer.append(store, vec![imported(text)]);
         assert!(original(text).contains(&writer.id), "{text:?}");
     }
-    // Two programs may have used one id.
+    // Two programs may have used the same id.
     other.append(store, vec![imported("session-456")]);
     let mut found = original("session-456");
     found.sort();
     assert_eq!(found, [one.id, other.id]);
 }
 
-/// What is in the trash is found by name too: how else would it be restored?
+/// Sessions in the trash are found, so that they can be restored.
 pub fn trashed_too(store: &dyn Store) {
     let mut writers = several(store, 2);
     writers[0].append(store, vec![renamed("Same")]);
@@ -169,7 +169,7 @@ pub fn trashed_too(store: &dyn Store) {
     );
 }
 
-/// Several of one name come newest first, and no more than asked for.
+/// Several matches are sorted newest first and limited.
 pub fn several_newest_first(store: &dyn Store) {
     let mut writers = several(store, 6);
     for writer in &mut writers {

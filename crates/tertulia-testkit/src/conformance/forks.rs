@@ -1,25 +1,25 @@
-//! Forks: they share their beginning without copying it, and then go their own way.
+//! Forks: they share entries with the original without copying, and then diverge.
 
-use tertulia::entry::{Head, Relation};
-use tertulia::id::Seq;
-use tertulia::query::Filter;
-use tertulia::session::{Line, Log};
-use tertulia::store::{Store, StoreError};
+use tertulia_core::entry::{Head, Relation};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Filter;
+use tertulia_core::session::{Line, Log};
+use tertulia_store::{Store, StoreError};
 
 use crate::ask::{assert_log, ids, lines, list, now, row};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, tagged, trashed};
 
-/// A session with an opening and `turns` messages.
+/// A session with a first entry and `turns` messages.
 fn talk(store: &dyn Store, seed: u64, turns: usize) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(seed));
+    let mut writer = Writer::begin(store, &still_clock(seed));
     for turn in 0..turns {
         writer.say(store, &format!("turn {turn}"));
     }
     writer
 }
 
-/// A fork reads what it shares and what it adds.
+/// A fork reads shared and own entries.
 pub fn share_their_beginning(store: &dyn Store) {
     let base = talk(store, 1, 3);
     let mut fork = base.fork_with(store, 4, |_| {}, vec![human("in the same append")]);
@@ -43,7 +43,7 @@ pub fn through_two_levels(store: &dyn Store) {
     }
 }
 
-/// A fork of an early entry has nothing of the later ones.
+/// A fork of an early entry has none of the later ones.
 pub fn in_the_middle(store: &dyn Store) {
     let base = talk(store, 1, 5);
     for at in 1..=6 {
@@ -55,7 +55,8 @@ pub fn in_the_middle(store: &dyn Store) {
     assert_log(store, &base);
 }
 
-/// A fork of a fork may begin in what that one shares: then the middle one adds nothing to it.
+/// A fork of a fork may begin within the part shared with the original: the middle session then
+/// contributes nothing.
 pub fn of_a_fork_before_its_fork_point(store: &dyn Store) {
     let base = talk(store, 1, 5);
     let mut middle = base.fork(store, 4);
@@ -72,7 +73,7 @@ pub fn of_a_fork_before_its_fork_point(store: &dyn Store) {
     assert_log(store, &base);
 }
 
-/// The last shared entry is where a fork's own ones have not begun.
+/// A fork of a fork at the last shared entry has no own entries of the middle session.
 pub fn of_a_fork_at_its_fork_point(store: &dyn Store) {
     let mut base = talk(store, 1, 3);
     let mut middle = base.fork(store, 3);
@@ -87,7 +88,7 @@ pub fn of_a_fork_at_its_fork_point(store: &dyn Store) {
     assert_log(store, &own_opening);
 }
 
-/// Any window over several levels gives the lines in it.
+/// Any window across several levels returns the right lines.
 pub fn windows_across_levels(store: &dyn Store) {
     let base = talk(store, 1, 4);
     let mut middle = base.fork(store, 3);
@@ -110,7 +111,7 @@ pub fn windows_across_levels(store: &dyn Store) {
     }
 }
 
-/// What is written to the base after the fork does not show in the fork, nor the other way.
+/// Entries appended to the original after the fork do not appear in the fork, and vice versa.
 pub fn base_goes_on_alone(store: &dyn Store) {
     let mut base = talk(store, 1, 2);
     let mut fork = base.fork(store, 3);
@@ -130,7 +131,7 @@ pub fn base_goes_on_alone(store: &dyn Store) {
     assert_eq!(ids(&list(store, &Filter::default()).rows), [fork.id]);
 }
 
-/// A fork names the very entry that it continues.
+/// A fork must refer to an existing entry by sequence number and hash.
 pub fn wrong_base_is_an_error(store: &dyn Store) {
     let base = talk(store, 1, 3);
     let mut wrong_hash = base.origin(2);
@@ -149,7 +150,8 @@ pub fn wrong_base_is_an_error(store: &dyn Store) {
     assert_log(store, &base);
 }
 
-/// However long a log is, a fork anywhere has the right row: also where a backend keeps landmarks.
+/// A fork at any position of a long log has the right row, also if the backend stores snapshots of
+/// the fold.
 pub fn anywhere_in_a_long_log(store: &dyn Store) {
     let mut base = talk(store, 1, 1);
     for part in 0..11 {
@@ -172,7 +174,7 @@ pub fn anywhere_in_a_long_log(store: &dyn Store) {
     assert_log(store, &top);
 }
 
-/// Rows know the parent, and what a fork says of itself.
+/// Rows have the parent, and the data given by the fork.
 pub fn rows_say_where_they_come_from(store: &dyn Store) {
     let mut base = talk(store, 1, 1);
     base.append(store, vec![renamed("Original"), tagged(&["kept"], &[])]);
@@ -189,15 +191,15 @@ pub fn rows_say_where_they_come_from(store: &dyn Store) {
     );
     assert_log(store, &plain);
     assert_log(store, &edited);
-    let summary = row(store, plain.id).summary;
-    assert_eq!(summary.title.as_deref(), Some("Original (fork)"));
-    assert_eq!(summary.tags, ["kept"]);
-    let parent = summary.parent.unwrap();
+    let meta = row(store, plain.id).meta;
+    assert_eq!(meta.title.as_deref(), Some("Original (fork)"));
+    assert_eq!(meta.tags, ["kept"]);
+    let parent = meta.parent.unwrap();
     assert_eq!((parent.id, parent.seq), (base.id, Seq(4)));
-    let summary = row(store, edited.id).summary;
-    assert_eq!(summary.title.as_deref(), Some("Another"));
-    assert_eq!(summary.project.as_deref(), Some("/elsewhere"));
-    assert_eq!(summary.parent.unwrap().relation, Relation::Replay);
+    let meta = row(store, edited.id).meta;
+    assert_eq!(meta.title.as_deref(), Some("Another"));
+    assert_eq!(meta.project.as_deref(), Some("/elsewhere"));
+    assert_eq!(meta.parent.unwrap().relation, Relation::Replay);
     let elsewhere = Filter {
         project: Some("/elsewhere".into()),
         ..Filter::default()
@@ -205,7 +207,7 @@ pub fn rows_say_where_they_come_from(store: &dyn Store) {
     assert_eq!(ids(&list(store, &elsewhere).rows), [edited.id]);
 }
 
-/// The trash of the original is not the fork's.
+/// A fork of a trashed session is not in the trash.
 pub fn of_a_trashed_session(store: &dyn Store) {
     let mut base = talk(store, 1, 2);
     base.append(store, vec![trashed()]);

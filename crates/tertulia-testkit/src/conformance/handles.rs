@@ -1,25 +1,25 @@
-//! Several handles on one place, as several processes have them.
+//! Several handles on one store, like several processes.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use tertulia::id::SessionId;
-use tertulia::session::Log;
-use tertulia::store::{Store, StoreError};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Log;
+use tertulia_store::{Store, StoreError};
 
 use super::assert_not_found;
 use crate::ask::{
     assert_log, assert_sound, draft, everything, found, ids, lines, list, now, row, view,
 };
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
 use crate::place::Place;
 
-/// What one writes the other reads at once.
+/// Appends through one handle are visible at once through the other.
 pub fn sees_appends_at_once(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     for turn in 0..5 {
         assert_log(&*there, &writer);
         writer.say(&*here, &format!("here {turn}"));
@@ -29,12 +29,12 @@ pub fn sees_appends_at_once(place: &dyn Place) {
     }
 }
 
-/// Who comes second is told, through whichever handle.
+/// The second of two conflicting appends fails, through either handle.
 pub fn conflicts_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     let mut late = writer.clone();
-    // The other handle has looked before: what it remembers must not count.
+    // The other handle has read the session before: its cache must not count.
     assert_log(&*there, &late);
     writer.say(&*here, "first");
     let answer = late.try_append(&*there, vec![human("second")]);
@@ -43,15 +43,15 @@ pub fn conflicts_over_two(place: &dyn Place) {
         "{answer:?}"
     );
     assert_log(&*there, &writer);
-    let mut taken = Writer::named(writer.id, &still_stamp(2));
+    let mut taken = Writer::named(writer.id, &still_clock(2));
     let answer = taken.open(&*there, |_| {}, vec![]);
     assert!(matches!(answer, Err(StoreError::Exists(_))), "{answer:?}");
 }
 
-/// What one writes the other's search finds, whoever's index is behind.
+/// A search through one handle finds what the other wrote, even if its index is behind.
 pub fn searches_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     for turn in 1..=4 {
         writer.say(&*here, "needle");
         assert_eq!(found(&*there, "needle").len(), turn * 2 - 1);
@@ -62,10 +62,10 @@ pub fn searches_what_the_other_wrote(place: &dyn Place) {
     assert_eq!(found(&*here, "needle"), []);
 }
 
-/// What one purges is gone for the other.
+/// A purge through one handle is visible through the other.
 pub fn sees_purges(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     writer.say(&*here, "needle");
     assert_eq!(found(&*there, "needle").len(), 1);
     assert_log(&*there, &writer);
@@ -73,7 +73,7 @@ pub fn sees_purges(place: &dyn Place) {
     assert_not_found(writer.try_append(&*there, vec![human("x")]), writer.id);
     assert_eq!(found(&*there, "needle"), []);
     assert_eq!(list(&*there, &everything()).rows, []);
-    let mut again = Writer::named(writer.id, &still_stamp(2));
+    let mut again = Writer::named(writer.id, &still_clock(2));
     again
         .open(&*there, |_| {}, vec![human("other needle")])
         .unwrap();
@@ -81,10 +81,10 @@ pub fn sees_purges(place: &dyn Place) {
     assert_eq!(found(&*here, "needle"), [(again.id, 2)]);
 }
 
-/// A fork may continue what another process has just said.
+/// A fork may continue an entry that another process has just written.
 pub fn forks_what_the_other_wrote(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     assert_log(&*there, &writer);
     writer.say(&*here, "one");
     let mut fork = writer.fork(&*there, 2);
@@ -96,10 +96,10 @@ pub fn forks_what_the_other_wrote(place: &dyn Place) {
     }
 }
 
-/// What was half-written when a process ended is there for the next.
+/// A draft survives the end of the process.
 pub fn drafts_survive_reopening(place: &dyn Place) {
     let store = place.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     writer.say(&*store, "a question");
     let kept = writer.draft("half an ans");
     now(store.keep_draft(writer.id, &kept)).unwrap();
@@ -114,10 +114,10 @@ pub fn drafts_survive_reopening(place: &dyn Place) {
     assert_eq!(draft(&*place.open(), writer.id), None);
 }
 
-/// A draft is seen by others, and goes when any of them writes.
+/// A draft is visible through other handles, and is removed when any of them appends.
 pub fn drafts_of_the_other(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let mut writer = Writer::begin(&*here, &still_stamp(1));
+    let mut writer = Writer::begin(&*here, &still_clock(1));
     let kept = writer.draft("half");
     now(here.keep_draft(writer.id, &kept)).unwrap();
     assert_eq!(draft(&*there, writer.id), Some(kept));
@@ -125,10 +125,10 @@ pub fn drafts_of_the_other(place: &dyn Place) {
     assert_eq!(draft(&*here, writer.id), None);
 }
 
-/// One holder over all handles, and all see that it is open.
+/// A session lock holds across all handles, and all of them show the session as open.
 pub fn claims_over_two(place: &dyn Place) {
     let (here, there) = (place.open(), place.open());
-    let writer = Writer::begin(&*here, &still_stamp(1));
+    let writer = Writer::begin(&*here, &still_clock(1));
     let claim = now(here.claim(writer.id)).unwrap();
     assert!(claim.is_some());
     assert!(now(there.claim(writer.id)).unwrap().is_none());
@@ -145,13 +145,13 @@ pub fn claims_over_two(place: &dyn Place) {
     assert!(!list(&*here, &everything()).rows[0].open);
 }
 
-/// Looking at a list holds nothing: a claim that nobody else has must succeed meanwhile. It takes many
-/// attempts to hit the moment in which a look would be in the way.
+/// Listing must not block locks: a free session can always be locked meanwhile. Many attempts are
+/// needed to hit the moment in which a list would interfere.
 pub fn claims_while_others_list(place: &dyn Place) {
     const CLAIMS: usize = 5000;
     let here = place.open();
     let others = [place.open(), place.open(), place.open()];
-    let writer = Writer::begin(&*here, &still_stamp(1));
+    let writer = Writer::begin(&*here, &still_clock(1));
     let done = AtomicBool::new(false);
     let refused = thread::scope(|scope| {
         for other in &others {
@@ -161,7 +161,7 @@ pub fn claims_while_others_list(place: &dyn Place) {
                 }
             });
         }
-        // No panic here, or the others would look on for ever.
+        // Must not panic, or the other threads would never end.
         let claim = |_: &usize| !matches!(now(here.claim(writer.id)), Ok(Some(_)));
         let refused = (0..CLAIMS).filter(claim).count();
         done.store(true, Ordering::Relaxed);
@@ -173,17 +173,17 @@ pub fn claims_while_others_list(place: &dyn Place) {
     );
 }
 
-/// A store that is opened again is the store that was closed.
+/// A reopened store has the same contents.
 pub fn everything_survives_reopening(place: &dyn Place) {
     let store = place.open();
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(&*store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(&*store, &clock);
     writer.append(&*store, vec![human("needle"), ai("claude", "yes")]);
     let mut fork = writer.fork(&*store, 2);
     fork.append(&*store, vec![renamed("Fork"), human("needle")]);
-    let mut gone = Writer::begin(&*store, &stamp);
+    let mut gone = Writer::begin(&*store, &clock);
     gone.append(&*store, vec![trashed()]);
-    let purged = Writer::begin(&*store, &stamp);
+    let purged = Writer::begin(&*store, &clock);
     now(store.purge(purged.id)).unwrap();
     let before = (view(&*store), found(&*store, "needle"));
     let info = now(store.info()).unwrap();
@@ -200,7 +200,8 @@ pub fn everything_survives_reopening(place: &dyn Place) {
     }
 }
 
-/// Two threads with a handle each. The store is made before: making it is another case.
+/// Runs a job in two threads with a handle each. The store exists before: concurrent creation is
+/// another case.
 fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
     let job = &job;
     let stores = [(1, place.open()), (2, place.open())];
@@ -211,7 +212,7 @@ fn both(place: &dyn Place, job: impl Fn(&dyn Store, u64) + Sync) {
     });
 }
 
-/// Several that find no store each make the same one.
+/// Concurrent creation of a store by several handles gives one store.
 pub fn several_make_the_store(place: &dyn Place) {
     let ready = Barrier::new(4);
     let ready = &ready;
@@ -220,7 +221,7 @@ pub fn several_make_the_store(place: &dyn Place) {
             scope.spawn(move || {
                 ready.wait();
                 let store = place.open();
-                let mut writer = Writer::begin(&*store, &still_stamp(seed));
+                let mut writer = Writer::begin(&*store, &still_clock(seed));
                 writer.say(&*store, "mine");
                 assert_log(&*store, &writer);
             });
@@ -229,13 +230,13 @@ pub fn several_make_the_store(place: &dyn Place) {
     assert_eq!(list(&*place.open(), &everything()).rows.len(), 4);
 }
 
-/// Two that write to one session at once: each is told when the other was first, nothing is lost and
-/// nobody comes between two entries of one append.
+/// Two concurrent writers to one session: each gets a conflict if the other was first, no entry is
+/// lost, and appends are not interleaved.
 pub fn two_write_to_one_session(place: &dyn Place) {
-    let first = Writer::begin(&*place.open(), &still_stamp(9));
+    let first = Writer::begin(&*place.open(), &still_clock(9));
     both(place, |store, seed| {
-        let stamp = still_stamp(seed);
-        let mut writer = Writer::named(first.id, &stamp);
+        let clock = still_clock(seed);
+        let mut writer = Writer::named(first.id, &clock);
         writer.log.clone_from(&first.log);
         for turn in 0..20 {
             loop {
@@ -254,7 +255,7 @@ pub fn two_write_to_one_session(place: &dyn Place) {
         }
     });
     let store = place.open();
-    let mut all = Writer::named(first.id, &still_stamp(3));
+    let mut all = Writer::named(first.id, &still_clock(3));
     all.log = Log::read(
         first.id,
         None,
@@ -279,12 +280,12 @@ pub fn two_write_to_one_session(place: &dyn Place) {
     }
 }
 
-/// Two that write to sessions of their own never hear of each other.
+/// Two writers to different sessions do not conflict.
 pub fn two_write_to_two_sessions(place: &dyn Place) {
     both(place, |store, seed| {
-        let stamp = still_stamp(seed);
+        let clock = still_clock(seed);
         for _ in 0..5 {
-            let mut writer = Writer::begin(store, &stamp);
+            let mut writer = Writer::begin(store, &clock);
             for turn in 0..5 {
                 writer.say(store, &format!("needle {turn}"));
                 now(store.keep_draft(writer.id, &writer.draft("x"))).unwrap();
@@ -305,14 +306,14 @@ pub fn two_write_to_two_sessions(place: &dyn Place) {
     assert_eq!(left.len(), 10);
 }
 
-/// Deriving anew does not get in the way of somebody who writes.
+/// A rebuild does not disturb a concurrent writer.
 pub fn rebuild_beside_a_writer(place: &dyn Place) {
     both(place, |store, seed| {
-        let mut writer = Writer::begin(store, &still_stamp(seed));
+        let mut writer = Writer::begin(store, &still_clock(seed));
         for turn in 0..10 {
             writer.say(store, "needle");
             if seed == 1 && turn % 3 == 0 {
-                now(store.rebuild(&tertulia::store::Progress::unseen())).unwrap();
+                now(store.rebuild(&tertulia_store::Progress::unseen())).unwrap();
             }
             let own = found(store, "needle")
                 .into_iter()

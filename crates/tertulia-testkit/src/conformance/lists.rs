@@ -1,17 +1,17 @@
-//! Lists: their order, their pages, and what they say about what they do not show.
+//! Lists: order, pages and counts of hidden sessions.
 
-use tertulia::id::SessionId;
-use tertulia::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
-use tertulia::store::Store;
+use tertulia_core::id::SessionId;
+use tertulia_core::query::{Cursor, Filter, Hidden, Order, Page, Row, Trash};
+use tertulia_store::Store;
 
 use crate::ask::{everything, ids, list, now};
-use crate::clock::{frozen_stamp, still_stamp};
+use crate::clock::{frozen_clock, still_clock};
 use crate::logs::{Writer, ai, human, renamed, restored, tagged, trashed};
 
-/// The session in which somebody spoke last comes first.
+/// The session with the newest message comes first.
 pub fn newest_first(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writers: Vec<_> = (0..4).map(|_| Writer::begin(store, &stamp)).collect();
+    let clock = still_clock(1);
+    let mut writers: Vec<_> = (0..4).map(|_| Writer::begin(store, &clock)).collect();
     let listed = || ids(&list(store, &Filter::default()).rows);
     let order = |of: [usize; 4], writers: &[Writer]| of.map(|n| writers[n].id);
     assert_eq!(listed(), order([3, 2, 1, 0], &writers));
@@ -23,15 +23,15 @@ pub fn newest_first(store: &dyn Store) {
     assert_eq!(listed()[0], fork.id);
 }
 
-/// Of sessions of the same moment the one with the greater id comes first.
+/// Sessions with equal times are sorted by descending id.
 pub fn equal_times_by_id(store: &dyn Store) {
-    let stamp = frozen_stamp(1, 0);
-    let mut made: Vec<SessionId> = (0..5).map(|_| stamp.session_id()).collect();
-    // Created in another order than that of their ids.
+    let clock = frozen_clock(1, 0);
+    let mut made: Vec<SessionId> = (0..5).map(|_| clock.session_id()).collect();
+    // Created in an order other than that of their ids.
     made.swap(0, 3);
     made.swap(1, 4);
     for id in &made {
-        Writer::named(*id, &stamp)
+        Writer::named(*id, &clock)
             .open(store, |_| {}, vec![])
             .unwrap();
     }
@@ -43,18 +43,18 @@ pub fn equal_times_by_id(store: &dyn Store) {
     }
 }
 
-/// Tidying up leaves the order alone.
+/// Housekeeping does not change the order.
 pub fn only_speaking_moves_a_session_up(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut old = Writer::begin(store, &stamp);
-    let new = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut old = Writer::begin(store, &clock);
+    let new = Writer::begin(store, &clock);
     old.append(store, vec![renamed("tidy"), tagged(&["tidy"], &[])]);
     old.append(store, vec![trashed()]);
     old.append(store, vec![restored()]);
     assert_eq!(ids(&list(store, &Filter::default()).rows), [new.id, old.id]);
 }
 
-/// All pages one after the other, however large each is.
+/// Returns the rows of all pages.
 fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -> Vec<SessionId> {
     let mut seen: Vec<Row> = Vec::new();
     let mut cursor = None;
@@ -74,11 +74,11 @@ fn paged(store: &dyn Store, filter: &Filter, mut limit: impl FnMut() -> usize) -
     }
 }
 
-/// 23 sessions at 6 moments, some of them changed, some in the trash.
+/// 23 sessions with 6 different times, some of them changed, some in the trash.
 fn crowd(store: &dyn Store) {
     for n in 0..23 {
-        let stamp = frozen_stamp(n, i64::try_from(n % 6).unwrap());
-        let mut writer = Writer::begin(store, &stamp);
+        let clock = frozen_clock(n, i64::try_from(n % 6).unwrap());
+        let mut writer = Writer::begin(store, &clock);
         if n % 3 == 0 {
             writer.append(store, vec![renamed("changed")]);
         }
@@ -88,7 +88,7 @@ fn crowd(store: &dyn Store) {
     }
 }
 
-/// Pages of any size cover everything exactly once, in the order of the whole list.
+/// Pages of any size return every session exactly once, in the order of the whole list.
 pub fn pages_cover_everything_once(store: &dyn Store) {
     crowd(store);
     let filters = [
@@ -110,10 +110,11 @@ pub fn pages_cover_everything_once(store: &dyn Store) {
         }
     }
     assert_eq!(list(store, &everything()).rows.len(), 23);
+    assert_eq!(list(store, &Filter::default()).sessions, 23);
     assert_eq!(list(store, &Filter::default()).rows.len(), 18);
 }
 
-/// A cursor does not mind how large the next page is.
+/// The page size may change between pages.
 pub fn pages_of_changing_size(store: &dyn Store) {
     crowd(store);
     let whole = ids(&list(store, &everything()).rows);
@@ -127,7 +128,7 @@ pub fn pages_of_changing_size(store: &dyn Store) {
     }
 }
 
-/// The same for the order of changes.
+/// The same for the order by change.
 pub fn pages_by_change(store: &dyn Store) {
     crowd(store);
     let filter = Filter {
@@ -141,7 +142,7 @@ pub fn pages_by_change(store: &dyn Store) {
     }
 }
 
-/// People pass a cursor on as text.
+/// A cursor round-trips through text.
 pub fn a_cursor_survives_being_written_down(store: &dyn Store) {
     crowd(store);
     let whole = ids(&list(store, &everything()).rows);
@@ -158,14 +159,14 @@ pub fn a_cursor_survives_being_written_down(store: &dyn Store) {
 
 /// 3 live and 2 trashed sessions of project `a`, 2 and 1 of `b`, 1 and 1 of none.
 fn projects(store: &dyn Store) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let mut writers = Vec::new();
     for (project, live, dead) in [(Some("a"), 3, 2), (Some("b"), 2, 1), (None, 1, 1)] {
         for n in 0..live + dead {
-            let edit = |created: &mut tertulia::entry::Created| {
+            let edit = |created: &mut tertulia_core::entry::Created| {
                 created.project = project.map(str::to_owned);
             };
-            let mut writer = Writer::begin_with(store, &stamp, edit, vec![human("hi")]);
+            let mut writer = Writer::begin_with(store, &clock, edit, vec![human("hi")]);
             if n >= live {
                 writer.append(store, vec![trashed()]);
             }
@@ -186,14 +187,14 @@ fn hidden(store: &dyn Store, project: Option<&str>, trash: Trash) -> (u64, u64) 
     (hidden.elsewhere, hidden.trashed)
 }
 
-/// A list says how many it hides for being elsewhere, and how many for being in the trash.
+/// A list counts hidden sessions in other projects and in the trash.
 pub fn hidden_are_counted(store: &dyn Store) {
     assert_eq!(list(store, &Filter::default()).hidden, Hidden::default());
     projects(store);
     assert_eq!(hidden(store, None, Trash::Without), (0, 4));
     assert_eq!(hidden(store, None, Trash::Only), (0, 0));
     assert_eq!(hidden(store, None, Trash::With), (0, 0));
-    // With a project: those elsewhere that the trash would let through, and the trash of the project.
+    // With a project: sessions elsewhere that match the trash setting, and the project's trash.
     assert_eq!(hidden(store, Some("a"), Trash::Without), (3, 2));
     assert_eq!(hidden(store, Some("a"), Trash::Only), (2, 0));
     assert_eq!(hidden(store, Some("a"), Trash::With), (5, 0));
@@ -201,7 +202,8 @@ pub fn hidden_are_counted(store: &dyn Store) {
     assert_eq!(hidden(store, Some("nowhere"), Trash::Without), (6, 0));
 }
 
-/// The other wishes of a filter do not count: nobody overlooks what he asked to leave out.
+/// Other filter conditions do not affect the counts of hidden sessions: those exclusions are
+/// intended by the user.
 pub fn hidden_count_every_other_filter(store: &dyn Store) {
     let mut writers = projects(store);
     writers[0].append(store, vec![tagged(&["x"], &[])]);
@@ -215,7 +217,7 @@ pub fn hidden_count_every_other_filter(store: &dyn Store) {
     assert_eq!((listing.hidden.elsewhere, listing.hidden.trashed), (3, 2));
 }
 
-/// The counts follow trash, restoring, undoing, forks into other projects and purges.
+/// The counts follow trash, restore, undo, forks into other projects and purges.
 pub fn hidden_follow_every_change(store: &dyn Store) {
     let mut writers = projects(store);
     let here = |store| hidden(store, Some("a"), Trash::Without);

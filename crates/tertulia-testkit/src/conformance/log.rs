@@ -1,37 +1,37 @@
-//! One log: what is written is read, in order, byte for byte, and nobody comes in between.
+//! Logs: entries are read in order and byte for byte, and appends are atomic.
 
 use serde_json::json;
-use tertulia::entry::{Body, Head};
-use tertulia::id::Seq;
-use tertulia::query::Lookup;
-use tertulia::store::{NewSession, Store, StoreError};
+use tertulia_core::entry::{Body, Head};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Lookup;
+use tertulia_store::{NewSession, Store, StoreError};
 
 use super::assert_not_found;
 use crate::ask::{assert_log, everything, find, lines, list, look, now, row};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{
     Writer, ai, calling, created, failed, human, renamed, restored, tagged, tool_result, trashed,
     undone,
 };
 
-/// What is created and appended is read back as it was written.
+/// Created and appended entries are read back unchanged.
 pub fn round_trip_byte_for_byte(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
     assert_log(store, &writer);
     for turn in 0..5 {
         writer.say(store, &format!("question {turn}"));
         writer.append(store, vec![ai("claude", &format!("answer {turn}"))]);
         assert_log(store, &writer);
     }
-    let other = Writer::begin_with(store, &stamp, |_| {}, vec![human("at once")]);
+    let other = Writer::begin_with(store, &clock, |_| {}, vec![human("at once")]);
     assert_log(store, &other);
     assert_log(store, &writer);
 }
 
-/// Any window gives the lines in it, in order, and no others.
+/// Any window returns exactly its lines, in order.
 pub fn windows(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for turn in 0..9 {
         writer.say(store, &format!("turn {turn}"));
     }
@@ -49,9 +49,9 @@ pub fn windows(store: &dyn Store) {
     }
 }
 
-/// Numbers that no log reaches are no error: people type them.
+/// Positions beyond the end are not an error, because users type them.
 pub fn windows_of_extreme_size(store: &dyn Store) {
-    let writer = Writer::begin(store, &still_stamp(1));
+    let writer = Writer::begin(store, &still_clock(1));
     let read = |after, limit| now(store.read(writer.id, Seq(after), limit)).unwrap();
     assert_eq!(read(0, usize::MAX).len(), 1);
     assert_eq!(read(0, 0), []);
@@ -60,9 +60,9 @@ pub fn windows_of_extreme_size(store: &dyn Store) {
     assert_eq!(read(u64::MAX, usize::MAX), []);
 }
 
-/// Several entries of one append are all there, one after the other.
+/// All entries of one append are present, in order.
 pub fn append_of_several_is_one(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
         store,
         vec![
@@ -75,7 +75,7 @@ pub fn append_of_several_is_one(store: &dyn Store) {
     assert_log(store, &writer);
     let then: Vec<u32> = writer.log.iter().map(|entry| entry.then).collect();
     assert_eq!(then, [0, 3, 2, 1, 0]);
-    // All or none: a second append of several from the same place leaves nothing at all.
+    // All or none: a conflicting append of several entries writes nothing.
     let mut late = writer.clone();
     late.log.truncate(1);
     assert!(
@@ -85,10 +85,10 @@ pub fn append_of_several_is_one(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// An append whose last entry announces more would be taken for one that was cut off: no store takes it.
+/// An append whose last entry announces more would look truncated: every store rejects it.
 pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
     let mut cut = writer.seal(vec![human("one"), human("two"), human("three")]);
     cut.truncate(2);
     let appended = now(store.append(writer.id, writer.head(), &cut));
@@ -96,7 +96,7 @@ pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
         matches!(appended, Err(StoreError::Damaged { .. })),
         "{appended:?}"
     );
-    let other = Writer::named(stamp.session_id(), &stamp);
+    let other = Writer::named(clock.session_id(), &clock);
     let mut opening = other.seal(vec![Body::Created(created(other.id)), human("one")]);
     opening.truncate(1);
     let made = now(store.create(&NewSession {
@@ -108,9 +108,9 @@ pub fn an_append_without_its_rest_is_refused(store: &dyn Store) {
     writer.say(store, "goes on");
 }
 
-/// Whoever continues from an old end is told the true one, and nothing is written.
+/// An append after an old head fails with the current head, and writes nothing.
 pub fn stale_head_is_a_conflict(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut late = writer.clone();
     writer.append(store, vec![human("first"), ai("claude", "answer")]);
     match late.try_append(store, vec![human("late")]) {
@@ -121,7 +121,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
         other => panic!("expected a conflict, not {other:?}"),
     }
     assert_log(store, &writer);
-    // The place alone is not enough: another history of the same length is another history.
+    // The sequence number alone is not enough: the hash must match, too.
     let same_place = Head {
         hash: late.log[0].hash,
         ..writer.head()
@@ -132,7 +132,7 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
         matches!(answer, Err(StoreError::Conflict { head, .. }) if head == writer.head()),
         "{answer:?}"
     );
-    // A head from the future is none either.
+    // A head beyond the end is a conflict, too.
     let mut ahead = writer.clone();
     ahead.log.extend(ahead.seal(vec![human("never sent")]));
     assert!(matches!(
@@ -144,11 +144,11 @@ pub fn stale_head_is_a_conflict(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// A refused append changes neither row, nor draft, nor search, nor other sessions.
+/// A rejected append changes neither row, nor draft, nor search, nor other sessions.
 pub fn conflict_leaves_everything_alone(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
-    let other = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
+    let other = Writer::begin(store, &clock);
     let mut late = writer.clone();
     writer.say(store, "first");
     let before = list(store, &everything());
@@ -159,11 +159,11 @@ pub fn conflict_leaves_everything_alone(store: &dyn Store) {
     assert_log(store, &other);
 }
 
-/// There is one answer about a session that does not exist.
+/// All operations on an unknown session return `NotFound`.
 pub fn unknown_session_is_not_found(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let writer = Writer::begin(store, &stamp);
-    let mut nobody = Writer::named(stamp.session_id(), &stamp);
+    let clock = still_clock(1);
+    let writer = Writer::begin(store, &clock);
+    let mut nobody = Writer::named(clock.session_id(), &clock);
     let id = nobody.id;
     assert_not_found(now(store.read(id, Seq::START, 10)), id);
     assert_not_found(nobody.try_append(store, vec![human("x")]), id);
@@ -178,12 +178,12 @@ pub fn unknown_session_is_not_found(store: &dyn Store) {
     assert_eq!(look(store).sessions, 1);
 }
 
-/// An id is given once: to a beginning as to a fork.
+/// An existing id is rejected, for new sessions and for forks.
 pub fn taken_id_exists(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
     writer.say(store, "mine");
-    let mut second = Writer::named(writer.id, &stamp);
+    let mut second = Writer::named(writer.id, &clock);
     let answer = second.open(store, |_| {}, vec![human("yours")]);
     assert!(
         matches!(answer, Err(StoreError::Exists(id)) if id == writer.id),
@@ -201,9 +201,9 @@ pub fn taken_id_exists(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// The row of a list is the fold of the log, whatever was appended last.
+/// The row equals the fold of the log after every kind of entry.
 pub fn rows_follow_every_kind_of_entry(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let each = vec![
         human("what is this about?"),
         calling("claude", "look", json!({"at": ["this", {"deep": "that"}]})),
@@ -223,22 +223,22 @@ pub fn rows_follow_every_kind_of_entry(store: &dyn Store) {
     for body in each {
         let kind = body.kind().to_owned();
         writer.append(store, vec![body]);
-        assert_eq!(row(store, writer.id).summary, writer.summary(), "{kind}");
-        let listed = list(store, &everything()).rows.remove(0).summary;
-        assert_eq!(listed, writer.summary(), "listed after {kind}");
+        assert_eq!(row(store, writer.id).meta, writer.meta(), "{kind}");
+        let listed = list(store, &everything()).rows.remove(0).meta;
+        assert_eq!(listed, writer.meta(), "listed after {kind}");
     }
-    let summary = row(store, writer.id).summary;
-    assert_eq!(summary.title.as_deref(), Some("About that"));
-    assert_eq!(summary.tags, ["a", "c"]);
-    assert_eq!(summary.agents, ["claude", "codex"]);
-    assert_eq!(summary.messages, 5);
-    assert!(summary.trashed_at.is_some(), "the restoring was undone");
+    let meta = row(store, writer.id).meta;
+    assert_eq!(meta.title.as_deref(), Some("About that"));
+    assert_eq!(meta.tags, ["a", "c"]);
+    assert_eq!(meta.agents, ["claude", "codex"]);
+    assert_eq!(meta.messages, 5);
+    assert!(meta.trashed_at.is_some(), "the restoring was undone");
     assert_log(store, &writer);
 }
 
-/// Every change can be taken back, and the list, the look-up and the trash see it.
+/// Every change can be undone, which is visible in lists, look-ups and the trash.
 pub fn undo_of_every_change(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(store, vec![human("derived title")]);
     writer.append(store, vec![renamed("given title")]);
     writer.append(store, vec![tagged(&["x"], &[])]);
@@ -248,18 +248,18 @@ pub fn undo_of_every_change(store: &dyn Store) {
     writer.append(store, vec![undone(5)]);
     assert_eq!(live(store), 1);
     writer.append(store, vec![undone(4)]);
-    assert!(row(store, writer.id).summary.tags.is_empty());
+    assert!(row(store, writer.id).meta.tags.is_empty());
     writer.append(store, vec![undone(3)]);
     let title = |title: &str| find(store, &Lookup::Title(title.into()));
     assert_eq!(title("given title"), []);
     assert_eq!(title("derived title"), [writer.id]);
-    assert_eq!(row(store, writer.id).summary.changed_at(), None);
+    assert_eq!(row(store, writer.id).meta.changed_at(), None);
     assert_log(store, &writer);
 }
 
-/// The row stays small: only so many changes are remembered, and the oldest are forgotten first.
+/// The row stays small: only the newest changes can be undone.
 pub fn more_changes_than_can_be_undone(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for turn in 0..30 {
         writer.append(store, vec![renamed(&format!("title {turn}"))]);
     }
@@ -268,23 +268,23 @@ pub fn more_changes_than_can_be_undone(store: &dyn Store) {
         writer.append(store, vec![undone(change)]);
     }
     assert_log(store, &writer);
-    assert_eq!(row(store, writer.id).summary.title_or_untitled(), "title 9");
+    assert_eq!(row(store, writer.id).meta.title_or_untitled(), "title 9");
 }
 
-/// What the store says of itself.
+/// Counts in the store's info.
 pub fn info_counts(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let info = || now(store.info()).unwrap();
     let counts = || (info().sessions, info().trashed, info().entries);
     assert_eq!(counts(), (0, 0, 0));
     assert!(!info().backend.is_empty() && !info().place.is_empty() && info().format > 0);
-    let mut first = Writer::begin(store, &stamp);
+    let mut first = Writer::begin(store, &clock);
     first.append(store, vec![human("a"), human("b")]);
-    let mut second = Writer::begin(store, &stamp);
+    let mut second = Writer::begin(store, &clock);
     assert_eq!(counts(), (2, 0, 4));
     second.append(store, vec![trashed()]);
     assert_eq!(counts(), (2, 1, 5));
-    // What a fork shares is there once.
+    // Shared entries are counted once.
     first.fork(store, 3);
     assert_eq!(counts(), (3, 1, 6));
     second.append(store, vec![restored()]);

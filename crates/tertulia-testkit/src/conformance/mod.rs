@@ -1,14 +1,14 @@
-//! What every backend does, one test per promise of [`tertulia::store::Store`].
+//! Behaviour of every backend, one test per guarantee of [`tertulia_store::Store`].
 //!
-//! A backend joins with one line ([`crate::conformance_suite`]), which says what it can offer:
+//! A backend uses [`crate::conformance_suite`] with what it supports:
 //!
-//! | kind | what the backend gives | cases |
+//! | kind | the backend provides | cases |
 //! |---|---|---|
-//! | `memory` | one store | those that need no second handle |
-//! | `place` | a [`crate::place::Place`]: a store that others can open too | and those that do |
-//! | `folder` | a [`crate::place::Folder`]: a place on disk | and those that look at the bytes |
+//! | `memory` | one store | those with a single handle |
+//! | `place` | a [`crate::place::Place`]: a shareable store | also those with several handles |
+//! | `folder` | a [`crate::place::Folder`]: a location on disk | also those that inspect files |
 //!
-//! After every case the store is checked, derived anew and checked again.
+//! After every case the store is checked, rebuilt and checked again.
 
 pub mod claims;
 pub mod drafts;
@@ -23,12 +23,13 @@ pub mod purge;
 pub mod search;
 pub mod texts;
 
-use tertulia::store::{Store, StoreError, StoreResult};
+use tertulia_store::{Store, StoreError, StoreResult};
 
 use crate::ask::assert_sound;
 use crate::place::Place;
 
-/// Makes one test per case for a backend: `conformance_suite!(name, folder: || Folder::new(open))`.
+/// Defines one test per case for a backend:
+/// `conformance_suite!(name, folder: || Folder::new(open))`.
 #[macro_export]
 macro_rules! conformance_suite {
     ($backend:ident, memory: $store:expr) => {
@@ -218,14 +219,14 @@ macro_rules! conformance_suite {
     };
 }
 
-/// Runs a case on a store of its own.
+/// Runs a case on a new store.
 pub fn on_store<S: Store>(open: impl Fn() -> StoreResult<S>, case: fn(&dyn Store)) {
     let store = open().expect("the store can be opened");
     case(&store);
     assert_sound(&store);
 }
 
-/// Runs a case that needs one handle on a store at a place of its own.
+/// Runs a case with a single handle on a store at a new location.
 pub fn on_store_of<P: Place>(place: impl Fn() -> P, case: fn(&dyn Store)) {
     let place = place();
     let store = place.open();
@@ -233,16 +234,16 @@ pub fn on_store_of<P: Place>(place: impl Fn() -> P, case: fn(&dyn Store)) {
     assert_sound(&*store);
 }
 
-/// Runs a case that needs several handles on a place of its own.
+/// Runs a case with several handles at a new location.
 pub fn on_place<P: Place>(place: impl Fn() -> P, case: fn(&dyn Place)) {
     let place = place();
     case(&place);
     assert_sound(&*place.open());
 }
 
-/// Asserts that there is no such session.
+/// Asserts that the result is `NotFound`.
 #[track_caller]
-fn assert_not_found<T: std::fmt::Debug>(answer: StoreResult<T>, id: tertulia::id::SessionId) {
+fn assert_not_found<T: std::fmt::Debug>(answer: StoreResult<T>, id: tertulia_core::id::SessionId) {
     match answer {
         Err(StoreError::NotFound(named)) => assert_eq!(named, id),
         other => panic!("there should be no session {id}, but: {other:?}"),
@@ -251,7 +252,7 @@ fn assert_not_found<T: std::fmt::Debug>(answer: StoreResult<T>, id: tertulia::id
 
 #[cfg(test)]
 mod tests {
-    /// A case that nobody lists would never run and never be missed.
+    /// A case that is not listed would never run.
     #[test]
     fn every_case_is_listed() {
         let listed = include_str!("mod.rs");

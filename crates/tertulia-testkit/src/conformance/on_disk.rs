@@ -1,20 +1,20 @@
-//! What lies on the disk.
+//! Files on disk.
 
 use std::path::{Path, PathBuf};
 
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::ask::{assert_sound, found, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::Writer;
 use crate::place::{Folder, Place};
 
-/// A word that is in no other text, so that whole pages of others do not hide it.
+/// A word that occurs in no other text.
 const SECRET: &str = "zyzzyvaquux";
 
 const NONE: [PathBuf; 0] = [];
 
-/// The files that hold the word.
+/// Returns the files that contain the word.
 fn holding<S, F>(folder: &Folder<F>) -> Vec<PathBuf>
 where
     S: Store + 'static,
@@ -23,35 +23,35 @@ where
     folder.scratch().files_with(SECRET.as_bytes())
 }
 
-/// A purge is physical: no file holds the words any more, neither the log nor the index.
+/// A purge is physical: no file contains the text any more, neither log nor index.
 pub fn what_is_purged_is_in_no_file<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let stamp = still_stamp(1);
-    let mut kept = Writer::begin(&*store, &stamp);
+    let clock = still_clock(1);
+    let mut kept = Writer::begin(&*store, &clock);
     kept.say(&*store, "something else");
-    let mut writer = Writer::begin(&*store, &stamp);
+    let mut writer = Writer::begin(&*store, &clock);
     writer.say(&*store, SECRET);
     now(store.keep_draft(writer.id, &writer.draft(SECRET))).unwrap();
     assert_eq!(found(&*store, SECRET).len(), 1);
-    // Otherwise this would prove nothing.
+    // Ensures that the search itself works.
     assert_ne!(holding(folder), NONE);
     now(store.purge(writer.id)).unwrap();
     assert_eq!(holding(folder), NONE);
     assert_sound(&*store);
 }
 
-/// Also what forks still needed when their original was purged, once they are purged themselves.
+/// The same for a prefix shared with forks, once the forks are purged, too.
 pub fn what_was_purged_with_its_forks_is_in_no_file<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     writer.say(&*store, SECRET);
     let fork = writer.fork(&*store, 2);
     now(store.purge(writer.id)).unwrap();
@@ -60,14 +60,14 @@ where
     assert_sound(&*store);
 }
 
-/// The sizes are those of files.
+/// Sizes are those of files.
 pub fn bytes_are_counted<S, F>(folder: &Folder<F>)
 where
     S: Store + 'static,
     F: Fn(&Path) -> StoreResult<S> + Sync,
 {
     let store = folder.open();
-    let mut writer = Writer::begin(&*store, &still_stamp(1));
+    let mut writer = Writer::begin(&*store, &still_clock(1));
     let small = now(store.info()).unwrap();
     assert!(small.bytes > 0);
     writer.say(&*store, &"long ".repeat(20_000));

@@ -1,16 +1,16 @@
-//! Purges: what is gone, and what others still need of it.
+//! Purges: removed sessions, and the prefix that their forks still need.
 
-use tertulia::id::Seq;
-use tertulia::query::Lookup;
-use tertulia::store::{NewSession, Store};
+use tertulia_core::id::Seq;
+use tertulia_core::query::Lookup;
+use tertulia_store::{NewSession, Store};
 
 use super::assert_not_found;
 use crate::ask::{assert_log, draft, everything, find, found, lines, list, now};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{Writer, ai, human, renamed, trashed};
 
 fn talk(store: &dyn Store, seed: u64, words: &str) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(seed));
+    let mut writer = Writer::begin(store, &still_clock(seed));
     for turn in 0..4 {
         writer.say(store, &format!("{words} {turn}"));
     }
@@ -25,7 +25,7 @@ fn entries(store: &dyn Store) -> u64 {
     now(store.info()).unwrap().entries
 }
 
-/// Nothing that one can ask shows a purged session.
+/// Asserts that no query returns a purged session.
 #[track_caller]
 fn assert_gone(store: &dyn Store, writer: &Writer) {
     let id = writer.id;
@@ -35,7 +35,7 @@ fn assert_gone(store: &dyn Store, writer: &Writer) {
     assert_eq!(find(store, &Lookup::Id(id)), []);
     assert_eq!(find(store, &Lookup::Part(id.short())), []);
     let listed = list(store, &everything()).rows;
-    assert!(listed.iter().all(|row| row.summary.id != id));
+    assert!(listed.iter().all(|row| row.meta.id != id));
 }
 
 /// A purged session is in no list, look-up, log or search.
@@ -55,7 +55,7 @@ pub fn gone_everywhere(store: &dyn Store) {
     assert_eq!(entries(store), 0);
 }
 
-/// What forks share with a purged session they go on reading and writing.
+/// Forks of a purged session remain readable and writable.
 pub fn forks_keep_what_they_share(store: &dyn Store) {
     let writer = talk(store, 1, "talk");
     let mut early = writer.fork(store, 2);
@@ -71,7 +71,7 @@ pub fn forks_keep_what_they_share(store: &dyn Store) {
     }
 }
 
-/// Through several levels, whichever of them goes first.
+/// The same through several levels, in any order of purges.
 pub fn forks_of_forks_keep_what_they_share(store: &dyn Store) {
     for (seed, order) in [[0, 1], [1, 0]].into_iter().enumerate() {
         let base = talk(store, seed as u64, "talk");
@@ -89,7 +89,7 @@ pub fn forks_of_forks_keep_what_they_share(store: &dyn Store) {
     }
 }
 
-/// What forks share is still found, through them; what they do not is not.
+/// Shared entries are still found through forks; others are not.
 pub fn searched_through_forks(store: &dyn Store) {
     let writer = talk(store, 1, "needle");
     let fork = writer.fork(store, 3);
@@ -98,19 +98,19 @@ pub fn searched_through_forks(store: &dyn Store) {
     assert_eq!(found(store, "needle"), [(fork.id, 2), (fork.id, 3)]);
 }
 
-/// The id of a purged session is free, and the new session is new.
+/// The id of a purged session can be used for a new session.
 pub fn id_can_be_used_again(store: &dyn Store) {
     let writer = talk(store, 1, "old");
     now(store.keep_draft(writer.id, &writer.draft("old draft"))).unwrap();
     assert_eq!(found(store, "old").len(), 4);
     purge(store, &writer);
-    let mut again = Writer::named(writer.id, &still_stamp(9));
+    let mut again = Writer::named(writer.id, &still_clock(9));
     again.open(store, |_| {}, vec![human("new")]).unwrap();
     assert_log(store, &again);
     assert_eq!(draft(store, again.id), None);
     assert_eq!(found(store, "old"), []);
     assert_eq!(found(store, "new"), [(again.id, 2)]);
-    // The very same log may come back, as an import of a backup does.
+    // The same log can be created again, as the import of a backup does.
     purge(store, &again);
     let head = now(store.create(&NewSession {
         id: writer.id,
@@ -122,12 +122,12 @@ pub fn id_can_be_used_again(store: &dyn Store) {
     assert_eq!(found(store, "old").len(), 4);
 }
 
-/// Also while forks still read the old log.
+/// The same while forks still read the old log.
 pub fn id_can_be_used_again_while_forks_live(store: &dyn Store) {
     let writer = talk(store, 1, "old");
     let fork = writer.fork(store, 4);
     purge(store, &writer);
-    let mut again = Writer::named(writer.id, &still_stamp(9));
+    let mut again = Writer::named(writer.id, &still_clock(9));
     again
         .open(store, |_| {}, vec![human("new"), human("newer")])
         .unwrap();
@@ -141,7 +141,7 @@ pub fn id_can_be_used_again_while_forks_live(store: &dyn Store) {
     assert_log(store, &fork_of_new);
 }
 
-/// When the last fork is purged too, nobody needs the shared beginning any more.
+/// When the last fork is purged, the shared prefix is removed.
 pub fn nothing_stays_behind_the_last_fork(store: &dyn Store) {
     let base = talk(store, 1, "needle");
     let middle = base.fork(store, 4);
@@ -154,7 +154,7 @@ pub fn nothing_stays_behind_the_last_fork(store: &dyn Store) {
     assert_eq!(entries(store), 0);
 }
 
-/// Only what somebody still reads is kept.
+/// Only entries that a fork still reads are kept.
 pub fn forks_share_no_more_than_the_longest(store: &dyn Store) {
     let base = talk(store, 1, "talk");
     let early = base.fork(store, 2);
@@ -166,7 +166,7 @@ pub fn forks_share_no_more_than_the_longest(store: &dyn Store) {
     assert_log(store, &early);
 }
 
-/// Also through a purged fork, which needs no more of its base than its own forks do.
+/// A purged fork keeps no more of its original than its own forks need.
 pub fn purged_forks_share_no_more_than_their_forks(store: &dyn Store) {
     let base = talk(store, 1, "talk");
     let middle = base.fork(store, 4);
@@ -178,7 +178,7 @@ pub fn purged_forks_share_no_more_than_their_forks(store: &dyn Store) {
     assert_log(store, &low);
 }
 
-/// What is purged cannot be forked any more, not even where its forks keep it.
+/// A purged session cannot be forked, not even within the shared prefix.
 pub fn a_purged_base_is_no_base(store: &dyn Store) {
     let base = talk(store, 1, "talk");
     let fork = base.fork(store, 3);
@@ -190,7 +190,7 @@ pub fn a_purged_base_is_no_base(store: &dyn Store) {
     assert_log(store, &fork);
 }
 
-/// Nor does it take or have drafts.
+/// A purged session has no draft and accepts none.
 pub fn a_purged_base_has_no_draft(store: &dyn Store) {
     let base = talk(store, 1, "talk");
     let fork = base.fork(store, 3);
@@ -201,7 +201,7 @@ pub fn a_purged_base_has_no_draft(store: &dyn Store) {
     assert_log(store, &fork);
 }
 
-/// A draft goes with its session.
+/// A purge removes the draft.
 pub fn the_draft_goes_too(store: &dyn Store) {
     let writer = talk(store, 1, "talk");
     now(store.keep_draft(writer.id, &writer.draft("x"))).unwrap();
@@ -209,7 +209,7 @@ pub fn the_draft_goes_too(store: &dyn Store) {
     assert_not_found(now(store.draft(writer.id)), writer.id);
 }
 
-/// Others do not notice.
+/// Other sessions are not affected.
 pub fn others_stay(store: &dyn Store) {
     let mut writers: Vec<_> = (0..5).map(|seed| talk(store, seed, "needle")).collect();
     for seed in [2, 4, 0] {
@@ -223,10 +223,10 @@ pub fn others_stay(store: &dyn Store) {
     assert_eq!(found(store, "again").len(), 2);
 }
 
-/// Messages with the word: all but the openings.
+/// Number of messages with the word: all entries but the first ones.
 fn lines_left(store: &dyn Store) -> usize {
     let rows = list(store, &everything()).rows;
     rows.iter()
-        .map(|row| lines(store, row.summary.id).len() - 1)
+        .map(|row| lines(store, row.meta.id).len() - 1)
         .sum()
 }

@@ -1,29 +1,29 @@
-//! Search: what is found, where, how often, and what is kept out of sight.
+//! Search: matches, positions, counts and hidden matches.
 
 use std::time::Duration;
 
 use serde_json::json;
-use tertulia::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
-use tertulia::query::{Filter, SearchQuery, Trash};
-use tertulia::store::{Progress, Store};
-use tertulia::words::highlighted;
+use tertulia_core::entry::{Body, Created, Kind, Message, Role, Speaker, SpeakerKind};
+use tertulia_core::query::{Filter, SearchQuery, Trash};
+use tertulia_core::search_text::highlighted;
+use tertulia_store::{Progress, Store};
 
 use crate::ask::{found, hits, now, places, query};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::logs::{
     Writer, ai, calling, failed, human, message, renamed, restored, tagged, tool_result, trashed,
 };
 
-/// One session in which each of these is a message, from place 2 on.
+/// A session with these messages, from sequence number 2 on.
 fn said(store: &dyn Store, contents: &[&str]) -> Writer {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for content in contents {
         writer.say(store, content);
     }
     writer
 }
 
-/// Asserts that the words are found at exactly these places of the session.
+/// Asserts that a query matches exactly these entries of the session.
 #[track_caller]
 fn assert_found(store: &dyn Store, writer: &Writer, words: &str, expected: &[u64]) {
     let expected: Vec<_> = expected.iter().map(|seq| (writer.id, *seq)).collect();
@@ -47,7 +47,7 @@ pub fn words_in_any_order(store: &dyn Store) {
     assert_found(store, &writer, "green", &[]);
 }
 
-/// A phrase occurs word by word.
+/// The words of a phrase must be adjacent.
 pub fn phrases(store: &dyn Store) {
     let writer = said(store, &["the red house", "the house is red", "red, house!"]);
     assert_found(store, &writer, "\"red house\"", &[2, 4]);
@@ -55,7 +55,7 @@ pub fn phrases(store: &dyn Store) {
     assert_found(store, &writer, "\"the house\" red", &[3]);
 }
 
-/// What must not occur.
+/// Excluded words and phrases must not occur.
 pub fn exclusions(store: &dyn Store) {
     let writer = said(store, &["red house", "red car", "red house with a car"]);
     assert_found(store, &writer, "red -car", &[2]);
@@ -64,7 +64,7 @@ pub fn exclusions(store: &dyn Store) {
     assert_found(store, &writer, "house -nothing", &[2, 4]);
 }
 
-/// A star stands for any ending.
+/// A star matches any ending.
 pub fn beginnings(store: &dyn Store) {
     let writer = said(store, &["compile", "compiler errors", "recompile", "comp"]);
     assert_found(store, &writer, "compil*", &[2, 3]);
@@ -73,7 +73,7 @@ pub fn beginnings(store: &dyn Store) {
     assert_found(store, &writer, "compil", &[]);
 }
 
-/// Languages without spaces are found by any two neighbours.
+/// Text without spaces is found by any two adjacent characters.
 pub fn chinese_and_japanese(store: &dyn Store) {
     let texts = [
         "你好世界，今天天气很好",
@@ -105,10 +105,10 @@ pub fn accents_are_folded(store: &dyn Store) {
     assert_found(store, &writer, "naive", &[6]);
 }
 
-/// Titles are found where they were given.
+/// Titles are found in the entry that set them.
 pub fn titles(store: &dyn Store) {
     let edit = |created: &mut Created| created.title = Some("quarterly numbers".into());
-    let mut writer = Writer::begin_with(store, &still_stamp(1), edit, vec![]);
+    let mut writer = Writer::begin_with(store, &still_clock(1), edit, vec![]);
     writer.append(store, vec![renamed("annual numbers")]);
     let fork = writer.fork_with(
         store,
@@ -124,9 +124,9 @@ pub fn titles(store: &dyn Store) {
     assert_eq!(hit.title.as_deref(), Some("annual numbers"));
 }
 
-/// Tools are found by name and by the words that they were given.
+/// Tool calls are found by name and by the text of their arguments.
 pub fn tool_calls(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let arguments = json!({"command": "cargo nextest", "more": [1, {"deep": "submarine"}]});
     writer.append(store, vec![calling("claude", "shell", arguments)]);
     writer.append(store, vec![tool_result("shell", "all tests passed")]);
@@ -137,14 +137,15 @@ pub fn tool_calls(store: &dyn Store) {
     assert_found(store, &writer, "command", &[]);
 }
 
-/// An agent's failure is found by what went wrong.
+/// Failures are found by their message.
 pub fn failures(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(store, vec![failed("claude", "quota exhausted")]);
     assert_found(store, &writer, "exhausted", &[2]);
 }
 
-/// Who does not wait for the index is told how many entries were not searched; later calls finish it.
+/// A search with a time limit reports the number of entries not indexed yet; later searches
+/// complete the index.
 pub fn what_is_not_indexed_yet_is_counted(store: &dyn Store) {
     let contents: Vec<String> = (0..20).map(|n| format!("needle {n}")).collect();
     let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
@@ -164,9 +165,9 @@ pub fn what_is_not_indexed_yet_is_counted(store: &dyn Store) {
     assert_eq!(now(store.index(&Progress::unseen())).unwrap(), 0);
 }
 
-/// Only of one speaker, by any of his names; only in one role.
+/// Filters by speaker (any of the names) and by role.
 pub fn speakers_and_roles(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let ada = Body::Message(Message {
         speaker: Speaker {
             id: "u-7".into(),
@@ -208,13 +209,13 @@ pub fn speakers_and_roles(store: &dyn Store) {
     assert_eq!(by(Some("ada"), Some(Role::Assistant)), [0; 0]);
 }
 
-/// Sessions with one message each, opened as told.
+/// Creates sessions with one message each and an edited first entry.
 fn each(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> Vec<Writer> {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let opened = |n| {
         Writer::begin_with(
             store,
-            &stamp,
+            &clock,
             |created| edit(n, created),
             vec![human("needle")],
         )
@@ -222,7 +223,7 @@ fn each(store: &dyn Store, count: usize, edit: impl Fn(usize, &mut Created)) -> 
     (0..count).map(opened).collect()
 }
 
-/// A search in one project says how much lies in others.
+/// A search in one project counts the matches in others.
 pub fn projects_and_elsewhere(store: &dyn Store) {
     let projects = [Some("a"), Some("b"), None, Some("a"), Some("b")];
     let mut writers = each(store, 5, |n, created| {
@@ -243,14 +244,14 @@ pub fn projects_and_elsewhere(store: &dyn Store) {
     assert_eq!(in_project("b"), (vec![(writers[1].id, 2)], 3));
     assert_eq!(in_project("c"), (vec![], 4));
     assert_eq!(hits(store, &query("needle")).elsewhere, 0);
-    // A fork into the project brings what it shares with it.
+    // A fork into the project includes its shared entries.
     let fork = writers[1].fork_with(store, 2, |fork| fork.project = Some("a".into()), vec![]);
     let (places, elsewhere) = in_project("a");
     assert!(places.contains(&(fork.id, 2)));
     assert_eq!((places.len(), elsewhere), (3, 1));
 }
 
-/// Every wish of a filter narrows a search.
+/// Every filter condition narrows a search.
 pub fn every_filter(store: &dyn Store) {
     let mut writers = each(store, 4, |n, created| {
         created.kind = if n == 1 { Kind::Team } else { Kind::Chat };
@@ -269,7 +270,7 @@ pub fn every_filter(store: &dyn Store) {
     assert_eq!(with(|filter| filter.kind = Some(Kind::Team)), [id(1)]);
     assert_eq!(with(|filter| filter.team = Some("red".into())), [id(1)]);
     assert_eq!(with(|filter| filter.tag = Some("x".into())), [id(2)]);
-    // Each session took two seconds: its opening and its message.
+    // Each session took two seconds: creation and message.
     assert_eq!(
         with(|filter| filter.since = Some(moment(3))),
         [id(1), id(2)]
@@ -279,7 +280,7 @@ pub fn every_filter(store: &dyn Store) {
     assert_eq!(with(|filter| filter.trash = Trash::With).len(), 4);
 }
 
-/// What is in the trash is not found until it is restored.
+/// Sessions in the trash are not found until they are restored.
 pub fn trashed_are_not_found(store: &dyn Store) {
     let mut writer = said(store, &["needle"]);
     assert_found(store, &writer, "needle", &[2]);
@@ -291,9 +292,9 @@ pub fn trashed_are_not_found(store: &dyn Store) {
     assert_found(store, &writer, "needle", &[2, 4]);
 }
 
-/// Everything that was appended before the search is found by it.
+/// Everything appended before a search is found.
 pub fn just_appended_is_found(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut expected = Vec::new();
     for seq in 2..12 {
         writer.append(store, vec![human("needle"), ai("claude", "hay")]);
@@ -302,7 +303,7 @@ pub fn just_appended_is_found(store: &dyn Store) {
     }
 }
 
-/// A fork shows what it shares with a session in the trash.
+/// Entries of a trashed session are found through a fork that shares them.
 pub fn through_a_fork_of_a_trashed_session(store: &dyn Store) {
     let mut writer = said(store, &["early needle", "late needle"]);
     let middle = writer.fork(store, 2);
@@ -326,7 +327,7 @@ pub fn through_a_fork_of_a_trashed_session(store: &dyn Store) {
     assert_found(store, &writer, "needle", &[2, 3]);
 }
 
-/// What several share is found once, in the session where it was said.
+/// A shared entry is found once, in the session where it was written.
 pub fn shared_entries_are_found_once(store: &dyn Store) {
     let writer = said(store, &["needle"]);
     let mut fork = writer.fork(store, 2);
@@ -337,7 +338,7 @@ pub fn shared_entries_are_found_once(store: &dyn Store) {
     assert_eq!(hits(store, &query("needle")).total, 2);
 }
 
-/// A hit says who said it, when, where, and shows the words around it.
+/// A hit has speaker, time, position and the text around the match.
 pub fn hits_say_where(store: &dyn Store) {
     let mut writer = said(store, &["hay"]);
     let long = format!("{} a needle in {}", "hay ".repeat(100), "hay ".repeat(100));
@@ -358,9 +359,9 @@ pub fn hits_say_where(store: &dyn Store) {
     assert!(highlighted(&hit.snippet, "<", ">").contains(" <needle> "));
 }
 
-/// Few are shown, all are counted.
+/// Hits are limited, but all matches are counted.
 pub fn total_and_limit(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
         store,
         (0..300).map(|n| human(&format!("needle {n}"))).collect(),
@@ -378,7 +379,7 @@ pub fn total_and_limit(store: &dyn Store) {
     }
 }
 
-/// The best come first, and of equals the newest.
+/// Sorted by relevance, then newest first.
 pub fn best_first(store: &dyn Store) {
     let filler = "hay ".repeat(300);
     let texts = [

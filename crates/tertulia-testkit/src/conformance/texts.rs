@@ -1,17 +1,17 @@
-//! Texts that break things: every byte comes back.
+//! Unusual texts: every byte is preserved.
 
 use serde_json::json;
-use tertulia::entry::{
+use tertulia_core::entry::{
     Body, Failed, Lost, Message, Repaired, Role, Speaker, SpeakerKind, ToolCall, Usage,
 };
-use tertulia::id::Seq;
-use tertulia::store::Store;
+use tertulia_core::id::Seq;
+use tertulia_store::Store;
 
 use crate::ask::{assert_log, found, row};
-use crate::clock::{moment, still_stamp};
+use crate::clock::{moment, still_clock};
 use crate::logs::{Writer, ai, human, message, renamed, tagged, unknown};
 
-/// Texts that somebody will write one day.
+/// Unusual texts.
 pub const ODD: &[&str] = &[
     "",
     " ",
@@ -43,9 +43,9 @@ pub const ODD: &[&str] = &[
     "\u{10ffff}\u{e000}\u{fffd}",
 ];
 
-/// Contents come back byte for byte, alone and all in one append.
+/// Contents are preserved byte for byte, alone and in one append.
 pub fn odd_contents(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.say(store, text);
         assert_log(store, &writer);
@@ -54,22 +54,22 @@ pub fn odd_contents(store: &dyn Store) {
     assert_log(store, &writer);
 }
 
-/// So do titles and tags, in the log and in the row.
+/// The same for titles and tags, in the log and in the row.
 pub fn odd_titles_and_tags(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.append(store, vec![renamed(text), tagged(&[text], &[])]);
         assert_log(store, &writer);
-        assert_eq!(row(store, writer.id).summary.title.as_deref(), Some(*text));
+        assert_eq!(row(store, writer.id).meta.title.as_deref(), Some(*text));
     }
     let mut tags: Vec<&str> = ODD.to_vec();
     tags.sort_unstable();
-    assert_eq!(row(store, writer.id).summary.tags, tags);
+    assert_eq!(row(store, writer.id).meta.tags, tags);
 }
 
-/// A message of almost the allowed size, with more after it.
+/// A message close to the size limit, followed by others.
 pub fn large_message(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     let mut text = "Lorem ipsum dolor sit amet \"\\ 世 ".repeat(25_000);
     text.truncate(900_000);
     text.push_str(" needle");
@@ -79,9 +79,9 @@ pub fn large_message(store: &dyn Store) {
     assert_eq!(found(store, "needle"), [(writer.id, 2), (writer.id, 4)]);
 }
 
-/// An append of a thousand.
+/// An append of a thousand entries.
 pub fn many_entries_in_one_append(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     writer.append(
         store,
         (0..1000).map(|n| human(&format!("word{n}"))).collect(),
@@ -92,12 +92,12 @@ pub fn many_entries_in_one_append(store: &dyn Store) {
 
 /// Every field of every kind of entry.
 pub fn every_field(store: &dyn Store) {
-    let stamp = still_stamp(1);
+    let clock = still_clock(1);
     let mut writer = Writer::begin_with(
         store,
-        &stamp,
+        &clock,
         |created| {
-            created.kind = tertulia::entry::Kind::Pair;
+            created.kind = tertulia_core::entry::Kind::Pair;
             created.title = Some("title".into());
             created.team = Some("team".into());
             created.project = Some("/project".into());
@@ -116,7 +116,7 @@ pub fn every_field(store: &dyn Store) {
         tool_calls: vec![ToolCall {
             id: "c".into(),
             name: "t".into(),
-            // The order of the keys and the spelling of numbers are the agent's.
+            // The order of keys and the spelling of numbers must be preserved.
             arguments: json!({"z": 1.50, "a": [null, true, {"m": -0.0, "b": 1e300}]}),
         }],
         tool_call_id: Some("other".into()),
@@ -148,10 +148,10 @@ pub fn every_field(store: &dyn Store) {
     assert_log(store, &fork);
 }
 
-/// What a later version wrote survives in the hands of this one, through forks too.
+/// Entries of a later version are preserved, also through forks.
 pub fn unknown_types_survive(store: &dyn Store) {
-    let stamp = still_stamp(1);
-    let mut writer = Writer::begin(store, &stamp);
+    let clock = still_clock(1);
+    let mut writer = Writer::begin(store, &clock);
     writer.say(store, "before");
     let fields = [
         r#""what":"nobody knows","when":[1,2.50,null]"#,
@@ -160,7 +160,7 @@ pub fn unknown_types_survive(store: &dyn Store) {
         r#""escaped":"\u0041\/\ud83d\ude00""#,
     ];
     for fields in fields {
-        let entry = unknown(&writer.head(), &stamp, "whistled", fields);
+        let entry = unknown(&writer.head(), &clock, "whistled", fields);
         writer.append_sealed(store, vec![entry]).unwrap();
         assert_log(store, &writer);
     }
@@ -170,9 +170,9 @@ pub fn unknown_types_survive(store: &dyn Store) {
     assert_eq!(found(store, "needle"), []);
 }
 
-/// Odd texts do not keep what stands beside them from being found.
+/// Unusual texts do not prevent adjacent words from being found.
 pub fn searched_by_odd_words(store: &dyn Store) {
-    let mut writer = Writer::begin(store, &still_stamp(1));
+    let mut writer = Writer::begin(store, &still_clock(1));
     for text in ODD {
         writer.say(store, &format!("{text} needle {text}"));
     }

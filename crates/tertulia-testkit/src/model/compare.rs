@@ -1,26 +1,26 @@
-//! The answers of a store beside those of the model.
+//! Compares results of a store with those of the model.
 
 use std::fmt::Debug;
 
-use tertulia::id::Seq;
-use tertulia::query::{Filter, Lookup, Page, SearchQuery};
-use tertulia::session::{Line, Summary};
-use tertulia::store::{Care, Progress, Store, StoreError, StoreResult};
+use tertulia_core::id::Seq;
+use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
+use tertulia_core::session::{Line, SessionMeta};
+use tertulia_store::{CheckMode, Progress, Store, StoreError, StoreResult};
 
 use super::op::PROJECTS;
 use super::plain::{Plain, Session};
 use super::play::Play;
 use crate::ask::{everything, now, query};
 
-/// Whether a step went as it should, or how it did not.
+/// Result of a step: success, or a description of the difference.
 pub(super) type Step = Result<(), String>;
 
-/// The answer, where there should be one.
+/// Returns the value of a call that must succeed.
 pub(super) fn answered<T>(answer: StoreResult<T>) -> Result<T, String> {
     answer.map_err(|error| format!("refused: {error:?}"))
 }
 
-/// A session that is gone is not found.
+/// Expects `NotFound` for a purged session.
 pub(super) fn absent<T: Debug>(answer: StoreResult<T>, session: &Session) -> Step {
     match answer {
         Err(StoreError::NotFound(id)) if id == session.id => Ok(()),
@@ -28,7 +28,7 @@ pub(super) fn absent<T: Debug>(answer: StoreResult<T>, session: &Session) -> Ste
     }
 }
 
-/// Two answers are one.
+/// Expects two values to be equal.
 pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Step {
     if found == expected {
         return Ok(());
@@ -36,7 +36,7 @@ pub(super) fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) ->
     Err(format!("{what}\n   found {found:?}\nexpected {expected:?}"))
 }
 
-/// Two pieces of a log are one; only the first line that differs is shown, and as text.
+/// Expects two sections of a log to be equal; reports only the first different line, as text.
 fn same_lines(found: &[Line], expected: &[Line]) -> Step {
     let text = |line: Option<&Line>| {
         line.map(|line| (line.seq, String::from_utf8_lossy(&line.bytes).into_owned()))
@@ -54,7 +54,7 @@ fn same_lines(found: &[Line], expected: &[Line]) -> Step {
 }
 
 impl Play {
-    /// After every step: all rows, all logs, all drafts, the commonest words and the counts.
+    /// Compares after every step: all rows, logs and drafts, common search terms and the counts.
     pub(super) fn compare(&self, store: &dyn Store) -> Step {
         self.list(store, &everything(), 1000)?;
         let mut common = query("appl*");
@@ -75,7 +75,7 @@ impl Play {
         let trashed = self
             .model
             .alive()
-            .filter(|session| session.summary().trashed_at.is_some());
+            .filter(|session| session.meta().trashed_at.is_some());
         same(
             "sessions, trashed and entries",
             &(info.sessions, info.trashed, info.entries),
@@ -89,12 +89,12 @@ impl Play {
 
     pub(super) fn list(&self, store: &dyn Store, filter: &Filter, limit: usize) -> Step {
         let expected = self.model.rows(filter);
-        let mut rows: Vec<Summary> = Vec::new();
+        let mut rows: Vec<SessionMeta> = Vec::new();
         let mut page = Page::first(limit);
         loop {
             let listing = answered(now(store.list(filter, &page)))?;
             same("hidden", &listing.hidden, &self.model.hidden(filter))?;
-            rows.extend(listing.rows.into_iter().map(|row| row.summary));
+            rows.extend(listing.rows.into_iter().map(|row| row.meta));
             page.cursor = listing.next;
             if page.cursor.is_none() || rows.len() > expected.len() {
                 break;
@@ -115,14 +115,14 @@ impl Play {
 
     pub(super) fn find(&self, store: &dyn Store, lookup: &Lookup) -> Step {
         let rows = answered(now(store.find(lookup, 1000)))?;
-        let rows: Vec<Summary> = rows.into_iter().map(|row| row.summary).collect();
+        let rows: Vec<SessionMeta> = rows.into_iter().map(|row| row.meta).collect();
         same("the look-up", &rows, &self.model.named(lookup))
     }
 
     pub(super) fn search(&self, store: &dyn Store, query: &SearchQuery) -> Step {
         let hits = answered(now(store.search(query, &Progress::unseen())))?;
         let (expected, elsewhere) = self.model.found(query);
-        // No two entries of a history happen at one moment.
+        // No two entries of a history have the same time.
         let mut places: Vec<_> = hits.hits.iter().map(|hit| (hit.at, hit.seq)).collect();
         places.sort_unstable();
         let mut wanted: Vec<_> = expected
@@ -150,7 +150,7 @@ impl Play {
     }
 
     pub(super) fn check(&self, store: &dyn Store) -> Step {
-        let report = answered(now(store.check(Care::Look, &Progress::unseen())))?;
+        let report = answered(now(store.check(CheckMode::Look, &Progress::unseen())))?;
         if !report.is_clean() {
             return Err(format!("the check found {report:?}"));
         }

@@ -1,14 +1,14 @@
-//! Random histories, played on a backend and on plain vectors: after every step both give the same
-//! answers.
+//! Random histories of operations, run on a backend and on plain vectors: after every step both
+//! must give the same results.
 //!
-//! | part | what |
+//! | part | contents |
 //! |---|---|
-//! | [`op`] | what may happen, and how a history is made up |
-//! | [`plain`] | the store as it should be: a vector of entries per session |
-//! | [`play`] | one history on both, step by step |
-//! | `compare` | all the comparisons |
+//! | [`op`] | operations, and the generation of histories |
+//! | [`plain`] | the reference model: a vector of entries per session |
+//! | [`play`] | runs one history on both, step by step |
+//! | `compare` | all comparisons |
 //!
-//! `PROPTEST_CASES=1000 cargo nextest run --test model` looks longer.
+//! `PROPTEST_CASES=1000 cargo nextest run --test model` runs more histories.
 
 mod compare;
 pub mod op;
@@ -16,16 +16,16 @@ pub mod plain;
 pub mod play;
 
 use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
-use tertulia::store::{Store, StoreResult};
+use tertulia_store::{Store, StoreResult};
 
 use crate::place::Place;
 use op::{Handles, Op};
 use play::Play;
 
-/// So many histories, unless `PROPTEST_CASES` says otherwise: a few seconds.
+/// Number of histories unless `PROPTEST_CASES` is set: takes a few seconds.
 const HISTORIES: u32 = 50;
 
-/// Makes the model test of a backend: `model_suite!(name, place: || Folder::new(open))`.
+/// Defines the model test of a backend: `model_suite!(name, place: || Folder::new(open))`.
 #[macro_export]
 macro_rules! model_suite {
     ($backend:ident, memory: $store:expr) => {
@@ -42,12 +42,12 @@ macro_rules! model_suite {
     };
 }
 
-/// The handles through which a history is played.
+/// Store handles used by a history.
 pub trait Doors {
-    /// The handle to use now.
+    /// Returns the current handle.
     fn store(&self) -> &dyn Store;
 
-    /// Uses another handle from now on.
+    /// Switches to another handle.
     fn other(&mut self);
 }
 
@@ -71,14 +71,14 @@ impl Doors for Several<'_> {
         &*self.handles[0]
     }
 
-    /// The next one has been waiting since before; the one that was used is closed and opened anew.
+    /// Switches to the handle that was opened earlier, and reopens the one used so far.
     fn other(&mut self) {
         self.handles.rotate_left(1);
         self.handles[1] = self.place.open();
     }
 }
 
-/// Plays histories on stores that have one handle.
+/// Runs histories on stores with a single handle.
 pub fn on_stores<S: Store>(open: impl Fn() -> StoreResult<S>) {
     run(Handles::One, |ops| {
         let store = open().map_err(|error| error.to_string())?;
@@ -86,7 +86,7 @@ pub fn on_stores<S: Store>(open: impl Fn() -> StoreResult<S>) {
     });
 }
 
-/// Plays histories on stores that several have open.
+/// Runs histories on stores with several handles.
 pub fn on_places<P: Place>(place: impl Fn() -> P) {
     run(Handles::Several, |ops| {
         let place = place();

@@ -1,22 +1,22 @@
-//! What may happen, and how a history is made up.
+//! Operations, and the generation of histories.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use tertulia::entry::{Kind, Role};
-use tertulia::query::{Filter, Order, Trash};
+use tertulia_core::entry::{Kind, Role};
+use tertulia_core::query::{Filter, Order, Trash};
 
 use crate::clock::moment;
 
-/// The words that everybody uses, so that searches find something.
+/// Message texts; few, so that searches match.
 pub const WORDS: &[&str] = &["apple", "pear", "apples", "Brücke", "世界", "a\r\nb"];
-/// The titles.
+/// Titles.
 pub const TITLES: &[&str] = &["Plans", "plans", "It's \"new\""];
-/// The tags.
+/// Tags.
 pub const TAGS: &[&str] = &["x", "y"];
-/// The projects.
+/// Projects.
 pub const PROJECTS: &[&str] = &["/a", "/b"];
-/// What people type into the search.
+/// Search queries.
 pub const QUERIES: &[&str] = &[
     "apple",
     "appl*",
@@ -27,89 +27,89 @@ pub const QUERIES: &[&str] = &[
     "plans",
 ];
 
-/// One step. Sessions are numbered in the order of their making, and the last one stands for all numbers
-/// beyond; places in a log likewise.
+/// One step. Sessions are numbered in order of creation; numbers beyond the last mean the last one.
+/// The same holds for positions in a log.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// A session begins with some messages.
+    /// Creates a session with some messages.
     Create {
-        /// Its project.
+        /// Project.
         project: Option<&'static str>,
-        /// Its kind.
+        /// Kind.
         kind: Kind,
-        /// Its title.
+        /// Title.
         title: Option<&'static str>,
-        /// What is said at once.
+        /// Messages in the same append.
         said: Vec<&'static str>,
     },
-    /// A purged session's id is used again; an id that is taken is refused.
+    /// Creates a session with an existing id: succeeds if that session is purged, fails otherwise.
     CreateAgain(usize),
-    /// Messages in one append, by a person and an agent in turn.
+    /// Appends messages of a person and an agent in turn, in one append.
     Say(usize, Vec<&'static str>),
-    /// Messages after an earlier place: refused, unless it is the last.
+    /// Appends messages after an earlier position: fails unless it is the last.
     SayAfter(usize, usize),
-    /// A fork after a place.
+    /// Forks a session.
     Fork {
-        /// Of which session.
+        /// The session.
         of: usize,
-        /// After which entry.
+        /// The entry.
         at: usize,
-        /// The project it moves to.
+        /// Project of the fork.
         project: Option<&'static str>,
     },
-    /// A fork from an entry that is another's: refused.
+    /// Forks with a sequence number and hash that do not belong together: fails.
     ForkWrongly(usize),
-    /// A new title.
+    /// Sets the title.
     Rename(usize, &'static str),
-    /// A tag comes.
+    /// Adds a tag.
     Tag(usize, &'static str),
-    /// A tag goes.
+    /// Removes a tag.
     Untag(usize, &'static str),
-    /// Into the trash.
+    /// Moves to the trash.
     Trash(usize),
-    /// Out of it.
+    /// Restores from the trash.
     Restore(usize),
-    /// The newest change but so many is taken back; only with 0 that has an effect.
+    /// Undoes the change this many before the newest; only 0 has an effect.
     Undo(usize, usize),
-    /// Physically removed.
+    /// Purges.
     Purge(usize),
-    /// A half-written answer to the last entry but so many.
+    /// Saves a draft that answers the entry this many before the last.
     Draft(usize, usize, &'static str),
-    /// From now on through another handle.
+    /// Switches to another handle.
     OtherHandle,
-    /// Everything derived is derived anew.
+    /// Rebuilds all derived data.
     Rebuild,
-    /// All pages of a list.
+    /// Lists all pages.
     List(Box<Filter>, usize),
-    /// A piece of a log.
+    /// Reads a section of a log.
     Read(usize, u64, usize),
-    /// By the beginning of an id.
+    /// Looks up by prefix of an id.
     FindBeginning(usize, usize),
-    /// By the ending of an id.
+    /// Looks up by suffix of an id.
     FindEnding(usize, usize),
-    /// By title.
+    /// Looks up by title.
     FindTitle(&'static str),
-    /// Words, in one project or all, by one speaker or all, in one role or all.
+    /// Searches for terms, optionally by project, speaker and role.
     Search(
         &'static str,
         Option<&'static str>,
         Option<&'static str>,
         Option<Role>,
     ),
-    /// A look at every byte.
+    /// Verifies every byte.
     Check,
 }
 
-/// How many handles a backend has.
+/// Number of handles that a backend supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handles {
-    /// Only one: [`Op::OtherHandle`] never happens.
+    /// Only one: [`Op::OtherHandle`] is not generated.
     One,
-    /// As many as one likes.
+    /// Any number.
     Several,
 }
 
-/// Histories of up to thirty steps.
+/// Generates histories of up to thirty steps.
 pub fn histories(handles: Handles) -> impl Strategy<Value = Vec<Op>> {
     let step = prop_oneof![
         8 => beginnings(),

@@ -1,38 +1,38 @@
-//! The store as it should be: a vector of entries per session, and every answer by looking at all.
+//! The reference model: a vector of entries per session, with every query a linear scan.
 
 use std::collections::HashSet;
 
-use tertulia::entry::{Entry, Hash, Head};
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
-use tertulia::session::{Line, Summary};
-use tertulia::store::Draft;
+use tertulia_core::entry::{Entry, Hash, Head};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hidden, Lookup, SearchQuery, Trash};
+use tertulia_core::session::{Line, SessionMeta};
+use tertulia_store::Draft;
 
 /// One session.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its id.
+    /// Id.
     pub id: SessionId,
-    /// Whether it has not been purged.
+    /// True unless the session is purged.
     pub alive: bool,
-    /// Its log, shared beginning included.
+    /// The log, including the part shared with a fork's parent.
     pub log: Vec<Entry>,
-    /// What was last kept as its draft.
+    /// The last saved draft.
     pub draft: Option<Draft>,
 }
 
 impl Session {
-    /// What a list should show.
-    pub fn summary(&self) -> Summary {
-        Summary::of(self.id, &self.log)
+    /// Returns the expected metadata.
+    pub fn meta(&self) -> SessionMeta {
+        SessionMeta::of(self.id, &self.log)
     }
 
-    /// Where its log ends.
+    /// Returns the head of the log.
     pub fn head(&self) -> Head {
         self.log.last().map_or(Head::START, Entry::head)
     }
 
-    /// The draft, if nobody has spoken since the place that it answers.
+    /// Returns the draft, unless entries other than housekeeping follow the entry that it answers.
     pub fn valid_draft(&self) -> Option<Draft> {
         let draft = self.draft.clone()?;
         let since = match self
@@ -51,7 +51,7 @@ impl Session {
     }
 }
 
-/// All sessions, in the order of their making, purged ones included.
+/// All sessions in order of creation, including purged ones.
 #[derive(Clone, Debug, Default)]
 pub struct Plain {
     /// The sessions.
@@ -59,57 +59,57 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// The sessions that are there.
+    /// Returns the sessions that are not purged.
     pub fn alive(&self) -> impl Iterator<Item = &Session> {
         self.sessions.iter().filter(|session| session.alive)
     }
 
-    /// The rows that a filter means, in its order.
-    pub fn rows(&self, filter: &Filter) -> Vec<Summary> {
-        let mut rows: Vec<Summary> = self
+    /// Returns the rows that match a filter, in its order.
+    pub fn rows(&self, filter: &Filter) -> Vec<SessionMeta> {
+        let mut rows: Vec<SessionMeta> = self
             .alive()
-            .map(Session::summary)
-            .filter(|summary| filter.matches(summary))
+            .map(Session::meta)
+            .filter(|meta| filter.matches(meta))
             .collect();
-        rows.sort_by_key(|summary| std::cmp::Reverse((filter.sort_key(summary), summary.id)));
+        rows.sort_by_key(|meta| std::cmp::Reverse((filter.sort_key(meta), meta.id)));
         rows
     }
 
-    /// What the filter's project and the trash keep out of sight.
+    /// Returns the number of sessions hidden by the filter's project and by the trash.
     pub fn hidden(&self, filter: &Filter) -> Hidden {
         let mut hidden = Hidden::default();
-        for summary in self.alive().map(Session::summary) {
-            let trashed = summary.trashed_at.is_some();
+        for meta in self.alive().map(Session::meta) {
+            let trashed = meta.trashed_at.is_some();
             let wanted = match filter.trash {
                 Trash::Without => !trashed,
                 Trash::Only => trashed,
                 Trash::With => true,
             };
-            let here = filter.has_project(&summary);
+            let here = filter.has_project(&meta);
             hidden.elsewhere += u64::from(wanted && !here);
             hidden.trashed += u64::from(filter.trash == Trash::Without && trashed && here);
         }
         hidden
     }
 
-    /// The rows of that name, newest first.
-    pub fn named(&self, lookup: &Lookup) -> Vec<Summary> {
+    /// Returns the rows that match a look-up, newest first.
+    pub fn named(&self, lookup: &Lookup) -> Vec<SessionMeta> {
         let everything = Filter {
             trash: Trash::With,
             ..Filter::default()
         };
         let mut rows = self.rows(&everything);
-        rows.retain(|summary| lookup.matches(summary));
+        rows.retain(|meta| lookup.matches(meta));
         rows
     }
 
-    /// A piece of a session's log.
+    /// Returns a section of a session's log.
     pub fn lines(session: &Session, after: Seq, limit: usize) -> Vec<Line> {
         let later = session.log.iter().filter(|entry| entry.seq > after);
         later.take(limit).map(Line::from).collect()
     }
 
-    /// Every entry that somebody can read, once.
+    /// Returns every readable entry once.
     pub fn entries(&self) -> Vec<&Entry> {
         let mut seen: HashSet<Hash> = HashSet::new();
         self.alive()
@@ -118,8 +118,8 @@ impl Plain {
             .collect()
     }
 
-    /// The entries that a search finds, each with the sessions that may show it, and how many of them
-    /// only the filter's project hides.
+    /// Returns the entries that match a search, each with the sessions that may show it, and the
+    /// number of matches hidden only by the filter's project.
     pub fn found(&self, query: &SearchQuery) -> (Vec<(&Entry, Vec<SessionId>)>, u64) {
         let everywhere = Filter {
             project: None,
@@ -134,7 +134,7 @@ impl Plain {
             let owners = |filter: &Filter| {
                 self.alive()
                     .filter(|session| session.log.iter().any(|own| own.hash == entry.hash))
-                    .filter(|session| filter.matches(&session.summary()))
+                    .filter(|session| filter.matches(&session.meta()))
                     .map(|session| session.id)
                     .collect::<Vec<_>>()
             };

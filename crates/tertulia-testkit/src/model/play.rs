@@ -1,24 +1,24 @@
-//! One history on a store and on the model, step by step.
+//! Runs one history on a store and on the model, step by step.
 
-use tertulia::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
-use tertulia::id::{Seq, SessionId};
-use tertulia::query::{Lookup, SearchQuery};
-use tertulia::stamp::Stamp;
-use tertulia::store::{Draft, NewSession, Progress, Store, StoreError};
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Lookup, SearchQuery};
+use tertulia_store::{Draft, NewSession, Progress, Store, StoreError};
 
 use super::Doors;
 use super::compare::{Step, absent, answered, same};
 use super::op::Op;
 use super::plain::{Plain, Session};
 use crate::ask::{now, query};
-use crate::clock::still_stamp;
+use crate::clock::still_clock;
 use crate::logs::{self, ai, human, renamed, restored, tagged, trashed, undone};
 
-/// A history that is being played.
+/// A running history.
 #[derive(Debug)]
 pub struct Play {
     pub(super) model: Plain,
-    stamp: Stamp,
+    clock: Clock,
 }
 
 impl Default for Play {
@@ -28,15 +28,15 @@ impl Default for Play {
 }
 
 impl Play {
-    /// Nothing has happened yet.
+    /// Starts with an empty model.
     pub fn new() -> Play {
         Play {
             model: Plain::default(),
-            stamp: still_stamp(7),
+            clock: still_clock(7),
         }
     }
 
-    /// Plays all steps.
+    /// Runs all steps.
     pub fn all(&mut self, ops: &[Op], doors: &mut dyn Doors) -> Step {
         for (number, op) in ops.iter().enumerate() {
             if matches!(op, Op::OtherHandle) {
@@ -53,7 +53,7 @@ impl Play {
         match op {
             Op::OtherHandle => Ok(()),
             Op::Create { said, .. } => {
-                let id = self.stamp.session_id();
+                let id = self.clock.session_id();
                 self.create(store, op, id, said)
             }
             Op::Rebuild => {
@@ -80,13 +80,13 @@ impl Play {
         }
     }
 
-    /// A step about a session that was made before; without one nothing happens.
+    /// Runs a step on an existing session; does nothing if there is none.
     fn step_of_session(&mut self, store: &dyn Store, op: &Op) -> Step {
         let count = self.model.sessions.len();
         if count == 0 {
             return Ok(());
         }
-        // Counted from the first, the last standing for all beyond: so that a shorter history means the same.
+        // Clamped to the last session, so that a shrunk history keeps its meaning.
         let pick = |n: &usize| (*n).min(count - 1);
         match op {
             Op::CreateAgain(n) => {
@@ -103,7 +103,7 @@ impl Play {
             Op::Trash(n) => self.append(store, pick(n), vec![trashed()]),
             Op::Restore(n) => self.append(store, pick(n), vec![restored()]),
             Op::Undo(n, back) => {
-                let changes = self.model.sessions[pick(n)].summary().changes;
+                let changes = self.model.sessions[pick(n)].meta().changes;
                 let change = changes
                     .iter()
                     .rev()
@@ -128,8 +128,8 @@ impl Play {
 
     fn seal(&self, parent: &Head, bodies: Vec<Body>) -> Result<Vec<Entry>, String> {
         let unsealed = bodies.into_iter().map(|body| Unsealed {
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
             body,
             redacted: std::collections::BTreeMap::new(),
         });
@@ -223,7 +223,7 @@ impl Play {
             seq: last.seq,
             hash: last.hash,
         };
-        let id = self.stamp.session_id();
+        let id = self.clock.session_id();
         let opening = Body::Forked(Forked {
             session: id,
             from: origin.clone(),
@@ -268,7 +268,7 @@ impl Play {
         };
         let entries = self.seal(&parent, turns(&["wrong"]))?;
         let answer = now(store.create(&NewSession {
-            id: self.stamp.session_id(),
+            id: self.clock.session_id(),
             base: Some(origin),
             entries,
         }));
@@ -300,9 +300,12 @@ impl Play {
             .map_or(Head::START, Entry::head);
         let draft = Draft {
             after,
-            id: self.stamp.entry_id(),
-            at: self.stamp.now(),
-            speaker: tertulia::entry::Speaker::plain("claude", tertulia::entry::SpeakerKind::Ai),
+            id: self.clock.entry_id(),
+            at: self.clock.now(),
+            speaker: tertulia_core::entry::Speaker::plain(
+                "claude",
+                tertulia_core::entry::SpeakerKind::Ai,
+            ),
             model: None,
             thread: None,
             content: content.to_owned(),
@@ -316,7 +319,7 @@ impl Play {
     }
 }
 
-/// What a person and an agent say in turn.
+/// Returns messages of a person and an agent in turn.
 fn turns(said: &[&str]) -> Vec<Body> {
     let turn = |(n, words): (usize, &&str)| match n % 2 {
         0 => human(words),

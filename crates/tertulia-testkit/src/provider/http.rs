@@ -1,15 +1,14 @@
-//! Requests and answers on one connection: as much of HTTP/1.1 as our own clients speak.
+//! HTTP/1.1 on one connection, as far as tertulia's clients need it.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-/// How long the pieces are into which a text is cut that is not all ASCII: most characters of it are
-/// cut apart.
+/// Lengths of the pieces into which non-ASCII text is cut, so that most characters are split.
 const CUTS: [usize; 7] = [5, 1, 7, 2, 3, 11, 1];
 
-/// A request as it stands on the line.
+/// An HTTP request as received.
 #[derive(Debug)]
 pub struct Raw {
     pub method: String,
@@ -26,14 +25,14 @@ pub struct Line {
 
 impl Line {
     pub fn new(stream: TcpStream) -> io::Result<Line> {
-        // Or small pieces would travel together, and wait for each other.
+        // Without this, small pieces would be delayed and sent together.
         stream.set_nodelay(true)?;
         Ok(Line {
             reader: BufReader::new(stream),
         })
     }
 
-    /// The next request, or none when the client has left.
+    /// Reads the next request, or returns `None` if the client has disconnected.
     pub fn request(&mut self) -> io::Result<Option<Raw>> {
         let first = self.text_line()?;
         let mut words = first.split_whitespace().map(str::to_owned);
@@ -84,7 +83,7 @@ impl Line {
             let size = line.split(';').next().unwrap_or_default();
             let size = usize::from_str_radix(size, 16).map_err(io::Error::other)?;
             body.extend(self.bytes(size)?);
-            // The end of the chunk, or of the trailers of which we have none.
+            // The end of the chunk, or of the (empty) trailers.
             self.text_line()?;
             if size == 0 {
                 return Ok(body);
@@ -102,7 +101,7 @@ impl Line {
         self.reader.get_mut().write_all(bytes)
     }
 
-    /// Answers at once. A `length` that is longer than the body promises more than comes.
+    /// Sends a complete response. With `missing`, the content length exceeds the body.
     pub fn respond(&mut self, answer: &Whole<'_>) -> io::Result<()> {
         let Whole { status, body, .. } = answer;
         let length = body.len() + answer.missing;
@@ -117,7 +116,7 @@ impl Line {
         self.write(&[head.as_bytes(), body].concat())
     }
 
-    /// Begins an answer that comes in pieces.
+    /// Starts a chunked response.
     pub fn begin(&mut self, content_type: &str) -> io::Result<()> {
         let head = format!(
             "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ncache-control: no-cache\r\n\
@@ -126,7 +125,7 @@ impl Line {
         self.write(head.as_bytes())
     }
 
-    /// More of the answer, cut where no client may rely on it not to be.
+    /// Sends more of a chunked response, cut at positions that clients must be able to handle.
     pub fn more(&mut self, text: &str) -> io::Result<()> {
         for piece in cut(text) {
             let head = format!("{:x}\r\n", piece.len());
@@ -135,12 +134,12 @@ impl Line {
         Ok(())
     }
 
-    /// The end of an answer that came in pieces.
+    /// Ends a chunked response.
     pub fn end(&mut self) -> io::Result<()> {
         self.write(b"0\r\n\r\n")
     }
 
-    /// Waits so long. It is an error when the client leaves meanwhile.
+    /// Waits. Fails if the client disconnects meanwhile.
     pub fn pause(&mut self, time: Duration) -> io::Result<()> {
         let stream = self.reader.get_ref();
         stream.set_read_timeout(Some(time))?;
@@ -156,7 +155,7 @@ impl Line {
         }
     }
 
-    /// Says nothing more until the client has left; always an error, then.
+    /// Sends nothing until the client disconnects; always returns an error.
     pub fn stall(&mut self) -> io::Error {
         match self.reader.get_ref().peek(&mut [0]) {
             Ok(_) => io::ErrorKind::ConnectionAborted.into(),
@@ -164,9 +163,9 @@ impl Line {
         }
     }
 
-    /// Hangs up. What was written still arrives.
+    /// Closes the connection. Data already written still arrives.
     pub fn close(&self) {
-        // The client may have been faster.
+        // The client may have closed it first.
         let _ = self.reader.get_ref().shutdown(Shutdown::Both);
     }
 }
@@ -178,19 +177,19 @@ fn is_timeout(error: &io::Error) -> bool {
     )
 }
 
-/// An answer that comes at once.
+/// A complete response.
 #[derive(Debug)]
 pub struct Whole<'a> {
     pub status: u16,
     pub content_type: &'a str,
     pub retry_after: Option<&'a str>,
     pub body: &'a [u8],
-    /// How many bytes are promised that do not come.
+    /// Number of bytes announced but not sent.
     pub missing: usize,
 }
 
 impl<'a> Whole<'a> {
-    /// A document.
+    /// Returns a JSON response.
     pub fn json(status: u16, body: &'a [u8]) -> Whole<'a> {
         Whole {
             status,
@@ -202,7 +201,7 @@ impl<'a> Whole<'a> {
     }
 }
 
-/// The pieces in which a text travels: in two where it is ASCII, else cut inside its characters.
+/// Returns the pieces of a text: two halves if it is ASCII, otherwise cut inside characters.
 fn cut(text: &str) -> Vec<&[u8]> {
     let mut rest = text.as_bytes();
     let mut pieces = Vec::new();
@@ -219,7 +218,7 @@ fn cut(text: &str) -> Vec<&[u8]> {
             }
         }
     }
-    // An empty piece would be the end.
+    // An empty chunk would end the response.
     pieces.retain(|piece| !piece.is_empty());
     pieces
 }

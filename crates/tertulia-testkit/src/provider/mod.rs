@@ -1,38 +1,40 @@
-//! A fake of the four LLM HTTP APIs, so that a test can see a whole answer, a broken one, and what was
-//! asked: real HTTP on loopback, the same bytes in every run.
+//! A fake of four LLM HTTP APIs, with which a test can get complete and broken answers and inspect
+//! the requests: real HTTP on loopback, with the same bytes in every run.
 //!
-//! What it answers stands in the last thing that the user said, in double brackets:
+//! Directives in double brackets in the last user message determine the answer:
 //!
-//! | words | what |
+//! | directive | effect |
 //! |---|---|
 //! | `[[say:TEXT]]` | the answer is TEXT |
 //! | `[[words:N]]` | the answer is `word1 word2 …`, N words of one token each |
-//! | `[[think:TEXT]]` | it thinks TEXT first |
-//! | `[[tool:NAME {json}]]` | it calls a tool; several are one round each, then comes `tool said: LAST RESULT`, or what `say` says |
-//! | `[[tools:NAME {json} NAME {json}]]` | it calls several tools in one round |
-//! | `[[usage:none]]` | the answer does not say what it cost |
-//! | `[[stop:max_tokens]]` | the answer ends at the limit of tokens |
-//! | `[[delay:MS]]` | it waits so long before each token |
-//! | `[[fail:KIND:after=N:times=N:retry_after=S]]` | it fails; see [`Kind`] |
-//! | `[[fail:none]]` | it does not fail, whatever stands before: clients put questions that nobody answered into one |
+//! | `[[think:TEXT]]` | thinks TEXT first |
+//! | `[[tool:NAME {json}]]` | calls a tool, then answers `tool said: LAST RESULT`; see below |
+//! | `[[tools:NAME {json} NAME {json}]]` | calls several tools in one round |
+//! | `[[usage:none]]` | the answer has no usage |
+//! | `[[stop:max_tokens]]` | the answer ends at the token limit |
+//! | `[[delay:MS]]` | waits before each token |
+//! | `[[fail:KIND:after=N:times=N:retry_after=S]]` | fails; see [`Kind`] |
+//! | `[[fail:none]]` | cancels earlier ones: clients merge unanswered prompts into one |
 //!
-//! `after` is how many tokens come first (two where nothing is said), `times` how many requests with this
-//! text fail before one succeeds, `retry_after` the header of that name.
+//! Several `tool` directives are one round each; `say` replaces the answer after the last round.
+//! `after` is the number of tokens before the failure (default two), `times` the number of requests
+//! with this text that fail before one succeeds, `retry_after` the header of that name.
 //!
-//! Without such words the answer is `echo #COUNT: WORDS`, with the number of messages of the request that
-//! are not the system's. Words with `unicode` among them are answered by [`UNICODE`]; a first line that
-//! begins with `Summarise` by `SUMMARY of COUNT messages` (then only that line is searched for directives).
+//! Without directives the answer is `echo #COUNT: TEXT`, with the number of messages in the request
+//! except system messages. A text that contains `unicode` is answered with [`UNICODE`]; a first
+//! line that begins with `Summarise` with `SUMMARY of COUNT messages` (then only that line is
+//! searched for directives).
 //!
-//! A request that the real service would refuse is refused here too, in the same shape: that is what makes
-//! a test that passes mean something.
+//! A request that the real service would reject is rejected here too, with the same kind of error,
+//! so that a passing test is meaningful.
 //!
-//! | room | what |
+//! | module | contents |
 //! |---|---|
-//! | `http` | requests and answers on one connection |
-//! | `script` | what the words in double brackets ask for |
-//! | `talk` | what any of the APIs was asked, and what is to be answered |
-//! | `play` | giving the answer, or failing to |
-//! | `wire/` | one file per API: what it refuses, how it answers |
+//! | `http` | requests and responses on one connection |
+//! | `script` | parsing of directives |
+//! | `talk` | API-independent requests and replies |
+//! | `play` | sends the answer, or fails |
+//! | `wire/` | one file per API: its validation and its format |
 
 mod http;
 mod play;
@@ -53,27 +55,27 @@ use play::Next;
 pub use script::Kind;
 pub use talk::UNICODE;
 
-/// The models that the fake says it has. It answers for any other name, too.
+/// Models that the fake lists. It answers for any other name, too.
 pub const MODELS: [&str; 2] = ["fake-large", "fake-small"];
 
 /// One of the APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Api {
-    /// Anthropic's messages.
+    /// Anthropic Messages.
     Anthropic,
-    /// OpenAI's chat completions, and those of every compatible server.
+    /// OpenAI Chat Completions, as used by all compatible servers.
     OpenAi,
-    /// Google's Gemini.
+    /// Google Gemini.
     Gemini,
-    /// Ollama's own.
+    /// Ollama's native API.
     Ollama,
 }
 
 impl Api {
-    /// All of them.
+    /// All APIs.
     pub const ALL: [Api; 4] = [Api::Anthropic, Api::OpenAi, Api::Gemini, Api::Ollama];
 
-    /// The type of the agent that speaks it, as the settings write it.
+    /// Returns the agent type for the API, as written in the settings.
     pub const fn name(self) -> &'static str {
         match self {
             Api::Anthropic => "anthropic",
@@ -84,31 +86,31 @@ impl Api {
     }
 }
 
-/// A request that came in, well formed or not.
+/// A received request, valid or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Whose API it is for, by its path.
+    /// The API, determined by the path.
     pub api: Api,
     /// `GET` or `POST`.
     pub method: String,
-    /// The path, without what follows a `?`.
+    /// Path, without the query.
     pub path: String,
-    /// What follows the `?`.
+    /// Query, without `?`.
     pub query: String,
-    /// The headers, their names in lower case.
+    /// Headers, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The body; null where there was none, or none that is JSON.
+    /// Body; null if there is none or if it is not JSON.
     pub body: Value,
 }
 
 impl Request {
-    /// A header that says something.
+    /// Returns a header if it is not empty.
     pub fn header(&self, name: &str) -> Option<&str> {
         let value = self.headers.get(name)?.trim();
         (!value.is_empty()).then_some(value)
     }
 
-    /// The key that came with it, where this API has it.
+    /// Returns the API key, from the header that this API uses.
     pub fn key(&self) -> Option<&str> {
         match self.api {
             Api::Anthropic => self.header("x-api-key"),
@@ -129,7 +131,7 @@ impl Request {
             path if path.starts_with("/api/") => Api::Ollama,
             path if path.starts_with("/v1beta/") => Api::Gemini,
             "/v1/messages" => Api::Anthropic,
-            // Both have their models here.
+            // Both APIs list their models at this path.
             "/v1/models" if raw.headers.contains_key("anthropic-version") => Api::Anthropic,
             _ => Api::OpenAi,
         };
@@ -144,32 +146,33 @@ impl Request {
     }
 }
 
-/// The running fake. It ends when this is dropped, with every connection and thread.
+/// The running server. It stops on drop, with all connections and threads.
 #[derive(Debug)]
 pub struct FakeProvider {
     address: SocketAddr,
     state: Arc<State>,
-    door: Option<JoinHandle<()>>,
+    frontend: Option<JoinHandle<()>>,
 }
 
 impl FakeProvider {
-    /// Starts it on a free port of this machine.
+    /// Starts the server on a free local port.
     pub fn start() -> FakeProvider {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
-        let door = {
+        let frontend = {
             let state = Arc::clone(&state);
-            std::thread::spawn(move || keep_door(&listener, &state))
+            std::thread::spawn(move || keep_frontend(&listener, &state))
         };
         FakeProvider {
             address,
             state,
-            door: Some(door),
+            frontend: Some(frontend),
         }
     }
 
-    /// The address of an API, as the vendor's own variable would have it: only OpenAI's has a path.
+    /// Returns the base URL for an API in the form of the vendor's environment variable: only
+    /// OpenAI's has a path.
     pub fn base_url(&self, api: Api) -> String {
         match api {
             Api::OpenAi => format!("http://{}/v1", self.address),
@@ -177,12 +180,12 @@ impl FakeProvider {
         }
     }
 
-    /// The requests so far, in the order in which they came.
+    /// Returns all requests so far, in order.
     pub fn requests(&self) -> Vec<Request> {
         locked(&self.state.requests).clone()
     }
 
-    /// How many answers the client hung up on before they were whole.
+    /// Returns the number of responses during which the client disconnected.
     pub fn client_gone(&self) -> u64 {
         self.state.gone.load(Ordering::SeqCst)
     }
@@ -191,10 +194,10 @@ impl FakeProvider {
 impl Drop for FakeProvider {
     fn drop(&mut self) {
         self.state.stopping.store(true, Ordering::SeqCst);
-        // The one at the door looks up when somebody knocks.
+        // Wakes the listener thread, which then sees `stopping`.
         let _ = TcpStream::connect(self.address);
-        if let Some(door) = self.door.take() {
-            let ended = door.join();
+        if let Some(frontend) = self.frontend.take() {
+            let ended = frontend.join();
             assert!(
                 ended.is_ok() || std::thread::panicking(),
                 "the fake provider panicked"
@@ -203,7 +206,7 @@ impl Drop for FakeProvider {
     }
 }
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug, Default)]
 struct State {
     requests: Mutex<Vec<Request>>,
@@ -213,14 +216,14 @@ struct State {
 }
 
 impl State {
-    /// Remembers a request and gives its number, from 1.
+    /// Records a request and returns its number, from 1.
     fn note(&self, request: &Request) -> usize {
         let mut requests = locked(&self.requests);
         requests.push(request.clone());
         requests.len()
     }
 
-    /// Whether a text that is to fail so many times fails now. It is counted.
+    /// Counts a request with this text, and returns true if it should fail.
     fn fails(&self, api: Api, text: &str, times: Option<u64>) -> bool {
         let Some(times) = times else { return true };
         let mut failures = locked(&self.failures);
@@ -230,13 +233,13 @@ impl State {
     }
 }
 
-/// A test that failed while it held the lock has said so; the others may go on.
+/// Ignores poisoning: a test that panicked with the lock held has already failed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets clients in until the end, then sends everybody away and waits until they are gone.
-fn keep_door(listener: &TcpListener, state: &Arc<State>) {
+/// Accepts connections until `stopping`, then closes all of them and joins their threads.
+fn keep_frontend(listener: &TcpListener, state: &Arc<State>) {
     let mut guests: Vec<(TcpStream, JoinHandle<()>)> = Vec::new();
     for stream in listener.incoming() {
         if state.stopping.load(Ordering::SeqCst) {
@@ -251,13 +254,13 @@ fn keep_door(listener: &TcpListener, state: &Arc<State>) {
         guests.push((handle, std::thread::spawn(move || serve(stream, &state))));
     }
     for (stream, thread) in guests {
-        // It may have left already.
+        // The client may already be gone.
         let _ = stream.shutdown(Shutdown::Both);
         thread.join().expect("a connection of the fake provider");
     }
 }
 
-/// Answers the requests of one connection, one after the other.
+/// Answers the requests of one connection in order.
 fn serve(stream: TcpStream, state: &State) {
     let Ok(mut line) = Line::new(stream) else {
         return;

@@ -1,4 +1,4 @@
-//! Giving the answer, or failing to.
+//! Sends an answer, or fails as directed.
 
 use std::io;
 use std::time::Duration;
@@ -9,19 +9,19 @@ use super::talk::{Reply, Talk};
 use super::wire::{Frame, Part, Refused, Wire};
 use super::{Request, State, wire};
 
-/// How many tokens come before a failure in the middle, where nothing is said.
+/// Default number of tokens before a failure within an answer.
 const BEFORE_FAILURE: usize = 2;
 
-/// What becomes of the connection.
+/// State of the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Another request may come.
+    /// Another request may follow.
     Listen,
-    /// It ends.
+    /// The connection is closed.
     HangUp,
 }
 
-/// Answers a request. It is an error when the client leaves before the answer is whole.
+/// Answers a request. Fails if the client disconnects before the end of the answer.
 pub fn answer(
     line: &mut Line,
     request: &Request,
@@ -64,7 +64,8 @@ pub fn answer(
     whole(line, wire, &reply, failure.as_ref(), script.delay)
 }
 
-/// Whether there is more to read than the model can: `reads-4000` reads so many bytes, tools not counted.
+/// Returns true if the request exceeds the model's limit: `reads-4000` accepts this many bytes, not
+/// counting tools.
 fn is_too_long(model: &str, request: &Request) -> bool {
     let limit = model.strip_prefix("reads-");
     let Some(limit) = limit.and_then(|limit| limit.parse().ok()) else {
@@ -75,7 +76,7 @@ fn is_too_long(model: &str, request: &Request) -> bool {
     body.to_string().len() > limit
 }
 
-/// The failures that come instead of an answer.
+/// Sends the failures that replace an answer.
 fn fail_at_once(
     line: &mut Line,
     wire: &dyn Wire,
@@ -121,7 +122,7 @@ fn page(line: &mut Line, status: u16, heading: &str) -> io::Result<Next> {
     Ok(Next::Listen)
 }
 
-/// An answer in pieces.
+/// Sends a streamed answer.
 fn stream(
     line: &mut Line,
     wire: &dyn Wire,
@@ -144,7 +145,8 @@ fn stream(
         }
         _ => {}
     }
-    // Everything is said: a client that knows the end of a message need not wait for the end of the line.
+    // The message is complete: a client that recognises its end need not wait for the end of the
+    // response.
     Ok(line.end().map_or(Next::HangUp, |()| Next::Listen))
 }
 
@@ -158,7 +160,8 @@ fn send(line: &mut Line, frames: &[Frame], delay: Option<Duration>) -> io::Resul
     Ok(())
 }
 
-/// The first frame that does not come when so many tokens come: never later than what closes the message.
+/// Returns the first frame not sent if a failure comes after this many tokens: at the latest the
+/// one that closes the message.
 fn breaking_point(frames: &[Frame], tokens: usize) -> usize {
     let mut said = 0;
     for (at, frame) in frames.iter().enumerate() {
@@ -172,7 +175,7 @@ fn breaking_point(frames: &[Frame], tokens: usize) -> usize {
     frames.len()
 }
 
-/// An answer at once.
+/// Sends an answer as one document.
 fn whole(
     line: &mut Line,
     wire: &dyn Wire,

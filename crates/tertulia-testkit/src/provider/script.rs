@@ -1,36 +1,36 @@
-//! What the words in double brackets ask for.
+//! Parses the directives in a prompt.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How an answer fails.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// `400` and so on: this status, with the body that the service gives with it. With 401 the body
-    /// repeats the key.
+    /// `400` and so on: this status, with the body of the real service. With 401 the body repeats
+    /// the key.
     Status(u16),
-    /// `overflow`: more was asked than the model can read.
+    /// `overflow`: the request exceeds the context window.
     Overflow,
-    /// `html`: a gateway's page instead of an answer, with status 502.
+    /// `html`: a gateway's HTML page with status 502.
     Html,
-    /// `portal`: somebody's page, with status 200.
+    /// `portal`: a captive portal's HTML page with status 200.
     Portal,
-    /// `drop0`: the connection ends before the answer begins.
+    /// `drop0`: the connection closes before the response.
     Drop0,
-    /// `drop`: the connection ends in the middle of the answer.
+    /// `drop`: the connection closes within the response.
     Drop,
-    /// `truncate`: the answer ends properly, but the message in it does not.
+    /// `truncate`: the response ends properly, but the message is incomplete.
     Truncate,
-    /// `malformed`: one event is not JSON; the rest follows as if nothing were wrong.
+    /// `malformed`: one event is not JSON; the rest follows normally.
     Malformed,
-    /// `error_event`: the answer turns into an error.
+    /// `error_event`: an error event within the response.
     ErrorEvent,
-    /// `stall`: nothing more comes, and the connection stays.
+    /// `stall`: the response stops, and the connection stays open.
     Stall,
-    /// `hang`: nothing comes at all, and the connection stays.
+    /// `hang`: no response, and the connection stays open.
     Hang,
-    /// `refusal`: the model does not want to.
+    /// `refusal`: the model refuses.
     Refusal,
 }
 
@@ -56,31 +56,31 @@ impl Kind {
     }
 }
 
-/// A failure, and when.
+/// A failure with its options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub kind: Kind,
-    /// How many tokens come first.
+    /// Number of tokens before the failure.
     pub after: Option<usize>,
-    /// How many requests with the same text fail; all, where nothing is said.
+    /// Number of requests with the same text that fail; all by default.
     pub times: Option<u64>,
-    /// The header of this name.
+    /// Header of this name.
     pub retry_after: Option<String>,
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub name: String,
     pub arguments: Value,
 }
 
-/// All that a text asks for.
+/// All directives of a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
     pub say: Option<String>,
     pub think: Option<String>,
-    /// The calls, round by round.
+    /// Tool calls, by round.
     pub rounds: Vec<Vec<Call>>,
     pub no_usage: bool,
     pub max_tokens: bool,
@@ -89,8 +89,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Reads the directives in a text. One that cannot be read is an error, so that a slip of the pen does
-    /// not pass for a test.
+    /// Parses the directives in a text. Invalid ones are errors, so that a typo in a test is
+    /// noticed.
     pub fn read(text: &str) -> Result<Script, String> {
         let mut script = Script::default();
         let mut rest = text;
@@ -127,7 +127,8 @@ impl Script {
         Ok(())
     }
 
-    /// One round of calls, up to the closing brackets; the arguments may have brackets of their own.
+    /// Parses one round of tool calls, up to the closing brackets; the arguments may contain
+    /// brackets.
     fn calls<'a>(&mut self, text: &'a str) -> Result<&'a str, String> {
         let mut calls = Vec::new();
         let mut rest = text.trim_start();
@@ -154,13 +155,14 @@ impl Script {
     }
 }
 
-/// The word before the colon, where there is one: `[[ -f x ]]` and `[[Page]]` are nobody's directives.
+/// Returns the word before the colon, if there is one: `[[ -f x ]]` and `[[Page]]` are not
+/// directives.
 fn directive_word(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !c.is_ascii_lowercase())?;
     (end > 0 && text[end..].starts_with(':')).then(|| &text[..end])
 }
 
-/// The text up to the closing brackets, and what follows them. The last of several brackets close.
+/// Splits at the closing brackets. Of more than two adjacent brackets, the last two close.
 fn value(text: &str) -> Option<(&str, &str)> {
     let mut end = text.find("]]")?;
     while text[end + 2..].starts_with(']') {

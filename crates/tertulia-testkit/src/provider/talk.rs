@@ -1,37 +1,37 @@
-//! What any of the APIs was asked, and what is to be answered.
+//! API-independent requests and replies.
 
 use super::script::{Call, Kind, Script};
 
-/// The answer to words with `unicode` among them: Polish, Chinese, a family joined by zero-width joiners,
+/// Answer to texts that contain `unicode`: Polish, Chinese, a family emoji with zero-width joiners,
 /// Hebrew.
 pub const UNICODE: &str = "zażółć gęślą jaźń 今天天气很好 👩‍👩‍👧‍👦 שלום עולם";
 
-/// A request, as far as the answer depends on it.
+/// The parts of a request that determine the answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Talk {
     pub model: String,
-    /// Whether the answer is to come in pieces.
+    /// Whether to stream the answer.
     pub stream: bool,
-    /// Whether a streamed answer says what it cost.
+    /// Whether a streamed answer includes usage.
     pub wants_usage: bool,
-    /// How many messages it has that are not the system's.
+    /// Number of messages, except system messages.
     pub messages: usize,
-    /// What the system says.
+    /// System prompt.
     pub system: String,
     pub turns: Vec<Turn>,
 }
 
-/// What somebody said.
+/// A turn of the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
     User(String),
     Assistant(String),
-    /// What came out of one round of tools.
+    /// Results of one round of tools.
     Results(Vec<String>),
 }
 
 impl Talk {
-    /// The last words of the user.
+    /// Returns the last user message.
     pub fn prompt(&self) -> &str {
         let mut said = self.turns.iter().rev();
         said.find_map(|turn| match turn {
@@ -41,8 +41,8 @@ impl Talk {
         .unwrap_or_default()
     }
 
-    /// The part of the prompt in which directives stand. A request for a summary may have the talk below
-    /// it, whose directives are done with.
+    /// Returns the part of the prompt that may contain directives. A summary request may include
+    /// the conversation below its first line, whose directives must not be executed again.
     pub fn directives(&self) -> &str {
         let prompt = self.prompt();
         if self.asks_for_summary() {
@@ -55,7 +55,7 @@ impl Talk {
         self.prompt().starts_with("Summarise")
     }
 
-    /// What the tools said since the user's last words, round by round.
+    /// Returns the tool results since the last user message, by round.
     fn rounds(&self) -> Vec<&[String]> {
         let since = self.turns.iter().rev();
         let since = since.take_while(|turn| !matches!(turn, Turn::User(_)));
@@ -69,7 +69,7 @@ impl Talk {
         rounds
     }
 
-    /// How many words it has: what counts as tokens here.
+    /// Returns the size in words, which count as tokens here.
     fn size(&self) -> usize {
         let count = |text: &str| text.split_whitespace().count();
         let said = self.turns.iter().map(|turn| match turn {
@@ -79,7 +79,7 @@ impl Talk {
         said.sum::<usize>() + count(&self.system)
     }
 
-    /// What is to be answered.
+    /// Returns the reply.
     pub fn reply(&self, script: &Script, number: usize) -> Reply {
         let rounds = self.rounds();
         let calls = script.rounds.get(rounds.len()).cloned().unwrap_or_default();
@@ -134,10 +134,10 @@ impl Talk {
     }
 }
 
-/// An answer, whatever its form on the wire.
+/// A reply, independent of the API.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// The number of the request: ids are made of it.
+    /// Number of the request, part of generated ids.
     pub number: usize,
     pub model: String,
     pub thinking: String,
@@ -147,7 +147,7 @@ pub struct Reply {
     pub usage: Option<Usage>,
 }
 
-/// Why an answer ends.
+/// Stop reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     End,
@@ -156,14 +156,14 @@ pub enum Stop {
     Refusal,
 }
 
-/// What an answer cost.
+/// Token usage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     pub input: usize,
     pub output: usize,
 }
 
-/// A text in tokens: words with the space before them. Together they are the text.
+/// Splits a text into tokens: words with the space before them. Concatenated they are the text.
 pub fn tokens(text: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = text;
@@ -173,7 +173,7 @@ pub fn tokens(text: &str) -> Vec<&str> {
             let length = rest[word..].find(char::is_whitespace)?;
             Some(word + length)
         });
-        // Space at the end belongs to the last word.
+        // Trailing space belongs to the last word.
         let end = end.filter(|end| !rest[*end..].trim().is_empty());
         let (token, after) = rest.split_at(end.unwrap_or(rest.len()));
         tokens.push(token);
@@ -182,7 +182,7 @@ pub fn tokens(text: &str) -> Vec<&str> {
     tokens
 }
 
-/// What proves that a thought is the fake's own: the same for the same thought.
+/// Returns the signature of thinking, to recognise the fake's own: equal for equal text.
 pub fn signature(thought: &str) -> String {
     blake3::hash(thought.as_bytes()).to_hex().to_string()
 }
@@ -223,8 +223,8 @@ mod tests {
         let turns = vec![user("[[say:x]]"), Turn::Assistant("x".into()), user("hi")];
         assert_eq!(text(turns), "echo #3: hi");
         assert_eq!(text(vec![user("in unicode please")]), UNICODE);
-        let summary = vec![user("a"), user("Summarise this:\n[[fail:500]] [[bad:x]]")];
-        assert_eq!(text(summary), "SUMMARY of 2 messages");
+        let meta = vec![user("a"), user("Summarise this:\n[[fail:500]] [[bad:x]]")];
+        assert_eq!(text(meta), "SUMMARY of 2 messages");
     }
 
     #[test]

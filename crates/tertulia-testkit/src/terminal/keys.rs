@@ -1,15 +1,15 @@
-//! Keys as the bytes that a terminal sends for them.
+//! Converts keys to the bytes that a terminal sends.
 
-/// How a terminal tells a program which keys are pressed.
+/// Keyboard protocol of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// As xterm does: `Esc` is the byte that all other sequences begin with.
+    /// xterm: `Esc` is the byte with which all other sequences begin.
     Xterm,
-    /// As kitty does if a program has asked for it: no two keys look alike.
+    /// kitty, if the program has enabled it: all keys are unambiguous.
     Kitty,
 }
 
-/// The bytes of one key by its name: `^r`, `Esc`, `Alt+Enter`, `PgUp`, `F1`, `x`.
+/// Returns the bytes of a key: `^r`, `Esc`, `Alt+Enter`, `PgUp`, `F1`, `x`.
 pub fn bytes(key: &str, manner: Manner) -> Vec<u8> {
     let (name, modifiers) = parts(key);
     let text = match (manner, code(name)) {
@@ -25,7 +25,7 @@ const SHIFT: u8 = 1;
 const ALT: u8 = 2;
 const CTRL: u8 = 4;
 
-/// The name without its modifiers.
+/// Splits a key into name and modifiers.
 fn parts(key: &str) -> (&str, u8) {
     if let Some(letter) = key.strip_prefix('^').filter(|rest| !rest.is_empty()) {
         return (letter, CTRL);
@@ -40,7 +40,7 @@ fn parts(key: &str) -> (&str, u8) {
     (name, modifiers)
 }
 
-/// Modifiers as they stand in a sequence.
+/// Formats modifiers as a parameter of a sequence.
 fn told(modifiers: u8) -> String {
     match modifiers {
         0 => String::new(),
@@ -48,7 +48,7 @@ fn told(modifiers: u8) -> String {
     }
 }
 
-/// The number of a key that has a byte of its own.
+/// Returns the code of a key that sends a single byte or character.
 fn code(name: &str) -> Option<u32> {
     Some(match name {
         "Esc" => 27,
@@ -64,7 +64,7 @@ fn code(name: &str) -> Option<u32> {
     })
 }
 
-/// What xterm sends.
+/// Returns the bytes that xterm sends.
 fn plain(name: &str, modifiers: u8) -> String {
     if let Some(code) = code(name) {
         return single(name, code, modifiers);
@@ -89,7 +89,7 @@ fn plain(name: &str, modifiers: u8) -> String {
     }
 }
 
-/// A key that has a byte of its own.
+/// Returns the bytes of a key that sends a single byte or character.
 fn single(name: &str, code: u32, modifiers: u8) -> String {
     if name == "Tab" && modifiers == SHIFT {
         return "\x1b[Z".into();
@@ -101,7 +101,7 @@ fn single(name: &str, code: u32, modifiers: u8) -> String {
     let letter = letter.unwrap_or_default();
     let letter = match modifiers & CTRL {
         0 => letter,
-        // Control takes the upper bits away.
+        // Control clears the upper bits.
         _ => char::from(u8::try_from(code).unwrap_or_default() & 0x1f),
     };
     match modifiers & ALT {

@@ -1,7 +1,7 @@
-//! The pseudo-terminal itself: a line with a program at one end and us at the other.
+//! The pseudo-terminal, with the program at one end and the test at the other.
 //!
-//! Opened without a crate for it, because those keep copies of our end: as long as one is open, the
-//! terminal cannot go away.
+//! Opened without a crate, because crates keep copies of the test's end: the terminal does not hang
+//! up as long as one of them is open.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -16,29 +16,29 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::Size;
 
-/// Our end of the line.
+/// The test's end (the pty master).
 pub struct Line {
     end: File,
 }
 
-/// What came along the line.
+/// Result of reading.
 pub enum Heard {
-    /// Bytes that the program wrote.
+    /// Number of bytes that the program wrote.
     Bytes(usize),
-    /// Nobody is at the other end any more, or we were told to stop.
+    /// The program's end is closed, or reading was stopped.
     Over,
 }
 
 impl Line {
-    /// A new line and the program at its other end, which is its only terminal. The environment is what
-    /// the command sets and nothing else.
+    /// Opens a pseudo-terminal and starts the program on it as its controlling terminal. The
+    /// environment is only what the command sets.
     pub fn open(command: &Command, size: Size) -> (Line, Child) {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let ours = openpt(flags).unwrap();
         grantpt(&ours).unwrap();
         unlockpt(&ours).unwrap();
         let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
-        // Whoever waits on a full line should see when time is up.
+        // Non-blocking, so that a write to a full terminal can time out.
         fcntl_setfl(&ours, OFlags::RDWR | OFlags::NONBLOCK).unwrap();
         let line = Line { end: ours.into() };
         line.resize(size);
@@ -46,13 +46,13 @@ impl Line {
         (line, child)
     }
 
-    /// Another handle of the same end.
+    /// Returns another handle of the same end.
     pub fn again(&self) -> Line {
         let end = self.end.try_clone().unwrap();
         Line { end }
     }
 
-    /// Changes the size, of which the program is told.
+    /// Changes the size, which notifies the program.
     pub fn resize(&self, size: Size) {
         let size = Winsize {
             ws_row: size.rows,
@@ -63,7 +63,8 @@ impl Line {
         tcsetwinsize(&self.end, size).unwrap();
     }
 
-    /// Reads what the program writes, until there is something or `stop` is readable or closed.
+    /// Reads output of the program. Blocks until there is some, or until `stop` is readable or
+    /// closed.
     pub fn hear(&mut self, buffer: &mut [u8], stop: &OwnedFd) -> Heard {
         loop {
             let mut ends = [
@@ -80,14 +81,14 @@ impl Line {
             match self.end.read(buffer) {
                 Ok(count @ 1..) => return Heard::Bytes(count),
                 Err(error) if may_be_tried_again(&error) => {}
-                // Linux says EIO when the program's end is closed.
+                // Linux returns EIO when the program's end is closed.
                 Ok(_) | Err(_) => return Heard::Over,
             }
         }
     }
 
-    /// Writes what is typed. A program that reads nothing for so long has failed; one that is gone reads
-    /// nothing, which is no failure.
+    /// Writes input. Panics if the program does not read it within `patience`; a program that has
+    /// exited is not an error.
     pub fn say(&mut self, mut bytes: &[u8], patience: Duration) {
         let begun = Instant::now();
         while !bytes.is_empty() {
@@ -114,7 +115,7 @@ fn may_be_tried_again(error: &io::Error) -> bool {
     )
 }
 
-/// A short while, or until there is room: a line says so later than it could.
+/// Waits briefly, or until there is room: the terminal may report room late.
 fn wait_for_room(end: &File) {
     let mut ends = [PollFd::new(end, PollFlags::OUT)];
     let a_while = Timespec {
@@ -124,8 +125,8 @@ fn wait_for_room(end: &File) {
     let _ = poll(&mut ends, Some(&a_while));
 }
 
-/// `setsid` makes the program the first of a session of its own, with this terminal; doing that here would need
-/// code between fork and exec.
+/// Starts the program with `setsid`, which gives it a session of its own with this controlling
+/// terminal; doing so here would need code between fork and exec.
 fn spawn(command: &Command, terminal: &OwnedFd) -> Child {
     let stream = || Stdio::from(terminal.as_fd().try_clone_to_owned().unwrap());
     let mut inner = Command::new("setsid");

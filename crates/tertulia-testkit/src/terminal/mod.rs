@@ -1,6 +1,6 @@
-//! A program on a real pseudo-terminal, seen through a terminal emulator: what it draws, and what is typed.
+//! Runs a program on a real pseudo-terminal: input, and output through a terminal emulator.
 //!
-//! Nothing here sleeps to give the program time: every wait ends as soon as what is waited for is seen.
+//! No fixed sleeps: every wait ends as soon as its condition is true.
 
 mod keys;
 mod line;
@@ -23,20 +23,20 @@ use rustix::process::{Pid, Signal, kill_process};
 use line::{Heard, Line};
 use screen::Emulator;
 
-/// What is not seen by then is not seen at all.
+/// Timeout of all waits.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// How large a terminal is.
+/// Size of a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Its width.
+    /// Width.
     pub columns: u16,
-    /// Its height.
+    /// Height.
     pub rows: u16,
 }
 
 impl Size {
-    /// As people say it: 80×24.
+    /// Creates a size, in the usual order: 80×24.
     pub const fn new(columns: u16, rows: u16) -> Size {
         Size { columns, rows }
     }
@@ -47,7 +47,7 @@ impl Size {
     }
 }
 
-/// What the thread that listens shares with the test.
+/// State shared by the reader thread and the test.
 struct Seen {
     emulator: Emulator,
     raw: Vec<u8>,
@@ -56,7 +56,7 @@ struct Seen {
 
 type Shared = Arc<(Mutex<Seen>, Condvar)>;
 
-/// The program on its terminal. When it is dropped the program is ended.
+/// A program on its terminal. The program is killed on drop.
 pub struct Terminal {
     child: Child,
     status: Option<ExitStatus>,
@@ -68,8 +68,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a command on a terminal of a size. Its environment is what the command sets, and `TERM` if it
-    /// does not.
+    /// Starts a command on a terminal. The environment is what the command sets, plus `TERM` if
+    /// that is not set.
     pub fn open(command: &mut Command, size: Size) -> Terminal {
         if !command.get_envs().any(|(name, _)| name == "TERM") {
             command.env("TERM", "xterm-256color");
@@ -99,13 +99,13 @@ impl Terminal {
         }
     }
 
-    /// The same terminal with keys that cannot be mistaken, as soon as the program asks for them.
+    /// Uses the kitty keyboard protocol as soon as the program enables it.
     pub fn with_clear_keys(mut self) -> Terminal {
         self.manner = Manner::Kitty;
         self
     }
 
-    /// Presses keys, by their names: `^r`, `Esc`, `Alt+Enter PgUp`.
+    /// Presses keys by name: `^r`, `Esc`, `Alt+Enter PgUp`.
     pub fn keys(&mut self, names: &str) {
         let manner = match self.seen().emulator.wants_clear_keys() {
             true => self.manner,
@@ -115,25 +115,25 @@ impl Terminal {
         self.send(keys.collect::<Vec<_>>().concat());
     }
 
-    /// Types a text, with a carriage return for every end of a line, as the Enter key sends it.
+    /// Types a text, with a carriage return for each line end, as the Enter key sends it.
     pub fn type_text(&mut self, text: &str) {
         self.send(text.replace('\n', "\r"));
     }
 
-    /// Pastes a text as a terminal does that was asked to mark it.
+    /// Pastes a text with bracketed paste. Panics if the program has not enabled it.
     pub fn paste(&mut self, text: &str) {
         let marks = self.look(|screen| screen.marks_pastes());
         assert!(marks, "no program asked to be told about pastes");
         self.send(format!("\x1b[200~{}\x1b[201~", text.replace('\n', "\r")));
     }
 
-    /// Turns the wheel of the mouse at a place: up, or down.
+    /// Turns the mouse wheel up or down at a position.
     pub fn wheel(&mut self, up: bool, (row, column): (u16, u16)) {
         let button = if up { 64 } else { 65 };
         self.send(format!("\x1b[<{button};{};{}M", column + 1, row + 1));
     }
 
-    /// Presses the left button at one place and lets it go at another.
+    /// Drags with the left mouse button.
     pub fn drag(&mut self, from: (u16, u16), to: (u16, u16)) {
         let event = |button, (row, column): (u16, u16), end| {
             format!("\x1b[<{button};{};{}{end}", column + 1, row + 1)
@@ -141,21 +141,21 @@ impl Terminal {
         self.send(event(0, from, 'M') + &event(32, to, 'M') + &event(0, to, 'm'));
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let line = self.line.as_mut().expect("the terminal was closed");
         line.say(bytes.as_ref(), DEADLINE);
     }
 
-    /// Changes the size of the window.
+    /// Changes the window size.
     pub fn resize(&mut self, size: Size) {
-        // The emulator first: what the program draws then is for the new size.
+        // The emulator first, because the program redraws for the new size.
         self.seen().emulator.resize(size);
         self.line.as_ref().unwrap().resize(size);
     }
 
-    /// Waits until what is seen is as it should be. The predicate never sees half a drawing of a program
-    /// that says when it begins and ends one.
+    /// Waits until a predicate is true. The predicate never sees a partial frame of a program that
+    /// uses synchronized updates.
     #[track_caller]
     pub fn wait_for(&mut self, what: &str, mut is_so: impl FnMut(Screen<'_>) -> bool) {
         let begun = Instant::now();
@@ -180,80 +180,80 @@ impl Terminal {
         }
     }
 
-    /// Waits until some words are seen in one row.
+    /// Waits until a text is visible in one row.
     #[track_caller]
     pub fn sees(&mut self, words: &str) {
         self.wait_for(&format!("{words:?}"), |screen| screen.has(words));
     }
 
-    /// Waits until some words are no longer seen.
+    /// Waits until a text is no longer visible.
     #[track_caller]
     pub fn sees_no_more(&mut self, words: &str) {
         self.wait_for(&format!("no more {words:?}"), |screen| !screen.has(words));
     }
 
-    /// Looks at the screen as it is.
+    /// Calls a function with the current screen.
     pub fn look<T>(&self, look: impl FnOnce(Screen<'_>) -> T) -> T {
         look(self.seen().emulator.screen())
     }
 
-    /// All rows as one text.
+    /// Returns all rows as one text.
     pub fn contents(&self) -> String {
         self.look(|screen| screen.text())
     }
 
-    /// One row, from 0.
+    /// Returns one row, from 0.
     pub fn row(&self, row: u16) -> String {
         self.look(|screen| screen.row(row))
     }
 
-    /// Row and column of the cursor, if it is shown.
+    /// Returns row and column of the cursor, if it is visible.
     pub fn cursor(&self) -> Option<(u16, u16)> {
         self.look(|screen| screen.cursor())
     }
 
-    /// Whether the screen is the one that leaves no traces.
+    /// Returns true if the alternate screen is active.
     pub fn is_alternate(&self) -> bool {
         self.look(|screen| screen.is_alternate())
     }
 
-    /// Every byte that the program wrote.
+    /// Returns every byte that the program wrote.
     pub fn raw(&self) -> Vec<u8> {
         self.seen().raw.clone()
     }
 
-    /// The same as text.
+    /// Returns everything that the program wrote, as text.
     pub fn raw_text(&self) -> String {
         String::from_utf8_lossy(&self.seen().raw).into_owned()
     }
 
-    /// What was put into the clipboard, in base64, one after the other.
+    /// Returns all clipboard writes, in base64.
     pub fn clipboard(&self) -> Vec<Vec<u8>> {
         self.seen().emulator.clipboard().to_vec()
     }
 
-    /// How often it rang.
+    /// Returns the number of bells.
     pub fn bells(&self) -> usize {
         self.seen().emulator.bells()
     }
 
-    /// The process.
+    /// Returns the process id.
     pub fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Sends a signal to the program alone.
+    /// Sends a signal to the program only.
     pub fn signal(&self, signal: Signal) {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Ends the program without any warning, and waits for its end.
+    /// Kills the program with SIGKILL and waits for it.
     pub fn kill9(&mut self) {
         let _ = self.child.kill();
         self.status = Some(self.child.wait().unwrap());
     }
 
-    /// The window goes away: the program is left without a terminal.
+    /// Closes the terminal while the program is running.
     pub fn close(&mut self) {
         drop(self.stop.take());
         if let Some(listener) = self.listener.take() {
@@ -262,8 +262,8 @@ impl Terminal {
         drop(self.line.take());
     }
 
-    /// Waits for the end of the program, and of what it wrote: its exit code, or 128 and the number of the
-    /// signal that ended it.
+    /// Waits for the program and its output to end. Returns the exit code, or 128 plus the number
+    /// of the signal.
     #[track_caller]
     pub fn exit_code(&mut self) -> i32 {
         let begun = Instant::now();
@@ -278,7 +278,7 @@ impl Terminal {
             }
             self.hears_for(Duration::from_millis(5));
         };
-        // The last that it wrote is still on its way, unless somebody else holds the terminal too.
+        // The last output may still arrive, unless another process keeps the terminal open.
         while self.listener.is_some() && !self.seen().over && begun.elapsed() < DEADLINE {
             self.hears_for(Duration::from_millis(5));
         }
@@ -287,7 +287,7 @@ impl Terminal {
             .unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
     }
 
-    /// Waits until more is written, at most so long.
+    /// Waits until more output arrives, at most this long.
     fn hears_for(&self, at_most: Duration) {
         let seen = self.seen.0.lock().unwrap();
         drop(self.seen.1.wait_timeout(seen, at_most).unwrap());
@@ -309,14 +309,14 @@ impl Drop for Terminal {
     }
 }
 
-/// Feeds the emulator, and answers for it, until the line is over.
+/// Feeds the emulator and sends its replies, until the terminal is closed.
 fn listen(mut line: Line, shared: &Shared, stop: &OwnedFd) {
     let mut buffer = [0; 16 * 1024];
     loop {
         let heard = line.hear(&mut buffer, stop);
         let mut seen = match shared.0.lock() {
             Ok(seen) => seen,
-            // A predicate panicked: the test has its report.
+            // A predicate panicked: the test has already failed.
             Err(_) => return,
         };
         let Heard::Bytes(count) = heard else {

@@ -1,19 +1,19 @@
-//! What is seen as a picture: an SVG in which every character stands in its column, whatever the font.
+//! Renders a screen as SVG, with every character in its column for any font.
 
 use std::fmt::Write as _;
 
 use super::{Screen, Size};
 
-/// One column.
+/// Width of a column.
 const WIDTH: u32 = 9;
-/// One row.
+/// Height of a row.
 const HEIGHT: u32 = 19;
-/// Where letters stand in a row, from its top.
+/// Baseline within a row, from its top.
 const BASELINE: u32 = 14;
 const FONT: u32 = 15;
-/// Around the text.
+/// Margin around the text.
 const MARGIN: u32 = 14;
-/// The bar of the window.
+/// Height of the title bar.
 const BAR: u32 = 32;
 
 const BACKGROUND: &str = "#1b1e25";
@@ -21,13 +21,13 @@ const FOREGROUND: &str = "#d5d9e0";
 const FRAME: &str = "#2a2e38";
 const TITLE: &str = "#9aa2b1";
 
-/// The sixteen colours that programs call by number.
+/// The sixteen ANSI colours.
 const SIXTEEN: [&str; 16] = [
     "#3b4048", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4",
     "#7f848e", "#f0878f", "#b1d196", "#efd49c", "#84c3f7", "#d79bea", "#7fcdd6", "#ffffff",
 ];
 
-/// The screen in the frame of a window.
+/// Renders the screen in a window frame.
 pub fn svg(screen: Screen<'_>, title: &str) -> String {
     let Size { columns, rows } = screen.size();
     let width = u32::from(columns) * WIDTH + 2 * MARGIN;
@@ -63,7 +63,7 @@ pub fn svg(screen: Screen<'_>, title: &str) -> String {
     picture
 }
 
-/// How a cell looks.
+/// Style of a cell.
 #[derive(Clone, PartialEq, Eq)]
 struct Look {
     ink: String,
@@ -111,7 +111,7 @@ impl Look {
     }
 }
 
-/// Neighbours that look the same.
+/// Adjacent cells of the same style.
 struct Run {
     column: u16,
     columns: u16,
@@ -140,7 +140,8 @@ fn left(column: u16) -> u32 {
     MARGIN + u32::from(column) * WIDTH
 }
 
-/// A row cut where the look changes, and around every character that fonts may give another width.
+/// Splits a row where the style changes, and around every character whose width may differ between
+/// fonts.
 fn runs(screen: Screen<'_>, row: u16) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut joins = false;
@@ -192,7 +193,7 @@ fn draw_run(picture: &mut String, run: &Run, y: u32) {
     if text.is_empty() {
         return;
     }
-    // What stands alone has its place by its `x`; a longer one is held to its width.
+    // A single character is positioned by `x`; a longer run is also fixed in its width.
     let held = match text.chars().count() {
         1 => String::new(),
         _ if !text.is_ascii() => String::new(),
@@ -211,7 +212,7 @@ fn draw_run(picture: &mut String, run: &Run, y: u32) {
     );
 }
 
-/// Lines and blocks as such, without the gaps that fonts leave between rows.
+/// Draws lines and blocks as shapes, without the gaps that fonts leave between rows.
 fn drawn(text: &str, x: u32, y: u32) -> Option<String> {
     let mut letters = text.chars();
     let letter = letters.next().filter(|_| letters.next().is_none())?;
@@ -267,7 +268,7 @@ fn colour(colour: vt100::Color) -> Option<String> {
     }
 }
 
-/// A text as XML has it, which has no control characters at all.
+/// Escapes a text for XML, which allows no control characters.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
@@ -300,7 +301,7 @@ mod tests {
         svg(emulator.screen(), "a & b")
     }
 
-    /// What stands where in a picture that can be read: each text with its attributes.
+    /// Parses a picture and returns each text with its attributes.
     fn texts(picture: &str) -> Vec<(String, BTreeMap<String, String>)> {
         let mut reader = quick_xml::Reader::from_str(picture);
         reader.config_mut().check_comments = true;

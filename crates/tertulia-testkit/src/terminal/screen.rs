@@ -1,4 +1,4 @@
-//! What a person would see: the program's output, through a terminal emulator.
+//! The visible screen: output of the program, interpreted by a terminal emulator.
 
 use vt100::{Callbacks, Parser};
 
@@ -9,7 +9,7 @@ pub struct Emulator {
     parser: Parser<Listener>,
 }
 
-/// What the emulator hears that is not on its screen.
+/// Output that does not appear on the screen.
 #[derive(Default)]
 struct Listener {
     replies: Vec<u8>,
@@ -55,7 +55,7 @@ impl Callbacks for Listener {
 }
 
 impl Emulator {
-    /// An empty screen.
+    /// Creates an empty screen.
     pub fn new(size: Size) -> Emulator {
         let (rows, columns) = size.nonzero();
         Emulator {
@@ -63,55 +63,55 @@ impl Emulator {
         }
     }
 
-    /// Takes what the program wrote, and returns what a terminal answers to it.
+    /// Processes output of the program and returns the terminal's replies.
     pub fn process(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.parser.process(bytes);
         std::mem::take(&mut self.parser.callbacks_mut().replies)
     }
 
-    /// Another size.
+    /// Changes the size.
     pub fn resize(&mut self, size: Size) {
         let (rows, columns) = size.nonzero();
         self.parser.set_size(rows, columns);
     }
 
-    /// Whether the program said that it is in the middle of drawing.
+    /// Returns true within a synchronized update.
     pub fn is_updating(&self) -> bool {
         self.parser.callbacks().updating
     }
 
-    /// Whether the program asked for keys that cannot be mistaken.
+    /// Returns true if the program has enabled the kitty keyboard protocol.
     pub fn wants_clear_keys(&self) -> bool {
         self.parser.callbacks().keyboard > 0
     }
 
-    /// What was put into the clipboard, in base64, one after the other.
+    /// Returns all clipboard writes, in base64.
     pub fn clipboard(&self) -> &[Vec<u8>] {
         &self.parser.callbacks().clipboard
     }
 
-    /// How often it rang.
+    /// Returns the number of bells.
     pub fn bells(&self) -> usize {
         self.parser.callbacks().bells
     }
 
-    /// What is seen.
+    /// Returns the visible screen.
     pub fn screen(&self) -> Screen<'_> {
         Screen(self.parser.screen())
     }
 }
 
-/// What is seen. Rows and columns count from 0.
+/// The visible screen. Rows and columns count from 0.
 #[derive(Clone, Copy)]
 pub struct Screen<'a>(&'a vt100::Screen);
 
 impl<'a> Screen<'a> {
-    /// The emulator's own.
+    /// Returns the emulator's own screen.
     pub fn inner(self) -> &'a vt100::Screen {
         self.0
     }
 
-    /// Rows and columns.
+    /// Returns the size.
     pub fn size(self) -> Size {
         let (rows, columns) = self.0.size();
         Size {
@@ -120,7 +120,7 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// One row, without the blanks at its end.
+    /// Returns one row, without trailing blanks.
     pub fn row(self, row: u16) -> String {
         let columns = self.size().columns;
         let mut text = String::new();
@@ -135,32 +135,32 @@ impl<'a> Screen<'a> {
         text
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn rows(self) -> Vec<String> {
         (0..self.size().rows).map(|row| self.row(row)).collect()
     }
 
-    /// All rows as one text.
+    /// Returns all rows as one text.
     pub fn text(self) -> String {
         self.rows().join("\n")
     }
 
-    /// Whether some words are in one row.
+    /// Returns true if a text is visible in one row.
     pub fn has(self, words: &str) -> bool {
         self.place_of(words).is_some()
     }
 
-    /// How many rows have some words.
+    /// Returns the number of rows that contain a text.
     pub fn rows_with(self, words: &str) -> usize {
         self.rows().iter().filter(|row| row.contains(words)).count()
     }
 
-    /// The row and the column where some words begin, the topmost.
+    /// Returns row and column of the topmost occurrence of a text.
     pub fn place_of(self, words: &str) -> Option<(u16, u16)> {
         (0..self.size().rows).find_map(|row| Some((row, self.column_in(row, words)?)))
     }
 
-    /// The column in which words begin in a row.
+    /// Returns the column of a text in a row.
     fn column_in(self, row: u16, words: &str) -> Option<u16> {
         let at = self.row(row).find(words)?;
         let mut length = 0;
@@ -177,27 +177,27 @@ impl<'a> Screen<'a> {
         None
     }
 
-    /// Where the cursor is, if it is shown.
+    /// Returns row and column of the cursor, if it is visible.
     pub fn cursor(self) -> Option<(u16, u16)> {
         (!self.0.hide_cursor()).then(|| self.0.cursor_position())
     }
 
-    /// Whether the screen is the one that leaves no traces.
+    /// Returns true if the alternate screen is active.
     pub fn is_alternate(self) -> bool {
         self.0.alternate_screen()
     }
 
-    /// Whether the program is told about the mouse.
+    /// Returns true if the program has enabled mouse reporting.
     pub fn hears_the_mouse(self) -> bool {
         self.0.mouse_protocol_mode() != vt100::MouseProtocolMode::None
     }
 
-    /// Whether a paste is marked as one.
+    /// Returns true if the program has enabled bracketed paste.
     pub fn marks_pastes(self) -> bool {
         self.0.bracketed_paste()
     }
 
-    /// The screen in a frame, for the message of a test that failed.
+    /// Returns the screen in a frame, for failure messages.
     pub fn framed(self) -> String {
         let size = self.size();
         let edge = "─".repeat(usize::from(size.columns));

@@ -14,12 +14,12 @@ mod stage;
 use std::time::Duration;
 
 use stage::{Stage, ask, ask_with, native, until};
-use tertulia::agent::{
-    Agent, AgentEvent, FailureKind, Floor, Listener, Outcome, Question, Readiness, TodoState,
-    Utterance,
+use tertulia_agents::approval::{Approval, Risk, Verdict};
+use tertulia_agents::{
+    Agent, AgentEvent, AgentRequest, AgentSink, AgentStream, FailureKind, Outcome, PromptMessage,
+    Readiness, TodoState,
 };
-use tertulia::approval::{Approval, Risk, Verdict};
-use tertulia::entry::{Role, Usage};
+use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -101,7 +101,10 @@ async fn a_lost_session_is_told_the_whole_talk() {
         assert_eq!(heard.ended, Ok(Outcome::Done));
         assert_eq!(heard.text(), "\"You: say one\\n\\nYou: two\\n\\nrecall\"\n");
         assert!(heard.session().is_some_and(|id| id != "gone"));
-        assert!(heard.remarks()[0].contains("no longer has"), "{words:?}");
+        assert!(
+            heard.remarks()[0].contains("has lost its own session"),
+            "{words:?}"
+        );
     }
 }
 
@@ -109,7 +112,7 @@ async fn a_lost_session_is_told_the_whole_talk() {
 async fn leave_is_asked_and_the_option_chosen_by_its_kind() {
     for (verdict, chosen, ok) in [
         (Verdict::Yes, "no", true),
-        (Verdict::Always, "cancel", true),
+        (Verdict::Always, "no", true),
         (Verdict::No, "yes", false),
     ] {
         let stage = Stage::set();
@@ -225,9 +228,9 @@ async fn what_its_session_lacks_of_a_stopped_answer_is_told() {
         let first = ask(&agent, &stage.question(&["say hello"])).await;
         let id = first.session().unwrap();
         let mut question = stage.question(&["ask", "half", "recall"]);
-        question.messages[1] = Utterance {
+        question.messages[1] = PromptMessage {
             cut_off: true,
-            ..Utterance::plain(Role::Assistant, "fake", "half")
+            ..PromptMessage::plain(Role::Assistant, "fake", "half")
         };
         question.native = native(id, 2);
         let told = ask(&agent, &question).await.text();
@@ -277,7 +280,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let failure = heard.failure();
     assert_eq!(failure.kind, FailureKind::Timeout, "{failure}");
     assert!(
-        failure.message.contains("said nothing for 0.7 s"),
+        failure.message.contains("sent nothing for 0.7 s"),
         "{failure}"
     );
     assert_eq!(stage.left(), Vec::<i32>::new());
@@ -286,8 +289,8 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
-    let answer = agent.answer(&question, &floor);
+    let (sink, mut listener) = AgentSink::open(&cancel);
+    let answer = agent.answer(&question, &sink);
     let person = async {
         let permission = listener.permissions.recv().await.unwrap();
         // Longer than an agent may be silent.
@@ -296,6 +299,34 @@ async fn silence_has_a_limit_but_not_the_persons() {
     };
     let (ended, ()) = tokio::join!(answer, person);
     assert_eq!(ended, Ok(Outcome::Done));
+}
+
+/// The mode may have changed since the agent was prompted: the session decides about every call.
+#[tokio::test]
+async fn the_session_decides_when_the_tool_is_to_run() {
+    let stage = Stage::set();
+    let agent = stage.agent(&[]);
+    let mut question = stage.question(&["tool execute"]);
+    question.approval = Approval::All;
+    let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
+    let answer = async {
+        let ended = agent.answer(&question, &sink).await;
+        drop(sink);
+        ended
+    };
+    let session = async {
+        let permission = listener.permissions.recv().await.unwrap();
+        permission.settle(Verdict::No);
+        let mut events = Vec::new();
+        while let Some(event) = listener.events.recv().await {
+            events.push(event);
+        }
+        events
+    };
+    let (ended, events) = tokio::join!(answer, session);
+    assert_eq!(ended, Ok(Outcome::Done));
+    let denied = |event: &AgentEvent| format!("{event:?}").contains("[not run: ");
+    assert!(events.iter().any(denied), "{events:?}");
 }
 
 #[tokio::test]
@@ -378,7 +409,7 @@ async fn errors_and_refusals_leave_it_usable() {
     .await;
     assert_eq!(first.failure().kind, FailureKind::RateLimit);
     let session = native(first.session().unwrap(), 0);
-    let follow = |words| Question {
+    let follow = |words| AgentRequest {
         native: session.clone(),
         ..stage.question(&[words])
     };
@@ -429,7 +460,7 @@ async fn what_is_not_there_is_unavailable_and_keys_are_not_shown() {
 }
 
 /// Returns when the agent has begun to speak.
-async fn begun(listener: &mut Listener) {
+async fn begun(listener: &mut AgentStream) {
     while let Some(event) = listener.events.recv().await {
         if matches!(event, AgentEvent::Text(_)) {
             return;
@@ -442,10 +473,10 @@ async fn begun(listener: &mut Listener) {
 async fn an_answer_that_nobody_waits_for_any_more_ends_the_process() {
     let stage = Stage::set();
     let agent = stage.agent(&[]);
-    let (floor, mut listener) = Floor::open(&CancellationToken::new());
+    let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
     let question = stage.question(&["hang"]);
     tokio::select! {
-        ended = agent.answer(&question, &floor) => panic!("{ended:?}"),
+        ended = agent.answer(&question, &sink) => panic!("{ended:?}"),
         () = begun(&mut listener) => {}
     }
     stage.all_gone().await;
@@ -460,8 +491,8 @@ fn nothing_is_left_when_the_runtime_goes_in_the_middle() {
     let question = stage.question(&["deaf"]);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let (floor, mut listener) = Floor::open(&CancellationToken::new());
-        tokio::spawn(async move { agent.answer(&question, &floor).await });
+        let (sink, mut listener) = AgentSink::open(&CancellationToken::new());
+        tokio::spawn(async move { agent.answer(&question, &sink).await });
         begun(&mut listener).await;
         until("shell, agent and child", || stage.left().len() == 3).await;
     });

@@ -3,18 +3,18 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use tertulia::agent::acp::Acp;
-use tertulia::agent::{AgentEvent, FailureKind, Question};
-use tertulia::approval::{Approval, Verdict};
+use tertulia_agents::acp::Acp;
+use tertulia_agents::approval::{Approval, Verdict};
+use tertulia_agents::{AgentEvent, AgentRequest, FailureKind};
 
 use super::stage::{AGENT, Heard, Stage, ask_with};
 
-async fn ask(agent: &Acp, question: &Question, verdict: Verdict) -> Heard {
+async fn ask(agent: &Acp, question: &AgentRequest, verdict: Verdict) -> Heard {
     ask_with(agent, question, Some(verdict), |_, _| false).await
 }
 
-fn under(stage: &Stage, approval: Approval, words: &str) -> Question {
-    Question {
+fn under(stage: &Stage, approval: Approval, words: &str) -> AgentRequest {
+    AgentRequest {
         approval,
         ..stage.question(&[words])
     }
@@ -93,7 +93,7 @@ async fn opencode_is_told_to_ask_by_its_environment() {
     // With everything allowed it goes on as it is; what is to be kept nowhere is another process.
     ask(&agent, &under(&stage, Approval::All, "hello"), Verdict::Yes).await;
     assert_eq!(stage.starts(), 1);
-    let question = Question {
+    let question = AgentRequest {
         ephemeral: true,
         ..under(&stage, Approval::Ask, "hello")
     };
@@ -144,7 +144,7 @@ async fn what_is_not_to_be_kept_is_deleted() {
     ask(&agent, &stage.question(&["kept"]), Verdict::Yes).await;
     assert_eq!(sessions(), 1);
     for words in ["one", "error 1 no"] {
-        let question = Question {
+        let question = AgentRequest {
             ephemeral: true,
             ..stage.question(&[words])
         };

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tertulia::agent::acp::{Acp, Connection};
-use tertulia::agent::process::MARKER_VAR;
-use tertulia::agent::{
-    Agent, AgentError, AgentEvent, Floor, NativeSession, Outcome, Patience, Question, Utterance,
-    Whence,
+use tertulia_agents::acp::{Acp, Connection};
+use tertulia_agents::approval::{Rules, Ruling, ToolRequest, Verdict};
+use tertulia_agents::process::MARKER_VAR;
+use tertulia_agents::{
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, NativeSession, Outcome, Patience,
+    PromptMessage, Whence,
 };
-use tertulia::approval::{ToolRequest, Verdict};
-use tertulia::entry::{Role, Usage};
+use tertulia_core::entry::{Role, Usage};
 use tokio_util::sync::CancellationToken;
 
 pub const AGENT: &str = env!("CARGO_BIN_EXE_acp_agent");
@@ -74,11 +74,11 @@ impl Stage {
         }
     }
 
-    pub fn question(&self, words: &[&str]) -> Question {
+    pub fn question(&self, words: &[&str]) -> AgentRequest {
         let said = words
             .iter()
-            .map(|words| Utterance::plain(Role::User, "You", *words));
-        Question {
+            .map(|words| PromptMessage::plain(Role::User, "You", *words));
+        AgentRequest {
             messages: said.collect(),
             // No two questions have the same.
             marker: format!(
@@ -86,7 +86,7 @@ impl Stage {
                 self.marker,
                 self.asked.fetch_add(1, Ordering::Relaxed)
             ),
-            ..Question::default()
+            ..AgentRequest::default()
         }
     }
 
@@ -179,15 +179,15 @@ impl Heard {
 /// Asks, answers requests for leave with `verdict` (or never), and cancels when `cancel_when` says so.
 pub async fn ask_with(
     agent: &Acp,
-    question: &Question,
+    question: &AgentRequest,
     verdict: Option<Verdict>,
     mut cancel_when: impl FnMut(&AgentEvent, usize) -> bool,
 ) -> Heard {
     let cancel = CancellationToken::new();
-    let (floor, mut listener) = Floor::open(&cancel);
+    let (sink, mut listener) = AgentSink::open(&cancel);
     let answer = async {
-        let ended = agent.answer(question, &floor).await;
-        drop(floor);
+        let ended = agent.answer(question, &sink).await;
+        drop(sink);
         ended
     };
     let listen = async {
@@ -196,6 +196,18 @@ pub async fn ask_with(
             tokio::select! {
                 biased;
                 Some(permission) = listener.permissions.recv() => {
+                    // As a session does: the mode decides first.
+                    match Rules::new(question.approval).ruling(&permission.request) {
+                        Ruling::Run => {
+                            permission.settle(Verdict::Yes);
+                            continue;
+                        }
+                        Ruling::Refuse => {
+                            permission.settle(Verdict::No);
+                            continue;
+                        }
+                        Ruling::Ask => {}
+                    }
                     asked.push(permission.request.clone());
                     match verdict {
                         Some(verdict) => permission.settle(verdict),
@@ -228,6 +240,6 @@ pub async fn ask_with(
     }
 }
 
-pub async fn ask(agent: &Acp, question: &Question) -> Heard {
+pub async fn ask(agent: &Acp, question: &AgentRequest) -> Heard {
     ask_with(agent, question, None, |_, _| false).await
 }

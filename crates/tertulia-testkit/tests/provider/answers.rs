@@ -28,8 +28,8 @@ fn words_come_back_with_the_count_of_messages() {
             say(&provider, api, "[[words:3]]").whole().text,
             "word1 word2 word3"
         );
-        let summary = say(&provider, api, "Summarise this:\n[[fail:500]]").whole();
-        assert_eq!(summary.text, "SUMMARY of 1 messages");
+        let meta = say(&provider, api, "Summarise this:\n[[fail:500]]").whole();
+        assert_eq!(meta.text, "SUMMARY of 1 messages");
     }
 }
 

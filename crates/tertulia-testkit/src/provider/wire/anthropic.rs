@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic Messages.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Frame, MOMENT, Part, Refused, Wire, argument_pieces, check_tool, dem
 use crate::provider::talk::{Reply, Stop, Talk, Turn, signature, tokens};
 use crate::provider::{MODELS, Request};
 
-/// How ids of calls end that came with thoughts: they want them back.
+/// Suffix of the ids of tool calls that came with thinking, which must then be sent back.
 const THOUGHT: &str = "_thought";
 
 pub struct Anthropic;
@@ -158,7 +158,7 @@ fn check_thinking(body: &Value) -> Result<(), Refused> {
     )
 }
 
-/// What one side said before the other did.
+/// Consecutive messages of one role.
 struct Said {
     user: bool,
     blocks: Vec<Value>,
@@ -171,7 +171,7 @@ impl Said {
     }
 }
 
-/// The messages, those of one side in a row as one: the service reads them so.
+/// Merges consecutive messages of one role, as the service does.
 fn merged(messages: &[Value]) -> Result<Vec<Said>, Refused> {
     let mut said: Vec<Said> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -228,7 +228,8 @@ fn merged(messages: &[Value]) -> Result<Vec<Said>, Refused> {
     Ok(said)
 }
 
-/// Every call is answered at once, and nothing else is.
+/// Checks that every tool call is answered by the next message, and that there are no other
+/// results.
 fn check_calls(said: &[Said]) -> Result<(), Refused> {
     let mut seen: Vec<&str> = Vec::new();
     let nobody = Said {
@@ -296,7 +297,8 @@ fn is_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(allowed)
 }
 
-/// Thoughts come back as they were, and before the calls of the running turn that came with them.
+/// Checks that thinking is sent back unchanged, and that it precedes the tool calls of the current
+/// turn that came with it.
 fn check_thoughts(said: &[Said], thinks: bool) -> Result<(), Refused> {
     let asked = |speech: &Said| speech.user && !speech.of_type("text").is_empty();
     let running = said.iter().rposition(asked).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Google's Gemini.
+//! Google Gemini.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Frame, Part, Refused, Wire, demand, event, is_tool_name, list, text,
 use crate::provider::talk::{Reply, Stop, Talk, Turn, Usage, signature, tokens};
 use crate::provider::{MODELS, Request};
 
-/// What a client may send where it has no signature.
+/// Value that a client may send instead of a signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub struct Gemini;
@@ -136,7 +136,7 @@ impl Wire for Gemini {
     }
 }
 
-/// A key in the address would stand in every log on the way: only the header counts.
+/// Requires the key in the header: in the URL it would end up in logs.
 fn check_caller(request: &Request) -> Result<(), Refused> {
     match request.key() {
         Some(_) => Ok(()),
@@ -147,7 +147,7 @@ fn check_caller(request: &Request) -> Result<(), Refused> {
     }
 }
 
-/// The parts of a content that have a field.
+/// Returns the values of a field in the parts of a content.
 fn having<'a>(content: &'a Value, field: &str) -> Vec<&'a Value> {
     let parts = list(&content["parts"]).iter();
     parts.filter_map(|part| part.get(field)).collect()
@@ -224,7 +224,8 @@ fn check_parts(at: usize, content: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Each call of the turn before is answered, in order and by name; nothing else is.
+/// Checks that each function call of the previous content is answered, in order and by name, and
+/// that there are no other responses.
 fn check_responses(before: Option<&Value>, content: &Value) -> Result<(), Refused> {
     let named = |parts: Vec<&Value>| -> Vec<(String, String)> {
         let parts = parts.iter();
@@ -247,7 +248,8 @@ fn check_responses(before: Option<&Value>, content: &Value) -> Result<(), Refuse
     )
 }
 
-/// A signature comes back as it was; the newest models miss it on the first call of a step that runs.
+/// Checks that signatures are sent back unchanged; the newest models require one on the first call
+/// of each step of the current turn.
 fn check_signatures(content: &Value, model: &str, running: bool) -> Result<(), Refused> {
     let calls = list(&content["parts"]).iter();
     let calls = calls.filter(|part| part.get("functionCall").is_some());
@@ -292,7 +294,7 @@ fn turns(content: &Value) -> Vec<Turn> {
     turns
 }
 
-/// A function may answer with any object; clients put what it said into one of these fields.
+/// Returns the text of a function response. It may be any object; clients use one of these fields.
 fn outcome(response: &Value) -> String {
     let fields = ["output", "content", "result", "error"].iter();
     match fields
@@ -305,7 +307,7 @@ fn outcome(response: &Value) -> String {
     }
 }
 
-/// The calls, without ids: clients have to do without, as with most models.
+/// Returns the function calls, without ids: most models send none, so clients must not need them.
 fn calls(reply: &Reply) -> Vec<Value> {
     let signed = !reply.thinking.is_empty() || reply.model.contains("gemini-3");
     let calls = reply.calls.iter().enumerate();
@@ -320,7 +322,7 @@ fn calls(reply: &Reply) -> Vec<Value> {
         .collect()
 }
 
-/// Whether the question is refused before the model reads it, and not in the middle of the answer.
+/// Returns true if the prompt is blocked before the answer, and not within it.
 fn blocked(reply: &Reply) -> bool {
     reply.stop == Stop::Refusal && reply.text.is_empty()
 }
@@ -353,7 +355,7 @@ fn document(reply: &Reply, parts: Option<Vec<Value>>, finish: Option<&str>) -> V
     document
 }
 
-/// Thoughts are counted apart.
+/// Thinking tokens are counted separately.
 fn cost(reply: &Reply, usage: Usage) -> Value {
     let thoughts = tokens(&reply.thinking).len();
     let mut cost = json!({

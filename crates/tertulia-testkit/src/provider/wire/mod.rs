@@ -1,4 +1,4 @@
-//! One file per API: what it refuses, how it answers.
+//! One file per API: its validation and its format.
 
 mod anthropic;
 mod gemini;
@@ -10,49 +10,49 @@ use serde_json::Value;
 use super::talk::{Reply, Talk};
 use super::{Api, Request};
 
-/// A moment for answers that have one: they are the same in every run.
+/// Fixed time for responses that contain one.
 const MOMENT: &str = "2026-09-21T14:13:20Z";
-/// The same in seconds.
+/// The same in Unix seconds.
 const SECONDS: u64 = 1_790_000_000;
 
 /// An API.
 pub trait Wire {
-    /// Checks a request as the service would, and says what it asks.
+    /// Validates a request like the service, and parses it.
     fn read(&self, request: &Request) -> Result<Talk, Refused>;
 
-    /// What can be looked up: the models, the version.
+    /// Answers a GET request: models, version.
     fn look_up(&self, request: &Request) -> Result<Value, Refused>;
 
-    /// The answer as one document.
+    /// Returns the answer as one document.
     fn whole(&self, reply: &Reply) -> Value;
 
-    /// The answer in pieces.
+    /// Returns the answer as frames of a stream.
     fn frames(&self, talk: &Talk, reply: &Reply) -> Vec<Frame>;
 
-    /// The type of an answer in pieces.
+    /// Returns the content type of a stream.
     fn stream_type(&self) -> &'static str {
         "text/event-stream"
     }
 
-    /// An error in the shape that the service gives it.
+    /// Returns an error in the format of the service.
     fn error(&self, status: u16, message: &str) -> Value;
 
-    /// What the service says with a status.
+    /// Returns the service's error message for a status.
     fn complaint(&self, status: u16, model: &str, key: &str) -> String;
 
-    /// What it says when more was asked than the model can read.
+    /// Returns the service's error message for a context overflow.
     fn overflow(&self) -> &'static str;
 
-    /// An error in the middle of an answer.
+    /// Returns an error event within a stream.
     fn error_event(&self) -> String;
 
-    /// An event that is not JSON.
+    /// Returns an event that is not JSON.
     fn broken_event(&self) -> String {
         "data: {\"this is not\n\n".to_owned()
     }
 }
 
-/// The wire of an API.
+/// Returns the implementation of an API.
 pub fn of(api: Api) -> &'static dyn Wire {
     match api {
         Api::Anthropic => &anthropic::Anthropic,
@@ -62,7 +62,7 @@ pub fn of(api: Api) -> &'static dyn Wire {
     }
 }
 
-/// A request that the service does not answer.
+/// A rejected request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub status: u16,
@@ -78,31 +78,31 @@ impl Refused {
     }
 }
 
-/// A part of an answer in pieces.
+/// A part of a streamed answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     pub part: Part,
     pub text: String,
 }
 
-/// What a frame is for.
+/// Kind of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It stands around tokens.
+    /// Contains no token.
     Frame,
-    /// It carries one.
+    /// Contains one token.
     Token,
-    /// It closes the message.
+    /// Closes the message.
     Close,
 }
 
-/// A nameless event of a stream of events.
+/// Returns a server-sent event without a name.
 fn event(part: Part, data: &Value) -> Frame {
     let text = format!("data: {data}\n\n");
     Frame { part, text }
 }
 
-/// `Err` with status 400 unless something is so.
+/// Returns an error with status 400 unless `so` is true.
 fn demand(so: bool, message: impl Into<String>) -> Result<(), Refused> {
     if so {
         return Ok(());
@@ -110,17 +110,17 @@ fn demand(so: bool, message: impl Into<String>) -> Result<(), Refused> {
     Err(Refused::new(400, message))
 }
 
-/// The items of a list; none where there is no list.
+/// Returns the items of a list; empty if the value is not a list.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The words of a field; empty where there are none.
+/// Returns the text of a value; empty if the value is not a string.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The texts of a content that is a text, or a list of parts of which some are.
+/// Returns the texts of a content, which is a string or a list of parts.
 fn texts(content: &Value) -> Vec<String> {
     match content {
         Value::String(text) => vec![text.clone()],
@@ -132,13 +132,13 @@ fn texts(content: &Value) -> Vec<String> {
     }
 }
 
-/// A name that tools may have.
+/// Returns true for a valid tool name.
 fn is_tool_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
 }
 
-/// Checks the schema of a tool's arguments, and its name.
+/// Checks the name of a tool and the schema of its arguments.
 fn check_tool(at: &str, name: &Value, schema: &Value) -> Result<(), Refused> {
     demand(
         is_tool_name(text(name)),
@@ -153,7 +153,7 @@ fn check_tool(at: &str, name: &Value, schema: &Value) -> Result<(), Refused> {
     )
 }
 
-/// Arguments in pieces, as models write them.
+/// Splits arguments into pieces, as models stream them.
 fn argument_pieces(arguments: &Value) -> Vec<String> {
     let written: Vec<char> = arguments.to_string().chars().collect();
     written

@@ -1,4 +1,4 @@
-//! Ollama's own API. It asks nobody who they are.
+//! Ollama's native API, which needs no key.
 
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ impl Wire for Ollama {
     }
 }
 
-/// What Go's decoder would not take.
+/// Rejects messages that Ollama's Go decoder would reject.
 fn check_message(message: &Value) -> Result<(), Refused> {
     let role = text(&message["role"]);
     demand(
@@ -160,7 +160,7 @@ fn check_message(message: &Value) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The calls, without ids: older servers give none.
+/// Returns the tool calls, without ids: older servers send none.
 fn calls(reply: &Reply) -> Vec<Value> {
     let calls = reply.calls.iter();
     calls
@@ -168,7 +168,7 @@ fn calls(reply: &Reply) -> Vec<Value> {
         .collect()
 }
 
-/// What is said. A model that does not want to says so in its words: there is no other sign.
+/// Returns the text. A refusal is ordinary text: the API has no other sign for it.
 fn words(reply: &Reply) -> &str {
     if reply.stop == Stop::Refusal && reply.text.is_empty() {
         return "I cannot help with that.";
@@ -176,7 +176,7 @@ fn words(reply: &Reply) -> &str {
     &reply.text
 }
 
-/// The line that closes an answer.
+/// Returns the line that ends an answer.
 fn last(reply: &Reply, message: Value) -> Value {
     let reason = match reply.stop {
         Stop::End | Stop::Calls | Stop::Refusal => "stop",

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions.
+//! OpenAI Chat Completions.
 
 use serde_json::{Value, json};
 
@@ -184,7 +184,8 @@ fn check_caller(request: &Request) -> Result<(), Refused> {
     }
 }
 
-/// Each call is answered before anybody else speaks, and nothing else is answered.
+/// Checks that each tool call is answered before any other message, and that there are no other
+/// results.
 fn check_messages(messages: &[Value]) -> Result<(), Refused> {
     let mut open: Vec<&str> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
@@ -267,7 +268,7 @@ fn unanswered(open: &[&str]) -> String {
     )
 }
 
-/// What was said; results in a row are one round. Ollama's messages are read by the same rule.
+/// Converts messages to turns; consecutive tool results are one round. Also used for Ollama.
 pub(super) fn turns(messages: &[Value]) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     for message in messages {

@@ -1,0 +1,238 @@
+//! One prompt and its answer: forwards updates, and asks the user about permission requests.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::pin::Pin;
+use std::time::Duration;
+
+use agent_client_protocol::v1::Responder;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::failure;
+use super::live::{Incoming, Live, Unanswered};
+use super::permission;
+use super::updates::{self, Updates};
+use super::watch::{End, Lost, Watch};
+use crate::approval::{ToolRequest, Verdict};
+use crate::{AgentError, AgentEvent, Outcome};
+
+/// Time that an agent has to end its answer after a cancellation.
+const STOP: Duration = Duration::from_secs(5);
+
+/// A permission request that waits for its answer.
+struct Leave {
+    request: ToolRequest,
+    options: Value,
+    responder: Box<Responder<Value>>,
+}
+
+/// The user's future answer.
+type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
+
+struct Turn<'a> {
+    live: &'a Live,
+    watch: &'a Watch<'a>,
+    session: &'a str,
+    updates: Updates,
+    /// The request that the user is asked about, and the ones that came after it.
+    asked: Option<(Leave, Answer)>,
+    waiting: VecDeque<Leave>,
+    refused: bool,
+    /// Deadline for the agent to stop, once it was cancelled.
+    stop_by: Option<Instant>,
+    /// Silence before this moment does not count against the agent.
+    since: Instant,
+}
+
+/// How a prompt ended.
+pub(super) struct Prompted {
+    pub(super) end: Result<Outcome, End>,
+    /// Whether the agent has sent any text or tool call.
+    pub(super) heard: bool,
+}
+
+/// Sends the prompt and forwards updates until the agent has ended its answer.
+pub(super) async fn prompt(
+    live: &Live,
+    watch: &Watch<'_>,
+    session: &str,
+    words: String,
+) -> Prompted {
+    let mut turn = Turn {
+        live,
+        watch,
+        session,
+        updates: Updates::default(),
+        asked: None,
+        waiting: VecDeque::new(),
+        refused: false,
+        stop_by: None,
+        since: Instant::now(),
+    };
+    let mut incoming = live.listen();
+    let params = json!({
+        "sessionId": session, "prompt": [{ "type": "text", "text": words }],
+    });
+    let reply = live.ask("session/prompt", params);
+    tokio::pin!(reply);
+    let lost = |lost| Prompted {
+        end: Err(End::Lost(lost)),
+        heard: true,
+    };
+    let told = loop {
+        let (asking, stop_by, since) = (turn.asked.is_some(), turn.stop_by, turn.since);
+        let stopping = stop_by.is_some();
+        tokio::select! {
+            // Limits first: an agent that never stops sending must not outrun them.
+            biased;
+            () = watch.sink.cancel().cancelled(), if !stopping => turn.stop(),
+            () = until(stop_by) => return lost(Lost::Cancelled),
+            () = watch.total(), if !stopping => {
+                return lost(Lost::Total(watch.patience.total));
+            }
+            verdict = turn.verdict(), if asking => turn.settle(verdict),
+            Some(item) = incoming.recv() => turn.take(item).await,
+            told = &mut reply => break told,
+            () = live.silent(since, watch.patience.idle), if !asking && !stopping => {
+                return lost(Lost::Idle(watch.patience.idle));
+            }
+        }
+    };
+    // Messages that came before the response belong to the answer.
+    while let Ok(item) = incoming.try_recv() {
+        turn.take(item).await;
+    }
+    Prompted {
+        heard: turn.updates.heard(),
+        end: turn.end(told).await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+impl Turn<'_> {
+    async fn take(&mut self, item: Incoming) {
+        let (Incoming::Update(params) | Incoming::Permission(params, _)) = &item;
+        let ours = params["sessionId"] == self.session;
+        match item {
+            Incoming::Update(params) if ours => {
+                let events = self.updates.hear(&params["update"]);
+                self.say(events).await;
+            }
+            Incoming::Permission(params, responder) if ours && self.stop_by.is_none() => {
+                let (id, call, events) = self.updates.asked(&params["toolCall"]);
+                self.say(events).await;
+                self.waiting.push_back(Leave {
+                    request: permission::request(&id, &call),
+                    options: params["options"].clone(),
+                    responder,
+                });
+                self.next();
+            }
+            Incoming::Permission(_, responder) => respond(responder, permission::cancelled()),
+            // An update of another session is ignored.
+            Incoming::Update(_) => {}
+        }
+    }
+
+    /// Hands the next waiting request to the session, which decides by the permissions of this
+    /// moment: they may change while the agent answers.
+    fn next(&mut self) {
+        if self.asked.is_none()
+            && let Some(leave) = self.waiting.pop_front()
+        {
+            let (sink, request) = (self.watch.sink.clone(), leave.request.clone());
+            let asking: Answer = Box::pin(async move { sink.ask(request).await });
+            self.asked = Some((leave, asking));
+        }
+    }
+
+    async fn verdict(&mut self) -> Verdict {
+        match &mut self.asked {
+            Some((_, asking)) => asking.as_mut().await,
+            None => pending().await,
+        }
+    }
+
+    fn settle(&mut self, verdict: Verdict) {
+        self.since = Instant::now();
+        if let Some((leave, _)) = self.asked.take() {
+            self.answer(leave, verdict);
+        }
+        self.next();
+    }
+
+    fn answer(&mut self, leave: Leave, verdict: Verdict) {
+        self.refused |= verdict == Verdict::No;
+        if verdict == Verdict::No {
+            self.updates.deny(&leave.request.call.id);
+        }
+        respond(leave.responder, permission::answer(&leave.options, verdict));
+    }
+
+    /// Cancels the agent's turn. Waiting permission requests are answered as cancelled.
+    fn stop(&mut self) {
+        self.stop_by = Some(Instant::now() + STOP);
+        self.live
+            .tell("session/cancel", json!({ "sessionId": self.session }));
+        self.nobody_answers();
+    }
+
+    fn nobody_answers(&mut self) {
+        let asked = self.asked.take().map(|(leave, _)| leave);
+        for leave in asked.into_iter().chain(self.waiting.drain(..)) {
+            respond(leave.responder, permission::cancelled());
+        }
+    }
+
+    async fn say(&mut self, events: Vec<AgentEvent>) {
+        for event in events {
+            let said = match self.stop_by {
+                // The agent's remaining output is forwarded, but only until the deadline.
+                Some(at) => timeout_at(at, self.watch.sink.say(event)).await.is_ok(),
+                None => self.watch.say(event).await.is_ok(),
+            };
+            if !said && self.stop_by.is_none() {
+                self.stop();
+            }
+        }
+        // Time in which the consumer was busy is not the agent's silence.
+        self.since = Instant::now();
+    }
+
+    async fn end(mut self, told: Result<Value, Unanswered>) -> Result<Outcome, End> {
+        self.nobody_answers();
+        let stopped = self.stop_by.is_some();
+        let told = match told {
+            Ok(told) => told,
+            Err(Unanswered::Gone) if !stopped => return Err(End::Lost(Lost::Gone)),
+            Err(Unanswered::Gone) => return Err(End::Lost(Lost::Cancelled)),
+            Err(Unanswered::Told(_)) if stopped => {
+                return Err(End::Told(AgentError::cancelled()));
+            }
+            Err(Unanswered::Told(error)) => return Err(End::Told(error)),
+        };
+        let usage = updates::usage(&told).map(AgentEvent::Usage);
+        let reason = told["stopReason"].as_str().unwrap_or_default();
+        let turn = failure::Turn {
+            stopped,
+            refused: self.refused,
+            broken: self.updates.broken(),
+        };
+        let (remark, outcome) = failure::stop(reason, turn);
+        let denied = self.updates.denied().into_iter();
+        self.say(denied.chain(usage).chain(remark).collect()).await;
+        outcome.map_err(End::Told)
+    }
+}
+
+fn respond(responder: Box<Responder<Value>>, answer: Value) {
+    // The prompt that waits for the agent fails if the agent is gone.
+    let _ = responder.respond(answer);
+}

@@ -1,0 +1,494 @@
+//! Failures of a request to a provider, and their explanation for the user. No I/O.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::key::{Key, Secret};
+use super::provider::Provider;
+use crate::{AgentError, FailureKind, Whence};
+
+/// Maximum length of a provider's message that is repeated, in characters.
+const LONGEST: usize = 300;
+
+/// What went wrong with a request.
+#[derive(Debug, PartialEq)]
+pub(super) enum Trouble {
+    /// The server answered with an error status.
+    Status {
+        /// HTTP status.
+        status: u16,
+        /// Body of the response.
+        body: String,
+        /// Wait that the server requested, if any.
+        asked: Option<Duration>,
+        /// Whether the server says that retrying is of no use.
+        hopeless: bool,
+    },
+    /// An error event in the middle of the answer.
+    Event(Value),
+    /// The server cannot be reached.
+    Unreached(String),
+    /// The connection broke.
+    Dropped(String),
+    /// Nothing arrived for this long.
+    Silent(Duration),
+    /// The answer was not complete after this long.
+    Overdue(Duration),
+    /// The response cannot be parsed.
+    Garbled(String),
+    /// The stream ended in the middle.
+    Truncated,
+    /// The model or a filter refuses to answer.
+    Refused(String),
+    /// The server has no model.
+    NoModel,
+    /// The request cannot be built.
+    Unsendable(String),
+    /// The answer was cancelled.
+    Stopped,
+}
+
+/// Target of the request, for messages about it.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub whence: &'a Whence,
+    pub provider: Provider,
+    pub root: &'a str,
+    pub key: &'a Key,
+    pub secret: Option<&'a Secret>,
+}
+
+impl Trouble {
+    /// Returns whether the failure may be temporary.
+    pub(super) fn passing(&self) -> bool {
+        match self {
+            Trouble::Status { hopeless: true, .. } => false,
+            Trouble::Status { status, body, .. } => passes(*status, body),
+            Trouble::Event(body) => passes(status_of(body), &body.to_string()),
+            Trouble::Unreached(_) | Trouble::Dropped(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the wait that the server requested, if any.
+    pub(super) fn asked(&self) -> Option<Duration> {
+        match self {
+            Trouble::Status { asked, .. } => *asked,
+            _ => None,
+        }
+    }
+
+    /// Explains the failure to the user.
+    pub(super) fn explain(&self, asked: Asked<'_>) -> AgentError {
+        let name = &asked.name();
+        let error = match self {
+            Trouble::Status { status, body, .. } => asked.status(*status, body),
+            Trouble::Event(body) => asked.status(status_of(body), &body.to_string()),
+            Trouble::Unreached(cause) => asked.unreached(cause),
+            Trouble::Dropped(cause) => AgentError::new(
+                FailureKind::Unavailable,
+                format!("the connection to {name} broke: {cause}"),
+            ),
+            Trouble::Silent(limit) => {
+                let setting = asked.whence.setting("idle_timeout");
+                asked.late("sent nothing for", *limit, &setting)
+            }
+            Trouble::Overdue(limit) => {
+                asked.late("was not done after", *limit, &asked.whence.limit())
+            }
+            Trouble::Garbled(cause) => AgentError::new(
+                FailureKind::Protocol,
+                format!("{name} sent what cannot be understood: {cause}"),
+            ),
+            Trouble::Truncated => AgentError::new(
+                FailureKind::Protocol,
+                format!("the answer of {name} ended without its end"),
+            )
+            .hint("ask again; the answer so far may be incomplete"),
+            Trouble::Refused(cause) => AgentError::new(
+                FailureKind::Refused,
+                format!("{name} does not answer this: {cause}"),
+            ),
+            Trouble::NoModel => AgentError::new(
+                FailureKind::Unavailable,
+                format!("{name} at {} has no model", asked.root),
+            )
+            .hint("get one, for instance with `ollama pull qwen3`"),
+            Trouble::Unsendable(cause) => AgentError::new(
+                FailureKind::Failed,
+                format!("{name} cannot be asked: {cause}"),
+            )
+            .hint(format!(
+                "check {} and the key there",
+                asked.whence.setting("base_url")
+            )),
+            Trouble::Stopped => AgentError::cancelled(),
+        };
+        AgentError {
+            message: asked.without_key(&short(&error.message)),
+            retry_after: self.asked(),
+            ..error
+        }
+    }
+}
+
+impl Asked<'_> {
+    /// Name of the server. An OpenAI-compatible server elsewhere is not called OpenAI.
+    fn name(self) -> String {
+        match self.is_elsewhere() {
+            true => format!("the server at {}", without_password(self.root)),
+            false => self.provider.name().to_owned(),
+        }
+    }
+
+    fn is_elsewhere(self) -> bool {
+        self.provider == Provider::OpenAi && self.root != self.provider.root(None)
+    }
+
+    fn without_key(self, text: &str) -> String {
+        match self.secret {
+            Some(secret) => secret.cut_out_of(text),
+            None => text.to_owned(),
+        }
+    }
+
+    fn unreached(self, cause: &str) -> AgentError {
+        let provider = self.provider;
+        let error = AgentError::new(
+            FailureKind::Unavailable,
+            format!(
+                "no {} answers at {}: {cause}",
+                if self.is_elsewhere() {
+                    "server"
+                } else {
+                    provider.name()
+                },
+                without_password(self.root)
+            ),
+        );
+        match provider {
+            Provider::Ollama => error.hint("start it with `ollama serve`"),
+            _ => error.hint(format!(
+                "check the network, or {}",
+                self.whence.setting("base_url")
+            )),
+        }
+    }
+
+    fn late(self, what: &str, limit: Duration, setting: &str) -> AgentError {
+        let name = self.name();
+        AgentError::new(
+            FailureKind::Timeout,
+            format!("{name} {what} {} s", limit.as_secs_f32()),
+        )
+        .hint(format!("{setting} sets how long it may take"))
+    }
+
+    fn status(self, status: u16, body: &str) -> AgentError {
+        // The key is removed before the text is cut: half a key is still a secret.
+        let body = self.without_key(body);
+        let said = message(&body);
+        let kind = kind(status, &body);
+        let name = self.name();
+        let text = match &said {
+            Some(said) => format!("{name} says ({status}): {}", short(said)),
+            None => format!("{name} answered with HTTP status {status}"),
+        };
+        let error = AgentError::new(kind, text);
+        match kind {
+            FailureKind::Auth if status == 402 => error.hint("check the account's credit"),
+            FailureKind::Auth => error.hint(self.key.hint(&self.whence.section)),
+            FailureKind::RateLimit if !passes(status, &body) => {
+                error.hint("check the account's plan and credit")
+            }
+            FailureKind::TooLong => error.hint("start a new session, or send less"),
+            FailureKind::Unavailable if status == 404 && said.is_some() => error.hint(format!(
+                "`tertulia agents models {}` lists the models there are",
+                self.whence.section
+            )),
+            FailureKind::Unavailable if status == 404 => {
+                error.hint(format!("check {}", self.whence.setting("base_url")))
+            }
+            FailureKind::Protocol => {
+                error.hint(format!("check {}", self.whence.setting("base_url")))
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Returns the kind of failure of a status with this body.
+fn kind(status: u16, body: &str) -> FailureKind {
+    let body = body.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| body.contains(word));
+    match status {
+        401..=403 => FailureKind::Auth,
+        // Gemini's message for a wrong key.
+        400 if says(&["api_key_invalid", "api key not valid"]) => FailureKind::Auth,
+        413 => FailureKind::TooLong,
+        400 | 422 | 500 if says(TOO_LONG) => FailureKind::TooLong,
+        400 | 422 if says(REFUSED) => FailureKind::Refused,
+        429 => FailureKind::RateLimit,
+        404 | 408 | 500.. => FailureKind::Unavailable,
+        // No model server answers like this.
+        ..400 => FailureKind::Protocol,
+        _ => FailureKind::Failed,
+    }
+}
+
+const TOO_LONG: &[&str] = &[
+    "context_length",
+    "context length",
+    "context window",
+    "context limit",
+    "context size",
+    "maximum context",
+    "prompt is too long",
+    "prompt too long",
+    "input is too long",
+    "too many tokens",
+    "maximum number of tokens",
+    "string_above_max_length",
+];
+
+const REFUSED: &[&str] = &[
+    "content_policy",
+    "content policy",
+    "content_filter",
+    "content management policy",
+    "usage policies",
+    "safety system",
+    "was flagged",
+    "invalid_prompt",
+];
+
+/// Returns whether such a status is often temporary. An account without credit is not.
+fn passes(status: u16, body: &str) -> bool {
+    let broke = ["insufficient_quota", "billing"];
+    match status {
+        429 => !broke.iter().any(|word| body.contains(word)),
+        501 | 505 => false,
+        408 | 500.. => kind(status, body) == FailureKind::Unavailable,
+        _ => false,
+    }
+}
+
+/// Returns the status that an error in the middle of a stream would have had.
+fn status_of(body: &Value) -> u16 {
+    let error = body.get("error").unwrap_or(body);
+    let code = error.get("code");
+    if let Some(code) = code.and_then(Value::as_u64) {
+        return u16::try_from(code).unwrap_or(500);
+    }
+    let words = [code, error.get("type"), error.get("status")];
+    let names = words.into_iter().flatten().filter_map(Value::as_str);
+    for name in names {
+        let status = match name {
+            "invalid_request_error" | "context_length_exceeded" | "INVALID_ARGUMENT" => 400,
+            "authentication_error" | "invalid_api_key" | "UNAUTHENTICATED" => 401,
+            "billing_error" => 402,
+            "permission_error" | "PERMISSION_DENIED" => 403,
+            "not_found_error" | "model_not_found" | "NOT_FOUND" => 404,
+            "request_too_large" => 413,
+            "rate_limit_error"
+            | "rate_limit_exceeded"
+            | "insufficient_quota"
+            | "RESOURCE_EXHAUSTED" => 429,
+            "timeout_error" | "DEADLINE_EXCEEDED" => 504,
+            "overloaded_error" => 529,
+            _ => continue,
+        };
+        return status;
+    }
+    500
+}
+
+/// Extracts the provider's message from the body, if it can be parsed.
+fn message(body: &str) -> Option<String> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let body = body.get(0).unwrap_or(&body);
+    let error = body.get("error").unwrap_or(body);
+    let said = [error, &error["message"], &body["message"], &body["detail"]];
+    let said = said.into_iter().find_map(Value::as_str)?;
+    Some(said.to_owned()).filter(|said| !said.trim().is_empty())
+}
+
+/// Returns the text in one line, cut to `LONGEST` characters.
+fn short(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// Removes user name and password from an address.
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let end = rest.find('/').unwrap_or(rest.len());
+    let host = rest[..end]
+        .rsplit_once('@')
+        .map_or(&rest[..end], |(_, host)| host);
+    format!("{scheme}://{host}{}", &rest[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SECRET: &str = "sk-very-secret";
+
+    fn explained(trouble: &Trouble) -> AgentError {
+        let key = Key::Value {
+            secret: Secret::new(SECRET),
+            variable: "MY_KEY".to_owned(),
+        };
+        trouble.explain(Asked {
+            whence: &Whence::settings("mine"),
+            provider: Provider::OpenAi,
+            root: "http://127.0.0.1:1/v1/",
+            key: &key,
+            secret: Some(&Secret::new(SECRET)),
+        })
+    }
+
+    fn status(status: u16, body: &str) -> Trouble {
+        Trouble::Status {
+            status,
+            body: body.to_owned(),
+            asked: None,
+            hopeless: false,
+        }
+    }
+
+    #[test]
+    fn a_status_means_what_a_person_does_about_it() {
+        use FailureKind::{Auth, Failed, Protocol, RateLimit, Refused, TooLong, Unavailable};
+        let quota = r#"{"error": {"message": "no credit", "code": "insufficient_quota"}}"#;
+        let gemini_key = r#"{"error": {"code": 400, "message": "API key not valid. Please…"}}"#;
+        let long = r#"{"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8"}}"#;
+        let claude_long = r#"{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}"#;
+        let policy = r#"{"error": {"message": "flagged", "code": "content_policy_violation"}}"#;
+        for (code, body, kind, passing, hint) in [
+            (401, "{}", Auth, false, "MY_KEY"),
+            (403, "", Auth, false, "MY_KEY"),
+            (402, "", Auth, false, "credit"),
+            (400, gemini_key, Auth, false, "MY_KEY"),
+            (429, "", RateLimit, true, ""),
+            (429, quota, RateLimit, false, "credit"),
+            (413, "", TooLong, false, "less"),
+            (400, long, TooLong, false, "less"),
+            (400, claude_long, TooLong, false, "less"),
+            (500, long, TooLong, false, "less"),
+            (400, policy, Refused, false, ""),
+            (
+                400,
+                r#"{"error": {"message": "bad field"}}"#,
+                Failed,
+                false,
+                "",
+            ),
+            (
+                404,
+                r#"{"error": {"message": "no model x"}}"#,
+                Unavailable,
+                false,
+                "agents models mine",
+            ),
+            (404, "<html>", Unavailable, false, "base_url"),
+            (500, "", Unavailable, true, ""),
+            (501, "", Unavailable, false, ""),
+            (502, "<html>bad gateway</html>", Unavailable, true, ""),
+            (529, "", Unavailable, true, ""),
+            (301, "", Protocol, false, "base_url"),
+            (418, "", Failed, false, ""),
+        ] {
+            let trouble = status(code, body);
+            let error = explained(&trouble);
+            assert_eq!(error.kind, kind, "{code} {body}");
+            assert_eq!(trouble.passing(), passing, "{code} {body}");
+            let told = error.hint.unwrap_or_default();
+            assert!(told.contains(hint), "{code} {body}: {told}");
+        }
+    }
+
+    #[test]
+    fn an_error_in_the_stream_counts_by_its_type() {
+        for (body, status) in [
+            (
+                json!({"type": "error", "error": {"type": "overloaded_error"}}),
+                529,
+            ),
+            (json!({"error": {"type": "rate_limit_error"}}), 429),
+            (json!({"type": "server_error", "message": "x"}), 500),
+            (
+                json!({"code": "context_length_exceeded", "type": "invalid_request_error"}),
+                400,
+            ),
+            (
+                json!({"error": {"code": 503, "status": "UNAVAILABLE"}}),
+                503,
+            ),
+            (json!({"error": {"status": "RESOURCE_EXHAUSTED"}}), 429),
+            (json!({"error": "model runner has stopped"}), 500),
+            (json!("nonsense"), 500),
+        ] {
+            assert_eq!(status_of(&body), status, "{body}");
+        }
+        assert!(Trouble::Event(json!({"type": "server_error"})).passing());
+    }
+
+    #[test]
+    fn the_providers_words_are_found_in_every_shape() {
+        for (body, said) in [
+            (
+                r#"{"type":"error","error":{"type":"x","message":"one"}}"#,
+                Some("one"),
+            ),
+            (r#"[{"error":{"code":400,"message":"two"}}]"#, Some("two")),
+            (r#"{"error":"three"}"#, Some("three")),
+            (r#"{"detail":"four"}"#, Some("four")),
+            (r#"{"message":"five"}"#, Some("five")),
+            (r#""six""#, Some("six")),
+            (r#"{"error":{"message":" "}}"#, None),
+            ("<html></html>", None),
+            ("", None),
+        ] {
+            assert_eq!(message(body).as_deref(), said, "{body}");
+        }
+    }
+
+    #[test]
+    fn words_are_short_and_hold_no_key() {
+        // The key is placed where the text is cut, so that a part of it would be left.
+        let said = format!(
+            "{}{SECRET} \n\n and more {}",
+            "é".repeat(290),
+            "x".repeat(500)
+        );
+        let body = json!({"error": {"message": said}}).to_string();
+        let error = explained(&status(401, &body));
+        assert!(!error.message.contains("sk-"), "{}", error.message);
+        assert!(!error.message.contains('\n'));
+        assert!(error.message.chars().count() <= LONGEST + 1);
+        let error = explained(&Trouble::Garbled(format!("at {SECRET}")));
+        assert!(!error.message.contains("sk-"), "{}", error.message);
+    }
+
+    #[test]
+    fn when_to_come_back_is_handed_on() {
+        let trouble = Trouble::Status {
+            status: 429,
+            body: String::new(),
+            asked: Some(Duration::from_secs(9)),
+            hopeless: true,
+        };
+        assert_eq!(
+            explained(&trouble).retry_after,
+            Some(Duration::from_secs(9))
+        );
+        assert!(!trouble.passing());
+    }
+}

@@ -1,0 +1,352 @@
+//! Tool permissions: the risk of a tool, the four modes, and what the user allowed for the rest of
+//! the session. This module neither asks the user nor runs tools.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use tertulia_core::entry::ToolCall;
+
+/// How much harm a tool can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Risk {
+    /// Only reads.
+    Low,
+    /// Makes changes that can be seen.
+    Medium,
+    /// Destroys data, or runs arbitrary commands.
+    High,
+}
+
+impl Risk {
+    /// Name of the risk as it is serialised.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Risk::Low => "low",
+            Risk::Medium => "medium",
+            Risk::High => "high",
+        }
+    }
+}
+
+/// Permission mode: which tools run, ask or are denied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// Low-risk tools run at once; others ask the user.
+    Ask,
+    /// Low-risk tools run at once; others are denied.
+    #[default]
+    Low,
+    /// All tools run.
+    All,
+    /// There are no tools.
+    None,
+}
+
+impl Approval {
+    /// All modes, in the order of the help.
+    pub const ALL: [Approval; 4] = [Approval::Ask, Approval::Low, Approval::All, Approval::None];
+
+    /// Returns the mode with this name.
+    pub fn named(name: &str) -> Option<Approval> {
+        let mut modes = Approval::ALL.into_iter();
+        modes.find(|mode| mode.name().eq_ignore_ascii_case(name))
+    }
+
+    /// Name of the mode as it is serialised.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Approval::Ask => "ask",
+            Approval::Low => "low",
+            Approval::All => "all",
+            Approval::None => "none",
+        }
+    }
+}
+
+/// Decision about a tool request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling {
+    /// Run the tool.
+    Run,
+    /// Ask the user.
+    Ask,
+    /// Do not run the tool, and tell the agent.
+    Refuse,
+}
+
+/// A tool call for which an agent needs permission, as it is shown to the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolRequest {
+    /// The call.
+    pub call: ToolCall,
+    /// How much harm the call can do.
+    pub risk: Risk,
+    /// What the call would do, for the user: a command, a diff.
+    pub preview: String,
+    /// What "always" would allow: other calls with the same key run without asking.
+    pub key: String,
+}
+
+/// The user's answer to a permission request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Allow this call.
+    Yes,
+    /// Allow this call, and all with the same key in this session.
+    Always,
+    /// Deny this call.
+    No,
+}
+
+/// Permissions of a session: the mode, and the keys that the user always allows.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    mode: Approval,
+    always: BTreeSet<String>,
+}
+
+impl Rules {
+    /// Creates rules that allow nothing beyond the mode.
+    pub fn new(mode: Approval) -> Rules {
+        Rules {
+            mode,
+            always: BTreeSet::new(),
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Approval {
+        self.mode
+    }
+
+    /// Decides about a request.
+    pub fn ruling(&self, request: &ToolRequest) -> Ruling {
+        match self.mode {
+            Approval::None => Ruling::Refuse,
+            Approval::All => Ruling::Run,
+            _ if request.risk == Risk::Low || self.always.contains(&request.key) => Ruling::Run,
+            Approval::Ask => Ruling::Ask,
+            Approval::Low => Ruling::Refuse,
+        }
+    }
+
+    /// Records the user's answer. Returns whether the tool runs.
+    pub fn settle(&mut self, request: &ToolRequest, verdict: Verdict) -> bool {
+        if verdict == Verdict::Always {
+            self.always.insert(request.key.clone());
+        }
+        verdict != Verdict::No
+    }
+
+    /// Changes the permissions. Returns whether that made a difference.
+    pub fn change(&mut self, change: &PermissionChange) -> bool {
+        match change {
+            PermissionChange::Mode(mode) => {
+                let differs = self.mode != *mode || !self.always.is_empty();
+                self.mode = *mode;
+                self.always.clear();
+                differs
+            }
+            PermissionChange::Revoke(key) => self.always.remove(key),
+            PermissionChange::RevokeAll => !std::mem::take(&mut self.always).is_empty(),
+        }
+    }
+}
+
+/// A change of the tool permissions that the user asks for while the session runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PermissionChange {
+    /// Switches the mode. Everything that was always allowed asks again.
+    Mode(Approval),
+    /// Revokes one permanent permission.
+    Revoke(String),
+    /// Revokes all permanent permissions; the mode stays.
+    RevokeAll,
+}
+
+/// The tool permissions in force, as frontends show them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PermissionState {
+    /// The mode.
+    pub mode: Approval,
+    /// Keys of the tool calls that run without asking until the session ends or they are revoked.
+    #[serde(default)]
+    pub always: Vec<String>,
+}
+
+/// The tool permissions of a running session. Clones share one state: all participants of a session
+/// use it, and a frontend can change it at any time, also while an agent answers.
+#[derive(Clone, Debug, Default)]
+pub struct Permissions {
+    rules: Arc<Mutex<Rules>>,
+    /// Whether the mode `all` counts as `low`.
+    at_most_low: bool,
+}
+
+impl Permissions {
+    /// Creates permissions that allow nothing beyond the mode.
+    pub fn new(mode: Approval) -> Permissions {
+        Permissions {
+            rules: Arc::new(Mutex::new(Rules::new(mode))),
+            at_most_low: false,
+        }
+    }
+
+    /// Returns the same permissions for a participant for which the mode `all` means `low`.
+    #[must_use]
+    pub fn at_most_low(&self) -> Permissions {
+        Permissions {
+            rules: self.rules.clone(),
+            at_most_low: true,
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Approval {
+        match self.locked().mode() {
+            Approval::All if self.at_most_low => Approval::Low,
+            mode => mode,
+        }
+    }
+
+    /// Decides about a request.
+    pub fn ruling(&self, request: &ToolRequest) -> Ruling {
+        match self.mode() {
+            Approval::Low if self.at_most_low => Rules::new(Approval::Low).ruling(request),
+            _ => self.locked().ruling(request),
+        }
+    }
+
+    /// Records the user's answer. Returns whether the tool runs.
+    pub fn settle(&self, request: &ToolRequest, verdict: Verdict) -> bool {
+        self.locked().settle(request, verdict)
+    }
+
+    /// Changes the permissions. Returns whether that made a difference.
+    pub fn change(&self, change: &PermissionChange) -> bool {
+        self.locked().change(change)
+    }
+
+    /// Returns the permissions in force.
+    pub fn state(&self) -> PermissionState {
+        let rules = self.locked();
+        PermissionState {
+            mode: rules.mode,
+            always: rules.always.iter().cloned().collect(),
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(risk: Risk, key: &str) -> ToolRequest {
+        ToolRequest {
+            call: ToolCall {
+                id: "1".into(),
+                name: "shell".into(),
+                arguments: serde_json::json!({}),
+            },
+            risk,
+            preview: String::new(),
+            key: key.into(),
+        }
+    }
+
+    #[test]
+    fn each_mode_rules_by_risk() {
+        let check = |mode, expected: [Ruling; 3]| {
+            let rules = Rules::new(mode);
+            let found =
+                [Risk::Low, Risk::Medium, Risk::High].map(|risk| rules.ruling(&request(risk, "k")));
+            assert_eq!(found, expected, "{mode:?}");
+        };
+        check(Approval::Ask, [Ruling::Run, Ruling::Ask, Ruling::Ask]);
+        check(Approval::Low, [Ruling::Run, Ruling::Refuse, Ruling::Refuse]);
+        check(Approval::All, [Ruling::Run; 3]);
+        check(Approval::None, [Ruling::Refuse; 3]);
+    }
+
+    #[test]
+    fn always_means_this_key_only_and_yes_means_once() {
+        let mut rules = Rules::new(Approval::Ask);
+        let (ls, rm) = (
+            request(Risk::High, "shell ls"),
+            request(Risk::High, "shell rm"),
+        );
+        assert!(rules.settle(&ls, Verdict::Yes));
+        assert_eq!(rules.ruling(&ls), Ruling::Ask);
+        assert!(rules.settle(&ls, Verdict::Always));
+        assert_eq!(rules.ruling(&ls), Ruling::Run);
+        assert_eq!(rules.ruling(&rm), Ruling::Ask);
+        assert!(!rules.settle(&rm, Verdict::No));
+        assert_eq!(rules.ruling(&rm), Ruling::Ask);
+    }
+
+    #[test]
+    fn what_was_allowed_for_the_session_is_listed_and_revoked() {
+        let permissions = Permissions::new(Approval::Ask);
+        let (edit, shell) = (
+            request(Risk::Medium, "file_edit"),
+            request(Risk::High, "shell ls"),
+        );
+        // A clone shares the state.
+        let seen = permissions.clone();
+        for request in [&edit, &shell] {
+            permissions.settle(request, Verdict::Always);
+        }
+        assert_eq!(seen.state().always, ["file_edit", "shell ls"]);
+        assert!(seen.change(&PermissionChange::Revoke("file_edit".into())));
+        assert!(!seen.change(&PermissionChange::Revoke("file_edit".into())));
+        assert_eq!(permissions.ruling(&edit), Ruling::Ask);
+        assert_eq!(permissions.ruling(&shell), Ruling::Run);
+        assert!(seen.change(&PermissionChange::RevokeAll));
+        assert_eq!(permissions.ruling(&shell), Ruling::Ask);
+        assert!(!seen.change(&PermissionChange::RevokeAll));
+    }
+
+    #[test]
+    fn another_mode_revokes_what_was_allowed_before() {
+        for mode in Approval::ALL {
+            let permissions = Permissions::new(Approval::Ask);
+            let edit = request(Risk::Medium, "file_edit");
+            permissions.settle(&edit, Verdict::Always);
+            assert!(permissions.change(&PermissionChange::Mode(mode)));
+            let expected = PermissionState {
+                mode,
+                always: Vec::new(),
+            };
+            assert_eq!(permissions.state(), expected);
+            assert_eq!(
+                permissions.ruling(&edit),
+                Permissions::new(mode).ruling(&edit)
+            );
+        }
+        assert_eq!(Approval::named("ALL"), Some(Approval::All));
+        assert_eq!(Approval::named("every"), None);
+    }
+
+    #[test]
+    fn all_does_not_free_a_participant_that_only_looks() {
+        let permissions = Permissions::new(Approval::All);
+        let looks = permissions.at_most_low();
+        let edit = request(Risk::Medium, "file_edit");
+        assert_eq!(permissions.ruling(&edit), Ruling::Run);
+        assert_eq!(
+            (looks.mode(), looks.ruling(&edit)),
+            (Approval::Low, Ruling::Refuse)
+        );
+        permissions.change(&PermissionChange::Mode(Approval::Ask));
+        assert_eq!(looks.ruling(&edit), Ruling::Ask);
+    }
+}

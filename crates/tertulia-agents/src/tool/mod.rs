@@ -1,0 +1,327 @@
+//! Tools for agents that have none of their own: descriptions, risks, previews, and execution
+//! confined to one folder.
+
+mod arguments;
+mod change;
+mod confine;
+mod cut;
+mod edit;
+mod folder;
+mod git;
+mod lines;
+mod read;
+mod replace;
+mod search;
+mod shell;
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::ToolSpec;
+use crate::approval::{Risk, ToolRequest};
+use arguments::Arguments;
+use change::{FileDelete, FileEdit, FileWrite};
+use git::GitUse;
+use read::{DirectoryList, FileRead};
+use search::{Glob, Grep};
+use shell::Shell;
+use tertulia_core::entry::ToolCall;
+use walk::Watch;
+
+/// The tools of one session.
+#[derive(Clone, Debug)]
+pub struct Toolbox {
+    /// Folder in which the tools work and which they cannot leave, links resolved.
+    work_dir: PathBuf,
+    limits: ToolLimits,
+    /// Variables that a command does not inherit: the keys of the agents.
+    hidden: Vec<String>,
+    /// Owner of the tools.
+    owner: Owner,
+}
+
+/// Owner of the tools: in a pair the roles have different permissions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    /// A participant that may use all tools.
+    #[default]
+    Anybody,
+    /// An instructor: reads, and is the only one to use git.
+    Instructor,
+    /// A worker: may not run git commands that write.
+    Worker,
+}
+
+/// Time and output limits of a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolLimits {
+    /// Maximum time that a command runs; the agent may request less.
+    pub time: Duration,
+    /// Maximum number of bytes of output for the agent and the log.
+    pub output: usize,
+}
+
+impl Default for ToolLimits {
+    fn default() -> ToolLimits {
+        ToolLimits {
+            time: Duration::from_secs(120),
+            output: 64 * 1024,
+        }
+    }
+}
+
+/// Result of a tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// Text for the agent, cut at the limit with a mark that says how much is missing.
+    pub text: String,
+    /// Whether the tool succeeded.
+    pub ok: bool,
+}
+
+/// Why a toolbox cannot be created.
+#[derive(Debug, thiserror::Error)]
+#[error("{} is not a folder to work in", .path.display())]
+pub struct WorkDirError {
+    /// The folder.
+    pub path: PathBuf,
+    /// Error of the system.
+    pub source: std::io::Error,
+}
+
+impl Toolbox {
+    /// Creates tools that work in `work_dir` and hide these variables from the commands that they
+    /// run.
+    pub fn new(
+        work_dir: PathBuf,
+        limits: ToolLimits,
+        hidden: Vec<String>,
+    ) -> Result<Toolbox, WorkDirError> {
+        match work_dir.canonicalize() {
+            Ok(work_dir) => Ok(Toolbox {
+                work_dir,
+                limits,
+                hidden,
+                owner: Owner::Anybody,
+            }),
+            Err(source) => Err(WorkDirError {
+                path: work_dir,
+                source,
+            }),
+        }
+    }
+
+    /// Returns the same tools for another owner.
+    #[must_use]
+    pub fn owned_by(mut self, owner: Owner) -> Toolbox {
+        self.owner = owner;
+        self
+    }
+
+    /// Returns the descriptions of the tools for an agent.
+    pub fn specs(&self) -> Vec<ToolSpec> {
+        let mut specs = Vec::new();
+        specs.extend(read::specs());
+        specs.extend(search::specs());
+        if self.owner != Owner::Instructor {
+            specs.extend(change::specs());
+        }
+        let mut shell = shell::spec(&self.limits);
+        shell.description.push_str(match self.owner {
+            Owner::Anybody => "",
+            Owner::Instructor => " You may run git commands with it, and nothing else.",
+            Owner::Worker => " Git commands that change anything are not yours to run.",
+        });
+        specs.push(shell);
+        specs
+    }
+
+    /// Parses a call, and returns its risk for this owner.
+    fn task(&self, call: &ToolCall) -> Result<(Task, Risk), String> {
+        let task = Task::parse(call, &self.work_dir)?;
+        let risk = task.risk();
+        let risk = match (self.owner, &task) {
+            (Owner::Anybody, _) => risk,
+            (owner, Task::Shell(shell)) => match (git::used_by(shell.command()), owner) {
+                (GitUse::Looks, _) => Risk::Low,
+                (GitUse::Writes | GitUse::Among, Owner::Worker) => {
+                    return Err("[not run: git commands that change anything are the instructor's; say what you would do]".to_owned());
+                }
+                (GitUse::Among | GitUse::Nothing, Owner::Instructor) => {
+                    return Err("[not run: you may run git commands and nothing else; have the worker run it]".to_owned());
+                }
+                _ => risk,
+            },
+            (Owner::Instructor, _) if risk != Risk::Low => {
+                return Err(
+                    "[not run: you change no files yourself; have the worker do it]".to_owned(),
+                );
+            }
+            _ => risk,
+        };
+        Ok((task, risk))
+    }
+
+    /// Returns the permission request for a call: its risk and a preview. A call that cannot be run
+    /// (unknown tool, wrong arguments, a path outside the folder) is an output for the agent. Reads
+    /// the file that would be changed, at most some megabytes of it.
+    pub fn request(&self, call: &ToolCall) -> Result<ToolRequest, ToolOutput> {
+        let described = self
+            .task(call)
+            .and_then(|(task, risk)| Ok((risk, task.preview()?, task.key(&call.name))));
+        match described {
+            Ok((risk, preview, key)) => Ok(ToolRequest {
+                call: call.clone(),
+                risk,
+                preview,
+                key,
+            }),
+            Err(why) => Err(self.output(Err(why))),
+        }
+    }
+
+    /// Runs a call. `marker` identifies the processes of this call. Returns when none of them is
+    /// running any more, also after cancellation.
+    pub async fn run(
+        &self,
+        call: &ToolCall,
+        marker: &str,
+        cancel: &CancellationToken,
+    ) -> ToolOutput {
+        if cancel.is_cancelled() {
+            return self.output(Err("stopped".to_owned()));
+        }
+        let watch = Watch::start(cancel, self.limits.time);
+        let (call, tools, output) = (call.clone(), self.clone(), self.limits.output);
+        // File access blocks, so it runs on the blocking pool.
+        let done = tokio::task::spawn_blocking(move || tools.task(&call)?.0.run(&watch, output));
+        match done.await {
+            Ok(Ok(Ran::Said(text))) => self.output(Ok(text)),
+            Ok(Ok(Ran::Command(shell))) => {
+                let (dir, limits) = (&self.work_dir, &self.limits);
+                let looks =
+                    self.owner != Owner::Anybody && git::used_by(shell.command()) == GitUse::Looks;
+                let shell = if looks { shell.looking() } else { shell };
+                shell.run(dir, limits, &self.hidden, marker, cancel).await
+            }
+            Ok(Err(why)) => self.output(Err(why)),
+            Err(error) => self.output(Err(format!("the tool failed: {error}"))),
+        }
+    }
+
+    fn output(&self, done: Result<String, String>) -> ToolOutput {
+        let ok = done.is_ok();
+        let (Ok(text) | Err(text)) = done;
+        ToolOutput {
+            text: cut::within(text, self.limits.output),
+            ok,
+        }
+    }
+}
+
+/// Result of a task on the blocking pool.
+enum Ran {
+    /// The task is done.
+    Said(String),
+    /// The task is a command, which runs asynchronously.
+    Command(Shell),
+}
+
+/// A call with valid arguments and a path inside the folder.
+#[derive(Debug)]
+enum Task {
+    FileRead(FileRead),
+    DirectoryList(DirectoryList),
+    Glob(Glob),
+    Grep(Grep),
+    FileWrite(FileWrite),
+    FileEdit(FileEdit),
+    FileDelete(FileDelete),
+    Shell(Shell),
+}
+
+impl Task {
+    fn parse(call: &ToolCall, root: &Path) -> Result<Task, String> {
+        let given = Arguments::of(&call.arguments)?;
+        Ok(match call.name.as_str() {
+            "file_read" => Task::FileRead(FileRead::parse(&given, root)?),
+            "directory_list" => Task::DirectoryList(DirectoryList::parse(&given, root)?),
+            "glob" => Task::Glob(Glob::parse(&given, root)?),
+            "grep" => Task::Grep(Grep::parse(&given, root)?),
+            "file_write" => Task::FileWrite(FileWrite::parse(&given, root)?),
+            "file_edit" => Task::FileEdit(FileEdit::parse(&given, root)?),
+            "file_delete" => Task::FileDelete(FileDelete::parse(&given, root)?),
+            "shell" => Task::Shell(Shell::parse(&given)?),
+            name => return Err(format!("there is no tool '{name}'")),
+        })
+    }
+
+    fn risk(&self) -> Risk {
+        match self {
+            Task::FileRead(_) | Task::DirectoryList(_) | Task::Glob(_) | Task::Grep(_) => Risk::Low,
+            // Files there are executed: by git, or by the next session.
+            Task::FileWrite(_) | Task::FileEdit(_) if self.steers_programs() => Risk::High,
+            Task::FileWrite(_) | Task::FileEdit(_) => Risk::Medium,
+            Task::FileDelete(_) | Task::Shell(_) => Risk::High,
+        }
+    }
+
+    /// Returns whether the call would change configuration of git or tertulia.
+    fn steers_programs(&self) -> bool {
+        let path = match self {
+            Task::FileWrite(task) => task.path(),
+            Task::FileEdit(task) => task.path(),
+            _ => return false,
+        };
+        path.components().any(|part| {
+            [".git", ".tertulia"]
+                .iter()
+                .any(|name| part.as_os_str().eq_ignore_ascii_case(name))
+        })
+    }
+
+    /// Returns the key for "always": any visible change, but only this deletion or command.
+    fn key(&self, name: &str) -> String {
+        match self {
+            Task::FileWrite(task) if self.steers_programs() => {
+                format!("{name} {}", task.path().display())
+            }
+            Task::FileEdit(task) if self.steers_programs() => {
+                format!("{name} {}", task.path().display())
+            }
+            Task::FileDelete(task) => task.key(),
+            Task::Shell(task) => task.key(),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn preview(&self) -> Result<String, String> {
+        match self {
+            Task::FileRead(task) => Ok(task.preview()),
+            Task::DirectoryList(task) => Ok(task.preview()),
+            Task::Glob(task) => Ok(task.preview()),
+            Task::Grep(task) => Ok(task.preview()),
+            Task::FileWrite(task) => task.preview(),
+            Task::FileEdit(task) => task.preview(),
+            Task::FileDelete(task) => task.preview(),
+            Task::Shell(task) => Ok(task.preview()),
+        }
+    }
+
+    fn run(self, watch: &Watch, output: usize) -> Result<Ran, String> {
+        let said = match self {
+            Task::FileRead(task) => task.run(watch, output),
+            Task::DirectoryList(task) => task.run(watch),
+            Task::Glob(task) => task.run(watch),
+            Task::Grep(task) => task.run(watch, output),
+            Task::FileWrite(task) => task.run(),
+            Task::FileEdit(task) => task.run(),
+            Task::FileDelete(task) => task.run(),
+            Task::Shell(task) => return Ok(Ran::Command(task)),
+        };
+        said.map(Ran::Said)
+    }
+}

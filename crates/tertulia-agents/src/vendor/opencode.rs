@@ -1,0 +1,198 @@
+//! Parses the events of `opencode run --format json`.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::reading::{
+    Dialect, Ending, Exit, Paragraphs, content, failed, list, number, reasoning, started, todos,
+    words,
+};
+use crate::{AgentError, AgentEvent, FailureKind, failure};
+use tertulia_core::entry::Usage;
+
+/// Tool whose input is a to-do list.
+const TODO_TOOL: &str = "todowrite";
+/// Maximum time that it may stay after it stopped: only its exit is certain.
+const LINGER: Duration = Duration::from_secs(10);
+/// Number of consecutive steps without a reason to end: OpenCode would repeat them for ever.
+const LOOPS: u32 = 5;
+
+/// State of one turn.
+#[derive(Default)]
+pub(super) struct OpenCode {
+    paragraphs: Paragraphs,
+    usage: Usage,
+    /// Why the last step ended; empty during a step.
+    reason: String,
+    loops: u32,
+    error: Option<Value>,
+}
+
+impl Dialect for OpenCode {
+    fn event(&mut self, event: Value) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        let session = words(&event, "/sessionID");
+        if !session.is_empty() {
+            events.push(AgentEvent::Session(session.to_owned()));
+        }
+        match words(&event, "/type") {
+            "step_start" => self.reason.clear(),
+            "text" => events.extend(self.paragraphs.whole(words(&event, "/part/text"))),
+            "reasoning" => events.extend(reasoning(words(&event, "/part/text"))),
+            "tool_use" => events.extend(tool(&event["part"])),
+            "step_finish" => events.push(self.step(&event)),
+            "error" => self.error = Some(event["error"].clone()),
+            _ => events.push(AgentEvent::Unknown(event)),
+        }
+        events
+    }
+
+    fn over(&self) -> Option<Duration> {
+        match self.reason.as_str() {
+            _ if self.loops >= LOOPS => Some(Duration::ZERO),
+            "stop" => Some(LINGER),
+            _ => None,
+        }
+    }
+
+    fn ending(&self, exit: Option<&Exit>) -> Ending {
+        if self.loops >= LOOPS {
+            return Ending::Failed(AgentError::new(
+                FailureKind::Protocol,
+                "the model's answers broke off without an end, again and again",
+            ));
+        }
+        if let Some(error) = &self.error {
+            return failure_of(error);
+        }
+        match self.reason.as_str() {
+            "stop" | "length" => Ending::Done,
+            "content-filter" => failed(Some(FailureKind::Refused), "the answer was filtered"),
+            // A denied tool ends the turn without further events.
+            "tool-calls" if exit.is_some_and(|exit| exit.code == Some(0)) => Ending::Done,
+            _ => Ending::Unfinished,
+        }
+    }
+
+    fn lost(&self, stderr: &str) -> bool {
+        stderr.contains("Session not found")
+    }
+}
+
+impl OpenCode {
+    fn step(&mut self, event: &Value) -> AgentEvent {
+        self.reason = words(event, "/part/reason").to_owned();
+        self.loops = match self.reason.as_str() {
+            "unknown" => self.loops + 1,
+            _ => 0,
+        };
+        // A complete step means that an earlier error was recovered.
+        if self.reason == "stop" {
+            self.error = None;
+        }
+        let tokens = |name: &str| number(event, &format!("/part/tokens/{name}"));
+        self.usage.input += tokens("input") + tokens("cache/read") + tokens("cache/write");
+        self.usage.output += tokens("output") + tokens("reasoning");
+        AgentEvent::Usage(self.usage)
+    }
+}
+
+/// Converts a tool call, which is reported when it is done.
+fn tool(part: &Value) -> Vec<AgentEvent> {
+    let (id, name) = (words(part, "/callID"), words(part, "/tool"));
+    if name == TODO_TOOL {
+        return vec![todos(list(part, "/state/input/todos"))];
+    }
+    // A call of a tool that does not exist is reported as the tool `invalid`, and as done.
+    let ok = words(part, "/state/status") == "completed" && name != "invalid";
+    vec![
+        started(id, name, part.pointer("/state/input")),
+        AgentEvent::ToolCompleted {
+            id: id.to_owned(),
+            output: content(
+                part.pointer("/state/output")
+                    .or(part.pointer("/state/error")),
+            ),
+            ok,
+        },
+    ]
+}
+
+fn failure_of(error: &Value) -> Ending {
+    let name = words(error, "/name");
+    let kind = match name {
+        "ContextOverflowError" => Some(FailureKind::TooLong),
+        "ProviderAuthError" => Some(FailureKind::Auth),
+        _ => failure::of_status(number(error, "/data/statusCode")),
+    };
+    let message = [
+        words(error, "/data/message"),
+        words(error, "/message"),
+        name,
+    ]
+    .into_iter()
+    .find(|text| !text.is_empty())
+    .unwrap_or("it failed without a word");
+    failed(kind, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn step(reason: &str) -> Value {
+        json!({"type": "step_finish", "part": {"reason": reason, "tokens": {
+            "input": 1, "output": 10, "reasoning": 100, "cache": {"read": 1000, "write": 10000}}}})
+    }
+
+    fn exit(code: i32) -> Exit {
+        Exit {
+            code: Some(code),
+            ..Exit::default()
+        }
+    }
+
+    #[test]
+    fn costs_are_summed_over_the_steps() {
+        let mut opencode = OpenCode::default();
+        opencode.event(step("tool-calls"));
+        let usage = Usage {
+            estimated: false,
+            input: 22002,
+            output: 220,
+        };
+        assert_eq!(opencode.event(step("stop")), [AgentEvent::Usage(usage)]);
+        assert_eq!(opencode.ending(None), Ending::Done);
+    }
+
+    #[test]
+    fn a_loop_is_ended() {
+        let mut opencode = OpenCode::default();
+        for _ in 0..LOOPS {
+            assert_eq!(opencode.over(), None);
+            opencode.event(step("unknown"));
+        }
+        assert_eq!(opencode.over(), Some(Duration::ZERO));
+        assert!(matches!(opencode.ending(None), Ending::Failed(_)));
+    }
+
+    #[test]
+    fn only_the_exit_tells_whether_a_tool_was_the_last_word() {
+        let mut opencode = OpenCode::default();
+        opencode.event(step("tool-calls"));
+        assert_eq!(opencode.ending(None), Ending::Unfinished);
+        assert_eq!(opencode.ending(Some(&exit(1))), Ending::Unfinished);
+        assert_eq!(opencode.ending(Some(&exit(0))), Ending::Done);
+        opencode.event(json!({"type": "step_start"}));
+        assert_eq!(opencode.ending(Some(&exit(0))), Ending::Unfinished);
+    }
+
+    #[test]
+    fn todo_lists_are_no_tools() {
+        let part = json!({"tool": "todowrite", "callID": "t", "state": {"status": "completed",
+            "input": {"todos": [{"content": "a", "status": "completed"}]}}});
+        assert!(matches!(&tool(&part)[..], [AgentEvent::Todos(list)] if list.len() == 1));
+    }
+}

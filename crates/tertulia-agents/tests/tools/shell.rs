@@ -1,0 +1,214 @@
+//! Commands: their output, how they end, and that no process is left.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tertulia_agents::process::MARKER_VAR;
+use tertulia_agents::tool::ToolOutput;
+use tokio_util::sync::CancellationToken;
+
+use super::{World, call, marker, world};
+
+/// Counts the processes that carry a marker.
+fn left(marker: &str) -> usize {
+    let wanted = format!("{MARKER_VAR}={marker}");
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    pids.filter(|entry| {
+        let bytes = fs::read(entry.path().join("environ")).unwrap_or_default();
+        bytes
+            .split(|byte| *byte == 0)
+            .any(|part| part == wanted.as_bytes())
+    })
+    .count()
+}
+
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+impl World {
+    async fn sh(&self, command: &str) -> ToolOutput {
+        self.run("shell", json!({"command": command})).await
+    }
+
+    async fn says(&self, command: &str, expected: &str) {
+        assert_eq!(self.sh(command).await.text, expected, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_says_what_it_says() {
+    let world = world();
+    let here = world.path("").canonicalize().unwrap();
+    world
+        .says("pwd -P", &format!("{}\n[exit status 0]", here.display()))
+        .await;
+    world.says("true", "[exit status 0]").await;
+    world.says("printf x", "x\n[exit status 0]").await;
+    world
+        .says(
+            "echo 1; echo 2 >&2; echo 3; exit 7",
+            "1\n2\n3\n[exit status 7]",
+        )
+        .await;
+    world.says("kill -9 $$", "[ended by signal 9]").await;
+    // Standard input is empty.
+    world.says("cat; echo end", "end\n[exit status 0]").await;
+    world
+        .says(
+            r"printf 'a\000b\377c\n'",
+            "a\u{fffd}b\u{fffd}c\n[exit status 0]",
+        )
+        .await;
+    assert!(world.sh("true").await.ok);
+    assert!(!world.sh("false").await.ok);
+    let missing = world.sh("no-such-command-here").await;
+    assert!(
+        !missing.ok && missing.text.contains("not found"),
+        "{}",
+        missing.text
+    );
+}
+
+#[tokio::test]
+async fn nothing_in_a_command_is_taken_for_something_else() {
+    let world = world();
+    world
+        .says(
+            r#"echo "a'b" 'c"d' "$0" "$#" \$x"#,
+            "a'b c\"d sh 0 $x\n[exit status 0]",
+        )
+        .await;
+    world
+        .says("echo one\necho two", "one\ntwo\n[exit status 0]")
+        .await;
+    let dash = world.sh("-x").await;
+    assert!(dash.text.contains("-x: not found"), "{}", dash.text);
+    let torn = world.sh("echo 'open").await;
+    assert!(
+        !torn.ok && torn.text.contains("[exit status 2]"),
+        "{}",
+        torn.text
+    );
+    world.says("printf '%s\\n' ñ€", "ñ€\n[exit status 0]").await;
+}
+
+#[tokio::test]
+async fn hidden_variables_are_not_seen() {
+    let mut world = world();
+    let show = "echo ${CARGO_PKG_NAME-none} ${PATH:+path}";
+    let named = format!("{} path\n[exit status 0]", env!("CARGO_PKG_NAME"));
+    world.says(show, &named).await;
+    world.hidden = vec!["CARGO_PKG_NAME".into(), "NOT_THERE".into()];
+    world.says(show, "none path\n[exit status 0]").await;
+}
+
+#[tokio::test]
+async fn of_long_output_both_ends_are_kept() {
+    let mut world = world();
+    world.limits.output = 2000;
+    let output = world.sh("seq 1 100000").await;
+    assert!(output.ok);
+    assert!(output.text.starts_with("1\n2\n3\n"), "{}", output.text);
+    assert!(
+        output.text.ends_with("\n99999\n100000\n[exit status 0]"),
+        "{}",
+        output.text
+    );
+    let missing: usize = output
+        .text
+        .split_once("[… ")
+        .and_then(|(_, rest)| rest.split_once(" bytes are missing"))
+        .and_then(|(number, _)| number.parse().ok())
+        .unwrap();
+    let marks = format!("\n[… {missing} bytes are missing here …]\n[exit status 0]");
+    let all: usize = (1..=100_000_u32).map(|n| n.to_string().len() + 1).sum();
+    assert_eq!(output.text.len() - marks.len() + missing, all);
+}
+
+/// Peak memory of this process, in KiB.
+fn peak() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let number = line.unwrap().split_whitespace().nth(1).unwrap();
+    number.parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_flood_is_not_kept() {
+    let mut world = world();
+    let before = peak();
+    let output = world.sh("head -c 50000000 /dev/zero | tr '\\0' x").await;
+    assert!(output.ok && output.text.contains("bytes are missing here"));
+    world.limits.time = Duration::from_secs(1);
+    let output = world.sh("yes").await;
+    assert!(output.text.starts_with("y\ny\n") && output.text.contains("not finished after 1 s"));
+    let grown = peak() - before;
+    assert!(grown < 40_000, "{grown} KiB");
+}
+
+#[tokio::test]
+async fn what_takes_too_long_ends_with_its_children() {
+    let mut world = world();
+    world.limits.time = Duration::from_millis(1500);
+    let marker = marker();
+    let command = "echo begun; sleep 1000 & setsid sleep 1000 & (setsid sleep 1000 &); sleep 1000";
+    let call = call("shell", json!({"command": command, "timeout_seconds": 500}));
+    let cancel = CancellationToken::new();
+    let began = Instant::now();
+    let output = world.tools().run(&call, &marker, &cancel).await;
+    assert_eq!(left(&marker), 0);
+    assert!(!output.ok);
+    assert_eq!(
+        output.text,
+        "begun\n[not finished after 1.5 s: ended, with all that it had started]"
+    );
+    assert!(began.elapsed() < Duration::from_secs(6));
+}
+
+#[tokio::test]
+async fn an_agent_may_ask_for_less_time() {
+    let world = world();
+    let began = Instant::now();
+    let arguments = json!({"command": "echo a; sleep 1000", "timeout_seconds": 1});
+    let words = ["a\n", "not finished after 1 s"];
+    world.fails("shell", arguments, &words).await;
+    assert!(began.elapsed() < Duration::from_secs(8));
+}
+
+#[tokio::test]
+async fn nothing_runs_on_in_the_background() {
+    let world = world();
+    let marker = marker();
+    let command = "setsid sleep 1000 >/dev/null 2>&1 & echo started";
+    let call = call("shell", json!({"command": command}));
+    let output = world
+        .tools()
+        .run(&call, &marker, &CancellationToken::new())
+        .await;
+    assert_eq!(output.text, "started\n[exit status 0]");
+    assert_eq!(left(&marker), 0);
+}
+
+#[tokio::test]
+async fn a_cancelled_command_ends_with_its_children() {
+    let world = world();
+    let (marker, cancel) = (marker(), CancellationToken::new());
+    let command = "setsid sleep 1000 & sleep 1000; sleep 1000";
+    let (call, tools) = (call("shell", json!({"command": command})), world.tools());
+    let (output, ()) = tokio::join!(tools.run(&call, &marker, &cancel), async {
+        until("three run", || left(&marker) == 3).await;
+        cancel.cancel();
+    });
+    assert_eq!(left(&marker), 0);
+    assert!(
+        !output.ok && output.text.contains("[stopped"),
+        "{}",
+        output.text
+    );
+}

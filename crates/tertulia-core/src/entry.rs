@@ -1,0 +1,382 @@
+//! One line of a session log: the only storage format.
+//!
+//! ```text
+//! {"v":1,"seq":2,"id":"…","at":"2026-11-15T20:46:27.5Z","type":"message",…,"hash":"…"}
+//! ```
+//!
+//! Every backend stores exactly these bytes. The hash covers the parent's hash and all bytes of the
+//! line before the hash field, so it can be verified without serialising the entry again: fields
+//! added by a later version survive in this one.
+
+mod body;
+mod imported;
+mod message;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use body::{
+    Body, Budgeted, Compacted, Created, Failed, Forked, Kind, Linked, Lost, Origin, Paired,
+    PairedAgent, Relation, Renamed, Repaired, Seated, Tagged, Tasked, Thought, Touched, Undone,
+};
+pub use imported::Imported;
+pub use message::{
+    Addressee, Intent, Message, NOT_RUN_MARK, Role, Speaker, SpeakerKind, ToolCall, ToolOutcome,
+    Usage, human, plain,
+};
+
+use crate::id::{EntryId, Seq};
+
+/// Version of the line format that this program writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+
+/// Maximum size of one message, in bytes.
+pub const MESSAGE_LIMIT: usize = 1_000_000;
+
+/// Separator between the fields of an entry and its hash.
+const HASH_FIELD: &str = ",\"hash\":\"";
+/// Length of the hash field with its value and the closing brace.
+const HASH_TAIL: usize = HASH_FIELD.len() + 64 + 2;
+
+/// BLAKE3 hash over the parent's hash and the bytes of the entry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// Parent hash of a first entry.
+    pub const NONE: Hash = Hash([0; 32]);
+
+    /// Returns the hash of a text without a parent.
+    pub fn of_text(text: &str) -> Hash {
+        Hash::of(&Hash::NONE, text.as_bytes())
+    }
+
+    /// Returns the bytes of the hash.
+    pub const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Returns the hash with these bytes, or `None` if there are not exactly 32.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Hash> {
+        bytes.try_into().ok().map(Hash)
+    }
+
+    fn of(parent: &Hash, content: &[u8]) -> Hash {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&parent.0);
+        hasher.update(content);
+        Hash(*hasher.finalize().as_bytes())
+    }
+
+    fn from_hex(hex: &str) -> Option<Hash> {
+        blake3::Hash::from_hex(hex)
+            .ok()
+            .map(|hash| Hash(*hash.as_bytes()))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(blake3::Hash::from_bytes(self.0).to_hex().as_str())
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let hex = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Hash::from_hex(&hex)
+            .ok_or_else(|| serde::de::Error::custom("a hash has 64 hexadecimal digits"))
+    }
+}
+
+/// End of a log as a writer knows it: the parent of the next entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Head {
+    /// Sequence number of the last entry.
+    pub seq: Seq,
+    /// Hash of the last entry.
+    pub hash: Hash,
+}
+
+impl Head {
+    /// Head of a log without entries.
+    pub const START: Head = Head {
+        seq: Seq::START,
+        hash: Hash::NONE,
+    };
+}
+
+/// An entry before it is appended: it has no sequence number and no hash yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unsealed {
+    /// Id of the entry.
+    pub id: EntryId,
+    /// Time of the event.
+    pub at: Timestamp,
+    /// The event.
+    pub body: Body,
+    /// Number of redacted secrets, by kind.
+    pub redacted: BTreeMap<String, u32>,
+}
+
+/// One entry of a log, with its stored line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Sequence number.
+    pub seq: Seq,
+    /// Id of the entry.
+    pub id: EntryId,
+    /// Time of the event.
+    pub at: Timestamp,
+    /// Number of entries that follow in the same append. An append counts only if all are present.
+    pub then: u32,
+    /// The event.
+    pub body: Body,
+    /// Number of redacted secrets, by kind.
+    pub redacted: BTreeMap<String, u32>,
+    /// Hash over the parent's hash and this line.
+    pub hash: Hash,
+    line: Box<str>,
+}
+
+/// The fields in front of the hash, in the order in which they are written.
+#[derive(Serialize)]
+struct Fields<'a> {
+    v: u32,
+    seq: Seq,
+    id: EntryId,
+    at: Timestamp,
+    #[serde(skip_serializing_if = "is_zero")]
+    then: u32,
+    #[serde(flatten)]
+    body: &'a Body,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    redacted: &'a BTreeMap<String, u32>,
+}
+
+/// Fields that every line has. Read first, because the type decides how the body is parsed.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    seq: Seq,
+    id: EntryId,
+    at: Timestamp,
+    #[serde(default)]
+    then: u32,
+    #[serde(rename = "type", borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(default)]
+    redacted: BTreeMap<String, u32>,
+}
+
+/// Only the version: a line of a later version may differ in all other fields.
+#[derive(Deserialize)]
+struct Versioned {
+    v: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Entry {
+    /// Gives each of `new` its sequence number after `parent`, its hash and its line. All of them
+    /// form one append.
+    pub fn seal(parent: &Head, new: Vec<Unsealed>) -> Result<Vec<Entry>, EntryError> {
+        let mut head = *parent;
+        let mut then = u32::try_from(new.len()).unwrap_or(u32::MAX);
+        let mut sealed = Vec::with_capacity(new.len());
+        for unsealed in new {
+            then -= 1;
+            let entry = Self::seal_one(&head, then, unsealed)?;
+            head = entry.head();
+            sealed.push(entry);
+        }
+        Ok(sealed)
+    }
+
+    fn seal_one(parent: &Head, then: u32, new: Unsealed) -> Result<Entry, EntryError> {
+        let seq = parent.seq.next();
+        let mut line = serde_json::to_string(&Fields {
+            v: VERSION,
+            seq,
+            id: new.id,
+            at: new.at,
+            then,
+            body: &new.body,
+            redacted: &new.redacted,
+        })
+        .map_err(|source| EntryError::Unwritable { seq, source })?;
+        line.pop(); // removes the closing brace: the hash field comes before it
+        let hash = Hash::of(&parent.hash, line.as_bytes());
+        line.push_str(HASH_FIELD);
+        line.push_str(&hash.to_string());
+        line.push_str("\"}");
+        Ok(Entry {
+            seq,
+            id: new.id,
+            at: new.at,
+            then,
+            body: new.body,
+            redacted: new.redacted,
+            hash,
+            line: line.into(),
+        })
+    }
+
+    /// Parses a line. Does not verify the hash against a parent; [`Entry::follows`] does.
+    pub fn decode(line: &[u8]) -> Result<Entry, EntryError> {
+        let line = std::str::from_utf8(line).map_err(|_| EntryError::NotUtf8)?;
+        let (_, hash) = split_hash(line).ok_or_else(|| unreadable_or_newer(line))?;
+        let envelope: Envelope<'_> =
+            serde_json::from_str(line).map_err(|_| unreadable_or_newer(line))?;
+        // The version is always written first, so a prefix check is enough here.
+        if !line.starts_with("{\"v\":1,") {
+            return Err(unreadable_or_newer(line));
+        }
+        let body = Body::decode(&envelope.kind, line).map_err(|source| EntryError::Unreadable {
+            reason: source.to_string(),
+        })?;
+        Ok(Entry {
+            seq: envelope.seq,
+            id: envelope.id,
+            at: envelope.at,
+            then: envelope.then,
+            body,
+            redacted: envelope.redacted,
+            hash,
+            line: line.into(),
+        })
+    }
+
+    /// Returns the stored line, without a line feed.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// Returns the head of a log that ends with this entry.
+    pub fn head(&self) -> Head {
+        Head {
+            seq: self.seq,
+            hash: self.hash,
+        }
+    }
+
+    /// Returns true if this entry is unaltered and continues a log that ends at `parent`.
+    pub fn follows(&self, parent: &Head) -> bool {
+        self.seq == parent.seq.next() && line_follows(&self.line, &parent.hash) == Some(self.hash)
+    }
+
+    /// Returns the entry with its hash recomputed for another parent; the content stays. Used by
+    /// repairs.
+    #[must_use]
+    pub fn continuing(self, parent: &Head) -> Entry {
+        let content = &self.line[..self.line.len() - HASH_TAIL];
+        let hash = Hash::of(&parent.hash, content.as_bytes());
+        let line = format!("{content}{HASH_FIELD}{hash}\"}}");
+        Entry {
+            hash,
+            line: line.into(),
+            ..self
+        }
+    }
+
+    /// Returns the entry with another body, sealed after `parent`.
+    pub fn with_body(
+        self,
+        parent: &Head,
+        body: Body,
+        redacted: BTreeMap<String, u32>,
+    ) -> Result<Entry, EntryError> {
+        let new = Unsealed {
+            id: self.id,
+            at: self.at,
+            body,
+            redacted,
+        };
+        Self::seal_one(parent, self.then, new)
+    }
+
+    /// Returns the message if this entry is one.
+    pub fn message(&self) -> Option<&Message> {
+        match &self.body {
+            Body::Message(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the hash of a line if the line is complete and continues `parent`.
+pub fn line_follows(line: &str, parent: &Hash) -> Option<Hash> {
+    let (content, hash) = split_hash(line)?;
+    (Hash::of(parent, content.as_bytes()) == hash).then_some(hash)
+}
+
+fn split_hash(line: &str) -> Option<(&str, Hash)> {
+    let at = line.len().checked_sub(HASH_TAIL)?;
+    let tail = line
+        .get(at..)?
+        .strip_prefix(HASH_FIELD)?
+        .strip_suffix("\"}")?;
+    Some((&line[..at], Hash::from_hex(tail)?))
+}
+
+fn unreadable_or_newer(line: &str) -> EntryError {
+    match serde_json::from_str::<Versioned>(line) {
+        Ok(Versioned { v }) if v > VERSION => EntryError::Newer { found: v },
+        Ok(_) => EntryError::Unreadable {
+            reason: "it lacks fields that every entry has".into(),
+        },
+        Err(error) => EntryError::Unreadable {
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// Reasons why a line cannot be read or written as an entry.
+#[derive(Debug, thiserror::Error)]
+pub enum EntryError {
+    /// A later version of the program wrote the line.
+    #[error("the entry has format {found}, this program reads up to {VERSION}")]
+    Newer {
+        /// Version given in the line.
+        found: u32,
+    },
+    /// The bytes are not UTF-8.
+    #[error("the line is not UTF-8")]
+    NotUtf8,
+    /// The text is not an entry.
+    #[error("the line is not an entry: {reason}")]
+    Unreadable {
+        /// Parse error.
+        reason: String,
+    },
+    /// The entry cannot be serialised.
+    #[error("entry {seq} cannot be written")]
+    Unwritable {
+        /// Sequence number of the entry.
+        seq: Seq,
+        /// Serialisation error.
+        source: serde_json::Error,
+    },
+}

@@ -1,0 +1,283 @@
+//! Sessions of other programs before they become entries. The same session always yields the same
+//! entries, so that a repeated import is recognised and adds only new messages.
+
+mod changes;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+
+pub use changes::Changes;
+
+use crate::entry::{
+    Body, Created, Entry, Head, Imported, Kind, Message, Role, SpeakerKind, Tasked, Thought,
+    Unsealed,
+};
+use crate::id::{EntryId, SessionId, derived};
+use crate::redact::redact;
+use crate::session::{Log, SessionMeta};
+
+/// A session read from another program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Foreign {
+    /// Id of the session to create.
+    pub id: SessionId,
+    /// Kind of conversation.
+    pub kind: Kind,
+    /// Title, if the program recorded one.
+    pub title: Option<String>,
+    /// Name of the team, for team sessions.
+    pub team: Option<String>,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Messages, oldest first.
+    pub said: Vec<Said>,
+    /// Task of the team.
+    pub task: Option<String>,
+    /// Further entries at the end.
+    pub closing: Vec<Body>,
+    /// The program, its id for the session, and other data that it recorded.
+    pub source: Imported,
+    /// Content that the import changed or could not keep.
+    pub changes: Changes,
+}
+
+/// A message of the session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// Id of the entry.
+    pub id: EntryId,
+    /// Time of the message.
+    pub at: Timestamp,
+    /// The message.
+    pub message: Message,
+    /// Thinking before the message, if the program recorded it.
+    pub thought: Option<String>,
+}
+
+/// Comparison of a session with an existing log of the same id.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Meeting {
+    /// The log contains the whole session.
+    Known,
+    /// The session continues the log.
+    GoesOn {
+        /// Number of messages that the log already has.
+        shared: usize,
+        /// The task, if it is new to the log.
+        task: Option<String>,
+    },
+    /// Session and log diverge.
+    Parts {
+        /// Number of messages that the log already has.
+        shared: usize,
+        /// The last common entry, if there are common messages.
+        at: Option<Head>,
+        /// The task, if it differs from the one at that entry.
+        task: Option<String>,
+    },
+}
+
+impl Foreign {
+    /// Returns the first entry for the session `id`.
+    pub fn opening(&self, id: SessionId) -> Unsealed {
+        let opening = Created {
+            session: id,
+            kind: self.kind,
+            title: self.title.clone(),
+            team: self.team.clone(),
+            project: None,
+            project_ids: Vec::new(),
+            cwd: None,
+        };
+        let name = derived(&["opening", &id.to_string()]);
+        unsealed(EntryId::new(name), self.created_at, Body::Created(opening))
+    }
+
+    /// Returns the entry that records the origin, for the session `id`.
+    pub fn importing(&self, id: SessionId) -> Unsealed {
+        let saved_at = self.source.saved_at.unwrap_or(self.created_at);
+        let name = derived(&[
+            "imported",
+            &id.to_string(),
+            &self.source.program,
+            &self.source.original,
+            &saved_at.to_string(),
+        ]);
+        let body = Body::Imported(self.source.clone());
+        unsealed(EntryId::new(name), self.created_at, body)
+    }
+
+    /// Returns true if an existing session of the same id lacks the origin, or if the other program
+    /// has saved the session since. `grows` tells whether messages are added.
+    pub fn is_news_to(&self, session: &SessionMeta, grows: bool) -> bool {
+        let later = self.source.saved_at.is_some_and(|saved_at| {
+            let known = session.source.as_ref().and_then(|source| source.saved_at);
+            saved_at > session.updated_at.max(known.unwrap_or(session.updated_at))
+        });
+        // A fork is not the imported session itself.
+        if session.parent.is_some() {
+            return false;
+        }
+        match &session.source {
+            // A session that was created here and mirrored to a file needs no second name.
+            None => self.source.original != session.id.to_string() || (grows && later),
+            Some(_) => later,
+        }
+    }
+
+    /// Returns the entries of one message.
+    pub fn saying(&self, said: &Said) -> Vec<Unsealed> {
+        let message = unsealed(said.id, said.at, Body::Message(said.message.clone()));
+        let thought = said.thought.as_ref().map(|text| {
+            let name = derived(&["thought", &said.id.to_string()]);
+            let thread = said.message.thread.clone().unwrap_or_default();
+            let text = text.clone();
+            let body = Body::Thought(Thought { thread, text });
+            unsealed(EntryId::new(name), said.at, body)
+        });
+        std::iter::once(message).chain(thought).collect()
+    }
+
+    /// Returns the entry that sets the team's task, after all messages.
+    pub fn tasking(&self, id: SessionId, task: String) -> Unsealed {
+        let said = self.said.len().to_string();
+        let name = derived(&["task", &id.to_string(), &said, &task]);
+        let last = self.said.iter().map(|said| said.at).max();
+        let at = last.unwrap_or(self.created_at);
+        let body = Body::Tasked(Tasked { task });
+        unsealed(EntryId::new(name), at, body)
+    }
+
+    /// Returns the further entries at the end, after all messages.
+    pub fn closings(&self, id: SessionId) -> Vec<Unsealed> {
+        let said = self.said.len().to_string();
+        let last = self.said.iter().map(|said| said.at).max();
+        let at = last.unwrap_or(self.created_at);
+        let closing = self.closing.iter().enumerate().map(|(place, body)| {
+            let name = derived(&["closing", &id.to_string(), &said, &place.to_string()]);
+            unsealed(EntryId::new(name), at, body.clone())
+        });
+        closing.collect()
+    }
+
+    /// Compares the session with a log of the same id.
+    pub fn meet(&self, log: &Log) -> Meeting {
+        let words: Vec<(&Entry, &Message)> = log
+            .messages()
+            .filter(|(_, message)| has_words(message))
+            .collect();
+        let ours = self.is_ours(log);
+        // Tool calls and results belong to the message before them.
+        let own: Vec<(usize, &Said)> = self
+            .said
+            .iter()
+            .enumerate()
+            .filter(|(_, said)| has_words(&said.message))
+            .collect();
+        let common = words
+            .iter()
+            .zip(&own)
+            .take_while(|((entry, message), (_, said))| ours && said.is(entry, message))
+            .count();
+        let shared = own.get(common).map_or(self.said.len(), |(place, _)| *place);
+        if ours && common == own.len() {
+            // An older state of the session must not restore an older task.
+            let task = self.task.clone().filter(|task| {
+                common == words.len() && !tasks(&log.entries).any(|known| same_words(known, task))
+            });
+            return match task {
+                None => Meeting::Known,
+                task => Meeting::GoesOn { shared, task },
+            };
+        }
+        if ours && common == words.len() {
+            let task = self.new_task(&log.entries);
+            return Meeting::GoesOn { shared, task };
+        }
+        let last = common.checked_sub(1).map(|last| words[last].0.head());
+        let common = log
+            .entries
+            .iter()
+            .take_while(|entry| last.is_some_and(|last| entry.seq <= last.seq));
+        Meeting::Parts {
+            shared,
+            at: last,
+            task: self.new_task(common),
+        }
+    }
+
+    /// Returns the id for a session that diverges from the log of the same id. It is derived from
+    /// the first diverging message, so that a longer state of this session finds it again.
+    pub fn apart(&self, shared: usize) -> SessionId {
+        let id = self.id.to_string();
+        let team = self.team.as_deref().unwrap_or_default();
+        SessionId::new(match self.said.get(shared) {
+            Some(said) => {
+                let (entry, at) = (said.id.to_string(), said.at.to_string());
+                // The same text of another speaker is a different message: see `Said::is`.
+                let by = serde_json::to_string(&said.message.speaker).unwrap_or_default();
+                derived(&["apart", &id, team, &entry, &at, &by, &said.words()])
+            }
+            None => derived(&["apart", &id, team]),
+        })
+    }
+
+    /// Returns true if the log has the same kind and team.
+    fn is_ours(&self, log: &Log) -> bool {
+        log.entries.iter().any(|entry| match &entry.body {
+            Body::Created(created) => created.kind == self.kind && created.team == self.team,
+            _ => false,
+        })
+    }
+
+    fn new_task<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) -> Option<String> {
+        let last = tasks(entries).last();
+        let task = self.task.clone()?;
+        (!last.is_some_and(|last| same_words(last, &task))).then_some(task)
+    }
+}
+
+impl Said {
+    /// Returns true if an entry has the same time, speaker and text.
+    fn is(&self, entry: &Entry, message: &Message) -> bool {
+        entry.at == self.at
+            && message.speaker == self.message.speaker
+            && same_words(&message.content, &self.message.content)
+    }
+
+    /// Returns the redacted text, because the id derived from it is stored.
+    fn words(&self) -> Cow<'_, str> {
+        redact(&self.message.content).text
+    }
+}
+
+/// Compares two texts, either of which may already be redacted.
+fn same_words(one: &str, other: &str) -> bool {
+    one == other || redact(one).text == redact(other).text
+}
+
+fn tasks<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> impl Iterator<Item = &'a str> {
+    entries.into_iter().filter_map(|entry| match &entry.body {
+        Body::Tasked(tasked) => Some(tasked.task.as_str()),
+        _ => None,
+    })
+}
+
+/// Returns false for tool messages, tool results, and messages that consist only of tool calls.
+pub fn has_words(message: &Message) -> bool {
+    let tool = message.role == Role::Tool || message.speaker.kind == SpeakerKind::Tool;
+    let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
+    !tool && !only_calls
+}
+
+fn unsealed(id: EntryId, at: Timestamp, body: Body) -> Unsealed {
+    Unsealed {
+        id,
+        at,
+        body,
+        redacted: std::collections::BTreeMap::new(),
+    }
+}

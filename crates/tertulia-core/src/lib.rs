@@ -1,0 +1,33 @@
+//! Sessions of people and AI agents as data: one hashed, append-only log per session, and
+//! everything derived from it.
+//!
+//! Everything here is pure: no IO, no async, no clock, no environment. Embedders pass time and ids
+//! in as a [`clock::Clock`].
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`id`] | session and entry ids, references |
+//! | [`entry`] | one line of the log: its fields, its hash, its JSON |
+//! | [`session`] | metadata folded from a log, and reading a whole log |
+//! | [`query`] | filters, pages, cursors, search queries and their results |
+//! | [`search_text`] | tokenisation of text for search |
+//! | [`redact`] | detection and replacement of secrets |
+//! | [`team`] | team files, their schemas, and the markers in team messages |
+//! | [`pair`] | state of a pair session, folded from its log |
+//! | [`jsonl`] | export and import of a whole log as text |
+//! | [`foreign`] | a session of another program before it becomes entries |
+//! | [`preview`] | text made safe and short for one line or a diff |
+//! | [`clock`] | source of time and ids |
+
+pub mod clock;
+pub mod entry;
+pub mod foreign;
+pub mod id;
+pub mod jsonl;
+pub mod pair;
+pub mod preview;
+pub mod query;
+pub mod redact;
+pub mod search_text;
+pub mod session;
+pub mod team;

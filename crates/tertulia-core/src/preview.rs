@@ -1,0 +1,221 @@
+//! Previews of tool calls for approval. No text can hide anything: characters that control a
+//! terminal are escaped.
+
+use std::time::Duration;
+
+use similar::TextDiff;
+
+/// Maximum number of lines of a diff.
+const MOST_LINES: usize = 200;
+/// Maximum size of a diff, in bytes.
+const MOST_BYTES: usize = 16 * 1024;
+/// Number of lines shown of a file to delete.
+const FIRST_LINES: usize = 10;
+/// Time limit for the search for the smallest diff; after it, a larger one is used.
+const DIFF_TIME: Duration = Duration::from_millis(500);
+
+/// Escapes all characters that a terminal would interpret or not show: control characters,
+/// directional formatting and zero-width characters. Keeps line feeds and tabs.
+pub fn visible(text: &str) -> String {
+    written_out(text, |char| matches!(char, '\n' | '\t'))
+}
+
+/// Like [`visible`], but also escapes line feeds and tabs.
+pub fn one_line(text: &str) -> String {
+    written_out(text, |_| false)
+}
+
+fn written_out(text: &str, plain: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        if !plain(char) && (char.is_control() || is_unseen(char)) {
+            out.extend(char.escape_default());
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
+/// Returns the longest prefix of at most `most` bytes that ends at a character boundary.
+fn beginning(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}
+
+fn is_unseen(char: char) -> bool {
+    matches!(
+        char,
+        '\u{ad}'
+            | '\u{61c}'
+            | '\u{180e}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// Returns the change of the file `name` as a unified diff. `old` is `None` if the file does not
+/// exist yet.
+pub fn diff(name: &str, old: Option<&str>, new: &str) -> String {
+    let before = match old {
+        Some(_) => name,
+        None => "/dev/null",
+    };
+    // Split here, because the diff library treats a lone CR as a line end.
+    let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
+    let diff = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .newline_terminated(true)
+        .diff_slices(&lines(old.unwrap_or_default()), &lines(new));
+    let text = diff
+        .unified_diff()
+        .context_radius(3)
+        .header(before, name)
+        .to_string();
+    match (text.is_empty(), old) {
+        (true, Some(_)) => format!("{name} stays as it is"),
+        (true, None) => format!("{name} becomes an empty file"),
+        (false, _) => shortened(&with_plain_line_ends(&text)),
+    }
+}
+
+/// Describes a file to delete: name, size and first lines.
+pub fn removal(name: &str, size: u64, start: Option<&str>) -> String {
+    let first = format!("delete {name} ({size} bytes)");
+    match start {
+        None => format!("{first}, which is no text"),
+        Some("") => first,
+        Some(text) => {
+            let lines: Vec<String> = text
+                .lines()
+                .take(FIRST_LINES)
+                .map(|line| format!("| {}", visible(beginning(line, 200))))
+                .collect();
+            format!("{first}, which begins:\n{}", lines.join("\n"))
+        }
+    }
+}
+
+/// Removes CR from a diff whose lines all end in CR LF, where escaping every CR would be noise.
+fn with_plain_line_ends(diff: &str) -> String {
+    let mut body = diff.split_inclusive('\n').filter(|line| is_body(line));
+    match body.all(|line| line.ends_with("\r\n")) {
+        true => diff.replace("\r\n", "\n"),
+        false => diff.to_owned(),
+    }
+}
+
+/// Returns true if a line of a diff is a line of the file.
+fn is_body(line: &str) -> bool {
+    !["---", "+++", "@@", "\\"]
+        .iter()
+        .any(|mark| line.starts_with(mark))
+}
+
+/// Returns the beginning of a diff and the number of omitted lines.
+fn shortened(diff: &str) -> String {
+    let (mut out, mut shown) = (String::new(), 0);
+    for line in diff.split_inclusive('\n').take(MOST_LINES) {
+        let line = visible(line);
+        if out.len() + line.len() > MOST_BYTES {
+            out.push_str(beginning(&line, MOST_BYTES - out.len()));
+            out.push_str("[…]\n");
+            break;
+        }
+        out.push_str(&line);
+        shown += 1;
+    }
+    let all = diff.split_inclusive('\n').count();
+    if shown < all {
+        out.push_str(&format!("[{} more lines of the diff]", all - shown));
+    }
+    out.trim_end_matches('\n').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_hide() {
+        let check = |text: &str, expected: &str| assert_eq!(visible(text), expected);
+        check("ls\n\techo ñ😀", "ls\n\techo ñ😀");
+        check("rm x\u{1b}[2K\rls", "rm x\\u{1b}[2K\\rls");
+        check(
+            "a\u{202e}b\u{200b}c\u{9b}2J",
+            "a\\u{202e}b\\u{200b}c\\u{9b}2J",
+        );
+        check("a\u{8}\u{7f}\0", "a\\u{8}\\u{7f}\\u{0}");
+        assert_eq!(one_line("a\nb"), "a\\nb");
+    }
+
+    #[test]
+    fn a_change_is_a_diff() {
+        let old: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let new = old.replace("line 10\n", "line ten\n");
+        assert_eq!(
+            diff("a.txt", Some(&old), &new),
+            "--- a.txt\n+++ a.txt\n@@ -7,7 +7,7 @@\n line 7\n line 8\n line 9\n-line 10\n+line ten\n \
+             line 11\n line 12\n line 13"
+        );
+        assert_eq!(
+            diff("b", None, "one\ntwo"),
+            "--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file"
+        );
+        assert_eq!(diff("b", Some("x"), "x"), "b stays as it is");
+        assert_eq!(diff("b", None, ""), "b becomes an empty file");
+    }
+
+    #[test]
+    fn line_ends_are_noise_unless_they_change() {
+        let shown = diff("a", Some("1\r\n2\r\n"), "1\r\n3\r\n");
+        assert!(!shown.contains("\\r"), "{shown}");
+        let shown = diff("a", Some("1\r\n2\r\n"), "1\n2\n");
+        assert!(shown.contains("-1\\r\n"), "{shown}");
+        let shown = diff("a", Some("x\n"), "x\r\u{1b}[1Ay\n");
+        assert!(shown.contains("+x\\r\\u{1b}[1Ay"), "{shown}");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_with_a_mark() {
+        let new: String = (0..1000).map(|n| format!("{n}\n")).collect();
+        let shown = diff("a", None, &new);
+        assert_eq!(shown.lines().count(), MOST_LINES + 1);
+        assert!(shown.ends_with("[803 more lines of the diff]"), "{shown}");
+        let shown = diff("a", None, &"x".repeat(1 << 20));
+        assert!(shown.len() < MOST_BYTES + 64 && shown.contains("+xxx"));
+        assert!(shown.ends_with("more lines of the diff]"));
+    }
+
+    #[test]
+    fn a_diff_is_not_waited_for_long() {
+        let text = |seed: u64| -> String {
+            (0..200_000_u64)
+                .map(|n| format!("{}\n", (n * seed) % 65_537))
+                .collect()
+        };
+        let (old, new) = (text(7919), text(104_729));
+        let began = std::time::Instant::now();
+        assert!(diff("a", Some(&old), &new).len() < MOST_BYTES + 64);
+        assert!(
+            began.elapsed() < Duration::from_secs(15),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+
+    #[test]
+    fn a_removal_shows_what_goes() {
+        let text: String = (1..=20).map(|n| format!("{n}\n")).collect();
+        let shown = removal("a", 51, Some(&text));
+        assert!(shown.starts_with("delete a (51 bytes), which begins:\n| 1\n| 2\n"));
+        assert_eq!(shown.lines().count(), 1 + FIRST_LINES);
+        assert_eq!(
+            removal("b", 3, None),
+            "delete b (3 bytes), which is no text"
+        );
+    }
+}

@@ -1,0 +1,478 @@
+//! Session metadata as a fold over the log: title, tags, counts, status and fork relations are
+//! derived from the entries and never stored as a second source of truth.
+
+mod log;
+mod source;
+mod speakers;
+#[cfg(test)]
+mod tests;
+mod title;
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{Addressee, Body, Entry, Head, Kind, Message, Relation, SpeakerKind, Usage};
+use crate::id::{EntryId, Seq, SessionId};
+use crate::pair::Pair;
+pub use log::{Damage, Line, Log};
+pub use source::Source;
+pub use speakers::Spoke;
+use title::{title_from, without_markers};
+
+/// Maximum size of a session log, in bytes.
+pub const SESSION_LIMIT: u64 = 100_000_000;
+
+/// Number of changes that can be undone, one after the other.
+const UNDO_DEPTH: usize = 20;
+
+/// Session metadata shown in lists. The fold stays small for any length of log, so that every
+/// append can update it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionMeta {
+    /// Id of the session.
+    pub id: SessionId,
+    /// Kind of conversation.
+    pub kind: Kind,
+    /// Title: as given, or taken from the first human message.
+    pub title: Option<String>,
+    /// True if the title was given explicitly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub titled: bool,
+    /// Name of the team, for team sessions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
+    /// Project of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// All identities of the project when the session was created.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub project_ids: Vec<String>,
+    /// Working directory at creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Tags, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Time of creation.
+    pub created_at: Timestamp,
+    /// Time of the last message or failure. Housekeeping (titles, tags) does not change it.
+    pub updated_at: Timestamp,
+    /// Number of messages.
+    pub messages: u64,
+    /// Total tokens.
+    pub tokens: Usage,
+    /// Agents that answered, in order of first appearance; in a pair, instructor and worker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
+    /// People and agents with their message counts, in order of first appearance.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub speakers: Vec<Spoke>,
+    /// Model of the last answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Agent that was prompted or answered last, whatever the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<String>,
+    /// The agents' own (native) sessions for this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub natives: Vec<Native>,
+    /// The team's current task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// Path of the team file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team_file: Option<String>,
+    /// Replaced team members: id of the earlier speaker to id of the current member.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub heirs: BTreeMap<String, String>,
+    /// State of a pair session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<Box<Pair>>,
+    /// The last entry covered by the newest compaction summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacted: Option<Seq>,
+    /// Session of another program that this one was imported from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// Session that this fork continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+    /// Whether an answer is due.
+    pub status: Status,
+    /// Time when the session was moved to the trash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trashed_at: Option<Timestamp>,
+    /// Changes that can be undone, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Change>,
+    /// Size of the log in bytes, including the part shared with the fork's parent.
+    pub bytes: u64,
+    /// End of the log.
+    pub head: Head,
+}
+
+/// An agent's own session, in the agent's own store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Native {
+    /// Name of the agent.
+    pub agent: String,
+    /// Id that the agent gave its session.
+    pub id: String,
+    /// Working directory of the native session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// The entry that recorded the native session.
+    pub since: Seq,
+    /// Tokens that the agent's answers have used since then.
+    pub spent: Usage,
+}
+
+/// The session that a fork continues.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// Id of the original session.
+    pub id: SessionId,
+    /// The last shared entry.
+    pub seq: Seq,
+    /// How the two sessions are related.
+    pub relation: Relation,
+}
+
+/// Whether an answer is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// An answer is due.
+    Active,
+    /// The session waits for the user.
+    Paused,
+}
+
+impl Status {
+    /// Returns the serialised name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Active => "active",
+            Status::Paused => "paused",
+        }
+    }
+}
+
+/// A change that can be undone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The entry that made the change.
+    pub seq: Seq,
+    /// Time of the change.
+    pub at: Timestamp,
+    /// Id of the command.
+    pub operation: EntryId,
+    /// The replaced value.
+    pub before: Before,
+}
+
+/// The value that a change replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Before {
+    /// The title, and whether it was given explicitly.
+    Title(Option<String>, bool),
+    /// The tags.
+    Tags(Vec<String>),
+    /// The time when the session was moved to the trash, if it was there.
+    Trash(Option<Timestamp>),
+}
+
+impl SessionMeta {
+    /// Returns metadata that has only an id.
+    pub fn blank(id: SessionId) -> SessionMeta {
+        SessionMeta {
+            id,
+            kind: Kind::Chat,
+            title: None,
+            titled: false,
+            team: None,
+            project: None,
+            project_ids: Vec::new(),
+            cwd: None,
+            tags: Vec::new(),
+            created_at: Timestamp::UNIX_EPOCH,
+            updated_at: Timestamp::UNIX_EPOCH,
+            messages: 0,
+            tokens: Usage::default(),
+            agents: Vec::new(),
+            speakers: Vec::new(),
+            model: None,
+            answered_by: None,
+            natives: Vec::new(),
+            task: None,
+            team_file: None,
+            heirs: BTreeMap::new(),
+            pair: None,
+            compacted: None,
+            source: None,
+            parent: None,
+            status: Status::Paused,
+            trashed_at: None,
+            changes: Vec::new(),
+            bytes: 0,
+            head: Head::START,
+        }
+    }
+
+    /// Folds the entries of a log.
+    pub fn of<'a>(id: SessionId, entries: impl IntoIterator<Item = &'a Entry>) -> SessionMeta {
+        let mut meta = SessionMeta::blank(id);
+        for entry in entries {
+            meta.apply(entry);
+        }
+        meta
+    }
+
+    /// Updates the metadata with one more entry.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.head = entry.head();
+        self.bytes += entry.line().len() as u64 + 1;
+        match &entry.body {
+            Body::Created(created) => {
+                self.id = created.session;
+                self.kind = created.kind;
+                self.title.clone_from(&created.title);
+                self.titled = created.title.is_some();
+                self.team.clone_from(&created.team);
+                self.project.clone_from(&created.project);
+                self.project_ids.clone_from(&created.project_ids);
+                self.cwd.clone_from(&created.cwd);
+                self.created_at = entry.at;
+                self.updated_at = entry.at;
+                self.pair = (created.kind == Kind::Pair).then(Box::default);
+            }
+            Body::Forked(_) => self.fork(entry),
+            Body::Message(message) => self.hear(entry.at, message),
+            Body::Failed(failed) => {
+                self.answered_by = Some(failed.agent.clone());
+                self.status = Status::Paused;
+                self.updated_at = self.updated_at.max(entry.at);
+            }
+            Body::Linked(linked) => {
+                self.answered_by = Some(linked.agent.clone());
+                self.natives.retain(|native| native.agent != linked.agent);
+                self.natives.push(Native {
+                    agent: linked.agent.clone(),
+                    id: linked.native.clone(),
+                    cwd: linked.cwd.clone(),
+                    since: entry.seq,
+                    spent: Usage::default(),
+                });
+            }
+            Body::Seated(seated) => {
+                if seated.file.is_some() {
+                    self.team_file.clone_from(&seated.file);
+                }
+                self.heirs.extend(seated.heirs.clone());
+            }
+            Body::Tasked(tasked) => self.task = Some(tasked.task.clone()),
+            Body::Compacted(compacted) => {
+                self.compacted = Some(compacted.upto);
+                self.tokens = self.tokens.plus(compacted.usage.unwrap_or_default());
+            }
+            Body::Renamed(renamed) => {
+                let before = Before::Title(self.title.replace(renamed.title.clone()), self.titled);
+                self.titled = true;
+                self.remember(entry, renamed.operation, before);
+            }
+            Body::Tagged(tagged) => {
+                let before = Before::Tags(self.tags.clone());
+                self.tags.retain(|tag| !tagged.remove.contains(tag));
+                self.tags.extend(tagged.add.iter().cloned());
+                self.tags.sort();
+                self.tags.dedup();
+                self.remember(entry, tagged.operation, before);
+            }
+            Body::Trashed(touched) => {
+                let before = Before::Trash(self.trashed_at.replace(entry.at));
+                self.remember(entry, touched.operation, before);
+            }
+            Body::Restored(touched) => {
+                let before = Before::Trash(self.trashed_at.take());
+                self.remember(entry, touched.operation, before);
+            }
+            Body::Undone(undone) => self.take_back(undone.change),
+            Body::Imported(imported) => self.import(imported),
+            Body::Paired(_)
+            | Body::Budgeted(_)
+            | Body::Thought(_)
+            | Body::Lost(_)
+            | Body::Repaired(_)
+            | Body::Unknown(_) => {}
+        }
+        self.pair_on(entry);
+    }
+
+    /// Updates the state of a pair session, which determines agents and status.
+    fn pair_on(&mut self, entry: &Entry) {
+        let Some(pair) = &mut self.pair else {
+            return;
+        };
+        pair.apply(entry);
+        self.agents = [&pair.instructor.agent, &pair.worker.agent]
+            .map(String::clone)
+            .to_vec();
+        self.agents.dedup();
+        self.agents.retain(|agent| !agent.is_empty());
+        self.status = match pair.is_waiting() {
+            true => Status::Paused,
+            false => Status::Active,
+        };
+    }
+
+    fn fork(&mut self, entry: &Entry) {
+        let Body::Forked(forked) = &entry.body else {
+            return;
+        };
+        self.id = forked.session;
+        self.parent = Some(Parent {
+            id: forked.from.id,
+            seq: forked.from.seq,
+            relation: forked.relation,
+        });
+        if let Some(title) = &forked.title {
+            self.title = Some(title.clone());
+            self.titled = true;
+        } else if let Some(title) = &self.title
+            && !title.ends_with(" (fork)")
+        {
+            self.title = Some(format!("{title} (fork)"));
+        }
+        if forked.project.is_some() {
+            self.project.clone_from(&forked.project);
+            self.project_ids.clear();
+        }
+        if forked.cwd.is_some() {
+            self.cwd.clone_from(&forked.cwd);
+        }
+        self.created_at = entry.at;
+        self.updated_at = entry.at;
+        // A fork cannot undo changes of the original, and does not inherit its place in the trash.
+        self.changes.clear();
+        self.trashed_at = None;
+        // Two sessions must not share one native session, or their contexts would mix.
+        self.natives.clear();
+        // The original id stays with the imported session.
+        self.source = None;
+    }
+
+    fn hear(&mut self, at: Timestamp, message: &Message) {
+        self.messages += 1;
+        speakers::count(&mut self.speakers, message);
+        self.updated_at = self.updated_at.max(at);
+        if self.title.is_none() && message.speaker.kind == SpeakerKind::Human {
+            self.title = match self.kind {
+                Kind::Team => title_from(&without_markers(&message.content)),
+                Kind::Chat | Kind::Pair => title_from(&message.content),
+            };
+        }
+        if let Some(usage) = message.usage {
+            self.tokens = self.tokens.plus(usage);
+            for native in &mut self.natives {
+                if native.agent == message.speaker.name {
+                    native.spent = native.spent.plus(usage);
+                }
+            }
+        }
+        match message.speaker.kind {
+            SpeakerKind::Human if self.kind == Kind::Team => {
+                // In a team, a message without a known addressee expects no answer.
+                let reached = |addressee: &Addressee| addressee.member.is_some();
+                self.status = if message.addressees.iter().any(reached) {
+                    Status::Active
+                } else {
+                    Status::Paused
+                };
+            }
+            SpeakerKind::Human => {
+                if message.asked.is_some() {
+                    self.answered_by.clone_from(&message.asked);
+                }
+                self.status = Status::Active;
+            }
+            SpeakerKind::Ai => {
+                // An answer with tool calls is not final.
+                self.status = if message.tool_calls.is_empty() {
+                    Status::Paused
+                } else {
+                    Status::Active
+                };
+                self.answered_by = Some(message.speaker.name.clone());
+                if self.pair.is_none() && !self.agents.contains(&message.speaker.name) {
+                    self.agents.push(message.speaker.name.clone());
+                }
+                if message.model.is_some() {
+                    self.model.clone_from(&message.model);
+                }
+            }
+            SpeakerKind::System | SpeakerKind::Tool => {}
+        }
+    }
+
+    fn remember(&mut self, entry: &Entry, operation: EntryId, before: Before) {
+        if self.changes.len() == UNDO_DEPTH {
+            self.changes.remove(0);
+        }
+        self.changes.push(Change {
+            seq: entry.seq,
+            at: entry.at,
+            operation,
+            before,
+        });
+    }
+
+    fn take_back(&mut self, change: Seq) {
+        // Only the newest change can be undone; otherwise later changes would be reverted with it.
+        if self.changes.last().is_none_or(|last| last.seq != change) {
+            return;
+        }
+        match self.changes.pop().map(|change| change.before) {
+            Some(Before::Title(title, titled)) => {
+                self.title = title;
+                self.titled = titled;
+            }
+            Some(Before::Tags(tags)) => self.tags = tags,
+            Some(Before::Trash(trashed_at)) => self.trashed_at = trashed_at,
+            None => {}
+        }
+    }
+
+    /// Returns the time of the newest change that can be undone.
+    pub fn changed_at(&self) -> Option<Timestamp> {
+        self.changes.last().map(|change| change.at)
+    }
+
+    /// Returns the agent that was prompted or answered last.
+    pub fn last_agent(&self) -> Option<&str> {
+        // Rows written before `answered_by` existed have only the order of appearance.
+        let last = self.agents.last();
+        self.answered_by.as_ref().or(last).map(String::as_str)
+    }
+
+    /// Returns the time from creation to the last message.
+    pub fn duration(&self) -> SignedDuration {
+        self.updated_at.duration_since(self.created_at)
+    }
+
+    /// Returns the title, or `(untitled)`.
+    pub fn title_or_untitled(&self) -> &str {
+        self.title.as_deref().unwrap_or("(untitled)")
+    }
+
+    /// Returns the state in one word, for lists.
+    pub fn state(&self) -> &'static str {
+        if self.trashed_at.is_some() {
+            "trashed"
+        } else {
+            self.status.name()
+        }
+    }
+}

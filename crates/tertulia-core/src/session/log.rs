@@ -1,0 +1,122 @@
+//! Entries read from a log, and its damage.
+
+use serde::Serialize;
+
+use crate::entry::{Entry, Head, Message};
+use crate::id::{Seq, SessionId};
+
+/// A section of a log as read: the readable entries, and the damage.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// The entries, in order.
+    pub entries: Vec<Entry>,
+    /// Entries that are missing, unreadable or altered.
+    pub damage: Vec<Damage>,
+}
+
+/// A damaged entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Damage {
+    /// The session.
+    pub session: SessionId,
+    /// Sequence number of the entry.
+    pub seq: Seq,
+    /// What is wrong with the entry.
+    pub reason: String,
+}
+
+impl Log {
+    /// Parses lines that should follow `before`, and records missing, unreadable and altered ones.
+    /// Without a known parent, the hash of the first line is not verified.
+    pub fn read(session: SessionId, before: Option<Head>, after: Seq, lines: &[Line]) -> Log {
+        let mut log = Log::default();
+        let mut expected = after.next();
+        let mut parent = before;
+        for line in lines {
+            if expected < line.seq {
+                log.note_missing(session, expected, line.seq);
+                parent = None;
+            }
+            match Entry::decode(&line.bytes) {
+                Err(error) => {
+                    log.note(session, line.seq, &error.to_string());
+                    parent = None;
+                }
+                Ok(entry) if entry.seq != line.seq => {
+                    log.note(
+                        session,
+                        line.seq,
+                        &format!("it calls itself entry {}", entry.seq),
+                    );
+                    parent = None;
+                }
+                Ok(entry) => {
+                    if parent.is_some_and(|parent| !entry.follows(&parent)) {
+                        log.note(session, line.seq, "it does not match its hash");
+                    }
+                    parent = Some(entry.head());
+                    log.entries.push(entry);
+                }
+            }
+            expected = line.seq.next();
+        }
+        log
+    }
+
+    /// Returns the messages, in order.
+    pub fn messages(&self) -> impl Iterator<Item = (&Entry, &Message)> {
+        self.entries
+            .iter()
+            .filter_map(|entry| Some((entry, entry.message()?)))
+    }
+
+    /// Keeps the last `count` messages and all other entries from the first of them on.
+    pub fn keep_last_messages(&mut self, count: usize) {
+        let surplus = self.messages().count().saturating_sub(count);
+        if surplus > 0 {
+            let first = self.messages().nth(surplus).map(|(entry, _)| entry.seq);
+            self.entries
+                .retain(|entry| first.is_some_and(|first| entry.seq >= first));
+        }
+    }
+
+    /// Records each missing entry, or a single summary for more than 1000: a corrupt sequence
+    /// number could otherwise produce billions.
+    pub fn note_missing(&mut self, session: SessionId, first: Seq, upto: Seq) {
+        let count = upto.0 - first.0;
+        if count > 1000 {
+            let reason = format!("it and the {} after it are missing", count - 1);
+            return self.note(session, first, &reason);
+        }
+        for seq in first.0..upto.0 {
+            self.note(session, Seq(seq), "it is missing");
+        }
+    }
+
+    fn note(&mut self, session: SessionId, seq: Seq, reason: &str) {
+        self.damage.push(Damage {
+            session,
+            seq,
+            reason: reason.to_owned(),
+        });
+    }
+}
+
+/// One line of a log as stored. It is not parsed, so that copying is cheap and one damaged line
+/// does not hide others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Sequence number.
+    pub seq: Seq,
+    /// The bytes, without a line feed.
+    pub bytes: Vec<u8>,
+}
+
+impl From<&Entry> for Line {
+    fn from(entry: &Entry) -> Line {
+        Line {
+            seq: entry.seq,
+            bytes: entry.line().as_bytes().to_vec(),
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! An instructor and a worker at work: what the machine of [`super::pair`] decides is carried out, one
+//! answer at a time. The log is the state, so that going on after a crash is going on.
+
+mod ask;
+mod compact;
+mod restore;
+mod threads;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+use super::frontend::{Frontend, TalkEvent};
+use super::log_writer::LogWriter;
+use super::pair::budget::{self, Budget};
+use super::pair::reply;
+use super::pair::words;
+use super::pair::{Next, Pair, PairEvent, PairRole, Progress, Todo, Wait};
+use super::run::{RunOptions, Talk, ToolAccess};
+use tertulia_agents::{Agent, AgentError};
+use tertulia_core::entry::{Body, Budgeted, Message, Paired, Role, Speaker};
+use tertulia_core::entry::{human, plain};
+use tertulia_core::session::SessionMeta;
+use tertulia_store::StoreResult;
+use threads::{Ear, Threads};
+
+/// A worker that fails so often in a row is not asked again before the human has had a look.
+const FAILURES: u32 = 3;
+
+/// Makes the agent of a seat with another model.
+pub type Maker = Arc<dyn Fn(&str) -> Result<Arc<dyn Agent>, AgentError> + Send + Sync>;
+
+/// Who has a seat.
+#[derive(Clone)]
+pub struct Place {
+    /// The agent.
+    pub agent: Arc<dyn Agent>,
+    /// The same with another model.
+    pub with_model: Maker,
+    /// What it may use.
+    pub equipment: ToolAccess,
+    /// How many tokens it may be given before the older part is summed up.
+    pub compact_at: Option<u64>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place")
+            .field("agent", &self.agent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pair that sits down.
+#[derive(Debug)]
+pub struct Seating {
+    /// Who instructs.
+    pub instructor: Place,
+    /// Who works.
+    pub worker: Place,
+    /// The same for the log.
+    pub paired: Paired,
+    /// How often the worker may be called, if that is to be said anew.
+    pub budget: Option<Budget>,
+}
+
+/// Why the human has the floor.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pause {
+    /// The machine waits.
+    Waits(Wait),
+    /// Somebody stopped whoever was asked.
+    Stopped(PairRole),
+    /// The instructor failed.
+    Failed(AgentError),
+    /// The worker failed so often that it is for the human to look.
+    WorkerFails(AgentError),
+    /// Nothing can be saved, and nothing is done that is not in the log first.
+    Unsaved,
+    /// What was said before cannot be read.
+    Unreadable(String),
+    /// The words were not taken.
+    Refused,
+}
+
+/// The pair and its talk.
+#[derive(Debug)]
+pub struct Duet {
+    talk: Talk,
+    instructor: Place,
+    worker: Place,
+    /// What the instructor is told about its part.
+    system: String,
+    /// What is to be put down with the next words.
+    opening: Vec<Body>,
+    /// What the two remember.
+    threads: Threads,
+    /// What was said last by whoever was asked: the log has it without secrets.
+    heard: Option<String>,
+    /// Whether the worker was given its instruction just now.
+    fresh: bool,
+    /// How often the worker has failed in a row.
+    failures: u32,
+    begun: Timestamp,
+}
+
+impl Duet {
+    /// A talk that begins.
+    pub fn begin(writer: LogWriter, seating: Seating, terms: RunOptions) -> Duet {
+        let budget = seating.budget.unwrap_or_default();
+        let opening = vec![
+            Body::Paired(seating.paired.clone()),
+            Body::Budgeted(Budgeted { budget }),
+        ];
+        let agent = seating.instructor.agent.clone();
+        let talk = Talk::begin(writer, agent, terms).by_brief();
+        Duet::around(talk, seating, opening)
+    }
+
+    fn around(talk: Talk, seating: Seating, opening: Vec<Body>) -> Duet {
+        let begun = talk.writer().sessions().clock().now();
+        Duet {
+            talk,
+            instructor: seating.instructor,
+            worker: seating.worker,
+            system: seating.paired.system,
+            opening,
+            threads: Threads::default(),
+            heard: None,
+            fresh: false,
+            failures: 0,
+            begun,
+        }
+    }
+
+    /// The pen.
+    pub fn talk(&self) -> &Talk {
+        &self.talk
+    }
+
+    /// The pen, to be written with.
+    pub fn talk_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
+
+    /// How far the pair is, once something has been said.
+    pub fn pair(&self) -> Option<&Pair> {
+        self.talk.writer().meta()?.pair.as_deref()
+    }
+
+    /// What was left undone and can be gone on with.
+    pub fn pending(&self) -> Option<Next> {
+        let pair = self.pair()?;
+        (pair.next != Next::Human).then_some(pair.next)
+    }
+
+    /// How far it is, what it cost and how long it took.
+    pub fn progress(&self) -> Progress {
+        let now = self.talk.writer().sessions().clock().now();
+        let meta = self.talk.writer().meta();
+        let pair = self.pair();
+        Progress {
+            round: pair.map_or(0, |pair| pair.round),
+            worker_calls: pair.map_or(0, |pair| pair.worker_calls),
+            remaining: self.budget(),
+            tokens: meta.map_or_else(Default::default, |meta| meta.tokens),
+            elapsed: now.duration_since(self.begun),
+        }
+    }
+
+    fn budget(&self) -> Budget {
+        let opening = self.opening.iter().rev().find_map(|body| match body {
+            Body::Budgeted(budgeted) => Some(budgeted.budget),
+            _ => None,
+        });
+        let known = self.pair().map(|pair| pair.remaining);
+        opening.or(known).unwrap_or_default()
+    }
+
+    /// Lets the agents end what they have running, in their own way.
+    pub async fn leave(&self) {
+        self.instructor.agent.leave().await;
+        self.worker.agent.leave().await;
+    }
+
+    /// The human says something: changes of the budget at its beginning, then words for the instructor.
+    /// Without words, what was left undone goes on. Returns when the human has the floor again.
+    pub async fn turn(
+        &mut self,
+        input: &str,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Pause {
+        self.begun = self.talk.writer().sessions().clock().now();
+        self.failures = 0;
+        self.heard = None;
+        self.threads.forget_typed();
+        if self.talk.writer().has_unsaved() {
+            // What was held comes first, so that it is known what there is to say.
+            self.put_down(Vec::new(), frontend).await;
+        }
+        let (changes, said) = budget::read(input);
+        if !changes.is_empty() {
+            let changed = changes.into_iter().fold(self.budget(), Budget::changed);
+            self.opening
+                .push(Body::Budgeted(Budgeted { budget: changed }));
+            frontend.show(TalkEvent::Pair(&PairEvent::Budgeted(changed)));
+        }
+        if said.trim().is_empty() {
+            if self.pair().is_some() && !self.opening.is_empty() {
+                let opening = std::mem::take(&mut self.opening);
+                if !self.put_down(opening, frontend).await {
+                    return Pause::Refused;
+                }
+            }
+        } else if let Some(pause) = self.take_words(said, frontend).await {
+            return pause;
+        }
+        self.follow(frontend, cancel).await
+    }
+
+    /// The human's words, behind what the instructor does not know yet. Why they were not taken.
+    async fn take_words(&mut self, said: &str, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let news = match self.news(frontend).await {
+            Ok(news) => news,
+            Err(error) => return Some(Pause::Unreadable(error.to_string())),
+        };
+        let mut before = std::mem::take(&mut self.opening);
+        let opening = before.clone();
+        before.extend(news.map(|(by, text)| said_to(PairRole::Instructor, &by, text)));
+        let words = message_to(PairRole::Instructor, &human(), said.to_owned());
+        if self.hear(before, words, frontend).await {
+            return None;
+        }
+        // Who sits where is still to be put down.
+        self.opening = opening;
+        Some(Pause::Refused)
+    }
+
+    /// What the instructor does not know yet, and who tells it.
+    async fn news(
+        &mut self,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Option<(Speaker, String)>> {
+        Ok(match self.pair().map(|pair| pair.next) {
+            Some(Next::Worker) => {
+                let said = self.last_words_of_worker().await?;
+                Some((words::narrator(), words::worker_cut_off(&said)))
+            }
+            Some(Next::Handover) => Some((words::narrator(), words::NOT_GIVEN.to_owned())),
+            Some(Next::Report) => {
+                let report = self.report(frontend).await?;
+                Some((words::speaker(PairRole::Worker), report.0))
+            }
+            _ => None,
+        })
+    }
+
+    /// Does what is next until the human is.
+    async fn follow(&mut self, frontend: &mut dyn Frontend, cancel: &CancellationToken) -> Pause {
+        loop {
+            if self.talk.writer().has_unsaved() {
+                return Pause::Unsaved;
+            }
+            let Some(pair) = self.pair() else {
+                return Pause::Waits(Wait::Idle);
+            };
+            let todo = pair.todo();
+            if let Todo::Wait(wait) = todo {
+                return Pause::Waits(wait);
+            }
+            if cancel.is_cancelled() {
+                let seat = match todo {
+                    Todo::Ask(seat) => seat,
+                    _ => PairRole::Instructor,
+                };
+                return Pause::Stopped(seat);
+            }
+            let pause = match todo {
+                Todo::Wait(wait) => Some(Pause::Waits(wait)),
+                Todo::Correct(attempt) => self.correct(attempt, frontend).await,
+                Todo::HandOver => self.hand_over(frontend).await,
+                Todo::Report => self.hand_back(frontend).await,
+                Todo::Ask(seat) => self.ask(seat, frontend, cancel).await,
+            };
+            if let Some(pause) = pause {
+                return pause;
+            }
+        }
+    }
+
+    async fn correct(&mut self, attempt: u32, frontend: &mut dyn Frontend) -> Option<Pause> {
+        frontend.show(TalkEvent::Pair(&PairEvent::Correcting { attempt }));
+        let text = words::correction(attempt);
+        let message = message_to(PairRole::Instructor, &words::narrator(), text);
+        self.tell(message, frontend).await
+    }
+
+    /// Gives the worker its instruction: from here on it counts as called.
+    async fn hand_over(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let whole = match self.heard.take() {
+            Some(heard) => Some(heard),
+            None => match self.words_at(|pair| pair.reply_at).await {
+                Ok(whole) => whole,
+                Err(error) => return Some(Pause::Unreadable(error.to_string())),
+            },
+        };
+        let instruction = whole.map(|whole| reply::read(&whole).instruction);
+        let instruction = match instruction.filter(|words| !words.is_empty()) {
+            Some(instruction) => instruction,
+            // There is no place in the log for it, as in what was taken in from elsewhere.
+            None => self.pair()?.last_instruction.clone(),
+        };
+        let by = words::speaker(PairRole::Instructor);
+        let message = message_to(PairRole::Worker, &by, words::cut(&instruction));
+        let pause = self.tell(message, frontend).await;
+        self.fresh = pause.is_none();
+        pause
+    }
+
+    /// Tells the instructor what the worker said, or why it said nothing.
+    async fn hand_back(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let (text, error) = match self.report(frontend).await {
+            Ok(report) => report,
+            Err(error) => return Some(Pause::Unreadable(error.to_string())),
+        };
+        let message = message_to(
+            PairRole::Instructor,
+            &words::speaker(PairRole::Worker),
+            text,
+        );
+        if let Some(pause) = self.tell(message, frontend).await {
+            return Some(pause);
+        }
+        match error {
+            Some(error) => {
+                self.failures += 1;
+                (self.failures >= FAILURES).then_some(Pause::WorkerFails(error))
+            }
+            None => {
+                self.failures = 0;
+                None
+            }
+        }
+    }
+
+    /// What the instructor is told about the worker's end.
+    async fn report(
+        &mut self,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<(String, Option<AgentError>)> {
+        let failure = self.failure_of_worker().await?;
+        let heard = self.heard.take();
+        Ok(match failure {
+            Some(error) => {
+                let said = match heard {
+                    Some(heard) => heard,
+                    None => self.last_words_of_worker().await?,
+                };
+                frontend.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
+                (words::worker_failed(&error, &said), Some(error))
+            }
+            None => {
+                let said = match heard {
+                    Some(heard) => Some(heard),
+                    None => self.words_at(|pair| pair.report_at).await?,
+                };
+                (words::worker_says(&said.unwrap_or_default()), None)
+            }
+        })
+    }
+
+    fn place(&self, seat: PairRole) -> &Place {
+        match seat {
+            PairRole::Instructor => &self.instructor,
+            PairRole::Worker => &self.worker,
+        }
+    }
+
+    fn place_mut(&mut self, seat: PairRole) -> &mut Place {
+        match seat {
+            PairRole::Instructor => &mut self.instructor,
+            PairRole::Worker => &mut self.worker,
+        }
+    }
+
+    fn meta(&self) -> Option<&SessionMeta> {
+        self.talk.writer().meta()
+    }
+
+    /// Says something to one of the two; what waits to be put down goes with it.
+    async fn tell(&mut self, message: Message, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let before = std::mem::take(&mut self.opening);
+        let taken = self.hear(before, message, frontend).await;
+        (!taken).then_some(Pause::Refused)
+    }
+
+    async fn hear(
+        &mut self,
+        before: Vec<Body>,
+        message: Message,
+        frontend: &mut dyn Frontend,
+    ) -> bool {
+        let mut ear = Ear::new(frontend);
+        let kept = self.talk.hear(before, message, &mut ear).await;
+        let heard = ear.heard();
+        let at = heard.last_message();
+        self.threads.take_in(heard);
+        let Some(kept) = kept else {
+            return false;
+        };
+        if kept.logged.is_some() {
+            self.threads.as_typed(at, kept.message.content);
+        }
+        true
+    }
+
+    async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
+        self.talk.put_down(bodies, frontend).await
+    }
+}
+
+fn message_to(seat: PairRole, by: &Speaker, words: String) -> Message {
+    Message {
+        thread: Some(seat.name().to_owned()),
+        ..plain(by, Role::User, words)
+    }
+}
+
+fn said_to(seat: PairRole, by: &Speaker, words: String) -> Body {
+    Body::Message(message_to(seat, by, words))
+}

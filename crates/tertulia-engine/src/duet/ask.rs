@@ -1,0 +1,236 @@
+//! Asking one of the two: what they are given, what they may use, and what follows from how it ended.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::threads::Ear;
+use super::{Duet, Pause, message_to};
+use crate::chat::TurnEnd;
+use crate::frontend::{Frontend, TalkEvent};
+use crate::pair::{PairEvent, PairRole, Todo, words};
+use crate::run::{self, Answered, Brief};
+use tertulia_agents::{Agent, AgentError, FailureKind, Part, ToolSide};
+use tertulia_core::entry::{Body, Role, Thought};
+
+impl Duet {
+    /// Has whoever sits there answer.
+    pub(super) async fn ask(
+        &mut self,
+        seat: PairRole,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Option<Pause> {
+        if let Err(error) = self.load(frontend).await {
+            return Some(Pause::Unreadable(error.to_string()));
+        }
+        if let Some(pause) = self.take_up(seat, frontend).await {
+            return Some(pause);
+        }
+        let agent = match self.agent(seat, frontend).await {
+            Ok(agent) => agent,
+            Err(error) => {
+                self.talk
+                    .fail(&words::speaker(seat), &error, frontend)
+                    .await;
+                return self.failed(seat, error);
+            }
+        };
+        self.compact_if_due(seat, &agent, frontend, cancel).await;
+        let mut answered = self.answer(seat, &agent, false, frontend, cancel).await;
+        if let TurnEnd::Failed(error) = &answered.end
+            && error.kind == FailureKind::TooLong
+            && answered.said.is_empty()
+        {
+            self.compact(seat, &agent, frontend, cancel).await;
+            answered = self.answer(seat, &agent, true, frontend, cancel).await;
+        }
+        self.heard = answered.said.pop().map(|kept| kept.message.content);
+        match answered.end {
+            TurnEnd::Answered => {
+                if seat == PairRole::Instructor {
+                    let progress = self.progress();
+                    frontend.show(TalkEvent::Pair(&PairEvent::Round(progress)));
+                    self.keep_thoughts(frontend).await;
+                }
+                None
+            }
+            TurnEnd::Cancelled => Some(Pause::Stopped(seat)),
+            TurnEnd::Refused => Some(Pause::Refused),
+            TurnEnd::Failed(error) => self.failed(seat, error),
+        }
+    }
+
+    /// A worker's failure is for the instructor to deal with, the instructor's for the human.
+    fn failed(&self, seat: PairRole, error: AgentError) -> Option<Pause> {
+        (seat == PairRole::Instructor).then_some(Pause::Failed(error))
+    }
+
+    /// Tells whoever was cut off before that they were.
+    async fn take_up(&mut self, seat: PairRole, frontend: &mut dyn Frontend) -> Option<Pause> {
+        let fresh = std::mem::take(&mut self.fresh);
+        let text = match seat {
+            PairRole::Worker if !fresh => words::TAKE_UP,
+            PairRole::Instructor if self.has_used_tools() => words::REPLY_AFTER_TOOLS,
+            PairRole::Instructor if self.was_cut_off() => words::REPLY_AGAIN,
+            _ => return None,
+        };
+        if seat == PairRole::Worker {
+            frontend.show(TalkEvent::Pair(&PairEvent::TakenUp));
+        }
+        let message = message_to(seat, &words::narrator(), text.to_owned());
+        self.tell(message, frontend).await
+    }
+
+    /// Whether the instructor's thread ends in the middle of a reply for which tools were used.
+    fn has_used_tools(&self) -> bool {
+        let said = self.threads.of(PairRole::Instructor).said.iter().rev();
+        let reply = said.take_while(|said| said.words.role != Role::User);
+        reply.into_iter().any(|said| said.words.role == Role::Tool)
+    }
+
+    /// Whether the instructor's thread ends in the middle of a reply.
+    fn was_cut_off(&self) -> bool {
+        let last = self.threads.of(PairRole::Instructor).last();
+        last.is_some_and(|words| words.role != Role::User)
+    }
+
+    async fn answer(
+        &mut self,
+        seat: PairRole,
+        agent: &Arc<dyn Agent>,
+        shorten: bool,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Answered {
+        let speaker = words::speaker(seat);
+        frontend.show(TalkEvent::Asked(&speaker));
+        let brief = Brief {
+            shorten,
+            ..self.brief(seat, agent)
+        };
+        let place = self.place_mut(seat);
+        let equipment = std::mem::take(&mut place.equipment);
+        let before = self.talk.equip(equipment);
+        let occupied = run::Participant {
+            agent: agent.clone(),
+            speaker: speaker.clone(),
+        };
+        let mut ear = Ear::new(frontend);
+        let answered = self.talk.answer(&occupied, brief, &mut ear, cancel).await;
+        let heard = ear.heard();
+        let equipment = self.talk.equip(before);
+        self.place_mut(seat).equipment = equipment;
+        self.threads.take_in(heard);
+        if let TurnEnd::Failed(error) = &answered.end
+            && seat == PairRole::Instructor
+        {
+            frontend.show(TalkEvent::Failed(&speaker, error));
+        }
+        answered
+    }
+
+    /// Thoughts are worth keeping, and nothing waits for them: they go with what is written next.
+    async fn keep_thoughts(&mut self, frontend: &mut dyn Frontend) {
+        let Some(text) = self.threads.take_thoughts() else {
+            return;
+        };
+        let thread = PairRole::Instructor.name().to_owned();
+        let text = words::cut(&text);
+        self.opening.push(Body::Thought(Thought { thread, text }));
+        let waits = self
+            .pair()
+            .is_none_or(|pair| matches!(pair.todo(), Todo::Wait(_)));
+        if waits {
+            let thought = std::mem::take(&mut self.opening);
+            self.put_down(thought, frontend).await;
+        }
+    }
+
+    async fn agent(
+        &mut self,
+        seat: PairRole,
+        frontend: &mut dyn Frontend,
+    ) -> Result<Arc<dyn Agent>, AgentError> {
+        let chosen = match seat {
+            PairRole::Worker => self
+                .pair()
+                .and_then(|pair| pair.last_reply.as_ref()?.worker_model.clone()),
+            PairRole::Instructor => None,
+        };
+        let place = self.place(seat);
+        let Some(model) = chosen else {
+            return Ok(place.agent.clone());
+        };
+        let model = meant(&place.agent, model).await;
+        frontend.show(TalkEvent::Pair(&PairEvent::Chose(model.clone())));
+        (place.with_model)(&model)
+    }
+
+    fn brief(&self, seat: PairRole, agent: &Arc<dyn Agent>) -> Brief {
+        let system = match seat {
+            PairRole::Instructor => self.system.as_str(),
+            PairRole::Worker => words::WORKER,
+        };
+        let messages = self.threads.given(seat, system, agent.tools());
+        let newest = messages.last();
+        Brief {
+            part: Part {
+                system: system.to_owned(),
+                from: newest.map_or_else(String::new, |words| words.speaker.clone()),
+                words: newest.map_or_else(String::new, |words| words.content.clone()),
+                next: Vec::new(),
+                role: Some(seat),
+            },
+            messages,
+            thread: Some(seat.name().to_owned()),
+            shorten: false,
+        }
+    }
+}
+
+/// The model that a name means: `opus` is the first of the provider's that is called so.
+async fn meant(agent: &Arc<dyn Agent>, name: String) -> String {
+    if agent.tools() != ToolSide::Ours {
+        return name;
+    }
+    match agent.models().await {
+        Ok(models) => closest(&models, &name).unwrap_or(name),
+        // What a provider cannot list it may still know.
+        Err(_) => name,
+    }
+}
+
+fn closest(models: &[String], name: &str) -> Option<String> {
+    let wanted = name.to_lowercase();
+    let exact = models.iter().find(|model| **model == name);
+    let like = || {
+        models
+            .iter()
+            .find(|model| model.to_lowercase().contains(&wanted))
+    };
+    exact.or_else(like).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_mean_the_first_model_that_has_them() {
+        let models = [
+            "claude-sonnet-4-5",
+            "claude-opus-4-6",
+            "claude-opus-4-5",
+            "opus",
+        ];
+        let models = models.map(str::to_owned);
+        let check = |name, expected: Option<&str>| {
+            assert_eq!(closest(&models, name).as_deref(), expected, "{name}");
+        };
+        check("Sonnet", Some("claude-sonnet-4-5"));
+        check("opus", Some("opus"));
+        check("claude-opus", Some("claude-opus-4-6"));
+        check("gpt", None);
+    }
+}

@@ -1,0 +1,226 @@
+//! Going on with a pair: the row of the session says how far it is; what was said is read only when
+//! somebody is to be asked, and only as far back as they could be given it.
+
+use super::{Duet, Seating};
+use crate::chat::{INTERRUPTED, result_of};
+use crate::context::{dangling, summary};
+use crate::frontend::{Frontend, Notice, TalkEvent};
+use crate::log_writer::LogWriter;
+use crate::pair::{Pair, PairRole};
+use crate::run::{CONTEXT_BYTES, RunOptions, Talk};
+use tertulia_agents::{AgentError, FailureKind};
+use tertulia_core::entry::{Body, Budgeted, Entry, Paired, Role, ToolOutcome};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::{Log, SessionMeta};
+use tertulia_store::{StoreError, StoreResult};
+
+impl Duet {
+    /// A talk that goes on: what a crash left half said is kept, what it left running is ended, and the
+    /// human has the floor.
+    pub async fn resume(
+        writer: LogWriter,
+        left: Option<SessionId>,
+        mut seating: Seating,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Duet> {
+        let agent = seating.instructor.agent.clone();
+        let (talk, _) = Talk::reopen(writer, left, agent, terms, frontend).await?;
+        let talk = talk.by_brief();
+        let meta = talk.writer().meta().cloned();
+        let pair = meta.as_ref().and_then(|meta| meta.pair.clone());
+        let at = pair.as_ref().and_then(|pair| pair.paired_at);
+        let known = match (&meta, at) {
+            (Some(meta), Some(at)) => entry_at(&talk, meta, at).await?,
+            _ => None,
+        };
+        let mut opening = Vec::new();
+        if let Some(Body::Paired(known)) = known.map(|entry| entry.body) {
+            // What the instructor was told at the beginning holds to the end.
+            seating.paired.system.clone_from(&known.system);
+            compare_models(&known, &seating.paired, frontend);
+            let now = Paired {
+                round: known.round,
+                ..seating.paired.clone()
+            };
+            if now != known {
+                opening.push(Body::Paired(seating.paired.clone()));
+            }
+        } else {
+            opening.push(Body::Paired(seating.paired.clone()));
+        }
+        if let Some(budget) = seating.budget {
+            opening.push(Body::Budgeted(Budgeted { budget }));
+        }
+        let mut duet = Duet::around(talk, seating, opening);
+        duet.threads.unread = true;
+        Ok(duet)
+    }
+
+    /// Reads back what the two remember, if that has not been done, and closes calls that never came back.
+    pub(super) async fn load(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
+        if !std::mem::take(&mut self.threads.unread) {
+            return Ok(());
+        }
+        let Some(meta) = self.meta().cloned() else {
+            return Ok(());
+        };
+        let pair = meta.pair.clone().unwrap_or_default();
+        let sessions = self.talk.writer().sessions();
+        let mut log = sessions
+            .load_back(&meta, |log| is_enough(&pair, log))
+            .await?;
+        let damage = std::mem::take(&mut log.damage);
+        if !damage.is_empty() {
+            frontend.show(TalkEvent::Notice(Notice::Damaged(damage)));
+        }
+        for seat in [PairRole::Instructor, PairRole::Worker] {
+            if let Some(summed) = pair.summary_of(seat) {
+                let entry = entry_at(&self.talk, &meta, summed.at).await?;
+                if let Some(Body::Compacted(compacted)) = entry.map(|entry| entry.body) {
+                    self.threads.of_mut(seat).summary = Some(summary(&compacted.summary));
+                }
+            }
+        }
+        let newer = |entry: &Entry| {
+            let thread = entry
+                .message()
+                .and_then(|message| message.thread.as_deref());
+            let seat = PairRole::of_thread(thread);
+            let summed = seat.and_then(|seat| pair.summary_of(seat));
+            summed.is_none_or(|summed| entry.seq > summed.upto)
+        };
+        log.entries.retain(newer);
+        self.threads.remember(&log.entries);
+        self.close_calls(frontend).await;
+        Ok(())
+    }
+
+    /// Closes calls whose results never came, in the log too.
+    async fn close_calls(&mut self, frontend: &mut dyn Frontend) {
+        let mut results = Vec::new();
+        for seat in [PairRole::Instructor, PairRole::Worker] {
+            for call in dangling(&self.threads.of(seat).said) {
+                let mut result = result_of(&call, INTERRUPTED, ToolOutcome::Interrupted);
+                if let Body::Message(message) = &mut result {
+                    message.thread = Some(seat.name().to_owned());
+                }
+                results.push(result);
+            }
+        }
+        if results.is_empty() {
+            return;
+        }
+        frontend.show(TalkEvent::Notice(Notice::ClosedCalls(results.len())));
+        let mut ear = super::Ear::new(frontend);
+        self.talk.put_down(results, &mut ear).await;
+        let heard = ear.heard();
+        self.threads.take_in(heard);
+    }
+
+    /// The words of an entry that the fold points to.
+    pub(super) async fn words_at(
+        &self,
+        place: impl Fn(&Pair) -> Option<Seq>,
+    ) -> StoreResult<Option<String>> {
+        let entry = self.pointed_to(place).await?;
+        Ok(entry.and_then(|entry| Some(entry.message()?.content.clone())))
+    }
+
+    /// The entry that the fold points to. One that cannot be read is an error: what stands in its place
+    /// would be taken for what was said.
+    async fn pointed_to(&self, place: impl Fn(&Pair) -> Option<Seq>) -> StoreResult<Option<Entry>> {
+        let (Some(at), Some(meta)) = (self.pair().and_then(place), self.meta()) else {
+            return Ok(None);
+        };
+        match entry_at(&self.talk, meta, at).await? {
+            Some(entry) => Ok(Some(entry)),
+            None => Err(StoreError::Refused(format!(
+                "entry {at} of this session cannot be read; `tertulia doctor` shows the damage"
+            ))),
+        }
+    }
+
+    /// Why the worker did not finish, if it failed.
+    pub(super) async fn failure_of_worker(&self) -> StoreResult<Option<AgentError>> {
+        let entry = self.pointed_to(|pair| pair.report_at).await?;
+        Ok(match entry.map(|entry| entry.body) {
+            Some(Body::Failed(failed)) => Some(AgentError::new(
+                FailureKind::of_name(&failed.kind),
+                failed.message,
+            )),
+            _ => None,
+        })
+    }
+
+    /// What the worker had said when it was cut off or failed, since it was last told something.
+    pub(super) async fn last_words_of_worker(&self) -> StoreResult<String> {
+        let Some(meta) = self.meta() else {
+            return Ok(String::new());
+        };
+        let sessions = self.talk.writer().sessions();
+        let asked =
+            |entry: &Entry| in_thread(entry, PairRole::Worker) && role(entry) == Some(Role::User);
+        let log = sessions
+            .load_back(meta, |log| log.entries.iter().any(asked))
+            .await?;
+        let since = log.entries.iter().rposition(asked).unwrap_or(0);
+        let said = log.entries[since..].iter().filter(|entry| {
+            in_thread(entry, PairRole::Worker) && role(entry) == Some(Role::Assistant)
+        });
+        let said = said.filter_map(|entry| Some(entry.message()?.content.as_str()));
+        let said: Vec<&str> = said.filter(|words| !words.trim().is_empty()).collect();
+        Ok(said.join("\n\n"))
+    }
+}
+
+fn in_thread(entry: &Entry, seat: PairRole) -> bool {
+    let thread = entry
+        .message()
+        .and_then(|message| message.thread.as_deref());
+    PairRole::of_thread(thread) == Some(seat)
+}
+
+fn role(entry: &Entry) -> Option<Role> {
+    entry.message().map(|message| message.role)
+}
+
+async fn entry_at(talk: &Talk, meta: &SessionMeta, at: Seq) -> StoreResult<Option<Entry>> {
+    let log = talk.writer().sessions().load_one(meta, at).await?;
+    Ok(log.entries.into_iter().find(|entry| entry.seq == at))
+}
+
+fn compare_models(known: &Paired, now: &Paired, frontend: &mut dyn Frontend) {
+    for (seat, known, now) in [
+        (PairRole::Instructor, &known.instructor, &now.instructor),
+        (PairRole::Worker, &known.worker, &now.worker),
+    ] {
+        if let (Some(recorded), Some(chosen)) = (&known.model, &now.model)
+            && recorded != chosen
+        {
+            frontend.show(TalkEvent::Notice(Notice::OtherModelOf {
+                member: format!("the {}", seat.name()),
+                recorded: recorded.clone(),
+                now: chosen.clone(),
+            }));
+        }
+    }
+}
+
+/// Whether everything is read that one of the two could be given.
+fn is_enough(pair: &Pair, log: &Log) -> bool {
+    let first = log.entries.first().map(|entry| entry.seq);
+    [PairRole::Instructor, PairRole::Worker]
+        .into_iter()
+        .all(|seat| {
+            let covered = pair
+                .summary_of(seat)
+                .is_some_and(|summed| first.is_some_and(|first| first <= summed.upto));
+            let said = log.messages().filter(|(entry, _)| in_thread(entry, seat));
+            covered
+                || said
+                    .map(|(_, message)| message.content.len())
+                    .sum::<usize>()
+                    > CONTEXT_BYTES
+        })
+}

@@ -1,0 +1,515 @@
+//! Carries effects out: the only room where an agent meets a store, and tools meet a person.
+
+mod act;
+mod ask;
+mod compact;
+mod resume;
+mod silence;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::chat::{Chat, Effect, Event, TurnEnd};
+use super::context::{Said, prompt_message};
+use super::log_writer::{LogWriter, Recorded};
+use super::team::names;
+use super::withdrawn;
+use tertulia_agents::approval::Permissions;
+use tertulia_agents::process::guard::Guard;
+use tertulia_agents::tool::Toolbox;
+use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
+use tertulia_core::entry::human;
+use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
+use tertulia_core::id::EntryId;
+use tertulia_core::team::markers;
+use tertulia_store::StoreResult;
+
+pub use super::frontend::{Frontend, Notice, TalkEvent};
+pub(super) use ask::tokens_of;
+pub use compact::Compaction;
+
+/// How much of the talk an agent is given at most, in bytes, cut at whole messages.
+pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
+
+/// What a talk is led by.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Which tools may be used unasked.
+    pub rules: Permissions,
+    /// The tools for agents that bring none; without it they have none.
+    pub tools: Option<Toolbox>,
+    /// Whether nothing of it is to be kept, by agents neither.
+    pub ephemeral: bool,
+    /// How many tokens an agent may be given before the older part is summed up.
+    pub compact_at: Option<u64>,
+    /// Ends what runs for the session if this program is killed.
+    pub guard: Option<Arc<Guard>>,
+}
+
+/// Who answers, and as whom.
+#[derive(Clone, Debug)]
+pub struct Participant {
+    /// The agent.
+    pub agent: Arc<dyn Agent>,
+    /// As whom it speaks.
+    pub speaker: Speaker,
+}
+
+/// What whoever is asked is given, where that is not the talk as it was said.
+#[derive(Clone, Debug, Default)]
+pub struct Brief {
+    /// The words.
+    pub messages: Vec<PromptMessage>,
+    /// The part that it plays.
+    pub part: Part,
+    /// The thread in which it speaks, where there are several.
+    pub thread: Option<String>,
+    /// Whether messages may lose their middles if they are too long for the agent.
+    pub shorten: bool,
+}
+
+/// What whoever is asked may use.
+#[derive(Clone, Debug, Default)]
+pub struct ToolAccess {
+    /// The tools, for agents that bring none.
+    pub tools: Option<Toolbox>,
+    /// Which of them may be used unasked.
+    pub rules: Permissions,
+}
+
+/// What came of asking somebody.
+#[derive(Debug)]
+pub struct Answered {
+    /// How it ended.
+    pub end: TurnEnd,
+    /// What was said, in this order; tools and their results are not among it.
+    pub said: Vec<Kept>,
+}
+
+/// A message with its id, be it in the log or held until it can be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// The id.
+    pub id: EntryId,
+    /// The message, as it was said.
+    pub message: Message,
+    /// What the log has of its words, where they held a secret.
+    pub logged: Option<String>,
+}
+
+/// A talk: words are made durable, agents are asked one at a time, and what they do is carried out.
+#[derive(Debug)]
+pub struct Talk {
+    chat: Chat,
+    writer: LogWriter,
+    agent: Arc<dyn Agent>,
+    terms: RunOptions,
+    /// What stands for the part of the talk that `past` no longer has.
+    summary: Option<PromptMessage>,
+    /// The talk as the log has it.
+    past: Vec<Said>,
+    /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
+    told: Option<(u64, u64)>,
+    /// The tokens of the last answer before this conversation was resumed, as the agent told them.
+    reported: Option<u64>,
+    /// Where this turn begins in it.
+    turn_start: usize,
+    /// This turn as it was said: the log has it without secrets, its agent gets it whole.
+    turn: Vec<PromptMessage>,
+    unsaved: bool,
+    /// Whether no other program is in the session that this talk continues.
+    alone: bool,
+    /// What whoever is asked now is given instead of the talk.
+    brief: Option<Brief>,
+    /// What was said in this answer.
+    said: Vec<Kept>,
+    /// Who can be addressed.
+    members: Vec<names::Member>,
+    /// Whether everybody is given a brief: then nothing is remembered here.
+    by_brief: bool,
+    /// Stops the turn that runs: a write does not wait for another program any longer then.
+    cancel: CancellationToken,
+    /// What agents' notices said so far, so that each is said once.
+    noticed: BTreeSet<String>,
+}
+
+impl Talk {
+    /// A talk that begins.
+    pub fn begin(writer: LogWriter, agent: Arc<dyn Agent>, terms: RunOptions) -> Talk {
+        let speaker = Speaker::plain(agent.name(), SpeakerKind::Ai);
+        let model = agent.model().map(str::to_owned);
+        let mut chat = Chat::new(human(), speaker, model);
+        let folder = agent.work_dir().and_then(|folder| folder.to_str());
+        chat.works_in(folder.map(str::to_owned));
+        Talk {
+            chat,
+            writer,
+            agent,
+            terms,
+            summary: None,
+            past: Vec::new(),
+            told: None,
+            reported: None,
+            turn_start: 0,
+            turn: Vec::new(),
+            unsaved: false,
+            alone: true,
+            brief: None,
+            said: Vec::new(),
+            members: Vec::new(),
+            by_brief: false,
+            cancel: CancellationToken::new(),
+            noticed: BTreeSet::new(),
+        }
+    }
+
+    /// The same talk, in which everybody is given a brief.
+    #[must_use]
+    pub fn by_brief(mut self) -> Talk {
+        self.by_brief = true;
+        self
+    }
+
+    /// Puts down something that nobody said. Whether it may be in the log.
+    pub async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
+        self.write(bodies, frontend).await.is_some()
+    }
+
+    /// The pen.
+    pub fn writer(&self) -> &LogWriter {
+        &self.writer
+    }
+
+    /// Lets the agent end what it has running, in its own way.
+    pub async fn leave(&self) {
+        self.agent.leave().await;
+    }
+
+    /// Who answers.
+    pub fn agent_name(&self) -> &str {
+        self.agent.name()
+    }
+
+    /// One turn: from the human's words until the human has the floor again.
+    pub async fn turn(
+        &mut self,
+        words: String,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        self.turn_start = self.past.len();
+        self.turn.clear();
+        self.cancel = cancel.clone();
+        let effects = self.chat.step(Event::Said(words));
+        self.carry_out(effects, frontend, cancel).await
+    }
+
+    /// One answer of whoever has this seat, to what they are given.
+    pub async fn answer(
+        &mut self,
+        seat: &Participant,
+        brief: Brief,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Answered {
+        self.agent = seat.agent.clone();
+        let model = self.agent.model().map(str::to_owned);
+        self.chat.seat(seat.speaker.clone(), model);
+        self.brief = Some(brief);
+        self.said.clear();
+        self.turn.clear();
+        self.cancel = cancel.clone();
+        let effects = self.chat.step(Event::Asked);
+        let end = self.carry_out(effects, frontend, cancel).await;
+        self.brief = None;
+        let said = std::mem::take(&mut self.said);
+        Answered { end, said }
+    }
+
+    /// Somebody says something that nobody is asked to answer yet. Nothing if it may not be in the log.
+    pub async fn hear(
+        &mut self,
+        before: Vec<Body>,
+        message: Message,
+        frontend: &mut dyn Frontend,
+    ) -> Option<Kept> {
+        let mut bodies = before;
+        bodies.push(Body::Message(message));
+        self.write(bodies, frontend).await?.into_iter().last()
+    }
+
+    /// Makes it part of the log that somebody could not be asked at all.
+    pub async fn fail(
+        &mut self,
+        speaker: &Speaker,
+        error: &AgentError,
+        frontend: &mut dyn Frontend,
+    ) {
+        self.chat.seat(speaker.clone(), None);
+        let now = self.writer.sessions().clock().now();
+        let failure = Body::Failed(self.chat.failure(error, now));
+        self.write(vec![failure], frontend).await;
+    }
+
+    /// Takes in who can be addressed.
+    pub fn seat_members(&mut self, members: Vec<names::Member>) {
+        self.members = members;
+        self.past.clear();
+        self.summary = None;
+        self.turn_start = 0;
+    }
+
+    async fn carry_out(
+        &mut self,
+        effects: Vec<Effect>,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> TurnEnd {
+        let mut effects = VecDeque::from(effects);
+        while let Some(effect) = effects.pop_front() {
+            match effect {
+                Effect::Save(bodies) => effects.extend(self.save(bodies, frontend).await),
+                Effect::Ask => effects.extend(self.ask(frontend, cancel).await),
+                Effect::Use(call) => effects.extend(self.act(call, frontend, cancel).await),
+                Effect::KeepDraft(content) => self.keep_draft(content).await,
+                Effect::TurnOver(end) => {
+                    if end == TurnEnd::Cancelled {
+                        self.withdraw_turn();
+                    }
+                    // Nothing of it is more recent than the rest any more.
+                    self.turn_start = self.past.len();
+                    self.turn.clear();
+                    return end;
+                }
+            }
+        }
+        TurnEnd::Refused
+    }
+
+    /// Withdraws the words of a turn that a person stopped before the agent said or did anything.
+    fn withdraw_turn(&mut self) {
+        let start = self.turn_start.min(self.past.len());
+        let turn = &mut self.past[start..];
+        if turn.iter().all(|said| said.words.role == Role::User) {
+            let agent = self.agent.name();
+            turn.iter_mut()
+                .for_each(|said| withdrawn::withdraw(&mut said.words, agent));
+        }
+    }
+
+    /// Makes entries durable and tells the machine. What follows from that.
+    async fn save(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Vec<Effect> {
+        match self.write(bodies, frontend).await {
+            None => self.chat.step(Event::Refused),
+            Some(kept) => {
+                self.said.extend(kept.into_iter().filter(|kept| {
+                    kept.message.speaker.kind == SpeakerKind::Ai && !kept.message.content.is_empty()
+                }));
+                self.chat.step(Event::Saved)
+            }
+        }
+    }
+
+    /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
+    /// nothing if they may not be in the log.
+    async fn write(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Option<Vec<Kept>> {
+        let bodies = self.threaded(self.addressed(bodies));
+        let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
+        let said: Vec<PromptMessage> = messages.iter().map(prompt_message).collect();
+        let recorded = match self.record(bodies, frontend).await {
+            Ok(recorded) => recorded,
+            Err(error) => {
+                frontend.show(TalkEvent::Notice(Notice::Refused(error)));
+                return None;
+            }
+        };
+        self.turn.extend(said.iter().cloned());
+        self.show_recorded(&recorded, frontend);
+        let places = self.places_of(&recorded, &messages);
+        match recorded.trouble {
+            Some(error) => {
+                self.unsaved = true;
+                for message in &messages {
+                    frontend.show(TalkEvent::Held(message));
+                }
+                if self.remembers() {
+                    let held = said.into_iter().map(|words| Said { seq: None, words });
+                    self.past.extend(held);
+                }
+                frontend.show(TalkEvent::Notice(Notice::Unsaved(error)));
+            }
+            None => self.remember(&recorded.entries, said.len()),
+        }
+        let kept = places.into_iter().zip(messages);
+        Some(
+            kept.map(|((id, logged), message)| Kept {
+                id,
+                message,
+                logged,
+            })
+            .collect(),
+        )
+    }
+
+    /// Records entries. A wait for another program is announced, and given up when the turn is stopped.
+    async fn record(
+        &mut self,
+        bodies: Vec<Body>,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Recorded> {
+        let patience = self.writer.sessions().store().patience().clone();
+        let (id, cancel) = (self.writer.id(), self.cancel.clone());
+        let mut waits = patience.waits();
+        let mut told = false;
+        let mut given_up = None;
+        let recorded = self.writer.record(bodies);
+        tokio::pin!(recorded);
+        loop {
+            tokio::select! {
+                biased;
+                recorded = &mut recorded => return recorded,
+                () = cancel.cancelled(), if given_up.is_none() => {
+                    given_up = Some(patience.give_up(Some(id)));
+                }
+                held = waits.next(), if !told => {
+                    told = true;
+                    frontend.show(TalkEvent::Notice(Notice::Waiting(held)));
+                }
+            }
+        }
+    }
+
+    /// Tries to save what is held. Whether nothing is left that is not saved.
+    pub async fn save_held(&mut self, frontend: &mut dyn Frontend) -> bool {
+        if self.writer.has_unsaved() {
+            self.cancel = CancellationToken::new();
+            self.write(Vec::new(), frontend).await;
+        }
+        !self.writer.has_unsaved()
+    }
+
+    /// Tries to save what is held, silently, at the end of a conversation.
+    pub async fn save_at_last(&mut self) -> bool {
+        // What cannot be saved is offered as a file.
+        !self.writer.has_unsaved()
+            || self.writer.record(Vec::new()).await.is_ok() && !self.writer.has_unsaved()
+    }
+
+    /// The ids of messages that were just written, and their words in the log where those differ; new ids
+    /// for those that have none yet.
+    fn places_of(
+        &self,
+        recorded: &Recorded,
+        messages: &[Message],
+    ) -> Vec<(EntryId, Option<String>)> {
+        if recorded.trouble.is_some() {
+            let new = || self.writer.sessions().clock().entry_id();
+            return messages.iter().map(|_| (new(), None)).collect();
+        }
+        let entries = recorded.entries.iter();
+        let written: Vec<(EntryId, &Message)> = entries
+            .filter_map(|entry| Some((entry.id, entry.message()?)))
+            .collect();
+        // What was held back before is written together with it, and comes first.
+        let held = written.len().saturating_sub(messages.len());
+        let pairs = written[held..].iter().zip(messages);
+        pairs
+            .map(|((id, logged), said)| {
+                let differs = logged.content != said.content;
+                (*id, differs.then(|| logged.content.clone()))
+            })
+            .collect()
+    }
+
+    /// Puts down whom words address, and the task that they give: both are theirs, and durable with them.
+    fn addressed(&self, bodies: Vec<Body>) -> Vec<Body> {
+        if self.members.is_empty() {
+            return bodies;
+        }
+        let mut all = Vec::with_capacity(bodies.len());
+        for mut body in bodies {
+            let mut task = None;
+            if let Body::Message(message) = &mut body
+                && matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai)
+                && !message.interrupted
+            {
+                let read = markers::parse(&message.content);
+                if message.addressees.is_empty() {
+                    message.addressees = names::resolve(&self.members, &read.next);
+                }
+                task = read.task.map(|task| markers::cut_task(&task).text);
+            }
+            all.push(body);
+            all.extend(task.map(|task| Body::Tasked(Tasked { task })));
+        }
+        all
+    }
+
+    /// Puts what is said into the thread of whoever speaks.
+    fn threaded(&self, mut bodies: Vec<Body>) -> Vec<Body> {
+        let thread = self.brief.as_ref().and_then(|brief| brief.thread.as_ref());
+        for body in &mut bodies {
+            if let Body::Message(message) = body
+                && message.thread.is_none()
+            {
+                message.thread = thread.cloned();
+            }
+        }
+        bodies
+    }
+
+    fn show_recorded(&mut self, recorded: &Recorded, frontend: &mut dyn Frontend) {
+        if let Some(from) = recorded.left {
+            let to = self.writer.id();
+            frontend.show(TalkEvent::Notice(Notice::SteppedAside { from, to }));
+        }
+        if recorded.trouble.is_none() && self.unsaved {
+            self.unsaved = false;
+            frontend.show(TalkEvent::Notice(Notice::SavedAgain));
+        }
+        let mut redacted = BTreeMap::new();
+        for entry in &recorded.entries {
+            frontend.show(TalkEvent::Durable(entry));
+            for (kind, count) in &entry.redacted {
+                *redacted.entry(kind.clone()).or_insert(0) += count;
+            }
+        }
+        if !redacted.is_empty() {
+            frontend.show(TalkEvent::Notice(Notice::Redacted(redacted)));
+        }
+        if let Some(bytes) = recorded.near_limit {
+            frontend.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
+        }
+    }
+
+    /// Later turns see what is in the log, not what was typed. Words that were held back before are
+    /// remembered already.
+    fn remember(&mut self, entries: &[Entry], new: usize) {
+        let said: Vec<Said> = entries.iter().filter_map(said_in).collect();
+        let known = said.len().saturating_sub(new);
+        if self.remembers() {
+            self.past.extend(said.into_iter().skip(known));
+        }
+    }
+
+    /// Among several each is given a brief: a memory of the talk here would only grow with it.
+    fn remembers(&self) -> bool {
+        self.brief.is_none() && self.members.is_empty() && !self.by_brief
+    }
+}
+
+fn message_of(body: &Body) -> Option<&Message> {
+    match body {
+        Body::Message(message) => Some(message),
+        _ => None,
+    }
+}
+
+fn said_in(entry: &Entry) -> Option<Said> {
+    Some(Said {
+        seq: Some(entry.seq),
+        words: prompt_message(entry.message()?),
+    })
+}

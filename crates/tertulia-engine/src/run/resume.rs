@@ -1,0 +1,194 @@
+//! Going on with a talk: what was said is read back, and what a crash left open is closed.
+
+use std::sync::Arc;
+
+use super::ask::{marker_prefix, tell};
+use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, Talk, TalkEvent, said_in};
+use crate::chat::{INTERRUPTED, result_of};
+use crate::context::{dangling, summary};
+use crate::log_writer::LogWriter;
+use crate::withdrawn::{Withdrawals, withdraw};
+use tertulia_agents::Agent;
+use tertulia_agents::process::end_orphans;
+use tertulia_core::entry::{Body, Kind, ToolOutcome};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::{Log, SessionMeta, Status};
+use tertulia_store::StoreResult;
+
+impl Talk {
+    /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
+    pub async fn resume(
+        writer: LogWriter,
+        left: Option<SessionId>,
+        agent: Arc<dyn Agent>,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Talk> {
+        let (mut talk, _) = Talk::reopen(writer, left, agent, terms, frontend).await?;
+        talk.read_back(frontend).await?;
+        Ok(talk)
+    }
+
+    /// Takes up the pen again and ends what a killed program left running. Whether somebody had been cut
+    /// off in the middle of an answer.
+    pub(crate) async fn reopen(
+        mut writer: LogWriter,
+        left: Option<SessionId>,
+        agent: Arc<dyn Agent>,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<(Talk, bool)> {
+        let mut recovered = false;
+        if let Some(from) = left {
+            let to = writer.id();
+            tell(frontend, Notice::SteppedAside { from, to });
+        } else if let Some(entry) = writer.recover_draft().await? {
+            recovered = true;
+            let speaker = entry
+                .message()
+                .map(|message| message.speaker.display_name.clone());
+            let speaker = speaker.unwrap_or_default();
+            tell(frontend, Notice::Recovered { speaker });
+            frontend.show(TalkEvent::Durable(&entry));
+        }
+        let mut talk = Talk::begin(writer, agent, terms);
+        talk.alone = left.is_none();
+        talk.end_orphans(recovered, frontend).await;
+        Ok((talk, recovered))
+    }
+
+    /// The end of the log, back to where `enough` says that it is; calls that never came back are closed.
+    pub(crate) async fn look_back(
+        &mut self,
+        enough: impl FnMut(&Log) -> bool,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Log> {
+        let Some(meta) = self.writer.meta().cloned() else {
+            return Ok(Log::default());
+        };
+        let sessions = self.writer.sessions();
+        let mut log = sessions.load_back(&meta, enough).await?;
+        self.take_in(&log);
+        let damage = std::mem::take(&mut log.damage);
+        if !damage.is_empty() {
+            tell(frontend, Notice::Damaged(damage));
+        }
+        self.close_calls(frontend).await?;
+        Ok(log)
+    }
+
+    /// Ends what a killed program has left running for this session. Nobody else has it open.
+    async fn end_orphans(&self, recovered: bool, frontend: &mut dyn Frontend) {
+        let meta = self.writer.meta();
+        // Among several, somebody may have been asked after the last who spoke.
+        let cut_off = meta.is_some_and(|meta| {
+            meta.status == Status::Active || meta.kind != Kind::Chat || recovered
+        });
+        if !self.alone || !cut_off {
+            return;
+        }
+        let prefix = marker_prefix(self.writer.id());
+        let ended = tokio::task::spawn_blocking(move || end_orphans(&prefix)).await;
+        if let Some(count) = ended.ok().filter(|count| *count > 0) {
+            tell(frontend, Notice::EndedOrphans(count));
+        }
+    }
+
+    async fn read_back(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
+        let Some(meta) = self.writer.meta().cloned() else {
+            return Ok(());
+        };
+        let name = self.agent.name();
+        let native = meta.natives.iter().find(|native| native.agent == name);
+        self.chat.link(native.map(|native| native.id.clone()));
+        if meta.status == Status::Active && self.alone {
+            tell(frontend, Notice::Unanswered);
+        }
+        self.look_back(|log| is_enough(&meta, log), frontend)
+            .await?;
+        if let (Some(recorded), Some(now)) = (&meta.model, self.agent.model())
+            && recorded != now
+        {
+            let (recorded, now) = (recorded.clone(), now.to_owned());
+            tell(frontend, Notice::OtherModel { recorded, now });
+        }
+        Ok(())
+    }
+
+    /// Remembers what agents are given: the newest summary, and what was said after what it covers.
+    fn take_in(&mut self, log: &Log) {
+        let newest = log
+            .entries
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.body {
+                Body::Compacted(compacted) => Some(compacted),
+                _ => None,
+            });
+        self.summary = newest.map(|compacted| summary(&compacted.summary));
+        let covered = newest.map(|compacted| compacted.upto);
+        let withdrawn = Withdrawals::of(&log.entries);
+        self.past = log
+            .entries
+            .iter()
+            .filter(|entry| covered.is_none_or(|covered| entry.seq > covered))
+            .filter_map(said_in)
+            .map(|mut said| {
+                if let Some(agent) = said.seq.and_then(|seq| withdrawn.get(&seq)) {
+                    withdraw(&mut said.words, agent);
+                }
+                said
+            })
+            .collect();
+        self.turn_start = self.past.len();
+        self.reported = last_usage(log);
+    }
+
+    /// Closes calls whose results never came, in the log too.
+    async fn close_calls(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
+        let open = dangling(&self.past);
+        if open.is_empty() {
+            return Ok(());
+        }
+        let stopped = ToolOutcome::Interrupted;
+        let results = open
+            .iter()
+            .map(|call| result_of(call, INTERRUPTED, stopped));
+        let recorded = self.writer.record(results.collect()).await?;
+        tell(frontend, Notice::ClosedCalls(open.len()));
+        self.show_recorded(&recorded, frontend);
+        match recorded.trouble {
+            // Nothing is lost: whoever resumes next closes them.
+            Some(error) => tell(frontend, Notice::Unsaved(error)),
+            None => self.remember(&recorded.entries, open.len()),
+        }
+        self.turn_start = self.past.len();
+        Ok(())
+    }
+}
+
+/// The tokens of the last answer, as its agent told them: all that it was given, and what it said. Nothing, if
+/// the older part was summed up since.
+fn last_usage(log: &Log) -> Option<u64> {
+    let since = log.entries.iter().rev();
+    let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));
+    let mut usages = since.filter_map(|entry| entry.message()?.usage);
+    let usage = usages.next().filter(|usage| !usage.estimated)?;
+    Some(usage.input + usage.output)
+}
+
+/// Whether everything is read that an agent could be given.
+fn is_enough(meta: &SessionMeta, log: &Log) -> bool {
+    let first = log.entries.first().map(|entry| entry.seq);
+    if meta
+        .compacted
+        .is_some_and(|upto| first.is_some_and(|first| first <= upto))
+    {
+        return true;
+    }
+    let size: usize = log
+        .messages()
+        .map(|(_, message)| message.content.len())
+        .sum();
+    size > CONTEXT_BYTES
+}

@@ -1,0 +1,435 @@
+//! A team at one table: what the routing machine decides is carried out, one answer at a time.
+
+mod restore;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::chat::TurnEnd;
+use super::frontend::{Frontend, TalkEvent};
+use super::log_writer::LogWriter;
+use super::run::{Answered, Brief, Kept, Participant, RunOptions, Talk};
+use super::team::events::{Ending, Event, Next, Output, SenderError, TeamError, Turn, Voice, Why};
+use super::team::memory::{Memory, Spoken};
+use super::team::names::Member;
+use super::team::prompt::{Layout, Material, prompt};
+use super::team::queue::Item;
+use super::team::routing::Router;
+use tertulia_agents::demo::Demo;
+use tertulia_agents::{Agent, AgentError, Part, PromptMessage, ToolSide};
+use tertulia_core::entry::plain;
+use tertulia_core::entry::{Body, Role, Seated};
+use tertulia_core::id::EntryId;
+use tertulia_core::team::markers;
+
+pub use restore::{Fit, MemberMap, ResumeError, fit};
+
+/// A team that sits down.
+#[derive(Debug)]
+pub struct Seating {
+    /// Its id.
+    pub team: String,
+    /// The file that describes it.
+    pub file: Option<String>,
+    /// Everybody, in the team's order.
+    pub members: Vec<Member>,
+    /// The agents' places, by the member's id.
+    pub places: BTreeMap<String, Place>,
+    /// How many turns agents may have without a human, 0 for any number.
+    pub max_rounds: u32,
+    /// How many earlier messages an agent is given.
+    pub window: usize,
+    /// How many bytes an agent is given.
+    pub max_bytes: usize,
+}
+
+/// The place of a member that is an agent.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The agent, or why there is none: then their turn fails, and the talk goes on.
+    pub agent: Result<Arc<dyn Agent>, AgentError>,
+    /// How it likes to read.
+    pub layout: Layout,
+    /// What it is told about itself and the team.
+    pub system: String,
+}
+
+/// How a turn of a team ended.
+#[derive(Debug)]
+pub struct Round {
+    /// Who has the floor now; nobody if the words were not taken.
+    pub floor: Option<Next>,
+    /// The last failure of an agent, if nobody spoke after it.
+    pub failed: Option<AgentError>,
+    /// How many agents were asked.
+    pub asked: usize,
+}
+
+impl Round {
+    /// Whether it ended because of a failure: nobody else was to speak.
+    pub fn ended_by_failure(&self) -> bool {
+        matches!(
+            &self.floor,
+            Some(Next::WaitFor {
+                why: Why::Failed,
+                ..
+            })
+        )
+    }
+
+    /// Whether the words named nobody, and nobody spoke.
+    pub fn went_to_nobody(&self) -> bool {
+        let idle = matches!(
+            &self.floor,
+            Some(Next::WaitFor {
+                why: Why::NobodyNext,
+                ..
+            })
+        );
+        idle && self.asked == 0
+    }
+}
+
+/// The team and its talk.
+#[derive(Debug)]
+pub struct Table {
+    talk: Talk,
+    router: Router,
+    places: BTreeMap<String, Place>,
+    memory: Memory,
+    task: Option<String>,
+    max_bytes: usize,
+    /// Who sits where, to be put down with the next words.
+    seated: Option<Seated>,
+    /// What the log has of words that held secrets: later turns are given this.
+    cleaned: Vec<(EntryId, String)>,
+    /// The last words of a person, until somebody answers them.
+    unanswered: Option<EntryId>,
+    /// Those words, once they were stopped before an answer.
+    withdrawn: Option<EntryId>,
+}
+
+impl Table {
+    /// A talk that begins.
+    pub fn begin(
+        writer: LogWriter,
+        seating: Seating,
+        terms: RunOptions,
+    ) -> Result<Table, TeamError> {
+        let seated = Seated {
+            file: seating.file.clone(),
+            ..Seated::default()
+        };
+        let talk = Talk::begin(writer, nobody(), terms);
+        Table::around(talk, seating, Some(seated))
+    }
+
+    fn around(
+        mut talk: Talk,
+        seating: Seating,
+        seated: Option<Seated>,
+    ) -> Result<Table, TeamError> {
+        talk.seat_members(seating.members.clone());
+        Ok(Table {
+            talk,
+            router: Router::new(seating.members, seating.max_rounds)?,
+            places: seating.places,
+            memory: Memory::new(seating.window, seating.max_bytes),
+            task: None,
+            max_bytes: seating.max_bytes,
+            seated,
+            cleaned: Vec::new(),
+            unanswered: None,
+            withdrawn: None,
+        })
+    }
+
+    /// The pen.
+    pub fn talk(&self) -> &Talk {
+        &self.talk
+    }
+
+    /// The pen, to be written with.
+    pub fn talk_mut(&mut self) -> &mut Talk {
+        &mut self.talk
+    }
+
+    /// Who is where, who waits, who is waited for.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// What the team works on.
+    pub fn task(&self) -> Option<&str> {
+        self.task.as_deref()
+    }
+
+    /// Lets the agents end what they have running, in their own way.
+    pub async fn leave(&self) {
+        for place in self.places.values() {
+            if let Ok(agent) = &place.agent {
+                agent.leave().await;
+            }
+        }
+    }
+
+    /// One turn: a person says something, and whoever is addressed speaks, until a person has the floor
+    /// again. `seat` is who speaks, where that is not for the words to say.
+    pub async fn turn(
+        &mut self,
+        seat: Option<&str>,
+        words: String,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Result<Round, SenderError> {
+        let sender = self.router.sender(seat, &words)?.clone();
+        for (id, text) in self.cleaned.drain(..) {
+            self.memory.reword(id, text);
+        }
+        if let Some(id) = self.withdrawn.take() {
+            self.memory.withdraw(id);
+        }
+        self.task_as_logged();
+        let mut message = plain(&sender.speaker(), Role::User, words);
+        message.addressees = self.router.addressees(&sender.id, &message.content);
+        let before = self.seated.clone().map(Body::Seated).into_iter().collect();
+        let Some(kept) = self.talk.hear(before, message, frontend).await else {
+            return Ok(Round {
+                floor: None,
+                failed: None,
+                asked: 0,
+            });
+        };
+        self.seated = None;
+        self.remember(&kept, None);
+        self.unanswered = Some(kept.id);
+        let said = self.router.step(Event::Said {
+            by: Voice::Human(sender.id),
+            id: kept.id,
+            text: kept.message.content,
+        });
+        Ok(self.follow(said, frontend, cancel).await)
+    }
+
+    /// Asks whoever is next, until a person is.
+    async fn follow(
+        &mut self,
+        mut outputs: Vec<Output>,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Round {
+        let (mut failed, mut asked) = (None, 0);
+        loop {
+            let next = self.show(outputs, frontend);
+            outputs = match next {
+                Some(Next::Ask { .. }) if cancel.is_cancelled() => {
+                    self.withdrawn = self.unanswered.take();
+                    self.router.step(Event::CancelledAll)
+                }
+                Some(Next::Ask { turn, item }) => {
+                    let (outputs, error) = self.ask(turn, &item, frontend, cancel).await;
+                    failed = error;
+                    asked += 1;
+                    outputs
+                }
+                floor => {
+                    return Round {
+                        floor,
+                        failed,
+                        asked,
+                    };
+                }
+            };
+            self.forget();
+        }
+    }
+
+    /// Shows what followed. Who has the floor now.
+    fn show(&mut self, outputs: Vec<Output>, frontend: &mut dyn Frontend) -> Option<Next> {
+        let mut next = None;
+        for output in outputs {
+            frontend.show(TalkEvent::Routed(&output));
+            match output {
+                Output::TeamTask(task) => self.task = Some(task.text),
+                Output::Next(floor) => next = Some(floor),
+                Output::Unresolved(_)
+                | Output::Queue(_)
+                | Output::Stopped { .. }
+                | Output::NotRouted(_) => {}
+            }
+        }
+        next
+    }
+
+    async fn ask(
+        &mut self,
+        turn: Turn,
+        item: &Item,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> (Vec<Output>, Option<AgentError>) {
+        let answered = self.answer(item, frontend, cancel).await;
+        for kept in &answered.said {
+            self.remember(kept, Some(item.request.parent));
+        }
+        if !answered.said.is_empty() {
+            self.unanswered = None;
+        }
+        let mut outputs = Vec::new();
+        let how = match &answered.end {
+            TurnEnd::Cancelled => {
+                self.withdrawn = self.unanswered.take();
+                self.keep_task(&answered.said);
+                return (self.router.step(Event::CancelledAll), None);
+            }
+            TurnEnd::Failed(_) | TurnEnd::Refused => {
+                self.keep_task(&answered.said);
+                Ending::Failed
+            }
+            TurnEnd::Answered => {
+                for kept in answered.said {
+                    outputs.extend(self.router.step(Event::Said {
+                        by: Voice::Ai(turn),
+                        id: kept.id,
+                        text: kept.message.content,
+                    }));
+                }
+                Ending::Finished
+            }
+        };
+        outputs.extend(self.router.step(Event::Ended { turn, how }));
+        let failed = match answered.end {
+            TurnEnd::Failed(error) => Some(error),
+            _ => None,
+        };
+        (outputs, failed)
+    }
+
+    /// Of an answer that was not finished nobody is asked, but a task that it gave is in the log.
+    fn keep_task(&mut self, said: &[Kept]) {
+        let mut whole = said.iter().rev().filter(|kept| !kept.message.interrupted);
+        if let Some(task) = whole.find_map(|kept| markers::parse(&kept.message.content).task) {
+            self.task = Some(markers::cut_task(&task).text);
+        }
+    }
+
+    /// Later turns are given the task as the log has it, without secrets.
+    fn task_as_logged(&mut self) {
+        let writer = self.talk.writer();
+        if let Some(meta) = writer.meta().filter(|_| !writer.has_unsaved()) {
+            self.task.clone_from(&meta.task);
+        }
+    }
+
+    async fn answer(
+        &mut self,
+        item: &Item,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> Answered {
+        let members = self.router.members();
+        let asked = members
+            .iter()
+            .find(|member| member.id == item.request.target);
+        let place = self.places.get(&item.request.target);
+        let (Some(asked), Some(place)) = (asked, place) else {
+            // The queue holds members only, and people are waited for.
+            return Answered {
+                end: TurnEnd::Refused,
+                said: Vec::new(),
+            };
+        };
+        let speaker = asked.speaker();
+        frontend.show(TalkEvent::Asked(&speaker));
+        let answered = match place.agent.clone() {
+            Ok(agent) => {
+                let brief = self.brief(place, agent.tools(), item);
+                let seat = Participant { agent, speaker };
+                let answered = self.talk.answer(&seat, brief, frontend, cancel).await;
+                (answered, seat.speaker)
+            }
+            Err(error) => {
+                self.talk.fail(&speaker, &error, frontend).await;
+                let answered = Answered {
+                    end: TurnEnd::Failed(error),
+                    said: Vec::new(),
+                };
+                (answered, speaker)
+            }
+        };
+        if let (
+            Answered {
+                end: TurnEnd::Failed(error),
+                ..
+            },
+            speaker,
+        ) = &answered
+        {
+            frontend.show(TalkEvent::Failed(speaker, error));
+        }
+        answered.0
+    }
+
+    /// What somebody is told who is asked.
+    fn brief(&self, place: &Place, tools: ToolSide, item: &Item) -> Brief {
+        let Some(recalled) = self.memory.recall(item.request.parent) else {
+            return Brief::default();
+        };
+        let material = Material {
+            system: &place.system,
+            system_apart: tools == ToolSide::Ours,
+            task: self.task.as_deref(),
+            recalled: &recalled,
+            intent: item.request.intent,
+        };
+        let words = prompt(place.layout, &material, self.max_bytes);
+        let newest = recalled.message;
+        Brief {
+            messages: vec![PromptMessage::plain(Role::User, &newest.from, words)],
+            part: Part {
+                system: place.system.clone(),
+                from: newest.from.clone(),
+                words: newest.text.clone(),
+                next: hand_over(&place.system),
+                ..Part::default()
+            },
+            thread: None,
+            shorten: false,
+        }
+    }
+
+    fn remember(&mut self, kept: &Kept, replies_to: Option<EntryId>) {
+        if let Some(logged) = &kept.logged {
+            self.cleaned.push((kept.id, markers::shown(logged)));
+        }
+        let message = &kept.message;
+        self.memory.hear(Spoken {
+            id: kept.id,
+            by: message.speaker.id.clone(),
+            from: message.speaker.display_name.clone(),
+            to: restore::shown_names(self.router.members(), &message.addressees),
+            replies_to,
+            text: markers::shown(&message.content),
+        });
+    }
+
+    fn forget(&mut self) {
+        let waiting = self.router.queue().items().iter();
+        let mut awaited: Vec<EntryId> = waiting.map(|item| item.request.parent).collect();
+        awaited.extend(self.router.asked().map(|(_, item)| item.request.parent));
+        self.memory.forget(&awaited);
+    }
+}
+
+/// Stands in the seat until the first member takes it.
+fn nobody() -> Arc<dyn Agent> {
+    Arc::new(Demo::new("nobody", std::time::Duration::ZERO))
+}
+
+/// Whom a member's instructions tell it to hand over to.
+fn hand_over(system: &str) -> Vec<String> {
+    let next = markers::parse(system).next.into_iter();
+    next.map(|addressee| addressee.name).collect()
+}

@@ -1,0 +1,381 @@
+//! Going on with a team's talk: everybody is asked for by name, the context is whole, the queue is empty,
+//! and the first human has the floor.
+
+use std::collections::BTreeMap;
+
+use super::super::frontend::{Frontend, Notice, TalkEvent};
+use super::super::log_writer::LogWriter;
+use super::super::run::{RunOptions, Talk};
+use super::super::team::events::Event;
+use super::super::team::memory::Spoken;
+use super::super::team::names::{self, Member};
+use super::super::withdrawn::{Withdrawals, marked};
+use super::{Seating, Table, nobody};
+use tertulia_agents::FailureKind;
+use tertulia_core::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::{Log, SessionMeta, Spoke};
+use tertulia_core::team::markers::{self, Drop};
+use tertulia_store::{StoreError, StoreResult};
+
+/// Earlier speakers and the members who have their seats now, by id.
+pub type MemberMap = BTreeMap<String, String>;
+
+/// Why a session does not fit a team.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ResumeError {
+    /// It is another team's.
+    #[error("session {session} is of the team '{theirs}', and this is the team '{ours}'")]
+    OtherTeam {
+        /// The session's short id.
+        session: String,
+        /// Its team.
+        theirs: String,
+        /// The team that was to go on with it.
+        ours: String,
+    },
+    /// It is no team's at all.
+    #[error("session {session} is a {kind}, not a team session")]
+    NoTeam {
+        /// The session's short id.
+        session: String,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// Somebody is to have the seat of nobody.
+    #[error("'{0}' has not spoken in this session: there is nothing to map")]
+    NoSuchSpeaker(String),
+    /// Somebody is to lose a seat who sits in it.
+    #[error("'{0}' is still in the team and cannot be mapped")]
+    StillHere(String),
+    /// A person is to have an agent's seat, or the other way round.
+    #[error("'{old}' and '{new}' are not both people or both agents")]
+    OtherNature {
+        /// Whose seat it was.
+        old: String,
+        /// Who is to have it.
+        new: String,
+    },
+    /// The heir is not in the team.
+    #[error("'{name}' is not a member of the team; the members are {}", .members.join(", "))]
+    NoSuchMember {
+        /// As it was given.
+        name: String,
+        /// The members, by name.
+        members: Vec<String>,
+    },
+}
+
+/// What is known about a session before a team goes on with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fit {
+    /// Seats that are taken over, those of earlier times included.
+    pub heirs: MemberMap,
+    /// The seats that are taken over now.
+    new_heirs: MemberMap,
+    /// Those who spoke and are not in the team any more, as people know them.
+    pub missing: Vec<String>,
+}
+
+/// Whether a team can go on with a session, found out without touching it. `wanted` are the seats that are
+/// to be taken over, by any name that means them.
+pub fn fit(meta: &SessionMeta, seating: &Seating, wanted: &MemberMap) -> Result<Fit, ResumeError> {
+    let session = meta.id.short().to_string();
+    match &meta.team {
+        Some(theirs) if *theirs == seating.team => {}
+        Some(theirs) => {
+            return Err(ResumeError::OtherTeam {
+                session,
+                theirs: theirs.clone(),
+                ours: seating.team.clone(),
+            });
+        }
+        None => {
+            return Err(ResumeError::NoTeam {
+                session,
+                kind: meta.kind.name(),
+            });
+        }
+    }
+    let mut new_heirs = MemberMap::new();
+    for (old, new) in wanted {
+        let loose = names::normalise(old);
+        let spoke = meta.speakers.iter().find(|spoke| {
+            [&spoke.id, &spoke.name, &spoke.display_name]
+                .into_iter()
+                .any(|name| names::normalise(name) == loose)
+        });
+        let spoke = spoke.ok_or_else(|| ResumeError::NoSuchSpeaker(old.clone()))?;
+        let heir = names::find(&seating.members, new).ok_or_else(|| ResumeError::NoSuchMember {
+            name: new.clone(),
+            members: seating
+                .members
+                .iter()
+                .map(|member| member.name.clone())
+                .collect(),
+        })?;
+        if seating.members.iter().any(|member| member.id == spoke.id) {
+            return Err(ResumeError::StillHere(spoke.display_name.clone()));
+        }
+        if heir.is_human() != (spoke.kind == SpeakerKind::Human) {
+            return Err(ResumeError::OtherNature {
+                old: spoke.display_name.clone(),
+                new: heir.display_name.clone(),
+            });
+        }
+        new_heirs.insert(spoke.id.clone(), heir.id.clone());
+    }
+    let mut recorded = meta.heirs.clone();
+    recorded.extend(new_heirs.clone());
+    let is_member = |id: &str| seating.members.iter().any(|member| member.id == id);
+    let heirs = seated_heirs(&recorded, is_member);
+    // Who took a seat whose first owner is back has given it back, and is not missed.
+    let gave_back = |id: &str| {
+        let mut taken = recorded.iter().filter(|(_, heir)| *heir == id);
+        taken.any(|(old, _)| is_member(old))
+    };
+    let is_here = |id: &str| is_member(id) || heirs.contains_key(id) || gave_back(id);
+    let missing = meta.speakers.iter().filter(|spoke| !is_here(&spoke.id));
+    Ok(Fit {
+        missing: missing.map(|spoke| told_apart(spoke, seating)).collect(),
+        heirs,
+        new_heirs,
+    })
+}
+
+/// Earlier speakers and the members who have their seats now: a seat may have been handed on several times, and
+/// who is a member again has their own.
+fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> MemberMap {
+    let mut heirs = MemberMap::new();
+    for old in recorded.keys().filter(|old| !is_member(old)) {
+        let mut heir = recorded.get(old);
+        for _ in 0..recorded.len() {
+            match heir {
+                Some(id) if is_member(id) => {
+                    heirs.insert(old.clone(), id.clone());
+                    break;
+                }
+                Some(id) => heir = recorded.get(id),
+                None => break,
+            }
+        }
+    }
+    heirs
+}
+
+/// A speaker as people know them, with the name that markers use where a member is called the same.
+fn told_apart(spoke: &Spoke, seating: &Seating) -> String {
+    let mut members = seating.members.iter();
+    match members.any(|member| member.display_name == spoke.display_name) {
+        true => format!("{} ({})", spoke.display_name, spoke.name),
+        false => spoke.display_name.clone(),
+    }
+}
+
+impl Table {
+    /// A talk that goes on, after [`fit`] has been asked: reads back what was said, repairs what a crash
+    /// left behind, and gives the first human the floor.
+    pub async fn resume(
+        writer: LogWriter,
+        left: Option<SessionId>,
+        seating: Seating,
+        fit: Fit,
+        terms: RunOptions,
+        frontend: &mut dyn Frontend,
+    ) -> StoreResult<Table> {
+        let enough = Enough {
+            messages: seating.window + 1,
+            bytes: seating.max_bytes,
+        };
+        let reopened = Talk::reopen(writer, left, nobody(), terms, frontend).await?;
+        let (mut talk, recovered) = reopened;
+        let log = talk.look_back(|log| enough.is(log), frontend).await?;
+        let meta = talk.writer().meta().cloned();
+        let Some(meta) = meta else {
+            return Err(StoreError::Refused("this session has no messages".into()));
+        };
+        if !fit.missing.is_empty() {
+            frontend.show(TalkEvent::Notice(Notice::Missing(fit.missing.clone())));
+        }
+        compare_models(&meta, &seating, &fit.heirs, frontend);
+        let file = seating
+            .file
+            .clone()
+            .filter(|file| meta.team_file.as_ref() != Some(file));
+        let seated = Seated {
+            file,
+            heirs: fit.new_heirs.clone(),
+        };
+        let unheard = match left {
+            // The other program may be asking them just now.
+            Some(_) => Vec::new(),
+            None => unheard(&log, &seating.members, recovered),
+        };
+        // Put down each time, also where nothing has changed: it is where the queue was emptied.
+        let mut table = Table::around(talk, seating, Some(seated))
+            .map_err(|error| StoreError::Refused(error.to_string()))?;
+        table.take_in(&log, &fit.heirs);
+        if !unheard.is_empty() {
+            frontend.show(TalkEvent::Notice(Notice::NotHeard(unheard)));
+        }
+        let last = log.messages().last().map(|(entry, _)| entry.id);
+        let restored = table.router.step(Event::Restored {
+            last,
+            task: meta.task.clone(),
+        });
+        table.show(restored, frontend);
+        Ok(table)
+    }
+
+    fn take_in(&mut self, log: &Log, heirs: &MemberMap) {
+        let withdrawn = Withdrawals::of(&log.entries);
+        for (entry, message) in log.messages() {
+            if let Some(mut spoken) = self.spoken(entry, message, heirs) {
+                if withdrawn.contains_key(&entry.seq) {
+                    spoken.text = marked(&spoken.text);
+                }
+                self.memory.hear(spoken);
+            }
+        }
+        self.memory.forget(&[]);
+    }
+
+    /// A message as the team remembers it: words alone, under the name of who has the seat now.
+    fn spoken(&self, entry: &Entry, message: &Message, heirs: &MemberMap) -> Option<Spoken> {
+        if !is_spoken(message) {
+            return None;
+        }
+        let members = self.router.members();
+        let speaker = &message.speaker;
+        let heir = heirs.get(&speaker.id);
+        let heir = heir.and_then(|heir| members.iter().find(|member| member.id == *heir));
+        Some(Spoken {
+            id: entry.id,
+            by: heir.map_or(&speaker.id, |heir| &heir.id).clone(),
+            from: heir
+                .map_or(&speaker.display_name, |heir| &heir.display_name)
+                .clone(),
+            to: shown_names(members, &message.addressees),
+            replies_to: None,
+            text: markers::shown(&message.content),
+        })
+    }
+}
+
+/// Whether a team remembers it: words, not what tools did.
+fn is_spoken(message: &Message) -> bool {
+    let speaks = matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai);
+    speaks && !message.content.is_empty()
+}
+
+/// How far back a team's memory goes.
+struct Enough {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Enough {
+    fn is(&self, log: &Log) -> bool {
+        let spoken = || log.messages().filter(|(_, message)| is_spoken(message));
+        let sizes = spoken().map(|(_, message)| message.content.len());
+        spoken().count() >= self.messages || sizes.sum::<usize>() > self.bytes
+    }
+}
+
+/// Whom a message addresses, as people know them.
+pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<String> {
+    let name = |addressee: &Addressee| {
+        let member = members
+            .iter()
+            .find(|member| Some(&member.id) == addressee.member.as_ref());
+        member.map_or_else(
+            || addressee.identifier.clone(),
+            |member| member.display_name.clone(),
+        )
+    };
+    addressees.iter().map(name).collect()
+}
+
+fn compare_models(
+    meta: &SessionMeta,
+    seating: &Seating,
+    heirs: &MemberMap,
+    frontend: &mut dyn Frontend,
+) {
+    for spoke in &meta.speakers {
+        let id = heirs.get(&spoke.id).unwrap_or(&spoke.id);
+        let agent = seating
+            .places
+            .get(id)
+            .and_then(|place| place.agent.as_ref().ok());
+        let now = agent.and_then(|agent| agent.model());
+        if let (Some(recorded), Some(now)) = (&spoke.model, now)
+            && recorded != now
+        {
+            frontend.show(TalkEvent::Notice(Notice::OtherModelOf {
+                member: spoke.display_name.clone(),
+                recorded: recorded.clone(),
+                now: now.to_owned(),
+            }));
+        }
+    }
+}
+
+/// Which agents were to speak when the program ended, in the order in which they were addressed. Who was
+/// stopped by a person is not waited for any more.
+fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
+    let entries = &log.entries[sat_down(log)..];
+    let cut_off = entries
+        .iter()
+        .rposition(|entry| entry.message().is_some_and(|message| message.interrupted))
+        .filter(|_| recovered);
+    let mut waiting: Vec<&Member> = Vec::new();
+    for (at, entry) in entries.iter().enumerate() {
+        match &entry.body {
+            // Whoever stopped an answer stopped the queue; a crash did not mean to.
+            Body::Message(message) if message.interrupted && Some(at) != cut_off => waiting.clear(),
+            Body::Message(message) => hear(&mut waiting, message, members),
+            Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => waiting.clear(),
+            Body::Failed(failed) => waiting.retain(|member| member.name != failed.agent),
+            _ => {}
+        }
+    }
+    waiting.iter().map(|member| member.name.clone()).collect()
+}
+
+/// Where the queue was last empty for certain: where the team sat down; in a talk that was taken in from
+/// elsewhere, where a person last spoke.
+fn sat_down(log: &Log) -> usize {
+    let entries = log.entries.iter();
+    let seated = entries
+        .clone()
+        .rposition(|entry| matches!(entry.body, Body::Seated(_)));
+    let is_human = |message: &Message| message.speaker.kind == SpeakerKind::Human;
+    let spoke = || {
+        entries
+            .clone()
+            .rposition(|entry| entry.message().is_some_and(is_human))
+    };
+    seated.or_else(spoke).unwrap_or(0)
+}
+
+/// Who waits after a message.
+fn hear<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
+    waiting.retain(|member| member.id != message.speaker.id);
+    match markers::parse(&message.content).drop {
+        Some(Drop::All) => waiting.clear(),
+        Some(Drop::Names(dropped)) => waiting.retain(|member| {
+            let is_dropped = |name: &String| {
+                names::find(members, name).is_some_and(|named| named.id == member.id)
+            };
+            !dropped.iter().any(is_dropped)
+        }),
+        None => {}
+    }
+    for addressee in &message.addressees {
+        let is_meant =
+            |member: &&Member| Some(&member.id) == addressee.member.as_ref() && !member.is_human();
+        let member = members.iter().find(is_meant);
+        waiting.extend(member.filter(|member| !waiting.contains(member)));
+    }
+}

@@ -1,0 +1,169 @@
+//! A team's recent messages: the newest ones, and older ones that still await a reply. Bounded,
+//! however long the session is.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashSet, VecDeque};
+
+use super::super::withdrawn::marked;
+use tertulia_core::id::EntryId;
+
+/// Maximum number of other replies to the same message that are recalled.
+pub const RELATED: usize = 5;
+
+/// A message of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// Id in the log.
+    pub id: EntryId,
+    /// Id of the speaker.
+    pub by: String,
+    /// Display name of the speaker.
+    pub from: String,
+    /// Display names of the addressees; empty means all.
+    pub to: Vec<String>,
+    /// Id of the message that it replies to.
+    pub replies_to: Option<EntryId>,
+    /// Text without markers, see [`shown`](tertulia_core::team::markers::shown).
+    pub text: String,
+}
+
+/// The newest messages, and older ones that still await a reply.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    window: usize,
+    max_bytes: usize,
+    /// In the order of the log.
+    recent: VecDeque<Spoken>,
+    /// Number of text bytes in `recent`.
+    bytes: usize,
+    /// Older messages that await a reply. Kept separately: messages between them and `recent` are
+    /// missing.
+    kept: Vec<Spoken>,
+}
+
+/// Messages for a member that is prompted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled<'a> {
+    /// The newest message.
+    pub message: &'a Spoken,
+    /// Messages before it, oldest first, without `parent`.
+    pub context: Vec<&'a Spoken>,
+    /// The message to reply to, if it is not `message`.
+    pub parent: Option<&'a Spoken>,
+    /// Number of messages in `context` that came before `parent`.
+    pub parent_at: usize,
+    /// Other replies to the message to reply to, oldest first, without `message`.
+    pub related: Vec<&'a Spoken>,
+}
+
+impl Memory {
+    /// Creates an empty memory for the newest message, `window` messages before it, and `max_bytes`
+    /// of text of all these together.
+    pub fn new(window: usize, max_bytes: usize) -> Memory {
+        Memory {
+            window,
+            max_bytes,
+            recent: VecDeque::new(),
+            bytes: 0,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Adds a message.
+    pub fn hear(&mut self, spoken: Spoken) {
+        self.bytes += spoken.text.len();
+        self.recent.push_back(spoken);
+    }
+
+    /// Replaces the text of a message.
+    pub fn reword(&mut self, id: EntryId, text: String) {
+        self.change(id, |_| text);
+    }
+
+    /// Marks a message as withdrawn.
+    pub fn withdraw(&mut self, id: EntryId) {
+        self.change(id, marked);
+    }
+
+    fn change(&mut self, id: EntryId, change: impl FnOnce(&str) -> String) {
+        let mut recent = self.recent.iter_mut().rev();
+        if let Some(spoken) = recent.find(|spoken| spoken.id == id) {
+            let text = change(&spoken.text);
+            self.bytes = self.bytes + text.len() - spoken.text.len();
+            spoken.text = text;
+        } else if let Some(spoken) = self.kept.iter_mut().find(|spoken| spoken.id == id) {
+            spoken.text = change(&spoken.text);
+        }
+    }
+
+    /// Drops messages older than the window, except the awaited ones: those to which a queued or
+    /// prompted member is to reply.
+    pub fn forget(&mut self, awaited: &[EntryId]) {
+        let awaited: HashSet<&EntryId> = awaited.iter().collect();
+        let is_awaited = |spoken: &Spoken| awaited.contains(&spoken.id);
+        self.kept.retain(is_awaited);
+        for old in self.recent.drain(..self.older()) {
+            self.bytes -= old.text.len();
+            if is_awaited(&old) {
+                self.kept.push(old);
+            }
+        }
+    }
+
+    /// Returns the messages for a member that replies to `parent`, or `None` if there are none.
+    pub fn recall(&self, parent: EntryId) -> Option<Recalled<'_>> {
+        let message = self.recent.back()?;
+        let before = || {
+            let end = self.recent.len() - 1;
+            self.recent.range(self.older()..end)
+        };
+        let place = before().position(|spoken| spoken.id == parent);
+        let mut related: Vec<&Spoken> = self
+            .newest_first()
+            .skip(1)
+            .filter(|spoken| spoken.replies_to == Some(parent))
+            .take(RELATED)
+            .collect();
+        related.reverse();
+        Some(Recalled {
+            message,
+            context: before().filter(|spoken| spoken.id != parent).collect(),
+            parent: self
+                .newest_first()
+                .find(|spoken| spoken.id == parent)
+                .filter(|_| message.id != parent),
+            parent_at: place.unwrap_or(0),
+            related,
+        })
+    }
+
+    /// Number of messages held.
+    pub fn len(&self) -> usize {
+        self.kept.len() + self.recent.len()
+    }
+
+    /// Returns whether it holds no messages.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Counts the recent messages that are older than the window. Visits no others, so that a large
+    /// window costs nothing per message.
+    fn older(&self) -> usize {
+        let newest = self.recent.len().saturating_sub(1);
+        let mut bytes = self.bytes;
+        let is_older = |(place, spoken): &(usize, &Spoken)| {
+            let older = newest - place > self.window || bytes > self.max_bytes;
+            bytes -= spoken.text.len();
+            older
+        };
+        let before = self.recent.iter().take(newest).enumerate();
+        before.take_while(is_older).count()
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = &Spoken> {
+        self.recent.iter().rev().chain(self.kept.iter().rev())
+    }
+}

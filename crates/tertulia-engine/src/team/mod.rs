@@ -1,0 +1,19 @@
+//! Several people and agents in one conversation: addressing and turn-taking. All of it is pure.
+//!
+//! | part | what |
+//! |---|---|
+//! | [`mentions`] | `@ben` at the beginning of a person's message |
+//! | [`names`] | members, and resolution of names |
+//! | [`queue`] | queued requests to speak, and which of them is next |
+//! | [`events`] | inputs and outputs of the router, as data |
+//! | [`routing`] | the state machine: messages and ends of turns in, next turn out |
+//! | [`memory`] | recent messages, and those that still await a reply |
+//! | [`prompt`] | the prompt of a member |
+
+pub mod events;
+pub mod memory;
+pub mod mentions;
+pub mod names;
+pub mod prompt;
+pub mod queue;
+pub mod routing;

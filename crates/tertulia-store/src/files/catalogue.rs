@@ -1,0 +1,509 @@
+//! The catalogue, `.index/catalogue.db`: list rows derived from the logs. Deleting it loses
+//! nothing.
+//!
+//! Each log has a number here, which the search index uses; numbers are never reused. A rebuilt
+//! catalogue has a new identity, so that an index of the old one is detected.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::file_stamp::FileStamp;
+use super::names::{Key, LIVE};
+use crate::sqlite::trouble;
+use crate::{StoreError, StoreResult, index, place};
+use tertulia_core::entry::{Hash, Head, Origin};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::DamagedSession;
+use tertulia_core::session::SessionMeta;
+
+/// Changes whenever rows are derived differently; a catalogue of another version is rebuilt.
+const VERSION: u32 = 3;
+/// Busy timeout: another process may be deriving many rows.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const SCHEMA: &str = "
+CREATE TABLE about(identity BLOB NOT NULL);
+CREATE TABLE log(
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  id BLOB NOT NULL,
+  husk INTEGER NOT NULL,          -- 0, or the number of what forks share with a purged session
+  inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,  -- the file as it was folded
+  folded INTEGER NOT NULL,        -- up to which offset,
+  last INTEGER NOT NULL,          -- and the place of the last line there
+  known INTEGER NOT NULL,         -- the last place that the log was ever seen to have
+  damage TEXT,                    -- what is wrong with the log, in words
+  unreadable TEXT,                -- why it could not be read when it was last looked at
+  base BLOB, base_seq INTEGER, base_hash BLOB,
+  owner INTEGER,                  -- the number of the log in which that entry of the base stands
+  state INTEGER NOT NULL,         -- 0 live, 1 in the trash, 2 husk
+  project TEXT, title TEXT,
+  updated INTEGER NOT NULL, changed INTEGER,
+  head_seq INTEGER NOT NULL, head_hash BLOB NOT NULL,
+  row TEXT NOT NULL,
+  UNIQUE(id, husk)
+);
+CREATE INDEX log_damaged ON log(no) WHERE damage IS NOT NULL OR unreadable IS NOT NULL;
+CREATE INDEX log_by_time ON log(updated, id);
+CREATE INDEX log_by_project ON log(project, updated, id, state);
+CREATE INDEX log_by_change ON log(changed, id) WHERE changed IS NOT NULL;
+CREATE INDEX log_by_title ON log(title) WHERE title IS NOT NULL;
+CREATE INDEX log_by_base ON log(base, owner) WHERE base IS NOT NULL;
+CREATE INDEX log_by_owner ON log(owner) WHERE owner IS NOT NULL;
+CREATE INDEX log_by_state ON log(state, project);
+CREATE TABLE snapshot(no INTEGER NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY(no, seq)) WITHOUT ROWID;
+";
+
+/// The open catalogue database.
+#[derive(Debug)]
+pub(super) struct Catalogue {
+    pub(super) connection: Connection,
+    path: Option<PathBuf>,
+    inode: Option<u64>,
+}
+
+/// Data derived from one log.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) id: SessionId,
+    pub(super) shared_prefix: u32,
+    pub(super) stamp: FileStamp,
+    pub(super) folded: u64,
+    pub(super) last: Seq,
+    /// The highest sequence number ever seen in the log: above `last` if its end was lost.
+    pub(super) known: Seq,
+    /// Damage of the log, human-readable.
+    pub(super) damage: Option<String>,
+    pub(super) base: Option<Origin>,
+    pub(super) meta: SessionMeta,
+}
+
+impl Record {
+    /// Creates the record of a log of which nothing is known yet.
+    fn blank(id: SessionId, shared_prefix: u32) -> Record {
+        Record {
+            id,
+            shared_prefix,
+            stamp: FileStamp {
+                inode: 0,
+                size: 0,
+                modified: 0,
+            },
+            folded: 0,
+            last: Seq::START,
+            known: Seq::START,
+            damage: None,
+            base: None,
+            meta: SessionMeta::blank(id),
+        }
+    }
+
+    fn state(&self) -> i64 {
+        match (self.shared_prefix != LIVE, self.meta.trashed_at) {
+            (true, _) => 2,
+            (false, Some(_)) => 1,
+            (false, None) => 0,
+        }
+    }
+}
+
+/// A log's number and head, for the search index.
+#[derive(Clone, Debug)]
+pub(super) struct Numbered {
+    pub(super) no: u64,
+    pub(super) id: SessionId,
+    pub(super) shared_prefix: u32,
+    pub(super) head: Head,
+    pub(super) base_seq: Seq,
+}
+
+impl Catalogue {
+    /// Opens the catalogue in a file, or in memory. Recreates one that is damaged or of another
+    /// version.
+    pub(super) fn open(path: Option<&Path>) -> StoreResult<Catalogue> {
+        let shown = path.unwrap_or(Path::new(":memory:"));
+        let opened = match path {
+            None => Connection::open_in_memory().and_then(lay_out),
+            Some(path) => open_file(path)?,
+        };
+        let connection =
+            opened.map_err(|error| trouble(shown, "cannot open the catalogue", error))?;
+        connection.set_prepared_statement_cache_capacity(32);
+        let inode = path.and_then(inode_of);
+        Ok(Catalogue {
+            connection,
+            path: path.map(Path::to_owned),
+            inode,
+        })
+    }
+
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.path.is_none()
+    }
+
+    /// Returns true if the file was deleted or replaced since it was opened.
+    pub(super) fn is_gone(&self) -> bool {
+        self.path
+            .as_deref()
+            .is_some_and(|path| inode_of(path) != self.inode)
+    }
+
+    pub(super) fn say(&self, error: rusqlite::Error) -> StoreError {
+        let path = self.path.as_deref().unwrap_or(Path::new(":memory:"));
+        trouble(path, "cannot use the catalogue", error)
+    }
+
+    pub(super) fn run<R>(
+        &self,
+        job: impl FnOnce(&Connection) -> rusqlite::Result<R>,
+    ) -> StoreResult<R> {
+        job(&self.connection).map_err(|error| self.say(error))
+    }
+
+    /// Returns the random identity that tells this catalogue from a recreated one.
+    pub(super) fn identity(&self) -> StoreResult<Hash> {
+        let bytes: Vec<u8> = self.run(|connection| {
+            connection.query_row("SELECT identity FROM about", [], |row| row.get(0))
+        })?;
+        Ok(Hash::from_bytes(&bytes).unwrap_or(Hash::NONE))
+    }
+
+    pub(super) fn begin(&self) -> StoreResult<()> {
+        self.run(|connection| connection.execute_batch("BEGIN IMMEDIATE"))
+    }
+
+    /// Ends the transaction: commits on success, rolls back on error.
+    pub(super) fn end<R>(&self, done: StoreResult<R>) -> StoreResult<R> {
+        let verb = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        let ended = self.run(|connection| connection.execute_batch(verb));
+        done.and_then(|done| ended.map(|()| done))
+    }
+
+    /// Returns each log's number and the file stamp at its last fold.
+    pub(super) fn stamps(&self) -> StoreResult<HashMap<Key, (i64, FileStamp)>> {
+        self.run(|connection| {
+            connection
+                .prepare_cached("SELECT id, husk, no, inode, size, modified FROM log")?
+                .query_map([], |row| {
+                    let stamp = FileStamp {
+                        inode: row.get::<_, i64>(3)?.cast_unsigned(),
+                        size: row.get::<_, i64>(4)?.cast_unsigned(),
+                        modified: row.get(5)?,
+                    };
+                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, stamp)))
+                })?
+                .collect()
+        })
+    }
+
+    /// Returns a log's number and record. `None` also if its row is damaged.
+    pub(super) fn record(
+        &self,
+        id: SessionId,
+        shared_prefix: u32,
+    ) -> StoreResult<Option<(i64, Record)>> {
+        let read = |row: &rusqlite::Row<'_>| {
+            let base: Option<[u8; 16]> = row.get(6)?;
+            let base_seq: Option<i64> = row.get(7)?;
+            let base_hash: Option<Vec<u8>> = row.get(8)?;
+            let meta: Option<SessionMeta> = serde_json::from_str(&row.get::<_, String>(9)?).ok();
+            let no: i64 = row.get(0)?;
+            let record = meta.map(|meta| Record {
+                id,
+                shared_prefix,
+                stamp: FileStamp {
+                    inode: 0,
+                    size: 0,
+                    modified: 0,
+                },
+                folded: 0,
+                last: Seq::START,
+                known: Seq::START,
+                damage: None,
+                base: base.zip(base_seq).map(|(id, seq)| Origin {
+                    id: id_from(id),
+                    seq: Seq(seq.cast_unsigned()),
+                    hash: base_hash
+                        .and_then(|hash| Hash::from_bytes(&hash))
+                        .unwrap_or(Hash::NONE),
+                }),
+                meta,
+            });
+            let Some(mut record) = record else {
+                return Ok(None);
+            };
+            record.stamp = FileStamp {
+                inode: row.get::<_, i64>(1)?.cast_unsigned(),
+                size: row.get::<_, i64>(2)?.cast_unsigned(),
+                modified: row.get(3)?,
+            };
+            record.folded = row.get::<_, i64>(4)?.cast_unsigned();
+            record.last = Seq(row.get::<_, i64>(5)?.cast_unsigned());
+            record.known = Seq(row.get::<_, i64>(10)?.cast_unsigned());
+            record.damage = row.get(11)?;
+            Ok(Some((no, record)))
+        };
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row, known, damage
+                     FROM log WHERE id = ?1 AND husk = ?2",
+                )?
+                .query_row(params![id.uuid().as_bytes(), shared_prefix], read)
+                .optional()
+                .map(Option::flatten)
+        })
+    }
+
+    /// Returns the number of a log.
+    pub(super) fn number(&self, id: SessionId, shared_prefix: u32) -> StoreResult<Option<i64>> {
+        self.run(|connection| {
+            connection
+                .prepare_cached("SELECT no FROM log WHERE id = ?1 AND husk = ?2")?
+                .query_row(params![id.uuid().as_bytes(), shared_prefix], |row| {
+                    row.get(0)
+                })
+                .optional()
+        })
+    }
+
+    /// Inserts or updates the row of a log and returns its number.
+    pub(super) fn put(&self, record: &Record) -> StoreResult<i64> {
+        let row = serde_json::to_string(&record.meta)
+            .map_err(|error| StoreError::failed("cannot write a list row", error))?;
+        let meta = &record.meta;
+        let base = record.base.as_ref();
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO log(id, husk, inode, size, modified, folded, last, base, base_seq, base_hash,
+                       state, project, title, updated, changed, head_seq, head_hash, row, known, damage)
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+                     ON CONFLICT(id, husk) DO UPDATE SET inode = excluded.inode, size = excluded.size,
+                       modified = excluded.modified, folded = excluded.folded, last = excluded.last,
+                       base = excluded.base, base_seq = excluded.base_seq, base_hash = excluded.base_hash,
+                       state = excluded.state, project = excluded.project, title = excluded.title,
+                       updated = excluded.updated, changed = excluded.changed, head_seq = excluded.head_seq,
+                       head_hash = excluded.head_hash, row = excluded.row, known = excluded.known,
+                       damage = excluded.damage, unreadable = NULL",
+                )?
+                .execute(params![
+                    record.id.uuid().as_bytes(),
+                    record.shared_prefix,
+                    record.stamp.inode.cast_signed(),
+                    record.stamp.size.cast_signed(),
+                    record.stamp.modified,
+                    record.folded.cast_signed(),
+                    record.last.0.cast_signed(),
+                    base.map(|base| *base.id.uuid().as_bytes()),
+                    base.map(|base| base.seq.0.cast_signed()),
+                    base.map(|base| *base.hash.bytes()),
+                    record.state(),
+                    meta.project,
+                    meta.title,
+                    meta.updated_at.as_microsecond(),
+                    meta.changed_at().map(jiff::Timestamp::as_microsecond),
+                    meta.head.seq.0.cast_signed(),
+                    meta.head.hash.bytes(),
+                    row,
+                    record.known.0.cast_signed(),
+                    record.damage,
+                ])
+        })?;
+        let no = self.number(record.id, record.shared_prefix)?;
+        no.ok_or_else(|| StoreError::failed("cannot write a list row", "it is not there"))
+    }
+
+    /// Records that a log could not be read. Keeps its row; the log is read again at the next
+    /// refresh.
+    pub(super) fn put_unreadable(
+        &self,
+        id: SessionId,
+        shared_prefix: u32,
+        why: &str,
+    ) -> StoreResult<()> {
+        if self.number(id, shared_prefix)?.is_none() {
+            self.put(&Record::blank(id, shared_prefix))?;
+        }
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE log SET unreadable = ?3, inode = 0 WHERE id = ?1 AND husk = ?2",
+                )?
+                .execute(params![id.uuid().as_bytes(), shared_prefix, why])
+                .map(drop)
+        })
+    }
+
+    /// Returns the sessions that are damaged or could not be read.
+    pub(super) fn damaged(&self) -> StoreResult<Vec<DamagedSession>> {
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, coalesce(unreadable, damage) FROM log
+                     WHERE state < 2 AND (damage IS NOT NULL OR unreadable IS NOT NULL) ORDER BY no",
+                )?
+                .query_map([], |row| {
+                    Ok(DamagedSession {
+                        id: Some(id_from(row.get(0)?)),
+                        reason: row.get(1)?,
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    pub(super) fn remove(&self, no: i64) -> StoreResult<()> {
+        self.drop_snapshots(no)?;
+        self.disown(no)?;
+        self.run(|connection| {
+            connection
+                .execute("DELETE FROM log WHERE no = ?1", [no])
+                .map(drop)
+        })
+    }
+
+    /// Checkpoints and truncates the WAL, so that purged data does not remain in it.
+    pub(super) fn settle(&self) -> StoreResult<()> {
+        self.run(|connection| {
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        })
+    }
+
+    pub(super) fn put_snapshot(&self, no: i64, seq: Seq, row: &str) -> StoreResult<()> {
+        self.run(|connection| {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
+                .execute(params![no, seq.0, row])
+                .map(drop)
+        })
+    }
+
+    pub(super) fn drop_snapshots(&self, no: i64) -> StoreResult<()> {
+        self.run(|connection| {
+            connection
+                .prepare_cached("DELETE FROM snapshot WHERE no = ?1")?
+                .execute([no])
+                .map(drop)
+        })
+    }
+
+    /// Returns the newest metadata snapshot at or before `upto`.
+    pub(super) fn snapshot(&self, no: i64, upto: Seq) -> StoreResult<Option<SessionMeta>> {
+        let row: Option<String> = self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT row FROM snapshot WHERE no = ?1 AND seq <= ?2 ORDER BY seq DESC LIMIT 1",
+                )?
+                .query_row(params![no, upto.0], |row| row.get(0))
+                .optional()
+        })?;
+        Ok(row.and_then(|row| serde_json::from_str(&row).ok()))
+    }
+
+    /// Returns all logs with their heads.
+    pub(super) fn numbered(&self) -> StoreResult<Vec<Numbered>> {
+        self.run(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT no, id, husk, head_seq, head_hash, coalesce(base_seq, 0) FROM log ORDER BY no",
+                )?
+                .query_map([], |row| {
+                    Ok(Numbered {
+                        no: row.get::<_, i64>(0)?.cast_unsigned(),
+                        id: id_from(row.get(1)?),
+                        shared_prefix: row.get(2)?,
+                        head: Head {
+                            seq: Seq(row.get::<_, i64>(3)?.cast_unsigned()),
+                            hash: Hash::from_bytes(&row.get::<_, Vec<u8>>(4)?)
+                                .unwrap_or(Hash::NONE),
+                        },
+                        base_seq: Seq(row.get::<_, i64>(5)?.cast_unsigned()),
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    /// Deletes all rows, to derive them again in the same transaction.
+    pub(super) fn clear(&self) -> StoreResult<()> {
+        self.run(|connection| {
+            connection.execute_batch("DELETE FROM log; DELETE FROM snapshot;")?;
+            connection
+                .execute("UPDATE about SET identity = randomblob(32)", [])
+                .map(drop)
+        })
+    }
+
+    /// Describes damage of the catalogue file, if any.
+    pub(super) fn fault(&self) -> Option<String> {
+        let said: rusqlite::Result<String> =
+            self.connection
+                .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
+        match said {
+            Ok(said) if said == "ok" => None,
+            Ok(said) => Some(format!("the list of sessions is damaged: {}", said.trim())),
+            Err(error) => Some(format!("the list of sessions is damaged: {error}")),
+        }
+    }
+}
+
+pub(super) fn id_from(bytes: [u8; 16]) -> SessionId {
+    SessionId::new(uuid::Uuid::from_bytes(bytes))
+}
+
+fn inode_of(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().map(|found| found.ino())
+}
+
+fn open_file(path: &Path) -> StoreResult<rusqlite::Result<Connection>> {
+    let make = || match place::create_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(place::trouble(path, "cannot make", error))
+        }
+        _ => Ok(()),
+    };
+    if !path.exists() {
+        make()?;
+    }
+    let open = || Connection::open(path).and_then(lay_out);
+    match open() {
+        Err(error)
+            if matches!(
+                error.sqlite_error_code(),
+                Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt)
+            ) =>
+        {
+            index::discard(path);
+            make()?;
+            Ok(open())
+        }
+        opened => Ok(opened),
+    }
+}
+
+fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(PATIENCE)?;
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+    };
+    if version(&connection)? != VERSION {
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        connection.execute_batch("BEGIN IMMEDIATE")?;
+        if version(&connection)? != VERSION {
+            connection.execute_batch(&format!(
+                "DROP TABLE IF EXISTS about; DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS snapshot;
+                 {SCHEMA} PRAGMA user_version={VERSION};"
+            ))?;
+            connection.execute("INSERT INTO about VALUES(randomblob(32))", [])?;
+        }
+        connection.execute_batch("COMMIT")?;
+    }
+    // Rows lost in a crash are derived again, so there is no need to wait for the disk.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    Ok(connection)
+}

@@ -1,0 +1,380 @@
+//! Operations on logs: create, read, drafts.
+//!
+//! An append locks the log file itself. Creating, purging and repairing logs also lock the marker
+//! file, so that no fork is created from a session that is being purged.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::append::OpenLog;
+use super::base;
+use super::catalogue::Catalogue;
+use super::log::{self, Last, Tail};
+use super::names::{self, Names, with_suffix};
+use crate::index::Index;
+use crate::queue::{Asked, Patience, QueueLock, Record};
+use crate::session_lock::Claims;
+use crate::{Draft, NewSession, StoreError, StoreResult, check_whole, place};
+use tertulia_core::entry::{Entry, Head, Origin};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::Line;
+
+/// Performs all operations on the store's folder; each worker thread owns one.
+#[derive(Debug)]
+pub(super) struct FilesEngine {
+    pub(super) dir: PathBuf,
+    pub(super) claims: Claims,
+    pub(super) names: Names,
+    pub(super) open: HashMap<SessionId, OpenLog>,
+    pub(super) catalogue: Option<Catalogue>,
+    pub(super) index: Option<Index>,
+    pub(super) patience: Patience,
+    /// The current operation: its session, and since when it waits.
+    pub(super) asked: Asked,
+    /// Lock on the store's structure (the marker file), created at first use.
+    structure: Option<Arc<QueueLock>>,
+}
+
+/// Releases a [`QueueLock`] on drop.
+pub(super) struct Held(Arc<QueueLock>);
+
+impl Held {
+    /// Wraps an acquired lock.
+    pub(super) fn new(lock: Arc<QueueLock>) -> Held {
+        Held(lock)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+/// The part of a session's log that is in one file.
+struct Owner {
+    path: PathBuf,
+    file: File,
+    end: u64,
+    upto: Seq,
+}
+
+impl FilesEngine {
+    pub(super) fn new(dir: &Path, claims: &Claims, patience: &Patience) -> FilesEngine {
+        FilesEngine {
+            dir: dir.to_owned(),
+            claims: claims.clone(),
+            names: Names::default(),
+            open: HashMap::new(),
+            catalogue: None,
+            index: None,
+            patience: patience.clone(),
+            asked: Asked::now(None),
+            structure: None,
+        }
+    }
+
+    /// Sets the current operation, for the lock queue.
+    pub(super) fn asked(&mut self, asked: Asked) -> &mut FilesEngine {
+        self.asked = asked;
+        self
+    }
+
+    /// Waits until no other process creates or removes logs.
+    pub(super) fn hold_structure(&mut self) -> StoreResult<Held> {
+        let path = self.dir.join(names::MARKER);
+        let known = self.structure.take();
+        let lock = match known.filter(|lock| place::names_this_file(&path, lock.file())) {
+            Some(lock) => lock,
+            None => {
+                let file = File::open(&path)
+                    .map_err(|error| place::trouble(&path, "cannot open", error))?;
+                let record = self.dir.join(names::OPEN_FOLDER).join(names::HOLDER);
+                Arc::new(QueueLock::new(file, Record::At(record)))
+            }
+        };
+        self.structure = Some(lock.clone());
+        lock.acquire(&self.dir, self.asked, &self.patience)?;
+        Ok(Held::new(lock))
+    }
+
+    /// Forgets cached file names and open logs, after files were replaced.
+    pub(super) fn forget_files(&mut self) {
+        self.names.forget();
+        self.open.clear();
+    }
+
+    /// Returns the path of a session's live log.
+    pub(super) fn live(&mut self, id: SessionId) -> StoreResult<PathBuf> {
+        self.names
+            .live(&self.dir, id)?
+            .ok_or(StoreError::NotFound(id))
+    }
+
+    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
+            return Err(StoreError::Refused("a session begins with an entry".into()));
+        };
+        check_whole(&new.entries)?;
+        let _held = self.hold_structure()?;
+        let bytes = as_lines(&new.entries);
+        if let Some(path) = self.names.taken(&self.dir, new.id)? {
+            if let Some(file) = finish_own(&path, &bytes)? {
+                return Ok(self.made(new.id, &path, file, &bytes, last));
+            }
+            self.make_way(new.id, &path)?;
+        }
+        let folder = match &new.base {
+            None => self.dir.join(names::folder_name(opening)),
+            // In the folder of its base, so that the parts of the session are found together.
+            Some(origin) => self.sound_base(origin)?,
+        };
+        place::make_folder(&folder)?;
+        let path = folder.join(names::file_name(new.id, opening));
+        let file = make_whole(&path, &bytes, new.id)?;
+        Ok(self.made(new.id, &path, file, &bytes, last))
+    }
+
+    /// Caches the name and the open file of a new log.
+    fn made(&mut self, id: SessionId, path: &Path, file: File, bytes: &[u8], last: &Entry) -> Head {
+        self.names.add((id, names::LIVE), path);
+        let log = OpenLog {
+            path: path.to_owned(),
+            lock: QueueLock::new(file, Record::Nowhere),
+            size: bytes.len() as u64,
+            head: last.head(),
+        };
+        self.keep_open(id, log);
+        last.head()
+    }
+
+    /// Moves a log without entries aside: its creation was interrupted, so it is no session. Keeps
+    /// its bytes. Fails with `Exists` if the log has entries.
+    fn make_way(&mut self, id: SessionId, path: &Path) -> StoreResult<()> {
+        let say = |error| place::trouble(path, "cannot look at", error);
+        let tail = File::open(path)
+            .and_then(|file| Tail::of(&file))
+            .map_err(say)?;
+        if !matches!(tail.last, Last::Nothing) {
+            return Err(StoreError::Exists(id));
+        }
+        let mut aside = with_suffix(path, ".torn-0");
+        while aside.exists() {
+            // An earlier creation was interrupted as well; its bytes stay.
+            aside = with_suffix(&aside, "0");
+        }
+        fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
+    }
+
+    /// Returns the head of a log at an earlier entry, reading through its bases.
+    pub(super) fn head_at(&mut self, path: &Path, seq: Seq) -> StoreResult<Option<Head>> {
+        if seq == Seq::START {
+            return Ok(Some(Head::START));
+        }
+        let lines = self.read_between(path, seq.back(1), seq, 1)?;
+        let entry = lines
+            .first()
+            .and_then(|line| Entry::decode(&line.bytes).ok());
+        Ok(entry
+            .filter(|entry| entry.seq == seq)
+            .map(|entry| entry.head()))
+    }
+
+    /// Returns the head of a log, if its last line can be read.
+    pub(super) fn head_of(&self, path: &Path) -> StoreResult<Option<Head>> {
+        let tail = File::open(path)
+            .and_then(|file| Tail::of_log(&file, names::is_shared_prefix(path)))
+            .map_err(|error| place::trouble(path, "cannot read", error))?;
+        Ok(match tail.last {
+            Last::Entry(head) => Some(head),
+            Last::Nothing | Last::Damaged(_) => None,
+        })
+    }
+
+    pub(super) fn read(
+        &mut self,
+        id: SessionId,
+        after: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        let path = self.live(id)?;
+        let owner = match open_owner(&path, Seq(u64::MAX)) {
+            // Purged meanwhile.
+            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            owner => owner?,
+        };
+        if owner.end == 0 {
+            return Err(StoreError::NotFound(id));
+        }
+        self.read_through(owner, after, limit)
+    }
+
+    /// Reads lines after `after` up to `upto` of the log in a file, through its bases.
+    pub(super) fn read_between(
+        &mut self,
+        path: &Path,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        let owner = open_owner(path, upto)?;
+        self.read_through(owner, after, limit)
+    }
+
+    fn read_through(&mut self, newest: Owner, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        // From the newest owner down to the owner of the first wanted line.
+        let mut owners = vec![newest];
+        while let Some(owner) = owners.last() {
+            let Some(origin) = origin_before(owner, after)? else {
+                break;
+            };
+            let upto = owner.upto.min(origin.seq);
+            let Some(path) = self.base_path(&origin)? else {
+                break;
+            };
+            // Logs that continue each other in a circle have no beginning.
+            if owners.iter().any(|owner| owner.path == path) {
+                break;
+            }
+            owners.push(open_owner(&path, upto)?);
+        }
+        let mut lines: Vec<Line> = Vec::new();
+        for owner in owners.iter().rev() {
+            let after = lines.last().map_or(after, |line| line.seq).max(after);
+            let room = limit - lines.len();
+            let own = log::read_own(&owner.file, owner.end, after, owner.upto, room)
+                .map_err(|error| place::trouble(&owner.path, "cannot read", error))?;
+            lines.extend(own);
+            if lines.len() >= limit {
+                break;
+            }
+        }
+        Ok(lines)
+    }
+
+    pub(super) fn draft_path(&self, id: SessionId) -> PathBuf {
+        self.dir
+            .join(names::DRAFTS_FOLDER)
+            .join(format!("{id}.json"))
+    }
+
+    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        self.live(id)?;
+        let body = serde_json::to_vec(draft)
+            .map_err(|error| StoreError::failed("cannot write a draft", error))?;
+        place::make_folder(&self.dir.join(names::DRAFTS_FOLDER))?;
+        place::replace_file(&self.draft_path(id), &body)
+    }
+
+    pub(super) fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
+        let path = self.live(id)?;
+        let Ok(body) = fs::read(self.draft_path(id)) else {
+            return Ok(None);
+        };
+        let Some(draft) = serde_json::from_slice::<Draft>(&body).ok() else {
+            return Ok(None);
+        };
+        let lines = self.read(id, draft.after.seq, usize::MAX)?;
+        let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
+        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+    }
+}
+
+/// Serialises entries to lines of the file.
+pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
+    let size = entries.iter().map(|entry| entry.line().len() + 1).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for entry in entries {
+        bytes.extend_from_slice(entry.line().as_bytes());
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// Writes a log under a temporary name and renames it when complete, so that a session is never
+/// half created. Never replaces an existing log.
+fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
+    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let make = || -> io::Result<File> {
+        let _ = fs::remove_file(&temporary);
+        let mut file = place::create_file(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        match fs::hard_link(&temporary, path) {
+            Ok(()) => fs::remove_file(&temporary)?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            // Not every file system has hard links. The structure lock is held, so no other process
+            // creates this name.
+            Err(_) => fs::rename(&temporary, path)?,
+        }
+        Ok(file)
+    };
+    let file = make().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::Exists(id),
+            _ => place::trouble(path, "cannot make", error),
+        }
+    })?;
+    if let Err(error) = place::sync_folder_of(path) {
+        // Creation was not acknowledged: a retry creates the log again, or finds the same bytes.
+        let _ = fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(file)
+}
+
+/// Completes a log whose creation was interrupted, if its bytes are a prefix of `bytes`. Returns
+/// `None` if the log is a different one.
+fn finish_own(path: &Path, bytes: &[u8]) -> StoreResult<Option<File>> {
+    let say = |error| place::trouble(path, "cannot make", error);
+    let there = fs::read(path).map_err(say)?;
+    if there.is_empty() || !bytes.starts_with(&there) {
+        return Ok(None);
+    }
+    let finish = || -> io::Result<File> {
+        let mut file = OpenOptions::new().read(true).append(true).open(path)?;
+        file.write_all(&bytes[there.len()..])?;
+        file.sync_data()?;
+        Ok(file)
+    };
+    let file = finish().map_err(say)?;
+    place::sync_folder_of(path)?;
+    Ok(Some(file))
+}
+
+/// Opens a log for reading and returns its size.
+pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
+    let open = || -> io::Result<(File, u64)> {
+        let file = File::open(path)?;
+        let size = file.metadata()?.len();
+        Ok((file, size))
+    };
+    open().map_err(|error| place::trouble(path, "cannot open", error))
+}
+
+fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
+    let (file, _) = open_log(path)?;
+    let tail = Tail::of_log(&file, names::is_shared_prefix(path))
+        .map_err(|error| place::trouble(path, "cannot read", error))?;
+    Ok(Owner {
+        path: path.to_owned(),
+        file,
+        end: tail.end,
+        upto,
+    })
+}
+
+/// Returns what the log in a file continues, if lines after `after` are in that base.
+fn origin_before(owner: &Owner, after: Seq) -> StoreResult<Option<Origin>> {
+    let say = |error| place::trouble(&owner.path, "cannot read", error);
+    let first = log::first_place(&owner.file, owner.end).map_err(say)?;
+    if first.is_none_or(|first| first.back(1) <= after) {
+        return Ok(None);
+    }
+    let opening = base::opening(&owner.path, &owner.file, owner.end).map_err(say)?;
+    Ok(opening.origin.filter(|origin| after < origin.seq))
+}

@@ -1,0 +1,116 @@
+//! Opens a folder: checks the marker and the format version, or creates a new store.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::names::{MARKER, with_suffix};
+use crate::{StoreError, StoreResult, place};
+
+/// Version of the folder layout that this program writes.
+pub const FORMAT: u32 = 1;
+
+const BACKEND: &str = "files";
+
+#[derive(Serialize, Deserialize)]
+struct Marker {
+    format: u32,
+    backend: String,
+}
+
+/// Makes sure that the folder is a store that this program can read; creates one if the folder is
+/// missing or empty.
+pub(super) fn open(dir: &Path) -> StoreResult<()> {
+    match fs::metadata(dir) {
+        Ok(found) if !found.is_dir() => {
+            return Err(not_a_store(
+                dir,
+                "it is a file; for a database write sqlite:PATH",
+            ));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => place::make_folder(dir)?,
+        Err(error) => return Err(place::trouble(dir, "cannot look at", error)),
+    }
+    if read_marker(dir)? {
+        return Ok(());
+    }
+    let strangers = fs::read_dir(dir)
+        .map_err(|error| place::trouble(dir, "cannot read the folder", error))?
+        .filter_map(Result::ok)
+        .any(|entry| !entry.file_name().to_string_lossy().starts_with(MARKER));
+    // Another process may have created the store meanwhile.
+    if strangers && !read_marker(dir)? {
+        return Err(not_a_store(
+            dir,
+            "it holds other files and no tertulia-store.json",
+        ));
+    }
+    if strangers { Ok(()) } else { make_marker(dir) }
+}
+
+/// Returns true if there is a marker; fails if this program cannot use it.
+fn read_marker(dir: &Path) -> StoreResult<bool> {
+    let path = dir.join(MARKER);
+    let content = match fs::read(&path) {
+        Ok(content) => content,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(place::trouble(&path, "cannot read", error)),
+    };
+    // A newer marker may have other fields, so the format number is checked first.
+    let number = serde_json::from_slice::<serde_json::Value>(&content)
+        .ok()
+        .and_then(|marker| u32::try_from(marker.get("format")?.as_u64()?).ok());
+    if let Some(found) = number.filter(|found| *found > FORMAT) {
+        return Err(StoreError::NewerFormat {
+            place: dir.to_owned(),
+            found,
+            known: FORMAT,
+        });
+    }
+    match serde_json::from_slice::<Marker>(&content) {
+        Ok(marker) if marker.backend == BACKEND => Ok(true),
+        Ok(_) => Err(not_a_store(
+            dir,
+            "its tertulia-store.json names another backend",
+        )),
+        Err(_) => Err(not_a_store(dir, "its tertulia-store.json is not readable")),
+    }
+}
+
+fn make_marker(dir: &Path) -> StoreResult<()> {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let path = dir.join(MARKER);
+    // Two processes may create the store at once: each writes its own temporary file, and both end
+    // up under the same name.
+    let unique = MADE.fetch_add(1, Ordering::Relaxed);
+    let temporary = with_suffix(&path, &format!(".new-{}-{unique}", std::process::id()));
+    let marker = Marker {
+        format: FORMAT,
+        backend: BACKEND.to_owned(),
+    };
+    let write = || -> io::Result<()> {
+        let _ = fs::remove_file(&temporary);
+        let mut file = place::create_file(&temporary)?;
+        let mut line = serde_json::to_vec(&marker)?;
+        line.push(b'\n');
+        file.write_all(&line)?;
+        file.sync_data()?;
+        fs::rename(&temporary, &path)
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        place::trouble(&path, "cannot make", error)
+    })?;
+    place::sync_folder_of(&path)
+}
+
+fn not_a_store(dir: &Path, reason: &str) -> StoreError {
+    StoreError::NotAStore {
+        place: dir.to_owned(),
+        reason: reason.into(),
+    }
+}

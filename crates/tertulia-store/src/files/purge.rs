@@ -1,0 +1,216 @@
+//! Purges a session from disk. The prefix that forks share stays, under a name that no list shows,
+//! until the last of these forks is purged.
+//!
+//! Shared entries stay readable at every moment: the replacement of a log is complete and synced
+//! before the log is removed. An interrupted purge leaves at most a shared prefix that is too long,
+//! which the next purge trims.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::engine::{FilesEngine, Held, open_log};
+use super::log::{self, Tail};
+use super::names::{self, Key, LIVE, Walk, with_suffix};
+use super::search::documents_of;
+use crate::queue::{QueueLock, Record};
+use crate::{StoreError, StoreResult, place};
+use tertulia_core::id::{Seq, SessionId};
+
+impl FilesEngine {
+    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        let _structure = self.hold_structure()?;
+        self.refresh()?;
+        let path = self.live(id)?;
+        self.knows_all_forks()?;
+        let mut changed = Vec::new();
+        let log = self.lock_log(&path)?;
+        if let Some(no) = self.catalogue()?.number(id, LIVE)? {
+            changed.push(no.cast_unsigned());
+        }
+        match self.shared_of((id, LIVE), &path)? {
+            Some(upto) => self.leave_shared_prefix(id, &path, upto)?,
+            None => self.lead_around((id, LIVE))?,
+        }
+        self.open.remove(&id);
+        // The log is removed last: while it exists, an interrupted purge can be repeated.
+        remove(&self.draft_path(id))?;
+        remove(&with_suffix(&self.draft_path(id), ".new"))?;
+        remove_log(&path)?;
+        drop(log);
+        self.names.forget();
+        self.refresh()?;
+        self.trim_shared_prefixes(&mut changed)?;
+        self.forget_derived(&changed)
+    }
+
+    /// Fails unless all logs can be read: an unseen fork might share entries.
+    fn knows_all_forks(&mut self) -> StoreResult<()> {
+        let walk = Walk::of(&self.dir)?;
+        if let Some((folder, reason)) = walk.unreadable.first() {
+            return Err(StoreError::Refused(format!(
+                "{} cannot be read ({reason}): nothing was purged, for forks may lie there",
+                folder.display()
+            )));
+        }
+        for log in walk.logs {
+            if self
+                .catalogue()?
+                .number(log.id, log.shared_prefix)?
+                .is_none()
+            {
+                // It has no entry, or cannot be read.
+                self.fold(&log, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the last sequence number of a log that a fork shares.
+    fn shared_of(&mut self, key: Key, path: &Path) -> StoreResult<Option<Seq>> {
+        let mut last = match self.catalogue()?.number(key.0, key.1)? {
+            Some(no) => self.catalogue()?.last_shared(no)?,
+            None => None,
+        };
+        // Forks that are damaged, or whose base is: keeping too much is better than removing their
+        // prefix.
+        for (_, fork) in self.catalogue()?.without_owner()? {
+            if let Some(origin) = self.origin_of(fork)?
+                && fork != key
+                && self.base_path(&origin)?.as_deref() == Some(path)
+            {
+                last = last.max(Some(origin.seq));
+            }
+        }
+        Ok(last)
+    }
+
+    /// Writes the shared prefix of a log beside it.
+    fn leave_shared_prefix(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
+        let shared_prefix = self.names.free_shared_prefix(id, path);
+        if let Ok(base) = fs::read(names::base_beside(path)) {
+            write_over(&names::base_beside(&shared_prefix), &base)?;
+        }
+        write_over(&shared_prefix, &beginning(path, upto)?)
+    }
+
+    /// Trims every shared prefix to what is still shared. Removes those that no fork needs, and
+    /// then those that only the removed ones needed.
+    fn trim_shared_prefixes(&mut self, changed: &mut Vec<u64>) -> StoreResult<()> {
+        let mut cut = HashSet::new();
+        loop {
+            let mut again = false;
+            for (no, key, last) in self.catalogue()?.shared_prefixes()? {
+                let Some(path) = self.names.get(key) else {
+                    continue;
+                };
+                match self.shared_of(key, &path)? {
+                    Some(upto) if upto >= last || !cut.insert((no, upto)) => continue,
+                    Some(upto) => {
+                        write_over(&path, &beginning(&path, upto)?)?;
+                        remove_kept(&path)?;
+                    }
+                    None => {
+                        self.lead_around(key)?;
+                        remove_log(&path)?;
+                    }
+                }
+                changed.push(no.cast_unsigned());
+                again = true;
+                break;
+            }
+            if !again {
+                return Ok(());
+            }
+            self.refresh()?;
+        }
+    }
+
+    fn forget_derived(&mut self, changed: &[u64]) -> StoreResult<()> {
+        self.catalogue()?.settle()?;
+        let mut index = self.take_index()?;
+        // Their remaining entries are indexed at the next search.
+        let gone: Vec<_> = changed.iter().map(|no| (*no, documents_of(*no))).collect();
+        // `remove` also truncates the index's WAL, which still holds the text.
+        let forgotten = index.forget(&gone).and_then(|()| index.remove(&[]));
+        self.index = Some(index);
+        forgotten
+    }
+}
+
+impl FilesEngine {
+    /// Waits until no append to a log is in progress.
+    pub(super) fn lock_log(&self, path: &Path) -> StoreResult<Held> {
+        let file = File::open(path).map_err(|error| place::trouble(path, "cannot lock", error))?;
+        self.lock_file(path, file)
+    }
+
+    /// Waits for the lock on a file.
+    pub(super) fn lock_file(&self, path: &Path, file: File) -> StoreResult<Held> {
+        let lock = Arc::new(QueueLock::new(file, Record::Nowhere));
+        lock.acquire(path, self.asked, &self.patience)?;
+        Ok(Held::new(lock))
+    }
+}
+
+/// Returns a log's own lines up to `upto`, at least the first, which says what the log continues.
+fn beginning(path: &Path, upto: Seq) -> StoreResult<Vec<u8>> {
+    let say = |error| place::trouble(path, "cannot read", error);
+    let (file, _) = open_log(path)?;
+    let end = Tail::of_log(&file, names::is_shared_prefix(path))
+        .map_err(say)?
+        .end;
+    let first = log::first_place(&file, end).map_err(say)?;
+    let upto = first.map_or(upto, |first| upto.max(first));
+    let lines = log::read_own(&file, end, Seq::START, upto, usize::MAX).map_err(say)?;
+    let mut bytes = Vec::new();
+    for line in lines {
+        bytes.extend(line.bytes);
+        bytes.push(b'\n');
+    }
+    Ok(bytes)
+}
+
+fn remove(path: &Path) -> StoreResult<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(place::trouble(path, "cannot remove", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the files kept beside a log, except `.base`.
+fn remove_kept(path: &Path) -> StoreResult<()> {
+    for kept in names::kept_beside(path) {
+        remove(&kept)?;
+    }
+    place::sync_folder_of(path)
+}
+
+fn remove_log(path: &Path) -> StoreResult<()> {
+    remove_kept(path)?;
+    remove(path)?;
+    place::sync_folder_of(path)?;
+    // Removed last: without `.base` the log would not find its shared prefix.
+    remove(&names::base_beside(path))
+}
+
+/// Replaces a file atomically and syncs its folder.
+pub(super) fn write_over(path: &Path, bytes: &[u8]) -> StoreResult<()> {
+    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let write = || -> io::Result<()> {
+        let _ = fs::remove_file(&temporary);
+        let mut file = place::create_file(&temporary)?;
+        file.write_all(bytes)?;
+        file.sync_data()?;
+        fs::rename(&temporary, path)
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        place::trouble(path, "cannot write", error)
+    })?;
+    place::sync_folder_of(path)
+}

@@ -1,0 +1,454 @@
+//! Search: updates the index from all logs, queries it for candidates, and checks those against the
+//! logs.
+//!
+//! A document's number combines the log's number in the catalogue and the entry's sequence number:
+//! `no << 32 | seq`.
+
+use std::collections::{HashMap, HashSet, hash_map};
+use std::fs::File;
+
+use super::catalogue::Numbered;
+use super::engine::{FilesEngine, open_log};
+use super::fold::patiently;
+use super::log;
+use super::names::{self, Key, LIVE, Walk};
+use crate::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
+use crate::{Deadline, Progress, Rebuilt, StoreResult, place};
+use tertulia_core::entry::{Entry, Hash, Head};
+use tertulia_core::id::Seq;
+use tertulia_core::query::{Filter, Hits, SearchQuery};
+use tertulia_core::session::{Line, SessionMeta};
+
+/// Lines per read.
+const LINES: usize = 256;
+/// Index source that records which catalogue the index follows; logs are numbered from 1.
+const CATALOGUE: u64 = 0;
+/// Number of passes over outdated logs, since other processes may update the index too.
+const PASSES: usize = 8;
+
+type Step = (u64, Reached, Batch);
+
+pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
+    (no << 32)..((no + 1) << 32)
+}
+
+impl FilesEngine {
+    /// Takes the index out of the engine, so that logs can be read while it is written. The caller
+    /// puts it back.
+    pub(super) fn take_index(&mut self) -> StoreResult<Index> {
+        if let Some(index) = self.index.take() {
+            return Ok(index);
+        }
+        let path = self.dir.join(names::INDEX_FOLDER).join("search.db");
+        let in_memory = self.catalogue()?.is_in_memory();
+        patiently(|| Index::open((!in_memory).then_some(path.as_path())))
+            .or_else(|_| Index::open(None))
+    }
+
+    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        let found = self.search_once(query, progress);
+        let damaged = found.is_err()
+            && self
+                .index
+                .as_ref()
+                .is_some_and(|index| index.fault().is_some());
+        if let Some(index) = self.index.as_mut().filter(|_| damaged) {
+            // The index is derived: a damaged one is rebuilt instead of reported.
+            index.clear()?;
+            return self.search_once(query, progress);
+        }
+        found
+    }
+
+    fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.refresh_telling(progress)?;
+        let mut index = self.take_index()?;
+        let found = match self.catch_up(&mut index, progress) {
+            Ok(pending) => self.search_steadily(&mut index, query, pending, progress),
+            // A full disk must not hide the sessions on it.
+            Err(_) => Index::open(None).and_then(|memory| {
+                index = memory;
+                self.catch_up(&mut index, progress)?;
+                self.search_in(&index, query)
+            }),
+        };
+        self.index = Some(index);
+        found
+    }
+
+    /// Updates the index within the time limit of `progress`. Returns the number of pending
+    /// entries.
+    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        self.refresh_telling(progress)?;
+        let mut index = self.take_index()?;
+        let pending = self.catch_up(&mut index, progress);
+        self.index = Some(index);
+        pending
+    }
+
+    /// Searches, and repeats the search if another process rebuilt the catalogue meanwhile.
+    fn search_steadily(
+        &mut self,
+        index: &mut Index,
+        query: &SearchQuery,
+        mut pending: u64,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
+        for _ in 0..PASSES {
+            let identity = self.catalogue()?.identity()?;
+            let mut hits = self.search_in(index, query)?;
+            hits.pending = pending;
+            if self.catalogue()?.identity()? == identity
+                && index.reached(CATALOGUE)?.mark == identity
+            {
+                return Ok(hits);
+            }
+            self.refresh()?;
+            pending = self.catch_up(index, progress)?;
+        }
+        self.search_in(index, query)
+    }
+
+    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.derive_anew()?;
+        let mut index = self.take_index()?;
+        // The catalogue has a new identity, so the index starts over too.
+        let done = self.catch_up(&mut index, progress);
+        self.index = Some(index);
+        done?;
+        let info = self.info()?;
+        Ok(Rebuilt {
+            sessions: info.sessions,
+            entries: info.entries,
+        })
+    }
+
+    /// Updates the index to the catalogue within the time limit of `progress`. Returns the number
+    /// of pending entries.
+    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
+        if index.reached(CATALOGUE)? != self.followed()? {
+            self.begin_anew(index)?;
+        }
+        let deadline = match index.is_in_memory() {
+            true => Deadline::NEVER,
+            false => progress.deadline(),
+        };
+        for _ in 0..PASSES {
+            let logs = self.catalogue()?.numbered()?;
+            self.forget_others(index, &logs)?;
+            let stale = stale(logs, index)?;
+            if stale.is_empty() {
+                return Ok(0);
+            }
+            self.follow(index, &stale, deadline, progress)?;
+            if deadline.has_passed() {
+                break;
+            }
+        }
+        let logs = self.catalogue()?.numbered()?;
+        Ok(stale(logs, index)?.iter().map(behind).sum())
+    }
+
+    /// Returns the mark of an index that follows this catalogue.
+    fn followed(&mut self) -> StoreResult<Reached> {
+        let mark = self.catalogue()?.identity()?;
+        Ok(Reached { upto: 1, mark })
+    }
+
+    /// Empties an index that followed another catalogue. Only the first process does so: it may be
+    /// searching the index by the time the second gets the lock.
+    fn begin_anew(&mut self, index: &mut Index) -> StoreResult<()> {
+        let _held = if self.catalogue()?.is_in_memory() {
+            None
+        } else {
+            let path = self.dir.join(names::INDEX_FOLDER).join("lock");
+            let file = place::lock_file(&path)?;
+            Some(self.lock_file(&path, file)?)
+        };
+        let reached = self.followed()?;
+        if index.reached(CATALOGUE)? == reached {
+            return Ok(());
+        }
+        index.clear()?;
+        let documents = Vec::new();
+        let batch = Batch { documents, reached };
+        index
+            .advance(CATALOGUE, Deadline::NEVER, |_| Ok(Some(batch)))
+            .map(drop)
+    }
+
+    /// Removes documents of logs that are gone or were replaced.
+    fn forget_others(&mut self, index: &mut Index, logs: &[Numbered]) -> StoreResult<()> {
+        let mut reached = index.all_reached()?;
+        reached.remove(&CATALOGUE);
+        let mut wrong = Vec::new();
+        for log in logs {
+            if let Some(reached) = reached.remove(&log.no)
+                && reached != end_of(log.head)
+                && !self.is_same_log(log, reached)
+            {
+                wrong.push((log.no, documents_of(log.no)));
+            }
+        }
+        wrong.extend(reached.into_keys().map(|no| (no, documents_of(no))));
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        index.forget(&wrong)
+    }
+
+    fn is_same_log(&mut self, log: &Numbered, reached: Reached) -> bool {
+        if reached.upto > log.head.seq.0 {
+            return false;
+        }
+        reached.mark == Hash::NONE
+            || self
+                .open_numbered((log.id, log.shared_prefix))
+                .and_then(|(file, size)| {
+                    log::own_entry(&file, size, Seq(reached.upto))
+                        .ok()
+                        .flatten()
+                })
+                .is_some_and(|entry| entry.hash == reached.mark)
+    }
+
+    fn open_numbered(&mut self, key: Key) -> Option<(File, u64)> {
+        if self.names.get(key).is_none() {
+            self.names.take(&Walk::of(&self.dir).ok()?);
+        }
+        open_log(&self.names.get(key)?).ok()
+    }
+
+    fn follow(
+        &mut self,
+        index: &mut Index,
+        stale: &[(Numbered, Reached)],
+        deadline: Deadline,
+        progress: &Progress,
+    ) -> StoreResult<()> {
+        let total = stale.iter().map(behind).sum();
+        let mut done = 0;
+        let mut steps: Vec<Step> = Vec::new();
+        let (mut entries, mut bytes) = (0, 0);
+        let mut pace = Pace::START;
+        progress.at("indexing", done, total);
+        for (log, reached) in stale {
+            let Some((file, size)) = self.open_numbered((log.id, log.shared_prefix)) else {
+                continue;
+            };
+            let mut from = *reached;
+            while from != end_of(log.head) {
+                let after = Seq(from.upto).max(log.base_seq);
+                let lines = log::read_own(&file, size, after, log.head.seq, LINES)
+                    .map_err(|error| place::trouble(&self.dir, "cannot index entries in", error))?;
+                entries += lines.len();
+                bytes += lines.iter().map(|line| line.bytes.len()).sum::<usize>();
+                let batch = batch(log, &lines);
+                let next = batch.reached;
+                steps.push((log.no, from, batch));
+                if pace.is_reached(entries, bytes) {
+                    index.advance_many(&steps, deadline)?;
+                    pace.speed_up();
+                    done += entries as u64;
+                    progress.at("indexing", done.min(total), total);
+                    steps.clear();
+                    (entries, bytes) = (0, 0);
+                    if deadline.has_passed() {
+                        progress.at("indexing", total, total);
+                        return Ok(());
+                    }
+                }
+                from = next;
+            }
+        }
+        index.advance_many(&steps, deadline)?;
+        progress.at("indexing", total, total);
+        Ok(())
+    }
+
+    fn search_in(&mut self, index: &Index, query: &SearchQuery) -> StoreResult<Hits> {
+        let expression = query.words.match_expression();
+        let mut hits = Hits::default();
+        let mut met = Met::of(self.catalogue()?.numbered()?);
+        let mut documents = index.matching(&expression, COUNTED + 1)?;
+        hits.more = documents.len() > COUNTED;
+        documents.truncate(COUNTED);
+        for document in documents {
+            let (no, seq) = (document >> 32, Seq(document & 0xffff_ffff));
+            self.judge(&mut hits, query, &mut met, no, seq)?;
+        }
+        hits.rank(query.limit);
+        Ok(hits)
+    }
+
+    fn judge(
+        &mut self,
+        hits: &mut Hits,
+        query: &SearchQuery,
+        met: &mut Met,
+        no: u64,
+        seq: Seq,
+    ) -> StoreResult<()> {
+        let Some(key) = met.keys.get(&no).copied() else {
+            return Ok(());
+        };
+        let log = (no.cast_signed(), key);
+        let owner = self.shown_by(met, &query.filter, log, seq)?;
+        let counted_only = hits.hits.len() >= RANKED;
+        let picky = query.speaker.is_some() || query.role.is_some();
+        match owner {
+            Owner::Nobody => return Ok(()),
+            Owner::Shown(_) if counted_only && !picky => {
+                hits.total += 1;
+                return Ok(());
+            }
+            _ => {}
+        }
+        let Some(entry) = self.entry_of(met, key, seq) else {
+            return Ok(());
+        };
+        match owner {
+            _ if !query.admits(&entry) => {}
+            Owner::Nobody => {}
+            Owner::Elsewhere => hits.elsewhere += 1,
+            Owner::Shown(key) => {
+                if let Some(Some(meta)) = met.metas.get(&key) {
+                    hits.add(query, &entry, meta, counted_only);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn entry_of(&mut self, met: &mut Met, key: Key, seq: Seq) -> Option<Entry> {
+        if !met.files.contains_key(&key) {
+            // Hits of one log are adjacent, so one open file is enough.
+            met.files.clear();
+            let file = self.open_numbered(key)?;
+            met.files.insert(key, file);
+        }
+        let (file, size) = met.files.get(&key)?;
+        log::own_entry(file, *size, seq).ok().flatten()
+    }
+
+    /// Returns which session shows the entry: its own, or else a fork that shares it.
+    fn shown_by(
+        &mut self,
+        met: &mut Met,
+        filter: &Filter,
+        log: (i64, Key),
+        seq: Seq,
+    ) -> StoreResult<Owner> {
+        let everywhere = Filter {
+            project: None,
+            ..filter.clone()
+        };
+        let mut family = vec![log];
+        let mut passed = HashSet::new();
+        let mut elsewhere = false;
+        while let Some((no, key)) = family.pop() {
+            if !passed.insert(no) {
+                continue;
+            }
+            if let hash_map::Entry::Vacant(unknown) = met.metas.entry(key) {
+                let found = self.catalogue()?.record(key.0, key.1)?;
+                unknown.insert(found.map(|(_, record)| record.meta));
+            }
+            if let Some(Some(meta)) = met.metas.get(&key).filter(|_| key.1 == LIVE) {
+                if filter.matches(meta) {
+                    return Ok(Owner::Shown(key));
+                }
+                elsewhere |= everywhere.matches(meta);
+            }
+            family.extend(self.catalogue()?.forks(no, seq)?);
+        }
+        Ok(if elsewhere {
+            Owner::Elsewhere
+        } else {
+            Owner::Nobody
+        })
+    }
+}
+
+/// Which session shows an entry, under the search filter.
+enum Owner {
+    Shown(Key),
+    /// Only the filter's project hides the entry.
+    Elsewhere,
+    Nobody,
+}
+
+/// Cache of one search.
+struct Met {
+    keys: HashMap<u64, Key>,
+    metas: HashMap<Key, Option<SessionMeta>>,
+    files: HashMap<Key, (File, u64)>,
+}
+
+impl Met {
+    fn of(logs: Vec<Numbered>) -> Met {
+        Met {
+            keys: logs
+                .into_iter()
+                .map(|log| (log.no, (log.id, log.shared_prefix)))
+                .collect(),
+            metas: HashMap::new(),
+            files: HashMap::new(),
+        }
+    }
+}
+
+/// Returns the logs with entries that are not indexed yet, and how far each is indexed.
+fn stale(logs: Vec<Numbered>, index: &Index) -> StoreResult<Vec<(Numbered, Reached)>> {
+    let reached = index.all_reached()?;
+    let logs = logs.into_iter().map(|log| {
+        let reached = reached.get(&log.no).copied();
+        (log, reached.unwrap_or(Reached::NOTHING))
+    });
+    Ok(logs
+        .filter(|(log, reached)| *reached != end_of(log.head))
+        .collect())
+}
+
+/// Returns how many entries of a log are not indexed yet.
+fn behind((log, reached): &(Numbered, Reached)) -> u64 {
+    log.head
+        .seq
+        .0
+        .saturating_sub(reached.upto.max(log.base_seq.0))
+}
+
+fn end_of(head: Head) -> Reached {
+    Reached {
+        upto: head.seq.0,
+        mark: head.hash,
+    }
+}
+
+/// Converts lines to documents. Without lines the index has reached the log's end.
+fn batch(log: &Numbered, lines: &[Line]) -> Batch {
+    let mut documents = Vec::new();
+    let mut reached = end_of(log.head);
+    for line in lines {
+        let entry = Entry::decode(&line.bytes).ok();
+        let mark = entry.as_ref().map_or(Hash::NONE, |entry| entry.hash);
+        reached = Reached {
+            upto: line.seq.0,
+            mark,
+        };
+        let text = entry
+            .map(|entry| entry.body.searchable())
+            .unwrap_or_default();
+        if !text.is_empty() {
+            documents.push(Document {
+                number: log.no << 32 | line.seq.0,
+                text,
+                reached,
+            });
+        }
+    }
+    if reached.upto >= log.head.seq.0 {
+        reached = end_of(log.head);
+    }
+    Batch { documents, reached }
+}

@@ -1,0 +1,419 @@
+//! Full-text index that backends keep beside their logs. Derived: deleting it loses nothing.
+//!
+//! The index is updated lazily: an append does not touch it, a search first brings it up to date.
+//! Documents are numbers that the backend understands; the text itself is not stored twice.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::sqlite::trouble;
+use super::{Deadline, StoreError, StoreResult, place};
+use tertulia_core::entry::Hash;
+use tertulia_core::search_text;
+
+/// Changes whenever text is tokenised differently; an index of another version is rebuilt.
+const VERSION: u32 = 2;
+/// Bytes of postings gathered before they are written: fewer, larger segments need less merging.
+const GATHERED: u32 = 32 << 20;
+/// Page cache in KiB.
+const CACHED: i64 = 32 * 1024;
+/// Pages in the WAL before it is checkpointed.
+const CHECKPOINT_PAGES: u32 = 16_000;
+
+/// Entries in the first batch: small, so that a search with a short time limit soon has results.
+const FIRST_BATCH: usize = 250;
+/// Maximum entries per batch.
+const BATCH: usize = 16_000;
+/// Maximum bytes of text per batch: keeps the wait of other searches for the index short.
+const BATCH_BYTES: usize = 8_000_000;
+/// Busy timeout: another search may be updating the index; it releases the lock between batches.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Number of newest hits that are ranked: ranking all hits of a common word takes too long.
+pub(super) const RANKED: usize = 256;
+/// Number of hits at which counting stops.
+pub(super) const COUNTED: usize = 10_000;
+
+const SCHEMA: &str = "
+CREATE TABLE reached(source INTEGER PRIMARY KEY, upto INTEGER NOT NULL, mark BLOB NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5(
+  text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2'
+);";
+
+/// How far the index has followed one source, and the hash of the entry there: a log restored from
+/// a backup has another hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) upto: u64,
+    pub(super) mark: Hash,
+}
+
+impl Reached {
+    pub(super) const NOTHING: Reached = Reached {
+        upto: 0,
+        mark: Hash::NONE,
+    };
+}
+
+/// Documents to add, and the position reached with them.
+pub(super) struct Batch {
+    pub(super) documents: Vec<Document>,
+    pub(super) reached: Reached,
+}
+
+/// Batch size. It grows, because large batches are written in fewer and larger segments.
+pub(super) struct Pace {
+    entries: usize,
+}
+
+impl Pace {
+    pub(super) const START: Pace = Pace {
+        entries: FIRST_BATCH,
+    };
+
+    /// Maximum entries of the next batch.
+    pub(super) fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// Returns true if the entries or bytes fill a batch.
+    pub(super) fn is_reached(&self, entries: usize, bytes: usize) -> bool {
+        entries >= self.entries || bytes >= BATCH_BYTES
+    }
+
+    /// Doubles the batch size, up to the maximum.
+    pub(super) fn speed_up(&mut self) {
+        self.entries = (self.entries * 2).min(BATCH);
+    }
+}
+
+/// A text to add, and the position reached with it.
+pub(super) struct Document {
+    pub(super) number: u64,
+    pub(super) text: String,
+    pub(super) reached: Reached,
+}
+
+/// The open index.
+#[derive(Debug)]
+pub(super) struct Index {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Index {
+    /// Opens the index in a file, or in memory. Recreates one that is damaged or of another
+    /// version.
+    pub(super) fn open(path: Option<&Path>) -> StoreResult<Index> {
+        let Some(path) = path else {
+            let connection = Connection::open_in_memory().and_then(lay_out);
+            let path = PathBuf::from(":memory:");
+            return match connection {
+                Ok(connection) => Ok(Index { connection, path }),
+                Err(error) => Err(trouble(&path, "cannot make the index", error)),
+            };
+        };
+        if !path.exists() {
+            match place::create_file(path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(place::trouble(path, "cannot make", error)),
+            }
+        }
+        let open = || Connection::open(path).and_then(lay_out);
+        let connection = open().or_else(|error| match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+                discard(path);
+                let _ = place::create_file(path);
+                open()
+            }
+            _ => Err(error),
+        });
+        match connection {
+            Ok(connection) => Ok(Index {
+                connection,
+                path: path.to_owned(),
+            }),
+            Err(error) => Err(trouble(path, "cannot open the index", error)),
+        }
+    }
+
+    /// Returns how far the index has followed a source.
+    pub(super) fn reached(&self, source: u64) -> StoreResult<Reached> {
+        reached(&self.connection, source).map_err(|error| self.trouble(error))
+    }
+
+    /// Returns how far the index has followed every source.
+    pub(super) fn all_reached(&self) -> StoreResult<HashMap<u64, Reached>> {
+        let read = || {
+            let mut select = self
+                .connection
+                .prepare_cached("SELECT source, upto, mark FROM reached")?;
+            let rows = select.query_map([], |row| {
+                let reached = Reached {
+                    upto: row.get::<_, i64>(1)?.cast_unsigned(),
+                    mark: Hash::from_bytes(&row.get::<_, Vec<u8>>(2)?).unwrap_or(Hash::NONE),
+                };
+                Ok((row.get::<_, i64>(0)?.cast_unsigned(), reached))
+            })?;
+            rows.collect::<rusqlite::Result<HashMap<u64, Reached>>>()
+        };
+        read().map_err(|error| self.trouble(error))
+    }
+
+    /// Adds batches of several sources in one transaction, until the deadline. Skips a source whose
+    /// position is not the expected one, because another process has advanced it.
+    pub(super) fn advance_many(
+        &mut self,
+        steps: &[(u64, Reached, Batch)],
+        deadline: Deadline,
+    ) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for (source, from, batch) in steps {
+            if reached(&transaction, *source).map_err(say)? == *from
+                && !write_batch(&transaction, *source, batch, deadline).map_err(say)?
+            {
+                break;
+            }
+        }
+        transaction.commit().map_err(say)
+    }
+
+    /// Removes sources and their documents, which are in the given ranges.
+    pub(super) fn forget(&mut self, sources: &[(u64, std::ops::Range<u64>)]) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for (source, documents) in sources {
+            transaction
+                .execute(
+                    "DELETE FROM words WHERE rowid >= ?1 AND rowid < ?2",
+                    params![documents.start.cast_signed(), documents.end.cast_signed()],
+                )
+                .and_then(|_| {
+                    transaction.execute(
+                        "DELETE FROM reached WHERE source = ?1",
+                        [source.cast_signed()],
+                    )
+                })
+                .map_err(say)?;
+        }
+        // Only merging the segments removes the text itself.
+        transaction
+            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .map_err(say)?;
+        transaction.commit().map_err(say)
+    }
+
+    /// Adds one batch of a source until the deadline; `fetch` reads the batch from the current
+    /// position. Returns false if there was nothing to add.
+    pub(super) fn advance(
+        &mut self,
+        source: u64,
+        deadline: Deadline,
+        fetch: impl FnOnce(Reached) -> StoreResult<Option<Batch>>,
+    ) -> StoreResult<bool> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        let Some(batch) = fetch(reached(&transaction, source).map_err(say)?)? else {
+            return Ok(false);
+        };
+        write_batch(&transaction, source, &batch, deadline).map_err(say)?;
+        transaction.commit().map_err(say)?;
+        Ok(true)
+    }
+
+    /// Returns true if the index is in memory: then a later process cannot finish the work of this
+    /// one.
+    pub(super) fn is_in_memory(&self) -> bool {
+        self.path == Path::new(":memory:")
+    }
+
+    /// Returns at most `limit` documents that match an expression, newest first.
+    pub(super) fn matching(&self, expression: &str, limit: usize) -> StoreResult<Vec<u64>> {
+        let read = || {
+            let mut select = self.connection.prepare_cached(
+                "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2",
+            )?;
+            let rows = select.query_map(params![expression, limit], |row| row.get::<_, i64>(0))?;
+            rows.map(|row| row.map(i64::cast_unsigned))
+                .collect::<rusqlite::Result<Vec<u64>>>()
+        };
+        read().map_err(|error| self.trouble(error))
+    }
+
+    /// Removes documents.
+    pub(super) fn remove(&mut self, documents: &[u64]) -> StoreResult<()> {
+        let path = self.path.clone();
+        let say = |error| trouble(&path, "cannot write the index", error);
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say)?;
+        for document in documents {
+            transaction
+                .execute(
+                    "DELETE FROM words WHERE rowid = ?1",
+                    [document.cast_signed()],
+                )
+                .map_err(say)?;
+        }
+        // Only merging the segments removes the text itself.
+        transaction
+            .execute("INSERT INTO words(words) VALUES('optimize')", [])
+            .map_err(say)?;
+        transaction.commit().map_err(say)?;
+        // The WAL still holds the old pages until they are checkpointed.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(say)
+    }
+
+    /// Removes all documents. Replaces the file if it is too damaged for that.
+    pub(super) fn clear(&mut self) -> StoreResult<()> {
+        let emptied = self.connection.execute_batch(
+            "BEGIN IMMEDIATE; DELETE FROM reached; INSERT INTO words(words) VALUES('delete-all'); COMMIT;",
+        );
+        let Err(error) = emptied else {
+            return Ok(());
+        };
+        if !is_damage(&error) || self.path == Path::new(":memory:") {
+            return Err(self.trouble(error));
+        }
+        self.connection = Connection::open_in_memory().map_err(|error| self.trouble(error))?;
+        discard(&self.path);
+        *self = Index::open(Some(&self.path.clone()))?;
+        Ok(())
+    }
+
+    /// Describes damage of the index, if any.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.connection
+            .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
+            .err()
+            .map(|error| format!("the search index is damaged: {error}"))
+    }
+
+    /// Returns the index's size on disk.
+    pub(super) fn bytes(path: Option<&Path>) -> u64 {
+        path.and_then(|path| std::fs::metadata(path).ok())
+            .map_or(0, |found| found.len())
+    }
+
+    fn trouble(&self, error: rusqlite::Error) -> StoreError {
+        trouble(&self.path, "cannot read the index", error)
+    }
+}
+
+/// Returns true if the file is damaged, as opposed to a temporary failure; a damaged index is
+/// rebuilt.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode as Code;
+    !matches!(
+        error.sqlite_error_code(),
+        Some(
+            Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::DiskFull
+                | Code::ReadOnly
+                | Code::SystemIoFailure
+                | Code::OutOfMemory
+        )
+    )
+}
+
+/// Removes an index file with SQLite's files beside it.
+pub(super) fn discard(path: &Path) {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let _ = std::fs::remove_file(&name);
+    }
+}
+
+fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
+    let found = connection
+        .prepare_cached("SELECT upto, mark FROM reached WHERE source = ?1")?
+        .query_row([source.cast_signed()], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+        })
+        .optional()?;
+    Ok(found.map_or(Reached::NOTHING, |(upto, mark)| Reached {
+        upto: upto.cast_unsigned(),
+        mark: Hash::from_bytes(&mark).unwrap_or(Hash::NONE),
+    }))
+}
+
+/// Adds the documents of a batch, at least one, until the deadline. Returns false if it stopped
+/// early.
+fn write_batch(
+    transaction: &Connection,
+    source: u64,
+    batch: &Batch,
+    deadline: Deadline,
+) -> rusqlite::Result<bool> {
+    let mut insert = transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
+    let mut paused = None;
+    for document in &batch.documents {
+        insert.execute(params![
+            document.number.cast_signed(),
+            search_text::indexable(&document.text)
+        ])?;
+        if deadline.has_passed() {
+            paused = Some(document.reached);
+            break;
+        }
+    }
+    let reached = paused.unwrap_or(batch.reached);
+    transaction
+        .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
+        .execute(params![
+            source.cast_signed(),
+            reached.upto.cast_signed(),
+            reached.mark.bytes()
+        ])?;
+    Ok(paused.is_none())
+}
+
+fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
+    connection.busy_timeout(PATIENCE)?;
+    // Overwrites purged content instead of only unlinking it.
+    connection.pragma_update(None, "secure_delete", "ON")?;
+    connection.pragma_update(None, "cache_size", -CACHED)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    let version = |connection: &Connection| {
+        connection.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))
+    };
+    if version(&connection)? == VERSION {
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        return Ok(connection);
+    }
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // Documents lost in a crash are indexed again, so there is no need to wait for the disk.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    if version(&connection)? != VERSION {
+        connection.execute_batch(&format!(
+            "DROP TABLE IF EXISTS reached; DROP TABLE IF EXISTS words; {SCHEMA}
+             INSERT INTO words(words, rank) VALUES('hashsize', {GATHERED});
+             PRAGMA user_version={VERSION};"
+        ))?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(connection)
+}

@@ -1,0 +1,441 @@
+//! Session storage: the [`Store`] trait, its two backends, and the [`Sessions`] handle around them.
+//!
+//! | part | purpose |
+//! |---|---|
+//! | [`Store`] | operations of a backend; the conformance suite holds all backends to them |
+//! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork |
+//! | [`sqlite`] | the default backend: one database, one writer |
+//! | [`files`] | one JSONL log per session, for `jq` and `rg` |
+//! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
+//! | `session_lock` | locks that show which process has a session open |
+//! | `queue` | waiting for other writers |
+//! | `worker` | a thread that owns a connection |
+//! | `place` | creating private files and folders |
+//! | [`LateStore`] | a store that could not be opened yet |
+
+mod adopt;
+mod by_project;
+mod changes;
+pub mod files;
+mod foreign;
+mod index;
+mod late;
+mod place;
+mod queue;
+mod salvage;
+mod session_lock;
+mod sessions;
+pub mod sqlite;
+mod worker;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+pub use adopt::Adopted;
+pub use foreign::{Doing, Intake, Taken};
+pub use late::LateStore;
+pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
+pub use session_lock::SessionLock;
+pub use sessions::{Fork, Redaction, Resolved, Sessions, Start, check_message};
+
+use tertulia_core::entry::{Entry, Head, Origin, Speaker};
+use tertulia_core::id::{EntryId, Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
+use tertulia_core::session::{Damage, Line};
+
+/// Storage backend for sessions.
+///
+/// Every backend guarantees: an entry whose append succeeded survives a crash of the machine; the
+/// entries of one append are contiguous in the log; reading needs nothing but the store.
+#[async_trait]
+pub trait Store: std::fmt::Debug + Send + Sync {
+    /// Creates a session with its first entries, on top of `new.base` if it is a fork. Durable on
+    /// return; the cost does not depend on how many entries a fork shares. Fails with
+    /// [`StoreError::Exists`] if the id is taken.
+    async fn create(&self, new: &NewSession) -> StoreResult<Head>;
+
+    /// Appends entries that continue from `after`: all or none, durable on return. Fails with
+    /// [`StoreError::Conflict`] if the log does not end at `after`. Entries other than metadata
+    /// changes replace the session's draft.
+    async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head>;
+
+    /// Returns at most `limit` lines after `after`, a fork's shared prefix included, without
+    /// reading other lines.
+    async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>>;
+
+    /// Lists sessions, newest first.
+    async fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing>;
+
+    /// Returns at most `limit` sessions that match `lookup`, trashed ones included, newest first.
+    async fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>>;
+
+    /// Searches the entries' text. Finds everything appended before the call, unless `progress`
+    /// limits the time to update the index: then [`Hits`] says how many entries are pending.
+    async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits>;
+
+    /// Updates the search index within the time limit of `progress`. Returns the number of pending
+    /// entries.
+    async fn index(&self, progress: &Progress) -> StoreResult<u64>;
+
+    /// Saves a partial answer as the session's only draft, until the finished answer replaces it.
+    async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()>;
+
+    /// Returns the unfinished answer unless other entries followed; metadata changes do not count.
+    async fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>>;
+
+    /// Marks a session as open until the lock is dropped or the process ends in any way. Returns
+    /// `None` if another process has the session open.
+    async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>>;
+
+    /// Physically removes a session. The prefix that its forks share stays readable through them.
+    async fn purge(&self, id: SessionId) -> StoreResult<()>;
+
+    /// Checks every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] also
+    /// salvages readable entries, keeps a copy of the damaged original, and reports losses.
+    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report>;
+
+    /// Rebuilds list rows and the search index from the logs.
+    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt>;
+
+    /// Describes the store: backend, format, counts and sizes.
+    async fn info(&self) -> StoreResult<Info>;
+
+    /// Returns how its writers wait for other processes.
+    fn patience(&self) -> &Patience;
+}
+
+/// A session to create.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Session id, as in the opening entry.
+    pub id: SessionId,
+    /// Entry of another session that a fork continues.
+    pub base: Option<Origin>,
+    /// The first entries of its own log.
+    pub entries: Vec<Entry>,
+}
+
+/// A partial answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Draft {
+    /// Head of the log that the answer follows.
+    pub after: Head,
+    /// Entry id of the finished message.
+    pub id: EntryId,
+    /// Time of the last save.
+    pub at: Timestamp,
+    /// Speaker of the answer.
+    pub speaker: Speaker,
+    /// Model of the speaker.
+    pub model: Option<String>,
+    /// Thread of the answer.
+    pub thread: Option<String>,
+    /// Text so far.
+    pub content: String,
+}
+
+impl Draft {
+    /// Returns true if `lines`, the log after the draft's head, hold only metadata changes.
+    fn still_waits(&self, lines: &[Line]) -> bool {
+        let mut head = self.after;
+        lines.iter().all(|line| match Entry::decode(&line.bytes) {
+            Ok(entry) if entry.body.is_tidying() && entry.follows(&head) => {
+                head = entry.head();
+                true
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Returns true if any entry is more than a metadata change and so replaces the draft.
+fn has_words(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| !entry.body.is_tidying())
+}
+
+/// Rejects entries whose last one announces more entries of its append: the rest would never come,
+/// and a reader would take the log for one with an interrupted append.
+pub(crate) fn check_whole(entries: &[Entry]) -> StoreResult<()> {
+    match entries.last().and_then(unfinished_append) {
+        Some(reason) => Err(StoreError::damaged("the log", reason)),
+        None => Ok(()),
+    }
+}
+
+/// Describes the fault of a log that ends with `last`, if `last` announces more entries.
+pub(crate) fn unfinished_append(last: &Entry) -> Option<String> {
+    (last.then > 0).then(|| {
+        format!(
+            "entry {} announces {} more that are not there",
+            last.seq, last.then
+        )
+    })
+}
+
+/// Whether a check only reads or also repairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckMode {
+    /// Read only.
+    Look,
+    /// Salvage readable entries. The timestamp names the copy of the damaged original.
+    Repair(Timestamp),
+}
+
+/// Result of a check.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// Sessions checked.
+    pub sessions: u64,
+    /// Entries checked.
+    pub entries: u64,
+    /// Damaged or missing entries.
+    pub damage: Vec<Damage>,
+    /// Faults of the store itself, of derived rows or of the index, human-readable.
+    pub faults: Vec<String>,
+    /// Harmless oddities, human-readable.
+    pub notes: Vec<String>,
+    /// What a repair did, human-readable. Empty if nothing was repaired.
+    pub repaired: Vec<String>,
+    /// What a repair could not restore, human-readable.
+    pub lost: Vec<String>,
+}
+
+impl Report {
+    /// Returns true if the check found no damage and no faults.
+    pub fn is_clean(&self) -> bool {
+        self.damage.is_empty() && self.faults.is_empty()
+    }
+}
+
+/// Counts of a rebuild.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Rebuilt {
+    /// List rows.
+    pub sessions: u64,
+    /// Entries in the search index.
+    pub entries: u64,
+}
+
+/// Description of a store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Info {
+    /// The backend: `sqlite` or `files`.
+    pub backend: &'static str,
+    /// Path of the store.
+    pub place: String,
+    /// Version of its format.
+    pub format: u32,
+    /// Sessions, trashed ones included.
+    pub sessions: u64,
+    /// Sessions in the trash.
+    pub trashed: u64,
+    /// Entries.
+    pub entries: u64,
+    /// Bytes on disk without the index.
+    pub bytes: u64,
+    /// Bytes of the search index.
+    pub index_bytes: u64,
+}
+
+/// Progress callback of a long operation (step, done, total), with an optional time limit for work
+/// that a later call can finish.
+#[derive(Clone)]
+pub struct Progress {
+    tell: Arc<dyn Fn(&'static str, u64, u64) + Send + Sync>,
+    patience: Option<Duration>,
+}
+
+impl Progress {
+    /// Creates a `Progress` that calls `tell`.
+    pub fn new(tell: impl Fn(&'static str, u64, u64) + Send + Sync + 'static) -> Progress {
+        Progress {
+            tell: Arc::new(tell),
+            patience: None,
+        }
+    }
+
+    /// Creates a `Progress` that reports nothing.
+    pub fn unseen() -> Progress {
+        Progress::new(|_, _, _| {})
+    }
+
+    /// Sets the time limit for work that a later call can finish.
+    #[must_use]
+    pub fn within(self, patience: Duration) -> Progress {
+        Progress {
+            patience: Some(patience),
+            ..self
+        }
+    }
+
+    /// Reports that `done` of `total` units of the step `what` are finished.
+    pub fn at(&self, what: &'static str, done: u64, total: u64) {
+        (self.tell)(what, done, total);
+    }
+
+    /// Returns the deadline for work that starts now.
+    fn deadline(&self) -> Deadline {
+        Deadline(self.patience.map(|patience| Instant::now() + patience))
+    }
+}
+
+/// When resumable work pauses, if ever.
+#[derive(Clone, Copy, Debug)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// Deadline of work that never pauses.
+    const NEVER: Deadline = Deadline(None);
+
+    fn has_passed(self) -> bool {
+        self.0.is_some_and(|moment| Instant::now() >= moment)
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+/// Result of a store operation.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Store failures. Each variant is one that callers handle differently.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no such session.
+    #[error("there is no session {0}")]
+    NotFound(SessionId),
+    /// The id is taken.
+    #[error("there is a session {0} already")]
+    Exists(SessionId),
+    /// The log has other entries after the expected head.
+    #[error("another writer has appended to session {id}: it now ends at entry {}", head.seq)]
+    Conflict {
+        /// The session.
+        id: SessionId,
+        /// Where its log ends now.
+        head: Head,
+    },
+    /// The path holds something other than a store.
+    #[error("{} is not a tertulia store: {reason}", place.display())]
+    NotAStore {
+        /// The path.
+        place: PathBuf,
+        /// What it holds instead.
+        reason: String,
+    },
+    /// A newer version of the program wrote the store.
+    #[error("{} has format {found}; this program knows formats up to {known}", place.display())]
+    NewerFormat {
+        /// The path.
+        place: PathBuf,
+        /// Its format version.
+        found: u32,
+        /// The newest format version that this program reads.
+        known: u32,
+    },
+    /// The store is damaged in a way that hides the requested data.
+    #[error("{place} is damaged: {reason}")]
+    Damaged {
+        /// The damaged part.
+        place: String,
+        /// The kind of damage.
+        reason: String,
+    },
+    /// The store is damaged, and no entry in it can be read.
+    #[error("{} is damaged, and {}; it was left as it is", place.display(), nothing_left(*entries))]
+    Unsalvageable {
+        /// The path.
+        place: PathBuf,
+        /// How many entries it is known to have held.
+        entries: u64,
+    },
+    /// A size limit would be exceeded.
+    #[error("{what} would be {size} bytes long, {limit} are allowed")]
+    TooLarge {
+        /// What would exceed it.
+        what: &'static str,
+        /// Its size in bytes.
+        size: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The store rejects the input.
+    #[error("{0}")]
+    Refused(String),
+    /// The disk is full.
+    #[error("no space is left at {}", place.display())]
+    Full {
+        /// The path.
+        place: PathBuf,
+    },
+    /// The path is not writable.
+    #[error("{} cannot be written to: {reason}", place.display())]
+    ReadOnly {
+        /// The path.
+        place: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// Another process holds the write lock for longer than the limit.
+    #[error("{0}")]
+    Held(Box<HeldLock>),
+    /// Another process has the store, or a session to repair, locked.
+    #[error("{} is locked by another program", place.display())]
+    Locked {
+        /// The path.
+        place: PathBuf,
+    },
+    /// Any other failure, with its cause.
+    #[error("{what}")]
+    Failed {
+        /// The operation that failed.
+        what: String,
+        /// The cause.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+fn nothing_left(entries: u64) -> String {
+    match entries {
+        0 => "no entry in it can be found".to_owned(),
+        1 => "its only entry cannot be salvaged".to_owned(),
+        entries => format!("none of its {entries} entries can be salvaged"),
+    }
+}
+
+impl StoreError {
+    pub(crate) fn failed(
+        what: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> StoreError {
+        StoreError::Failed {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+
+    /// Returns true if stored bytes are corrupt, as opposed to temporarily out of reach.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Damaged { .. }
+                | StoreError::NotAStore { .. }
+                | StoreError::Unsalvageable { .. }
+        )
+    }
+
+    pub(crate) fn damaged(place: impl Into<String>, reason: impl Into<String>) -> StoreError {
+        StoreError::Damaged {
+            place: place.into(),
+            reason: reason.into(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Private files and folders: readable by their owner only, whatever the umask, and synced.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+use super::{StoreError, StoreResult};
+
+/// Creates a folder and its missing parents, each with mode 0700 and synced into its parent.
+pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        make_folder(parent)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {
+            return Ok(());
+        }
+        Err(error) => return Err(trouble(folder, "cannot make the folder", error)),
+    }
+    sync_folder_of(folder).inspect_err(|_| {
+        // Another process that finds the folder would assume that it is synced.
+        let _ = fs::remove_dir(folder);
+    })
+}
+
+/// Creates a new file with mode 0600; fails if it exists.
+pub(super) fn create_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Opens a lock file; creates it with mode 0600.
+pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| trouble(path, "cannot open the lock file", error))
+}
+
+/// Replaces a file atomically: readers see the old or the new content.
+pub(super) fn replace_file(path: &Path, content: &[u8]) -> StoreResult<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let temporary = Path::new(&name);
+    let write = || -> io::Result<()> {
+        let _ = fs::remove_file(temporary);
+        let mut file = create_file(temporary)?;
+        io::Write::write_all(&mut file, content)?;
+        file.sync_data()?;
+        fs::rename(temporary, path)
+    };
+    write().map_err(|error| trouble(path, "cannot write", error))
+}
+
+/// Syncs the folder that holds `path`, so that the name survives a crash as well as the content.
+pub(super) fn sync_folder_of(path: &Path) -> StoreResult<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(|error| trouble(folder, "cannot sync the folder", error))
+}
+
+/// Removes group and other permissions from a file that may be older than this program.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(path)?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    Ok(())
+}
+
+/// Returns true if the path still refers to the open file: a lock on an unlinked file excludes no
+/// other process.
+pub(super) fn names_this_file(path: &Path, file: &File) -> bool {
+    match (fs::metadata(path), file.metadata()) {
+        (Ok(named), Ok(held)) => named.ino() == held.ino() && named.dev() == held.dev(),
+        _ => false,
+    }
+}
+
+/// Returns true if this process cannot open another file: SQLite has no error code for that.
+pub(super) fn is_out_of_files() -> bool {
+    let refused = File::open("/").err().and_then(|error| error.raw_os_error());
+    let limits = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    refused.is_some_and(|code| limits.iter().any(|limit| limit.raw_os_error() == code))
+}
+
+/// Maps an I/O error to the `StoreError` variant that callers handle.
+pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
+            place: place.to_owned(),
+        },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            StoreError::ReadOnly {
+                place: place.to_owned(),
+                reason: error.to_string(),
+            }
+        }
+        _ => StoreError::failed(format!("{what} {}", place.display()), error),
+    }
+}
+
+/// Escapes a name as one path component, without collisions: every byte but lower-case letters,
+/// digits, `-`, `_` and inner dots becomes `%` and two digits.
+pub(super) fn path_part(name: &str) -> String {
+    let mut part = String::with_capacity(name.len());
+    for (at, byte) in name.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => part.push(char::from(byte)),
+            b'.' if at > 0 => part.push('.'),
+            _ => part.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    if part.is_empty() {
+        part.push('%');
+    }
+    part
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_stay_inside_their_folder() {
+        let check = |name: &str, expected: &str| assert_eq!(path_part(name), expected);
+        check("chat", "chat");
+        check("a b", "a%20b");
+        check("a_b", "a_b");
+        check("..", "%2e.");
+        check("../x", "%2e.%2fx");
+        check("Team", "%54eam");
+        check("équipe", "%c3%a9quipe");
+        check("", "%");
+    }
+
+    proptest! {
+        #[test]
+        fn two_names_never_share_a_part(a in "\\PC{0,8}", b in "\\PC{0,8}") {
+            prop_assert_eq!(a == b, path_part(&a).eq_ignore_ascii_case(&path_part(&b)));
+        }
+    }
+
+    #[test]
+    fn folders_are_private() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("a/b/c");
+        make_folder(&folder).unwrap();
+        for made in ["a", "a/b", "a/b/c"] {
+            let mode = fs::metadata(home.path().join(made))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o700);
+        }
+    }
+}

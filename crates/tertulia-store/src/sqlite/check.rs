@@ -1,0 +1,393 @@
+//! Checks every byte, and rebuilds derived data.
+
+use rusqlite::{Connection, params};
+
+use super::engine::Engine;
+use super::list::id_from;
+use super::open;
+use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
+use super::search::catch_up;
+use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, unfinished_append};
+use tertulia_core::entry::{Head, Kind};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::{Damage, Log, SessionMeta};
+
+impl Engine {
+    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
+        // One read transaction: a consistent state, whatever is written meanwhile.
+        let say = self.say();
+        let mut report = match self.connection.unchecked_transaction() {
+            Ok(snapshot) => check_rows(&snapshot, &say, progress)?,
+            Err(error) => Report {
+                faults: vec![damage_or(&say, error)?],
+                ..Report::default()
+            },
+        };
+        if let Ok(index) = self.index() {
+            report.faults.extend(index.fault());
+        }
+        Ok(report)
+    }
+
+    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        let sessions = session_numbers(&self.connection, &self.say(), &mut Report::default())?;
+        let total = sessions.len() as u64;
+        let mut rebuilt = Rebuilt::default();
+        self.write(|transaction, say| {
+            transaction
+                .execute_batch("DELETE FROM snapshot")
+                .map_err(say.of("cannot rebuild"))?;
+            for (no, id) in sessions {
+                progress.at("rebuilding", rebuilt.sessions, total);
+                rebuilt.sessions += rebuild_session(transaction, say, no, id)?;
+            }
+            recount(transaction).map_err(say.of("cannot rebuild"))
+        })?;
+        let (connection, index, say) = self.with_index()?;
+        index.clear()?;
+        catch_up(connection, index, &say, progress)?;
+        rebuilt.entries = connection
+            .query_row("SELECT count(*) FROM entry WHERE session > 0", [], |row| {
+                row.get::<_, i64>(0)
+            })
+            .map(i64::cast_unsigned)
+            .map_err(say.of("cannot count"))?;
+        Ok(rebuilt)
+    }
+}
+
+fn check_rows(connection: &Connection, say: &Say, progress: &Progress) -> StoreResult<Report> {
+    let mut report = Report::default();
+    report.faults.extend(structure_faults(connection, say)?);
+    let sessions = session_numbers(connection, say, &mut report)?;
+    let total = sessions.len() as u64;
+    for (done, (no, id)) in sessions.into_iter().enumerate() {
+        progress.at("checking", done as u64, total);
+        // An unreadable session must not hide the others.
+        match check_session(connection, say, no, id, &mut report) {
+            Err(error) if error.is_damage() => {
+                report.faults.push(format!("session {id}: {error}"));
+            }
+            checked => checked?,
+        }
+    }
+    check_leftovers(connection, say, &mut report)?;
+    progress.at("checking", total, total);
+    Ok(report)
+}
+
+/// Describes the damage that an error indicates. Fails with the error if it is none, such as a busy
+/// database or too many open files.
+fn damage_or(say: &Say, error: rusqlite::Error) -> StoreResult<String> {
+    let fault = format!("the database is damaged: {error}");
+    match error.sqlite_error_code() {
+        // Not an SQLite error: a value of an unexpected type.
+        None => Ok(fault),
+        Some(_) => match say.of("cannot check the database")(error) {
+            trouble if trouble.is_damage() => Ok(fault),
+            // A missing table or column.
+            StoreError::Failed { .. } => Ok(fault),
+            trouble => Err(trouble),
+        },
+    }
+}
+
+/// Returns the faults that SQLite itself finds.
+pub(super) fn structure_faults(connection: &Connection, say: &Say) -> StoreResult<Vec<String>> {
+    match layout_is_sound(connection) {
+        Ok(true) => {}
+        Ok(false) => return Ok(vec!["the layout of the database is damaged".to_owned()]),
+        Err(error) => return Ok(vec![damage_or(say, error)?]),
+    }
+    let read = || -> rusqlite::Result<Vec<String>> {
+        connection
+            .prepare("PRAGMA integrity_check(20)")?
+            .query_map([], |row| row.get(0))?
+            .collect()
+    };
+    Ok(match read() {
+        Ok(lines) if lines == ["ok"] => Vec::new(),
+        Ok(lines) => lines
+            .into_iter()
+            .map(|line| format!("the database is damaged: {}", line.trim()))
+            .collect(),
+        Err(error) => vec![damage_or(say, error)?],
+    })
+}
+
+/// Returns true if the schema is the expected one.
+fn layout_is_sound(connection: &Connection) -> rusqlite::Result<bool> {
+    let fresh = Connection::open_in_memory()?;
+    open::lay_out(&fresh)?;
+    let laid_out = |connection: &Connection| -> rusqlite::Result<Vec<(String, Option<String>)>> {
+        connection
+            .prepare("SELECT name, sql FROM sqlite_schema ORDER BY name")?
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect()
+    };
+    Ok(laid_out(connection)? == laid_out(&fresh)?)
+}
+
+/// Limit for session numbers that cannot be read at all, in one check.
+const MOST_UNREADABLE: u32 = 10_000;
+
+/// Returns all sessions, looked up one by one: an unreadable row must not hide the others.
+pub(super) fn session_numbers(
+    connection: &Connection,
+    say: &Say,
+    report: &mut Report,
+) -> StoreResult<Vec<(i64, SessionId)>> {
+    let last = connection.query_row("SELECT coalesce(max(no), 0) FROM session", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    let last = match last {
+        Ok(last) => last,
+        Err(error) => {
+            report.faults.push(damage_or(say, error)?);
+            last_reachable(connection)
+        }
+    };
+    let mut sessions = Vec::new();
+    let mut from = Some(1);
+    let mut unreadable = 0;
+    // Seeks the next row instead of counting up to `last`: a damaged number may be astronomic.
+    while let Some(at) = from.filter(|at| *at <= last && unreadable < MOST_UNREADABLE) {
+        let next = connection
+            .prepare_cached("SELECT no, id FROM session WHERE no >= ?1 ORDER BY no LIMIT 1")
+            .and_then(|mut select| {
+                let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, [u8; 16]>(1)));
+                select.query_row([at], row)
+            });
+        let reached = match next {
+            Ok((no, Ok(id))) => {
+                sessions.push((no, id_from(id)));
+                no
+            }
+            Ok((no, Err(error))) => {
+                report.faults.push(damaged_row(no, &error));
+                no
+            }
+            Err(rusqlite::Error::QueryReturnedNoRows) => break,
+            Err(error) => {
+                unreadable += 1;
+                report.faults.push(damaged_row(at, &error));
+                at
+            }
+        };
+        from = reached.checked_add(1);
+    }
+    Ok(sessions)
+}
+
+fn damaged_row(no: i64, error: &rusqlite::Error) -> String {
+    format!("the row of session number {no} is damaged: {error}")
+}
+
+/// Returns the last session number readable from the start of the table, for a table with a damaged
+/// end.
+fn last_reachable(connection: &Connection) -> i64 {
+    let mut last = 0;
+    let mut read = || -> rusqlite::Result<()> {
+        let mut select = connection.prepare("SELECT no FROM session ORDER BY no")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            last = row.get(0)?;
+        }
+        Ok(())
+    };
+    let _ = read();
+    last
+}
+
+fn check_session(
+    connection: &Connection,
+    say: &Say,
+    no: i64,
+    id: SessionId,
+    report: &mut Report,
+) -> StoreResult<()> {
+    let Some(found) = find_no(connection, say, no)? else {
+        return Ok(());
+    };
+    report.sessions += u64::from(found.state != PURGED);
+    let (start, mut folded) = match found.base {
+        None => (Head::START, SessionMeta::blank(id)),
+        Some((base, base_seq)) => match find_no(connection, say, base)? {
+            Some(base) => {
+                let meta = summary_at(connection, say, &base, base_seq)?;
+                (meta.head, meta)
+            }
+            None => {
+                report.faults.push(format!(
+                    "session {id}: the session that it continues is gone"
+                ));
+                (
+                    Head {
+                        seq: base_seq,
+                        ..Head::START
+                    },
+                    SessionMeta::blank(id),
+                )
+            }
+        },
+    };
+    let lines = read_lines(
+        connection,
+        say,
+        no,
+        None,
+        start.seq,
+        Seq(u64::MAX),
+        usize::MAX,
+    )?;
+    report.entries += lines.len() as u64;
+    let mut log = Log::read(id, Some(start), start.seq, &lines);
+    if found.state == PURGED {
+        report.damage.append(&mut log.damage);
+        return Ok(());
+    }
+    if log.damage.is_empty()
+        && let Some(last) = log.entries.last()
+        && let Some(reason) = unfinished_append(last)
+    {
+        log.damage.push(Damage {
+            session: id,
+            seq: last.seq,
+            reason,
+        });
+    }
+    log.entries.iter().for_each(|entry| folded.apply(entry));
+    // A lost or altered opening does not change the session's id.
+    folded.id = id;
+    if let Some(Ok(stored)) = stored_row(connection, no) {
+        missing_at_the_end(&stored, &mut log, id);
+        if log.damage.is_empty() && !same_row(connection, &found, &stored, &folded) {
+            report.faults.push(format!(
+                "session {id}: its row in the list is not what its log says"
+            ));
+        }
+    } else {
+        report
+            .faults
+            .push(format!("session {id}: its row in the list is unreadable"));
+    }
+    report.damage.append(&mut log.damage);
+    Ok(())
+}
+
+fn stored_row(connection: &Connection, no: i64) -> Option<Result<SessionMeta, serde_json::Error>> {
+    let row: String = connection
+        .query_row("SELECT row FROM session WHERE no = ?1", [no], |row| {
+            row.get(0)
+        })
+        .ok()?;
+    Some(serde_json::from_str(&row))
+}
+
+/// Notes entries that the list row still counts but that are missing at the log's end.
+fn missing_at_the_end(stored: &SessionMeta, log: &mut Log, id: SessionId) {
+    let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
+    let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);
+    let seq = last.max(noted).max(
+        stored
+            .parent
+            .as_ref()
+            .map_or(Seq::START, |parent| parent.seq),
+    );
+    if seq < stored.head.seq {
+        log.note_missing(id, seq.next(), stored.head.seq.next());
+    }
+}
+
+fn same_row(
+    connection: &Connection,
+    found: &Found,
+    stored: &SessionMeta,
+    folded: &SessionMeta,
+) -> bool {
+    let columns = connection.query_row(
+        "SELECT kind, team, project, title, state, updated, changed FROM session WHERE no = ?1",
+        [found.no],
+        |row| {
+            Ok(row.get::<_, String>(0)? == folded.kind.name()
+                && row.get::<_, Option<String>>(1)? == folded.team
+                && row.get::<_, Option<String>>(2)? == folded.project
+                && row.get::<_, Option<String>>(3)? == folded.title
+                && row.get::<_, i64>(4)? == state_of(folded)
+                && row.get::<_, i64>(5)? == folded.updated_at.as_microsecond()
+                && row.get::<_, Option<i64>>(6)?
+                    == folded.changed_at().map(jiff::Timestamp::as_microsecond))
+        },
+    );
+    stored == folded && columns.unwrap_or(false)
+}
+
+fn check_leftovers(connection: &Connection, say: &Say, report: &mut Report) -> StoreResult<()> {
+    let orphans = connection.query_row(
+        "SELECT count(*) FROM entry WHERE session > 0 AND session NOT IN (SELECT no FROM session)",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
+    match orphans {
+        Ok(0) => {}
+        Ok(count) => report
+            .faults
+            .push(format!("{count} entries belong to no session")),
+        Err(error) => report.faults.push(damage_or(say, error)?),
+    }
+    let miscounted = connection.query_row(
+        "SELECT count(*) FROM (
+           SELECT coalesce(project, '') AS project, sum(state = 0) AS live, sum(state = 1) AS trashed
+           FROM session WHERE state < 2 GROUP BY 1
+           EXCEPT SELECT project, live, trashed FROM tally)",
+        [],
+        |row| row.get::<_, i64>(0),
+    );
+    if !matches!(miscounted, Ok(0)) {
+        report
+            .faults
+            .push("the number of sessions per project is not what the sessions say".into());
+    }
+    Ok(())
+}
+
+fn rebuild_session(
+    transaction: &Connection,
+    say: &Say,
+    no: i64,
+    id: SessionId,
+) -> StoreResult<u64> {
+    let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
+        return Ok(0);
+    };
+    let meta = refold(transaction, say, no, found.base, id)?;
+    let write = || -> rusqlite::Result<()> {
+        transaction
+            .prepare_cached(
+                "UPDATE session SET kind = ?2, team = ?3, project = ?4, title = ?5, state = ?6, updated = ?7,
+                   changed = ?8, row = ?9 WHERE no = ?1",
+            )?
+            .execute(params![
+                no,
+                Kind::name(meta.kind),
+                meta.team,
+                meta.project,
+                meta.title,
+                state_of(&meta),
+                meta.updated_at.as_microsecond(),
+                meta.changed_at().map(jiff::Timestamp::as_microsecond),
+                row_of(&meta)?,
+            ])?;
+        Ok(())
+    };
+    write().map_err(say.of("cannot rebuild"))?;
+    Ok(1)
+}
+
+fn recount(transaction: &Connection) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "DELETE FROM tally;
+         INSERT INTO tally SELECT coalesce(project, ''), sum(state = 0), sum(state = 1)
+         FROM session WHERE state < 2 GROUP BY 1;",
+    )
+}

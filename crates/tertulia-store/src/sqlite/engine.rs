@@ -1,0 +1,362 @@
+//! The database connection and its operations: create, append, read, drafts, info.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use super::open::{Company, Opened};
+use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
+use super::{Location, open};
+use crate::index::Index;
+use crate::queue::{Asked, Patience, QueueLock, Record};
+use crate::session_lock::Claims;
+use crate::{Draft, Info, NewSession, StoreError, StoreResult, check_whole, has_words, place};
+use tertulia_core::entry::{Entry, Head};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::Line;
+
+/// Metadata snapshot interval in entries while appending: limits how many entries a fork must fold.
+const SNAPSHOT_EVERY: u64 = 256;
+
+/// One connection to the database.
+#[derive(Debug)]
+pub(super) struct Engine {
+    pub(super) location: Location,
+    pub(super) path: PathBuf,
+    pub(super) connection: Connection,
+    pub(super) claims: Claims,
+    /// Whether another connection can be open beside this one.
+    pub(super) company: Company,
+    queue: Option<QueueLock>,
+    patience: Patience,
+    /// The current operation: its session, and since when it waits.
+    asked: Asked,
+    index: Option<Index>,
+    /// Device and inode of the open file: a repair replaces the file.
+    identity: Option<(u64, u64)>,
+}
+
+/// Maximum wait of a draft, which is saved again soon anyway.
+const DRAFT_WAIT: Duration = Duration::from_millis(250);
+
+/// Turn in the writers' queue, released on drop.
+struct Turn<'a>(Option<&'a QueueLock>);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0 {
+            queue.release();
+        }
+    }
+}
+
+impl Engine {
+    pub(super) fn open(location: &Location, claims: &Claims) -> StoreResult<Engine> {
+        let (opened, identity) = open_identified(location)?;
+        Ok(Engine {
+            connection: opened.connection,
+            company: opened.company,
+            path: location.path().to_owned(),
+            location: location.clone(),
+            claims: claims.clone(),
+            queue: None,
+            patience: Patience::default(),
+            asked: Asked::now(None),
+            index: None,
+            identity,
+        })
+    }
+
+    /// Sets the patience for other processes.
+    pub(super) fn waiting_with(mut self, patience: &Patience) -> Engine {
+        self.patience = patience.clone();
+        self
+    }
+
+    /// Sets the current operation, for the lock queue.
+    pub(super) fn asked(&mut self, asked: Asked) -> &mut Engine {
+        self.asked = asked;
+        self
+    }
+
+    /// Closes the file without a checkpoint, so that it can be replaced.
+    pub(super) fn close(&mut self) {
+        self.index = None;
+        let _ = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        if let Ok(nothing) = Connection::open_in_memory() {
+            self.connection = nothing;
+        }
+    }
+
+    /// Opens the file that has the name now.
+    pub(super) fn reopen(&mut self) -> StoreResult<()> {
+        if let Location::File(path) = &self.location
+            && !path.exists()
+        {
+            // Creating a new empty database would hide that the old one is gone.
+            return Err(StoreError::failed(
+                format!("{} is gone", path.display()),
+                "it was there a moment ago",
+            ));
+        }
+        self.index = None;
+        let (opened, identity) = open_identified(&self.location)?;
+        self.connection = opened.connection;
+        self.company = opened.company;
+        self.identity = identity;
+        Ok(())
+    }
+
+    /// Waits for the turn to write, and reopens the database if its file was replaced.
+    fn queue_up(&mut self) -> StoreResult<()> {
+        if self.queue.is_none()
+            && let Some(path) = self.location.beside("lock")
+        {
+            self.queue = Some(QueueLock::new(place::lock_file(&path)?, Record::Inside));
+            open::make_room(&self.location);
+        }
+        let Some(queue) = &self.queue else {
+            return Ok(());
+        };
+        queue.acquire(&self.path, self.asked, &self.patience)?;
+        if identity_of(&self.location) != self.identity
+            && let Err(error) = self.reopen()
+        {
+            self.leave_queue();
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn leave_queue(&self) {
+        if let Some(queue) = &self.queue {
+            queue.release();
+        }
+    }
+
+    /// Runs a write as one transaction, after waiting for the turn.
+    pub(super) fn write<R>(
+        &mut self,
+        job: impl FnOnce(&Transaction<'_>, &Say) -> StoreResult<R>,
+    ) -> StoreResult<R> {
+        self.queue_up()?;
+        let say = Say(self.path.clone());
+        let _turn = Turn(self.queue.as_ref());
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(say.of("cannot write"))?;
+        let done = job(&transaction, &say)?;
+        transaction.commit().map_err(say.of("cannot write"))?;
+        Ok(done)
+    }
+
+    pub(super) fn say(&self) -> Say {
+        Say(self.path.clone())
+    }
+
+    /// Returns the search index, opened at first use.
+    pub(super) fn index(&mut self) -> StoreResult<&mut Index> {
+        match &mut self.index {
+            Some(index) => Ok(index),
+            unopened => {
+                let index = Index::open(self.location.beside("search").as_deref())?;
+                Ok(unopened.insert(index))
+            }
+        }
+    }
+
+    /// Switches to a search index in memory, when none can be written beside the database.
+    pub(super) fn index_in_memory(&mut self) -> StoreResult<()> {
+        self.index = Some(Index::open(None)?);
+        Ok(())
+    }
+
+    /// Returns both the connection to read from and the index to write to.
+    pub(super) fn with_index(&mut self) -> StoreResult<(&Connection, &mut Index, Say)> {
+        self.index()?;
+        let say = self.say();
+        match &mut self.index {
+            Some(index) => Ok((&self.connection, index, say)),
+            None => Err(StoreError::failed(
+                "cannot open the index",
+                "it was just closed",
+            )),
+        }
+    }
+
+    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        check_whole(&new.entries)?;
+        self.write(|transaction, say| {
+            if find(transaction, say, new.id)?.is_some() {
+                return Err(StoreError::Exists(new.id));
+            }
+            let base = match &new.base {
+                None => None,
+                Some(origin) => {
+                    let found = find(transaction, say, origin.id)?
+                        .ok_or(StoreError::NotFound(origin.id))?;
+                    let head = Head {
+                        seq: origin.seq,
+                        hash: origin.hash,
+                    };
+                    Some((found, head))
+                }
+            };
+            let (_, head) = insert_log(transaction, say, new.id, base, &new.entries)?;
+            Ok(head)
+        })
+    }
+
+    pub(super) fn append(
+        &mut self,
+        id: SessionId,
+        after: Head,
+        entries: &[Entry],
+    ) -> StoreResult<Head> {
+        check_whole(entries)?;
+        self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            if found.meta.head != after {
+                return Err(StoreError::Conflict {
+                    id,
+                    head: found.meta.head,
+                });
+            }
+            let before = found.meta;
+            let mut meta = before.clone();
+            let mut write = || -> rusqlite::Result<Head> {
+                for entry in entries {
+                    meta.apply(entry);
+                    if entry.seq.0 % SNAPSHOT_EVERY == 0 {
+                        transaction
+                            .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
+                            .execute(params![found.no, entry.seq.0, row_of(&meta)?])?;
+                    }
+                }
+                insert_entries(transaction, found.no, entries)?;
+                update_session(transaction, found.no, &before, &meta)?;
+                if has_words(entries) {
+                    transaction
+                        .prepare_cached("DELETE FROM draft WHERE session = ?1")?
+                        .execute([found.no])?;
+                }
+                Ok(meta.head)
+            };
+            write().map_err(say.of("cannot append"))
+        })
+    }
+
+    pub(super) fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        let say = self.say();
+        let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
+        read_lines(
+            &self.connection,
+            &say,
+            found.no,
+            found.base,
+            after,
+            Seq(u64::MAX),
+            limit,
+        )
+    }
+
+    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+        let body = serde_json::to_string(draft)
+            .map_err(|error| StoreError::failed("cannot write a draft", error))?;
+        self.asked = self.asked.within(DRAFT_WAIT);
+        self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            transaction
+                .prepare_cached("INSERT OR REPLACE INTO draft VALUES(?1, ?2)")
+                .and_then(|mut insert| insert.execute(params![found.no, body]))
+                .map_err(say.of("cannot keep a draft"))?;
+            Ok(())
+        })
+    }
+
+    pub(super) fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
+        let say = self.say();
+        let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
+        let body: Option<String> = self
+            .connection
+            .prepare_cached("SELECT body FROM draft WHERE session = ?1")
+            .and_then(|mut select| select.query_row([found.no], |row| row.get(0)).optional())
+            .map_err(say.of("cannot read a draft"))?;
+        let draft: Option<Draft> = body.and_then(|body| serde_json::from_str(&body).ok());
+        let Some(draft) = draft else { return Ok(None) };
+        let lines = read_lines(
+            &self.connection,
+            &say,
+            found.no,
+            found.base,
+            draft.after.seq,
+            Seq(u64::MAX),
+            usize::MAX,
+        )?;
+        let ends_here = !lines.is_empty() || draft.after == found.meta.head;
+        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+    }
+
+    /// Returns the used size of the WAL: the file itself is preallocated.
+    fn log_bytes(&self) -> u64 {
+        let pages = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+                row.get::<_, i64>(1)
+            });
+        u64::try_from(pages.unwrap_or(0)).unwrap_or(0) * u64::from(open::PAGE_SIZE + 24)
+    }
+
+    pub(super) fn info(&mut self) -> StoreResult<Info> {
+        let say = self.say();
+        let count = |sql: &str| -> StoreResult<u64> {
+            self.connection
+                .query_row(sql, [], |row| row.get::<_, i64>(0))
+                .map(i64::cast_unsigned)
+                .map_err(say.of("cannot count"))
+        };
+        let file_size = |suffix: Option<PathBuf>| Index::bytes(suffix.as_deref());
+        Ok(Info {
+            backend: "sqlite",
+            place: self.path.display().to_string(),
+            format: open::FORMAT,
+            sessions: count("SELECT coalesce(sum(live + trashed), 0) FROM tally")?,
+            trashed: count("SELECT coalesce(sum(trashed), 0) FROM tally")?,
+            entries: count("SELECT count(*) FROM entry WHERE session > 0")?,
+            bytes: match &self.location {
+                Location::File(path) => Index::bytes(Some(path)) + self.log_bytes(),
+                Location::Memory => 0,
+            },
+            index_bytes: file_size(self.location.beside("search")),
+        })
+    }
+}
+
+/// Opens the database and returns the identity of its file. Repeats if the file was replaced
+/// meanwhile: a repair may be in progress.
+fn open_identified(location: &Location) -> StoreResult<(Opened, Option<(u64, u64)>)> {
+    let mut before = identity_of(location);
+    loop {
+        let opened = open::open(location)?;
+        let after = identity_of(location);
+        if before.is_none() || before == after {
+            return Ok((opened, after));
+        }
+        before = after;
+    }
+}
+
+fn identity_of(location: &Location) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    match location {
+        Location::Memory => None,
+        Location::File(path) => std::fs::metadata(path)
+            .ok()
+            .map(|found| (found.dev(), found.ino())),
+    }
+}

@@ -1,0 +1,100 @@
+//! Purges a session: removes entries that no fork shares, and shared ones with their last fork.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::engine::Engine;
+use super::rows::{Found, PURGED, find, reversed, row_of, tally};
+use crate::{StoreError, StoreResult};
+use tertulia_core::id::SessionId;
+use tertulia_core::session::SessionMeta;
+
+impl Engine {
+    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        let removed = self.write(|transaction, say| {
+            let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
+            remove(transaction, &found).map_err(say.of("cannot purge"))
+        })?;
+        // The WAL still holds the old pages until they are checkpointed.
+        self.connection
+            .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+            .map_err(self.say().of("cannot purge"))?;
+        self.index()?.remove(&removed)
+    }
+}
+
+/// Removes a session and returns the numbers of its removed entries.
+fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>> {
+    transaction.execute("DELETE FROM draft WHERE session = ?1", [found.no])?;
+    make_shared_prefix(transaction, found)?;
+    let mut removed = Vec::new();
+    let mut shared_prefix = Some(found.no);
+    while let Some(no) = shared_prefix {
+        shared_prefix = trim(transaction, no, &mut removed)?;
+    }
+    // The index follows entry numbers: a placeholder keeps the highest one from being reused.
+    if let Some(last) = removed.iter().max() {
+        transaction.execute(
+            "INSERT INTO entry SELECT ?1, 0, ?1, '' WHERE NOT EXISTS (SELECT 1 FROM entry WHERE n >= ?1)",
+            [last.cast_signed()],
+        )?;
+    }
+    Ok(removed)
+}
+
+/// Turns a session's row into that of a shared prefix, under another id: a session with the
+/// original id may be created again, for example by an import.
+pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
+    tally(transaction, &found.meta, -1)?;
+    let name = format!("{} {}", found.meta.id, found.no);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    let id = SessionId::new(uuid::Uuid::from_bytes(bytes));
+    transaction.execute(
+        "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
+           row = ?5 WHERE no = ?1",
+        params![found.no, id.uuid().as_bytes(), reversed(id), PURGED, row_of(&SessionMeta::blank(id))?],
+    )?;
+    Ok(())
+}
+
+/// Trims a purged session to what is shared. If nothing is, removes it and returns its base, which
+/// may have been kept for this session alone.
+fn trim(
+    transaction: &Connection,
+    no: i64,
+    removed: &mut Vec<u64>,
+) -> rusqlite::Result<Option<i64>> {
+    let row: Option<(i64, Option<i64>)> = transaction
+        .query_row(
+            "SELECT state, base FROM session WHERE no = ?1",
+            [no],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    let Some((PURGED, base)) = row else {
+        return Ok(None);
+    };
+    let shared: Option<i64> = transaction.query_row(
+        "SELECT max(base_seq) FROM session WHERE base = ?1",
+        [no],
+        |row| row.get(0),
+    )?;
+    let kept = shared.unwrap_or(0);
+    let mut select = transaction.prepare("SELECT n FROM entry WHERE session = ?1 AND seq > ?2")?;
+    for n in select.query_map(params![no, kept], |row| row.get::<_, i64>(0))? {
+        removed.push(n?.cast_unsigned());
+    }
+    transaction.execute(
+        "DELETE FROM entry WHERE session = ?1 AND seq > ?2",
+        params![no, kept],
+    )?;
+    transaction.execute(
+        "DELETE FROM snapshot WHERE session = ?1 AND seq > ?2",
+        params![no, kept],
+    )?;
+    if shared.is_none() {
+        transaction.execute("DELETE FROM session WHERE no = ?1", [no])?;
+        return Ok(base);
+    }
+    Ok(None)
+}

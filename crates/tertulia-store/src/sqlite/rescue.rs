@@ -1,0 +1,341 @@
+//! Writes the remains of a damaged database into a new one: each session with its intact entries,
+//! and a placeholder for each lost one.
+
+use std::collections::{BTreeMap, HashMap};
+
+use jiff::Timestamp;
+
+use super::engine::Engine;
+use super::purge::make_shared_prefix;
+use super::remains::{AllRemains, Candidate, Image, Remains};
+use super::rows::{Found, find, find_no, insert_log, read_lines};
+use crate::salvage::{Known, Salvaged, in_words, salvage};
+use crate::{Progress, Report, StoreResult};
+use tertulia_core::entry::{Entry, Hash, Head, line_follows};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::Line;
+
+/// Limit of page swaps to try: enough for a few swapped pages, and bounded if a large part of the
+/// file is gone.
+const MOST_TRIES: usize = 100_000;
+
+/// Counts of salvaged sessions and entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rescued {
+    pub(super) sessions: usize,
+    pub(super) entries: usize,
+}
+
+/// Writes all remains into `fresh`, and adds the losses to `report`.
+pub(super) fn rescue(
+    image: &Image<'_>,
+    all: &AllRemains,
+    fresh: &mut Engine,
+    now: Timestamp,
+    progress: &Progress,
+    report: &mut Report,
+) -> StoreResult<Rescued> {
+    let mut rescue = Rescue {
+        image,
+        all,
+        fresh,
+        moved: HashMap::new(),
+        now,
+        report,
+        rescued: Rescued::default(),
+        tries: MOST_TRIES,
+    };
+    // If two logs have one id, the log with a row is the session.
+    let (known, others): (Vec<i64>, Vec<i64>) = all
+        .sessions
+        .keys()
+        .partition(|no| all.sessions[no].row.is_some());
+    let total = all.sessions.len() as u64;
+    for (done, no) in known.into_iter().chain(others).enumerate() {
+        progress.at("salvaging", done as u64, total);
+        rescue.session(no)?;
+    }
+    Ok(rescue.rescued)
+}
+
+struct Rescue<'a> {
+    image: &'a Image<'a>,
+    all: &'a AllRemains,
+    fresh: &'a mut Engine,
+    /// New session numbers by old ones; `None` for sessions with nothing left.
+    moved: HashMap<i64, Option<i64>>,
+    now: Timestamp,
+    report: &'a mut Report,
+    rescued: Rescued,
+    /// Remaining page swaps to try.
+    tries: usize,
+}
+
+impl Rescue<'_> {
+    /// Writes one session into the new database, its base first.
+    fn session(&mut self, no: i64) -> StoreResult<()> {
+        let all = self.all;
+        let Some(remains) = all
+            .sessions
+            .get(&no)
+            .filter(|_| !self.moved.contains_key(&no))
+        else {
+            return Ok(());
+        };
+        self.moved.insert(no, None);
+        let id = remains.id().unwrap_or_else(|| made_up("session", no));
+        let was = base_of(all, no, remains);
+        let base = match &was {
+            None => None,
+            Some((base_no, head)) => self.base(id, *base_no, head.seq)?,
+        };
+        let parent = base.as_ref().map_or(Head::START, |(_, head)| *head);
+        let before = match (&was, &base) {
+            (Some((_, head)), Some(_)) if head.hash != Hash::NONE => *head,
+            _ => parent,
+        };
+        let lines = self.lines(remains, before);
+        let known = Known {
+            session: id,
+            parent,
+            parent_was: before,
+            last: remains.last(),
+            now: self.now,
+        };
+        let mut salvaged = salvage(&known, &lines);
+        let purged = remains.row.as_ref().is_some_and(|row| row.purged);
+        if !purged {
+            salvaged.close_append(&known);
+        }
+        let whole = salvaged.kept;
+        if whole == 0 {
+            self.nothing_left(no, remains, &salvaged);
+            return Ok(());
+        }
+        let Some(id) = self.free_id(id, no, &salvaged)? else {
+            return Ok(());
+        };
+        if remains.id().is_none() {
+            self.report.lost.push(format!(
+                "session {id}: which session it was is lost; this id is new"
+            ));
+        }
+        self.report.lost.extend(in_words(id, &salvaged));
+        let new_no = self.fresh.write(|transaction, say| {
+            let (new_no, _) = insert_log(transaction, say, id, base, &salvaged.entries)?;
+            if let Some(found) = find_no(transaction, say, new_no)?.filter(|_| purged) {
+                make_shared_prefix(transaction, &found).map_err(say.of("cannot salvage"))?;
+            }
+            Ok(new_no)
+        })?;
+        self.moved.insert(no, Some(new_no));
+        self.rescued.sessions += usize::from(!purged);
+        self.rescued.entries += whole;
+        self.draft(remains, id)
+    }
+
+    fn nothing_left(&mut self, no: i64, remains: &Remains, salvaged: &Salvaged) {
+        let purged = remains.row.as_ref().is_some_and(|row| row.purged);
+        if purged || (remains.row.is_none() && salvaged.entries.is_empty()) {
+            return;
+        }
+        let name = match remains.id() {
+            Some(id) => format!("session {id}"),
+            None => format!("session number {no}, whose id is lost"),
+        };
+        let title = remains.row.as_ref().and_then(|row| row.title.as_deref());
+        let title = title.map_or(String::new(), |title| format!(" ({title:?})"));
+        let count = salvaged.lost.len();
+        self.report.lost.push(match count {
+            1 => format!("{name}{title}: its only entry is lost"),
+            _ => format!("{name}{title}: all {count} entries are lost"),
+        });
+    }
+
+    /// Returns the id for a log, or `None` if the new database has all of its entries under that
+    /// id. A second log of the same id gets a new id.
+    fn free_id(
+        &mut self,
+        id: SessionId,
+        no: i64,
+        salvaged: &Salvaged,
+    ) -> StoreResult<Option<SessionId>> {
+        let say = self.fresh.say();
+        let Some(found) = find(&self.fresh.connection, &say, id)? else {
+            return Ok(Some(id));
+        };
+        let there = read_lines(
+            &self.fresh.connection,
+            &say,
+            found.no,
+            found.base,
+            Seq::START,
+            Seq(u64::MAX),
+            usize::MAX,
+        )?;
+        let there: Vec<&[u8]> = there.iter().map(|line| &line.bytes[..]).collect();
+        let is_there = |entry: &Entry| there.contains(&entry.line().as_bytes());
+        if salvaged.entries.iter().all(is_there) {
+            return Ok(None);
+        }
+        let other = made_up(&id.to_string(), no);
+        self.report.lost.push(format!(
+            "session {id}: a second log of that id is kept as session {other}"
+        ));
+        Ok(Some(other))
+    }
+
+    /// Chooses one line per sequence number: among several, the one that continues the previous
+    /// line.
+    fn lines(&mut self, remains: &Remains, parent: Head) -> BTreeMap<Seq, Line> {
+        let mut lines = BTreeMap::new();
+        let mut before = Some(parent);
+        for (seq, candidates) in &remains.entries {
+            let parent = before.filter(|head| head.seq.next() == *seq);
+            let chosen = self.choose(candidates, parent.map(|head| head.hash));
+            before = chosen
+                .as_ref()
+                .and_then(|(_, hash)| hash.map(|hash| Head { seq: *seq, hash }));
+            if let Some((bytes, _)) = chosen {
+                lines.insert(*seq, Line { seq: *seq, bytes });
+            }
+        }
+        lines
+    }
+
+    fn choose(
+        &mut self,
+        candidates: &[Candidate],
+        parent: Option<Hash>,
+    ) -> Option<(Vec<u8>, Option<Hash>)> {
+        let mut best: Option<(Vec<u8>, Option<Hash>)> = None;
+        for candidate in candidates {
+            let Some(line) = self.image.line(candidate) else {
+                continue;
+            };
+            let follows =
+                |line: &str| parent.is_some_and(|hash| line_follows(line, &hash).is_some());
+            if candidate.hash.is_some() && std::str::from_utf8(&line).is_ok_and(follows) {
+                return Some((line, candidate.hash));
+            }
+            let better = match &best {
+                None => true,
+                Some((_, hash)) => hash.is_none() && candidate.hash.is_some(),
+            };
+            if better && !candidate.stray {
+                best = Some((line, candidate.hash));
+            }
+        }
+        let Some(parent) = parent else {
+            return best;
+        };
+        for candidate in candidates.iter().filter(|candidate| !candidate.stray) {
+            let is_right = |line: &[u8]| {
+                std::str::from_utf8(line).is_ok_and(|line| line_follows(line, &parent).is_some())
+            };
+            let found = self.image.line_with_pages_swapped(
+                candidate,
+                &self.all.loose,
+                &mut self.tries,
+                is_right,
+            );
+            if let Some(line) = found {
+                let hash = Entry::decode(&line).ok().map(|entry| entry.hash);
+                return Some((line, hash));
+            }
+        }
+        best
+    }
+
+    /// Saves the session's draft in the new database.
+    fn draft(&mut self, remains: &Remains, id: SessionId) -> StoreResult<()> {
+        let Some(mut draft) = remains.draft.clone() else {
+            return Ok(());
+        };
+        if let Some(found) = find(&self.fresh.connection, &self.fresh.say(), id)? {
+            draft.after = found.meta.head;
+            self.fresh.keep_draft(id, &draft)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the base in the new database, with its head at the fork.
+    fn base(
+        &mut self,
+        id: SessionId,
+        base_no: i64,
+        base_seq: Seq,
+    ) -> StoreResult<Option<(Found, Head)>> {
+        self.session(base_no)?;
+        let say = self.fresh.say();
+        let found = match self.moved.get(&base_no) {
+            Some(Some(new_no)) => find_no(&self.fresh.connection, &say, *new_no)?,
+            _ => None,
+        };
+        let head = match &found {
+            None => None,
+            Some(found) => {
+                let lines = read_lines(
+                    &self.fresh.connection,
+                    &say,
+                    found.no,
+                    found.base,
+                    base_seq.back(1),
+                    base_seq,
+                    1,
+                )?;
+                let line = lines.first();
+                line.and_then(|line| Entry::decode(&line.bytes).ok())
+                    .map(|entry| entry.head())
+            }
+        };
+        if head.is_none() {
+            self.report.lost.push(format!(
+                "session {id}: the beginning that it shared is gone"
+            ));
+        }
+        Ok(found.zip(head))
+    }
+}
+
+/// Returns the log and the head that a session continues: by the hash in its opening, or else by
+/// its row.
+fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> {
+    let first = remains.entries.keys().next();
+    let opening = remains.openings.first_key_value();
+    let opening = opening.filter(|(seq, _)| Some(*seq) == first);
+    let row = remains.row.as_ref().and_then(|row| row.base);
+    let Some((seq, opening)) = opening else {
+        return row.map(|(base, seq)| {
+            (
+                base,
+                Head {
+                    seq,
+                    hash: Hash::NONE,
+                },
+            )
+        });
+    };
+    let from = opening.from.as_ref()?;
+    if from.seq.next() != *seq {
+        return None;
+    }
+    let head = Head {
+        seq: from.seq,
+        hash: from.hash,
+    };
+    let shared = all.shared.get(&from.hash).map(|(base, _)| *base);
+    let named = || {
+        let bears_it = |(_, other): &(&i64, &Remains)| other.id() == Some(from.id);
+        all.sessions.iter().find(bears_it).map(|(base, _)| *base)
+    };
+    let base = shared.or(row.map(|(base, _)| base)).or_else(named);
+    base.filter(|base| *base != no).map(|base| (base, head))
+}
+
+/// Derives an id for a log without one; the same repair of the same file gives the same id.
+fn made_up(name: &str, no: i64) -> SessionId {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&blake3::hash(format!("{name} {no}").as_bytes()).as_bytes()[..16]);
+    SessionId::new(uuid::Uuid::from_bytes(bytes))
+}

@@ -1,0 +1,125 @@
+//! Stores with something in them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tertulia_core::entry::{
+    Body, Created, Entry, Head, Kind, Role, Speaker, SpeakerKind, Unsealed,
+};
+use tertulia_core::entry::{human, plain};
+use tertulia_core::id::{EntryId, SessionId};
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::{NewSession, Store};
+use uuid::Uuid;
+
+/// A turn weighs 4.6 kB: two messages of this much.
+pub const MESSAGE: usize = 2300;
+
+/// The two backends, by the beginning of their URL.
+pub const BACKENDS: [&str; 2] = ["sqlite", "files"];
+
+/// Opens a store of a backend in a folder.
+pub fn open(backend: &str, folder: &Path) -> Arc<dyn Store> {
+    match backend {
+        "sqlite" => Arc::new(SqliteStore::open(&place(backend, folder)).unwrap()),
+        _ => Arc::new(FilesStore::open(&place(backend, folder)).unwrap()),
+    }
+}
+
+/// Where it is.
+pub fn place(backend: &str, folder: &Path) -> PathBuf {
+    folder.join(if backend == "sqlite" {
+        "bench.db"
+    } else {
+        "bench-files"
+    })
+}
+
+/// Text of about so many bytes that looks like talk: words drawn from a list, different each time.
+pub fn text(seed: u64, bytes: usize) -> String {
+    const WORDS: [&str; 16] = [
+        "the", "store", "keeps", "every", "word", "before", "anybody", "acts", "on", "it",
+        "session", "agent", "answer", "durable", "common", "again",
+    ];
+    let mut text = String::with_capacity(bytes + 10);
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    while text.len() < bytes {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        text.push_str(WORDS[(state % 16) as usize]);
+        text.push(' ');
+    }
+    text
+}
+
+/// A message as an entry to be.
+pub fn said(number: u64, content: String) -> Unsealed {
+    let agent = Speaker::plain("demo", SpeakerKind::Ai);
+    let message = if number.is_multiple_of(2) {
+        plain(&human(), Role::User, content)
+    } else {
+        plain(&agent, Role::Assistant, content)
+    };
+    unsealed(number, Body::Message(message))
+}
+
+fn unsealed(number: u64, body: Body) -> Unsealed {
+    Unsealed {
+        id: EntryId::new(Uuid::now_v7()),
+        at: Timestamp::from_microsecond(
+            1_700_000_000_000_000 + i64::try_from(number).unwrap() * 1000,
+        )
+        .unwrap(),
+        body,
+        redacted: BTreeMap::new(),
+    }
+}
+
+/// The entry that opens a session.
+pub fn opening(id: SessionId, number: u64, project: &str) -> Unsealed {
+    unsealed(
+        number,
+        Body::Created(Created {
+            session: id,
+            kind: Kind::Chat,
+            title: None,
+            team: None,
+            project: Some(project.to_owned()),
+            project_ids: Vec::new(),
+            cwd: None,
+        }),
+    )
+}
+
+/// Makes a session of so many messages, many at a time, and gives its end.
+pub fn session(
+    store: &dyn Store,
+    messages: u64,
+    bytes: usize,
+    seed: u64,
+    project: &str,
+) -> (SessionId, Head) {
+    let id = SessionId::new(Uuid::now_v7());
+    let first = Entry::seal(&Head::START, vec![opening(id, seed, project)]).unwrap();
+    let mut head = pollster::block_on(store.create(&NewSession {
+        id,
+        base: None,
+        entries: first,
+    }))
+    .unwrap();
+    let mut number = 0;
+    while number < messages {
+        let upto = (number + 2000).min(messages);
+        let new = (number..upto)
+            .map(|n| said(n, text(seed.wrapping_add(n), bytes)))
+            .collect();
+        let entries = Entry::seal(&head, new).unwrap();
+        head = pollster::block_on(store.append(id, head, &entries)).unwrap();
+        number = upto;
+    }
+    (id, head)
+}

@@ -1,0 +1,210 @@
+//! A long talk of a team: whether its thousandth turn costs more than its first, and whether memory grows
+//! with what was said.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use tertulia_agents::approval::{ToolRequest, Verdict};
+use tertulia_agents::demo::Demo;
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::Kind;
+use tertulia_engine::frontend::{Frontend, TalkEvent};
+use tertulia_engine::log_writer::{LogWriter, OnConflict};
+use tertulia_engine::run::RunOptions;
+use tertulia_engine::table::{Place, Seating, Table as TeamTable};
+use tertulia_engine::team::names::{Member, Nature};
+use tertulia_engine::team::prompt::Layout;
+use tertulia_store::{Redaction, Sessions, Start, Store};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::append::{cpu_time, percentile};
+use crate::logs::{BACKENDS, MESSAGE, open, text};
+use crate::table::Table;
+
+const TURNS: usize = 1_000;
+/// So many at either end are compared.
+const SOME: usize = 100;
+const AGENTS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
+
+pub fn measure(table: &mut Table) {
+    for backend in BACKENDS {
+        println!("a team of four, {backend}");
+        let folder = tempfile::tempdir_in(".").unwrap();
+        // A process of its own: what the other figures left free would hide what this one takes.
+        let output = Command::new(std::env::current_exe().unwrap())
+            .env("TERTULIA_BENCH_ROLE", "team")
+            .env("TERTULIA_BENCH_BACKEND", backend)
+            .env("TERTULIA_BENCH_FOLDER", folder.path())
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let words = String::from_utf8(output.stdout).unwrap();
+        let figures: Vec<f64> = words
+            .split_whitespace()
+            .map(|figure| figure.parse().unwrap())
+            .collect();
+        let [first, wall, processor, grown] = figures[..] else {
+            panic!("not four figures: {words}");
+        };
+        let name = format!("{backend}: {TURNS} turns of a team of {}", AGENTS.len());
+        let ends = format!("last {SOME} to first");
+        table.fact(&format!("{name}, first {SOME}, p50"), first * 1000.0, "ms");
+        table.at_most(&format!("{name}, wall, {ends}"), wall, 1.5, "×");
+        table.at_most(&format!("{name}, processor, {ends}"), processor, 1.5, "×");
+        let half = format!("{name}, memory in the second half");
+        table.at_most(&half, grown / 1e6, 8.0, "MB");
+    }
+}
+
+/// Talks, and prints what it cost: seconds of a turn at the beginning, what a turn at the end takes as a
+/// multiple of that, in time and in processor time, and bytes of memory of the second half.
+pub fn be_a_team() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let store = open(
+        &variable("TERTULIA_BENCH_BACKEND"),
+        Path::new(&variable("TERTULIA_BENCH_FOLDER")),
+    );
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let mut talk = Talk::begin(store.clone());
+        talk.turns(TURNS / 2).await;
+        let memory_at_half = memory();
+        talk.turns(TURNS / 2 - SOME).await;
+        let before = memory();
+        // The first turns are those of another talk, taken by turns with the last ones: so both see the
+        // same disk and the same neighbours.
+        let mut other = Talk::begin(store);
+        let mut taken = 0;
+        for _ in 0..SOME {
+            other.turns(1).await;
+            let between = memory();
+            talk.turns(1).await;
+            taken += memory().saturating_sub(between);
+        }
+        let grown = before.saturating_sub(memory_at_half) + taken;
+        let last = |times: &[Duration]| percentile(&times[TURNS - SOME..], 50);
+        let first = |times: &[Duration]| percentile(times, 50);
+        println!(
+            "{} {} {} {grown}",
+            first(&other.walls),
+            last(&talk.walls) / first(&other.walls),
+            last(&talk.processor) / first(&other.processor),
+        );
+    });
+}
+
+/// A talk, and what its turns cost, one by one.
+struct Talk {
+    table: TeamTable,
+    walls: Vec<Duration>,
+    processor: Vec<Duration>,
+}
+
+impl Talk {
+    fn begin(store: Arc<dyn Store>) -> Talk {
+        let clock = Clock::new(jiff::Timestamp::now, Uuid::now_v7);
+        let sessions = Sessions::new(store, clock, Redaction::On);
+        let start = Start {
+            id: sessions.clock().session_id(),
+            kind: Kind::Team,
+            title: None,
+            team: Some("bench".to_owned()),
+            project: None,
+            project_ids: Vec::new(),
+            cwd: None,
+        };
+        let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
+        Talk {
+            table: TeamTable::begin(writer, seating(), RunOptions::default()).unwrap(),
+            walls: Vec::with_capacity(TURNS),
+            processor: Vec::with_capacity(TURNS),
+        }
+    }
+
+    async fn turns(&mut self, count: usize) {
+        for _ in 0..count {
+            // Ada repeats it, so that a turn weighs as much as others do.
+            let words = format!("echo {}", text(self.walls.len() as u64, MESSAGE));
+            let cancel = CancellationToken::new();
+            let (processor, started) = (cpu_time(), Instant::now());
+            let round = self.table.turn(None, words, &mut Closed, &cancel).await;
+            self.walls.push(started.elapsed());
+            self.processor.push(cpu_time() - processor);
+            let round = round.unwrap();
+            assert_eq!(round.asked, AGENTS.len());
+            assert!(round.failed.is_none());
+        }
+        let messages = self.table.talk().writer().meta().unwrap().messages;
+        assert_eq!(messages, (self.walls.len() * (AGENTS.len() + 1)) as u64);
+    }
+}
+
+/// Each hands over to the next.
+fn seating() -> Seating {
+    let mut members = Vec::new();
+    let mut places = BTreeMap::new();
+    for (order, name) in AGENTS.into_iter().enumerate() {
+        members.push(member(name, Nature::Ai, order));
+        let next = AGENTS.get(order + 1);
+        let system = next.map_or_else(String::new, |next| format!("Then [NEXT: {next}]."));
+        let place = Place {
+            agent: Ok(Arc::new(Demo::new(name, Duration::ZERO))),
+            layout: Layout::Claude,
+            system,
+        };
+        places.insert(name.to_owned(), place);
+    }
+    let mut person = member("ann", Nature::Human, AGENTS.len());
+    person.usual = tertulia_core::team::markers::parse("[NEXT: ada]").next;
+    members.push(person);
+    Seating {
+        team: "bench".to_owned(),
+        file: None,
+        members,
+        places,
+        max_rounds: 0,
+        window: 50,
+        max_bytes: 768 * 1024,
+    }
+}
+
+fn member(name: &str, nature: Nature, order: usize) -> Member {
+    Member {
+        id: name.to_owned(),
+        name: name.to_owned(),
+        display_name: name.to_owned(),
+        nature,
+        order,
+        usual: Vec::new(),
+    }
+}
+
+/// Nobody looks, and nobody can be asked.
+struct Closed;
+
+#[async_trait]
+impl Frontend for Closed {
+    fn show(&mut self, _: TalkEvent<'_>) {}
+
+    async fn approve(&mut self, _: &ToolRequest) -> Verdict {
+        Verdict::No
+    }
+}
+
+/// The memory of this process that is in use, in bytes.
+fn memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = line.unwrap().trim().trim_end_matches(" kB");
+    kibibytes.parse::<u64>().unwrap() * 1024
+}

@@ -1,0 +1,209 @@
+//! Agents as the settings describe them, and which of them is to answer.
+
+pub mod aliases;
+mod arguments;
+mod build;
+mod discover;
+pub mod programs;
+mod registered;
+mod team;
+
+use std::sync::Arc;
+
+use tertulia_agents::api::Provider;
+use tertulia_agents::vendor::Vendor;
+use tertulia_agents::{Agent, ToolSide};
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::{AgentSettings, Settings, Source};
+pub use registered::{
+    command_line, is_taken, joined as with_registered, joined_for as with_registered_for, kind_of,
+    launch, shown, started,
+};
+pub use team::for_team;
+
+/// The agent that needs nothing.
+pub const DEMO: &str = "demo";
+/// Any program.
+const COMMAND: &str = "command";
+/// Any program of the Agent Client Protocol.
+const ACP: &str = "acp";
+/// From so many tokens on the older part of a talk is summed up, unless the settings say otherwise.
+const COMPACT_AT: u64 = 100_000;
+/// The same for Ollama, which forgets in silence what is beyond its usual 4096 tokens.
+const COMPACT_OLLAMA_AT: u64 = 3_000;
+
+/// What was asked for on the command line.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked<'a> {
+    pub name: Option<&'a str>,
+    pub model: Option<&'a str>,
+}
+
+/// An agent, and why it is this one.
+pub struct Chosen {
+    pub agent: Arc<dyn Agent>,
+    pub reason: String,
+    /// Whether nobody asked for it, in any way.
+    pub unasked: bool,
+    /// From how many tokens on the older part of a talk is summed up for it.
+    pub compact_at: Option<u64>,
+}
+
+/// A name, who chose it, and why.
+struct Pick {
+    name: String,
+    source: Source,
+    reason: String,
+    unasked: bool,
+}
+
+/// The agent that is to answer: the one asked for, the one that answered before, the one set, or the
+/// first that is ready.
+pub fn choose(
+    settings: &Settings,
+    asked: &Asked<'_>,
+    recorded: Option<&str>,
+) -> CommandResult<Chosen> {
+    let pick = pick(settings, asked, recorded);
+    let joined = with_registered_for(settings, &pick.name)?;
+    let name = aliases::resolved(&pick.name, |name| is_known(&joined, name));
+    // What the registry says about the name that is meant.
+    let settings = &with_registered_for(settings, name)?;
+    let described = described(settings, name);
+    let usual = match described.kind.as_str() {
+        "ollama" => COMPACT_OLLAMA_AT,
+        _ => COMPACT_AT,
+    };
+    let gone = || {
+        let words = format!("the agent '{name}' of this session is not described here any more");
+        CommandError::new(ErrorKind::Agent, words)
+            .hint("add it to the settings again, or choose another agent with --agent NAME")
+    };
+    if recorded == Some(pick.name.as_str())
+        && pick.source != Source::Person
+        && !is_known(settings, name)
+    {
+        return Err(gone());
+    }
+    Ok(Chosen {
+        agent: named(settings, name, asked.model)?,
+        reason: pick.reason,
+        unasked: pick.unasked,
+        compact_at: Some(described.compact_at.unwrap_or(usual)),
+    })
+}
+
+fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick {
+    let picked = |name: &str, source, reason: &str| Pick {
+        name: name.to_owned(),
+        source,
+        reason: reason.to_owned(),
+        unasked: false,
+    };
+    if let Some(name) = asked.name {
+        return picked(name, Source::Person, "asked for");
+    }
+    if let Some((name, Source::Person)) = &settings.agent {
+        return picked(name, Source::Person, "asked for");
+    }
+    // Also when it is not there any more: what was said to one provider is not sent to another unasked.
+    if let Some(name) = recorded {
+        return picked(name, Source::UserFile, "as before");
+    }
+    match &settings.agent {
+        Some((name, source)) => picked(name, *source, "from the settings"),
+        None => {
+            let (name, reason) = discover::first_ready(settings);
+            Pick {
+                unasked: true,
+                ..picked(&name, Source::UserFile, &reason)
+            }
+        }
+    }
+}
+
+/// All the names that can be asked for: what needs no description first, in the order in which one is
+/// taken unasked, then what the settings describe.
+pub fn names(settings: &Settings) -> Vec<String> {
+    let mut names: Vec<String> = built_in().map(str::to_owned).collect();
+    for name in settings.agents.keys() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// The names that need no description.
+pub fn built_in() -> impl Iterator<Item = &'static str> {
+    let providers = Provider::ALL.map(Provider::name).into_iter();
+    providers.chain(Vendor::ALL.map(Vendor::name)).chain([DEMO])
+}
+
+/// Whether there is an agent of this name.
+pub fn is_known(settings: &Settings, name: &str) -> bool {
+    names(settings).iter().any(|known| known == name)
+}
+
+/// Whether there is an agent of this name without any settings.
+pub fn is_built_in(name: &str) -> bool {
+    built_in().any(|known| known == name)
+}
+
+/// The agent of this name as it is described.
+pub fn as_described(
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> CommandResult<Arc<dyn Agent>> {
+    build::agent(settings, name, described)
+}
+
+/// Whether an agent names all models that it could use. Providers and the demo do; a program that brings its own
+/// tools has models that only it knows.
+pub fn names_all_models(agent: &dyn Agent) -> bool {
+    agent.tools() == ToolSide::Ours
+}
+
+/// The agent of this name, with this model if one is asked for.
+pub fn named(
+    settings: &Settings,
+    name: &str,
+    model: Option<&str>,
+) -> CommandResult<Arc<dyn Agent>> {
+    let name = aliases::resolved(name, |name| is_known(settings, name));
+    if !is_known(settings, name) {
+        return Err(
+            CommandError::new(ErrorKind::NotFound, format!("there is no agent '{name}'")).hint(
+                format!(
+                    "known: {}; describe others in [agents.NAME] of the settings, or register a program: `tertulia agents register`",
+                    names(settings).join(", ")
+                ),
+            ),
+        );
+    }
+    let mut described = described(settings, name);
+    if let Some(model) = model {
+        described.model = Some(model.to_owned());
+    }
+    build::agent(settings, name, &described)
+}
+
+/// The variables that hold keys: no command that an agent runs inherits them.
+pub fn key_variables(settings: &Settings) -> Vec<String> {
+    let usual = Provider::ALL
+        .into_iter()
+        .flat_map(|provider| provider.key_variables().iter().copied());
+    let named = settings
+        .agents
+        .values()
+        .filter_map(|agent| agent.key_env.as_deref());
+    usual.chain(named).map(str::to_owned).collect()
+}
+
+/// What the settings say about an agent, or would if they said anything.
+pub fn described(settings: &Settings, name: &str) -> AgentSettings {
+    let described = settings.agents.get(name).cloned();
+    described.unwrap_or_else(|| AgentSettings::plain(name))
+}

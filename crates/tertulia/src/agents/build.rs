@@ -1,0 +1,234 @@
+//! From the settings of an agent to the agent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tertulia_agents::acp::{Acp, Connection};
+use tertulia_agents::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
+use tertulia_agents::command::Command;
+use tertulia_agents::demo::Demo;
+use tertulia_agents::scratch::Homes;
+use tertulia_agents::vendor::{Vendor, VendorProgram};
+use tertulia_agents::{Agent, Patience, Whence};
+
+use super::{ACP, COMMAND, DEMO};
+use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::{AgentSettings, Settings, Source};
+
+/// The agent that these settings describe.
+pub fn agent(
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> CommandResult<Arc<dyn Agent>> {
+    let kind = described.kind.as_str();
+    if let Some(provider) = Provider::parse(kind) {
+        return Ok(Arc::new(provided(provider, name, described)?));
+    }
+    if let Some(vendor) = Vendor::parse(kind) {
+        return Ok(Arc::new(program_of(vendor, settings, name, described)));
+    }
+    Ok(match kind {
+        DEMO => {
+            let pace = described.pace.unwrap_or(settings.demo_pace);
+            Arc::new(Demo::new(name, pace))
+        }
+        COMMAND => Arc::new(command(settings, name, described)?),
+        ACP => Arc::new(acp(settings, name, described)?),
+        other => {
+            let name = whence(name, described).section;
+            return Err(CommandError::new(
+                ErrorKind::Usage,
+                format!("agent '{name}' has the type '{other}', which this version does not know"),
+            )
+            .hint(format!("known types: {}", types().join(", "))));
+        }
+    })
+}
+
+/// The types that can be reached.
+fn types() -> Vec<&'static str> {
+    let mut types = vec![DEMO];
+    types.extend(Provider::ALL.map(Provider::name));
+    types.extend(Vendor::ALL.map(Vendor::name));
+    types.extend([ACP, COMMAND]);
+    types
+}
+
+fn provided(provider: Provider, name: &str, described: &AgentSettings) -> CommandResult<Api> {
+    let base_url = described
+        .base_url
+        .clone()
+        .or_else(|| env::text(provider.url_variable()));
+    let key = key(provider, described, base_url.as_deref());
+    let thinking = match &described.thinking {
+        None => None,
+        Some(words) => Some(Thinking::parse(words).ok_or_else(|| {
+            CommandError::new(
+                ErrorKind::Usage,
+                format!(
+                    "agents.{}.thinking is '{words}'",
+                    whence(name, described).section
+                ),
+            )
+            .hint("write true, false, \"low\", \"medium\", \"high\" or a number of tokens")
+        })?),
+    };
+    let mut api = Api::new(name, provider, key);
+    api.model.clone_from(&described.model);
+    api.base_url = base_url;
+    api.system.clone_from(&described.system);
+    api.thinking = thinking;
+    api.max_tokens = described.max_tokens;
+    api.retries = described.retries.unwrap_or(RETRIES);
+    api.patience = patience(described);
+    api.whence = whence(name, described);
+    Ok(api)
+}
+
+fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) -> Key {
+    if let Some((command, args)) = described
+        .key_command
+        .as_deref()
+        .and_then(<[_]>::split_first)
+    {
+        return Key::Command {
+            command: PathBuf::from(command),
+            args: args.to_vec(),
+        };
+    }
+    let variables: Vec<&str> = match &described.key_env {
+        Some(variable) => vec![variable],
+        None => provider.key_variables().to_vec(),
+    };
+    // What the agent alone is given goes before what everybody has.
+    let given = |variable: &str| {
+        let own = described.env.iter().find(|(name, _)| name == variable);
+        own.map(|(_, value)| value.clone())
+            .filter(|value| !value.is_empty())
+    };
+    for variable in &variables {
+        if let Some(key) = given(variable).or_else(|| env::text(variable)) {
+            return Key::Value {
+                secret: Secret::new(&key),
+                variable: (*variable).to_owned(),
+            };
+        }
+    }
+    match variables.first() {
+        // A server of one's own asks for none, unless the settings say where it is.
+        Some(_) if base_url.is_some() && described.key_env.is_none() => Key::NotNeeded,
+        Some(variable) => Key::Missing {
+            variable: (*variable).to_owned(),
+        },
+        None => Key::NotNeeded,
+    }
+}
+
+fn program_of(
+    vendor: Vendor,
+    settings: &Settings,
+    name: &str,
+    described: &AgentSettings,
+) -> VendorProgram {
+    let command = described
+        .command
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(vendor.program()));
+    VendorProgram {
+        name: name.to_owned(),
+        vendor,
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        without: described.without.clone(),
+        work_dir: Some(settings.cwd.clone()),
+        homes: homes(described),
+        system: described.system.clone(),
+        patience: patience(described),
+        whence: whence(name, described),
+        retries: described.retries.unwrap_or(RETRIES),
+    }
+}
+
+fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Acp> {
+    let command = command_of(name, described)?;
+    Ok(Acp {
+        name: name.to_owned(),
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        without: described.without.clone(),
+        work_dir: settings.cwd.clone(),
+        // Only the user knows; a project would say it of a program of its own.
+        asks: described.asks && described.source != Source::TeamFile,
+        homes: homes(described),
+        system: described.system.clone(),
+        patience: patience(described),
+        whence: whence(name, described),
+        connection: Connection::default(),
+    })
+}
+
+fn command(settings: &Settings, name: &str, described: &AgentSettings) -> CommandResult<Command> {
+    let command = command_of(name, described)?;
+    Ok(Command {
+        name: name.to_owned(),
+        model: described.model.clone(),
+        found: env::program(&command),
+        command,
+        args: described.args.clone(),
+        env: described.env.clone(),
+        without: described.without.clone(),
+        work_dir: Some(settings.cwd.clone()),
+        system: described.system.clone(),
+        patience: patience(described),
+        whence: whence(name, described),
+    })
+}
+
+fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
+    described
+        .command
+        .as_deref()
+        .map(Path::to_owned)
+        .ok_or_else(|| {
+            let name = whence(name, described).section;
+            CommandError::new(ErrorKind::Usage, format!("agent '{name}' has no command"))
+                .hint(format!("set `command` in [agents.{name}]"))
+        })
+}
+
+/// Where a person finds what is set about an agent.
+fn whence(name: &str, described: &AgentSettings) -> Whence {
+    let whence = described.whence.clone();
+    whence.unwrap_or_else(|| Whence::settings(name))
+}
+
+/// Where the programs that an agent runs keep their files, as its environment says.
+fn homes(described: &AgentSettings) -> Option<Homes> {
+    let set = |variable: &str| {
+        let own = described.env.iter().find(|(name, _)| name == variable);
+        own.map(|(_, value)| PathBuf::from(value))
+            .or_else(|| env::path(variable))
+    };
+    let home = set("HOME")?;
+    Some(Homes {
+        gemini: set("GEMINI_CLI_HOME").unwrap_or_else(|| home.clone()),
+        codex: set("CODEX_HOME").unwrap_or_else(|| home.join(".codex")),
+        scratch: env::scratch(),
+    })
+}
+
+fn patience(described: &AgentSettings) -> Patience {
+    let usual = Patience::default();
+    Patience {
+        total: described.timeout.unwrap_or(usual.total),
+        idle: described.idle_timeout.unwrap_or(usual.idle),
+    }
+}

@@ -1,0 +1,68 @@
+//! Who answers when nobody was asked for: the first that is ready.
+
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use tertulia_agents::api::Provider;
+use tertulia_agents::vendor::Vendor;
+
+use super::DEMO;
+use crate::env;
+use crate::settings::Settings;
+
+/// How long a local Ollama may take to open its door. One that is not there refuses at once.
+const KNOCK: Duration = Duration::from_millis(150);
+
+/// The name of the first that is ready, and why it is this one.
+pub fn first_ready(settings: &Settings) -> (String, String) {
+    // What the settings describe under a type's name may be reached in another way.
+    let free = |name: &str| !settings.agents.contains_key(name);
+    for provider in Provider::ALL {
+        let set = |variable: &&&str| env::text(variable).is_some();
+        if let Some(variable) = provider.key_variables().iter().find(set)
+            && free(provider.name())
+        {
+            return (provider.name().to_owned(), format!("{variable} is set"));
+        }
+    }
+    let ollama = Provider::Ollama;
+    if free(ollama.name())
+        && let Some(place) = listening(ollama)
+    {
+        return (
+            ollama.name().to_owned(),
+            format!("an Ollama listens at {place}"),
+        );
+    }
+    for vendor in Vendor::ALL {
+        let program = vendor.program();
+        if free(vendor.name()) && env::program(Path::new(program)).is_some() {
+            return (
+                vendor.name().to_owned(),
+                format!("the program {program} is installed"),
+            );
+        }
+    }
+    (
+        DEMO.to_owned(),
+        "the built-in one: there is no key, no Ollama and no agent program".to_owned(),
+    )
+}
+
+/// Where somebody listens, if somebody does.
+fn listening(ollama: Provider) -> Option<String> {
+    let url = env::text(ollama.url_variable());
+    let url = url.as_deref().unwrap_or(ollama.default_base());
+    let place = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let place = place.split('/').next()?;
+    let place = if place.contains(':') {
+        place.to_owned()
+    } else {
+        format!("{place}:11434")
+    };
+    let address = place.to_socket_addrs().ok()?.next()?;
+    TcpStream::connect_timeout(&address, KNOCK)
+        .is_ok()
+        .then_some(place)
+}

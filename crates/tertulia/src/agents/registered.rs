@@ -1,0 +1,264 @@
+//! Registered agents, and those that a team file starts itself, as the settings would describe them.
+
+use std::path::{Path, PathBuf};
+
+use tertulia_agents::acp::adapter::Adapter;
+use tertulia_agents::api::Provider;
+use tertulia_agents::vendor::Vendor;
+use tertulia_core::redact::redact;
+use tertulia_core::team::{Launch, Registered, Registry, Source as Chooser};
+
+use super::{ACP, COMMAND, DEMO, arguments};
+use crate::error::CommandResult;
+use crate::settings::{AgentSettings, Settings, Source};
+
+/// Where a shell, a path or a list goes on to something else.
+const BREAKS: &[char] = &[
+    ' ', '\t', '\n', '\r', '"', '\'', '`', '$', '(', ')', '<', '>', '|', '&', ';', '{', '}', '\\',
+];
+
+/// How a program is started as an agent, and what had to be decided about it.
+pub struct Started {
+    pub described: AgentSettings,
+    pub warnings: Vec<String>,
+}
+
+/// A launch as the settings would describe it. Which program runs is the launch's affair; how it is
+/// spoken to and how it answers may still be said by the settings under the same name.
+pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
+    let said = settings.agents.get(name);
+    let persons = said.filter(|said| said.source != Source::TeamFile);
+    let guessed = kind_of(name, &launch.command, &launch.args);
+    let kind = persons
+        .map(|said| said.kind.as_str())
+        .filter(|kind| launch.source == Chooser::Registry && is_program(kind))
+        .unwrap_or(guessed);
+    let vendor = Vendor::parse(kind);
+    let mut warnings = Vec::new();
+    let mut described = match said.filter(|said| said.kind == kind) {
+        // The environment that a person gives a program, which may hold keys, is for their program.
+        Some(said) if persons.is_some() && launch.source == Chooser::Registry => said.clone(),
+        Some(said) => AgentSettings::plain(kind).adjusted_by(said.clone()),
+        None => AgentSettings::plain(kind),
+    };
+    described.command = Some(PathBuf::from(&launch.command));
+    described.args = match vendor {
+        None => launch.args.clone(),
+        Some(vendor) => {
+            let sifted = if is_given_strangers_words(launch, vendor) {
+                arguments::sift_strictly(vendor, &launch.args)
+            } else {
+                arguments::sift(vendor, &launch.args)
+            };
+            for strange in sifted.strange {
+                warnings.push(format!(
+                    "the agent '{name}' starts without {}: a team file may choose only its model and instructions; allow more in your settings or with `tertulia agents register`",
+                    shown(&strange)
+                ));
+            }
+            for refused in sifted.refused {
+                warnings.push(format!(
+                    "the agent '{name}' starts without {}: permissions come from --approve; --approve all allows everything",
+                    shown(&refused)
+                ));
+            }
+            sifted.kept
+        }
+    };
+    described.source = match launch.source {
+        Chooser::Registry => Source::UserFile,
+        Chooser::TeamFile => Source::TeamFile,
+    };
+    if launch.use_pty {
+        warnings.push(format!(
+            "agent '{name}' asks for a terminal (usePty), but tertulia runs it without one"
+        ));
+    }
+    Started {
+        described,
+        warnings,
+    }
+}
+
+/// Whether a vendor's program is given what a team file says. What is only called like one is the team
+/// file's own program, for which a vendor's options mean nothing.
+fn is_given_strangers_words(launch: &Launch, vendor: Vendor) -> bool {
+    let theirs = launch.source == Chooser::TeamFile;
+    launch.args_source == Chooser::TeamFile
+        && (!theirs || vendor_of("", &launch.command) == Some(vendor))
+}
+
+/// A registered agent as it is started.
+pub fn launch(agent: &Registered) -> Launch {
+    Launch {
+        command: agent.command.clone(),
+        args: agent.args.clone(),
+        args_source: Chooser::Registry,
+        use_pty: agent.use_pty,
+        source: Chooser::Registry,
+    }
+}
+
+/// The type of an agent that is started like this: a known program of the Agent Client Protocol, a vendor's program,
+/// or any other.
+pub fn kind_of(name: &str, command: &str, args: &[String]) -> &'static str {
+    match Adapter::of(Path::new(command), args) {
+        Some(_) => ACP,
+        None => vendor_of(name, command).map_or(COMMAND, Vendor::name),
+    }
+}
+
+/// Whose program it is, if it is a vendor's: the program's file says so, or else the agent's name.
+pub fn vendor_of(name: &str, command: &str) -> Option<Vendor> {
+    let file = Path::new(command).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    [file.as_ref(), name].into_iter().find_map(|text| {
+        let text = text.to_lowercase();
+        Vendor::ALL
+            .into_iter()
+            .find(|vendor| text.contains(vendor.program()))
+    })
+}
+
+/// The settings with the registered agents in them. What the person's own settings describe stays as
+/// it is, except for the program where they leave that open.
+pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
+    let mut joined = settings.clone();
+    for (name, agent) in &registry.agents {
+        if is_taken(name) {
+            continue;
+        }
+        let mut described = started(settings, name, &launch(agent)).described;
+        if let Some(said) = settings.agents.get(name)
+            && said.source != Source::TeamFile
+        {
+            if is_whole(settings, name) {
+                continue;
+            }
+            if !said.args.is_empty() {
+                described.args.clone_from(&said.args);
+            }
+        }
+        joined.agents.insert(name.clone(), described);
+    }
+    joined
+}
+
+/// The settings with what the registry says about one name. A registry that cannot be read is no
+/// trouble to those who do not need it.
+pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
+    if is_taken(name) || is_whole(settings, name) {
+        return Ok(settings.clone());
+    }
+    Ok(joined(settings, &settings.registry.read()?))
+}
+
+/// Whether the person's own settings leave nothing open about an agent.
+pub fn is_whole(settings: &Settings, name: &str) -> bool {
+    settings.agents.get(name).is_some_and(|said| {
+        said.source != Source::TeamFile && (said.command.is_some() || !is_program(&said.kind))
+    })
+}
+
+/// Whether agents of this type are programs.
+fn is_program(kind: &str) -> bool {
+    Vendor::parse(kind).is_some() || [COMMAND, ACP].contains(&kind)
+}
+
+/// Whether a name means something that is no program, outside of teams. A talk that was begun with a
+/// provider's API goes on with it.
+pub fn is_taken(name: &str) -> bool {
+    name == DEMO || Provider::parse(name).is_some()
+}
+
+/// A command line, so that a person can judge it: all of it, nothing in it hides, and no key is shown.
+pub fn command_line(command: &str, args: &[String]) -> String {
+    let words = std::iter::once(command).chain(args.iter().map(String::as_str));
+    let line: Vec<String> = words.map(shown).collect();
+    line.join(" ")
+}
+
+/// A word as it is, or in quotes if something in it would not be seen.
+pub fn shown(word: &str) -> String {
+    let word = without_keys(word);
+    let written_out = format!("{word:?}");
+    let odd = written_out.len() != word.len() + 2 || word.is_empty();
+    if odd || word.contains(char::is_whitespace) {
+        written_out
+    } else {
+        word
+    }
+}
+
+/// The word without its keys. What could be a command is never taken for a key, or `TOKEN="$(…)"` would
+/// be a place to hide one.
+fn without_keys(word: &str) -> String {
+    let pieces = word.split_inclusive(BREAKS);
+    pieces
+        .map(|piece| redact(piece).text.into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vendors_are_known_by_their_programs_and_by_names() {
+        let check = |name: &str, command: &str, expected: Option<Vendor>| {
+            assert_eq!(vendor_of(name, command), expected, "{name} {command}");
+        };
+        check("claude", "/usr/bin/claude", Some(Vendor::Claude));
+        check(
+            "reviewer",
+            "/opt/claude-2.1/claude.exe",
+            Some(Vendor::Claude),
+        );
+        check("my-Codex", "/opt/wrapper.sh", Some(Vendor::Codex));
+        // The program has the last word.
+        check("claude", "/usr/bin/codex", Some(Vendor::Codex));
+        check("gemini", "gemini", Some(Vendor::GeminiCli));
+        check("opencode", "opencode", Some(Vendor::OpenCode));
+        // Whose folder it is in says nothing.
+        check("upper", "/home/claude/bin/tr", None);
+    }
+
+    #[test]
+    fn adapters_are_no_vendors_programs() {
+        let check = |line: &str, expected: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(kind_of("xx", &words[0], &words[1..]), expected, "{line}");
+        };
+        check("/usr/bin/codex-acp", "acp");
+        check("claude-agent-acp", "acp");
+        check("gemini --experimental-acp", "acp");
+        check("opencode acp", "acp");
+        check("npx @agentclientprotocol/claude-agent-acp", "acp");
+        check("gemini --yolo", "gemini-cli");
+        check("opencode", "opencode");
+        check("tr", "command");
+    }
+
+    #[test]
+    fn nothing_hides_in_a_command_line() {
+        let check = |words: &[&str], expected: &str| {
+            let args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(command_line("sh", &args), expected);
+        };
+        check(&["-c", "x"], "sh -c x");
+        check(&["a\nb", "", "\u{202e}c"], r#"sh "a\nb" "" "\u{202e}c""#);
+        check(&["-c", "a  b"], "sh -c \"a  b\"");
+        // However long it is, its end may be what matters.
+        let long = format!("true ; : {}; id", "x".repeat(5000));
+        assert!(command_line("sh", &["-c".to_owned(), long.clone()]).contains(&long));
+        // A key is not shown, and what runs is.
+        let key = ["sk-ant-", "api03-", "Zq8fK2mW5xT9", "bN4cR7vL1hJ6"].concat();
+        check(
+            &[&format!("--key={key}")],
+            "sh --key=[redacted:anthropic-key]",
+        );
+        let hidden = "PASSWORD=`Zq8fK2;id>/tmp/q;W5xT9`";
+        assert!(redact(hidden).text.contains("[redacted"));
+        check(&[hidden], &format!("sh {hidden}"));
+    }
+}

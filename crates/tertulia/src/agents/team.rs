@@ -1,0 +1,384 @@
+//! The agents of a team's members: one for each, under the member's name.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tertulia_agents::opencode::POLICY_VARIABLES;
+use tertulia_agents::vendor::Vendor;
+use tertulia_agents::{Agent, Whence};
+use tertulia_core::team::{
+    AgentDefinition, Launch, Member, MemberKind, Registry, Source as Chooser, TeamFile, merge,
+};
+
+use super::registered::{self, command_line, is_whole, shown};
+use super::{aliases, build, described, is_built_in, is_known, key_variables, programs};
+use crate::env;
+use crate::settings::{AgentSettings, Settings, Source};
+
+/// The agents of a team, and what a person should know about them.
+pub struct TeamAgents {
+    /// One for each member that is an agent, in the order of the team.
+    pub members: Vec<MemberAgent>,
+    /// What was decided or is missing, in sentences.
+    pub warnings: Vec<String>,
+}
+
+/// The agent of one member.
+pub struct MemberAgent {
+    /// The member's name, which is also the agent's.
+    pub member: String,
+    /// How it is reached: `claude`, `demo`, …; what the team file says where nobody knows.
+    pub kind: String,
+    /// The agent, or why it cannot be had: a team goes on without it until it is its turn.
+    pub agent: Result<Arc<dyn Agent>, String>,
+}
+
+/// Finds who speaks for each member. What is registered goes first, then what the team file starts
+/// itself unless the person's settings say what that is, then the settings and what is built in. Relative programs of the team file are taken from
+/// its `folder`.
+pub fn for_team(
+    settings: &Settings,
+    registry: &Registry,
+    team: &TeamFile,
+    folder: &Path,
+) -> TeamAgents {
+    let mut finder = Finder::new(settings, registry, team, folder);
+    for key in &team.duplicate_keys {
+        finder.warnings.push(format!(
+            "the team file has {} twice; the last value counts",
+            shown(key)
+        ));
+    }
+    let limit = team.conversation.max_agent_response_time();
+    let agents = team
+        .members
+        .iter()
+        .filter(|member| member.kind == MemberKind::Ai);
+    let members = agents.map(|member| finder.member(member, limit)).collect();
+    TeamAgents {
+        members,
+        warnings: finder.warnings,
+    }
+}
+
+/// What is known about the agents of a team.
+struct Finder<'a> {
+    settings: &'a Settings,
+    registry: &'a Registry,
+    definitions: Vec<AgentDefinition>,
+    launches: BTreeMap<String, Launch>,
+    /// What was found out about each agent so far, so that it is told once.
+    found: BTreeMap<String, Option<AgentSettings>>,
+    warnings: Vec<String>,
+}
+
+impl<'a> Finder<'a> {
+    fn new(
+        settings: &'a Settings,
+        registry: &'a Registry,
+        team: &TeamFile,
+        folder: &Path,
+    ) -> Finder<'a> {
+        let definitions: Vec<AgentDefinition> = team
+            .agents
+            .iter()
+            .map(|definition| placed(definition, registry, folder))
+            .collect();
+        let merged = merge(registry, &definitions);
+        let mut warnings: Vec<String> = merged.conflicts.iter().map(ToString::to_string).collect();
+        let used = |name: &str| {
+            let is_it = |member: &Member| member.agent_type.as_deref() == Some(name);
+            team.members.iter().any(is_it)
+        };
+        // Of those that somebody is to be, the member's own sentence tells.
+        for name in merged.unknown.iter().filter(|name| !used(name)) {
+            if !is_known(settings, name) {
+                warnings.push(format!(
+                    "the team file names the agent '{name}', which has no known program"
+                ));
+            }
+        }
+        Finder {
+            settings,
+            registry,
+            definitions,
+            launches: merged.agents,
+            found: BTreeMap::new(),
+            warnings,
+        }
+    }
+
+    fn member(&mut self, member: &Member, limit: Duration) -> MemberAgent {
+        let name = member.agent_type.clone().unwrap_or_default();
+        let known = match self.found.get(&name) {
+            Some(known) => known.clone(),
+            None => {
+                let known = self.look(&name);
+                self.found.insert(name.clone(), known.clone());
+                known
+            }
+        };
+        let Some(mut described) = known else {
+            let reason = format!(
+                "{} is to be the agent '{name}', and there is none of that name; `tertulia agents` shows which there are",
+                member.display_name
+            );
+            self.warnings.push(reason.clone());
+            return MemberAgent {
+                member: member.name.clone(),
+                kind: name,
+                agent: Err(reason),
+            };
+        };
+        self.warn_of_environment(member);
+        let given = member.env.0.iter();
+        let given = given.filter(|(name, _)| !POLICY_VARIABLES.contains(&name.as_str()));
+        described
+            .env
+            .extend(given.map(|(name, value)| (name.clone(), value.clone())));
+        if member.env.0.keys().any(|name| leads_astray(name)) {
+            // It may be another program that answers to the name, or another server.
+            described.without = key_variables(self.settings);
+        }
+        let own_limit = described.timeout.filter(|own| *own < limit);
+        described.timeout = Some(own_limit.unwrap_or(limit));
+        if let (None, Some(whence)) = (own_limit, &mut described.whence) {
+            whence.limit = Some("`maxAgentResponseTime` in the team file".to_owned());
+        }
+        let agent = build::agent(self.settings, &member.name, &described);
+        let agent = agent.map_err(|error| {
+            let reason = format!("{} cannot speak: {error}", member.display_name);
+            self.warnings.push(reason.clone());
+            reason
+        });
+        MemberAgent {
+            member: member.name.clone(),
+            kind: described.kind,
+            agent,
+        }
+    }
+
+    /// How an agent of this name is reached, if anybody knows.
+    fn look(&mut self, name: &str) -> Option<AgentSettings> {
+        let name = aliases::resolved(name, |name| {
+            self.launches.contains_key(name)
+                || self.registry.agents.contains_key(name)
+                || is_known(self.settings, name)
+        });
+        let launch = self.launches.get(name).cloned().or_else(|| {
+            // A team that names some agents may still use others that are registered.
+            self.registry.agents.get(name).map(registered::launch)
+        });
+        let launch = launch.filter(|launch| !self.settings_beat(name, launch));
+        let name = match launch {
+            Some(_) => name,
+            None => aliases::resolved(name, |name| is_known(self.settings, name)),
+        };
+        let mut whence = Whence::settings(name);
+        let mut described = match launch {
+            Some(launch) => {
+                whence.program = Some(match launch.source {
+                    Chooser::Registry => "register it again: `tertulia agents register`".to_owned(),
+                    Chooser::TeamFile => {
+                        format!("change `command` of the agent '{name}' in the team file")
+                    }
+                });
+                self.warn_of_launch(name, &launch);
+                let started = registered::started(self.settings, name, &launch);
+                self.warnings.extend(started.warnings);
+                started.described
+            }
+            None if is_known(self.settings, name) => {
+                self.warn_of_settings(name);
+                described(self.settings, name)
+            }
+            None => return None,
+        };
+        described.whence = Some(whence);
+        if is_somebody_elses(&described) {
+            described.without = key_variables(self.settings);
+        }
+        if let Some(program) = missing_program(&described) {
+            self.warnings.push(format!(
+                "the program {program} of the agent '{name}' was not found"
+            ));
+        }
+        Some(described)
+    }
+
+    /// Whether the team file wants to start what the person's own settings describe as a whole, which are as good
+    /// as a registration, or a program of its own under a built-in name.
+    fn settings_beat(&mut self, name: &str, launch: &Launch) -> bool {
+        if launch.source != Chooser::TeamFile {
+            return false;
+        }
+        let beat = is_whole(self.settings, name);
+        let built_in = is_built_in(name) || aliases::vendor(name).is_some();
+        if !beat && built_in && !is_installed(&launch.command) {
+            self.warnings.push(format!(
+                "the team file wants the agent '{name}' to be {}, but that name is built in: the built-in agent is used",
+                command_line(&launch.command, &launch.args)
+            ));
+            return true;
+        }
+        if beat {
+            self.warnings.push(format!(
+                "the team file wants the agent '{name}' to be {}, but your settings describe it otherwise: they are followed",
+                command_line(&launch.command, &launch.args)
+            ));
+        }
+        beat
+    }
+
+    fn warn_of_launch(&mut self, name: &str, launch: &Launch) {
+        let line = command_line(&launch.command, &launch.args);
+        let registered = self.registry.agents.get(name);
+        match launch.source {
+            Chooser::TeamFile => self.warnings.push(format!(
+                "the team file runs a program as '{name}', so make sure that you trust it: {line}"
+            )),
+            // The right arguments can make some programs do anything.
+            Chooser::Registry if registered.is_some_and(|known| known.args != launch.args) => {
+                self.warnings.push(format!(
+                    "the agent '{name}' is registered, and the team file gives it other arguments: {line}"
+                ));
+            }
+            Chooser::Registry => {}
+        }
+    }
+
+    fn warn_of_settings(&mut self, name: &str) {
+        let wishes = self.definitions.iter().find(|wish| wish.name == name);
+        if wishes.is_some_and(|wish| wish.args.is_some() && wish.command.is_none()) {
+            self.warnings.push(format!(
+                "the arguments that the team file has for the agent '{name}' are left out: they count only for a registered one"
+            ));
+        }
+    }
+
+    /// A file that came with a project may lead a program astray by its environment. Which variables do
+    /// is known to that program alone, so that all are told but those that only change what is printed; their
+    /// values may be keys, and are not.
+    fn warn_of_environment(&mut self, member: &Member) {
+        let names = member.env.0.keys();
+        let names = names.filter(|name| !ONLY_PRINTING.contains(&name.as_str()));
+        let (policy, names): (Vec<&String>, Vec<&String>) =
+            names.partition(|name| POLICY_VARIABLES.contains(&name.as_str()));
+        for name in policy {
+            self.warnings.push(format!(
+                "{} starts without {name}: permissions come from --approve, not from the team file",
+                member.display_name
+            ));
+        }
+        let names: Vec<String> = names.into_iter().map(|name| shown(name)).collect();
+        if !names.is_empty() {
+            self.warnings.push(format!(
+                "the team file sets {} for {}: this can change which program or server is used",
+                names.join(", "),
+                member.display_name
+            ));
+        }
+    }
+}
+
+/// Variables of the environment that change what a program prints and nothing else.
+const ONLY_PRINTING: &[&str] = &[
+    "CI",
+    "CLICOLOR",
+    "COLUMNS",
+    "DEBUG",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LINES",
+    "LOG_LEVEL",
+    "NO_COLOR",
+    "TERM",
+    "TZ",
+    "VERBOSE",
+];
+
+/// A definition whose program is where the team file means it to be.
+fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> AgentDefinition {
+    let mut placed = definition.clone();
+    let Some(command) = &mut placed.command else {
+        return placed;
+    };
+    if command.contains('/') && Path::new(command).is_relative() {
+        *command = folder.join(&command).to_string_lossy().into_owned();
+    }
+    // The same program under another path is no conflict.
+    if let Some(registered) = registry.agents.get(&definition.name)
+        && let Some(wanted) = programs::file_of(command)
+        && programs::file_of(&registered.command) == Some(wanted)
+    {
+        command.clone_from(&registered.command);
+    }
+    placed
+}
+
+/// Whether a program comes with a team file or a project, and is not the vendor's own that is installed
+/// here. It has no business with the person's keys.
+fn is_somebody_elses(described: &AgentSettings) -> bool {
+    let Some(command) = &described.command else {
+        return false;
+    };
+    let installed = Vendor::parse(&described.kind)
+        .and_then(programs::find)
+        .and_then(|program| programs::file_of(&program.to_string_lossy()));
+    described.source == Source::TeamFile
+        && (installed.is_none() || installed != programs::file_of(&command.to_string_lossy()))
+}
+
+/// Whether a command is a vendor's own program as it is installed here.
+fn is_installed(command: &str) -> bool {
+    let file = programs::file_of(command);
+    Vendor::ALL.into_iter().any(|vendor| {
+        command == vendor.program()
+            || (file.is_some()
+                && programs::find(vendor)
+                    .is_some_and(|found| programs::file_of(&found.to_string_lossy()) == file))
+    })
+}
+
+/// The program that an agent needs, if it needs one that is not there.
+fn missing_program(described: &AgentSettings) -> Option<String> {
+    let vendor = Vendor::parse(&described.kind).map(|vendor| Path::new(vendor.program()));
+    let program = described.command.as_deref().or(vendor)?;
+    let missing = env::program(program).is_none();
+    missing.then(|| program.display().to_string())
+}
+
+/// Whether a variable is one of those that decide which code runs, or which server is asked.
+fn leads_astray(variable: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "BASH_ENV",
+        "ENV",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "PYTHONPATH",
+        "PERL5OPT",
+        "RUBYOPT",
+    ];
+    const BEGINNINGS: &[&str] = &["LD_", "DYLD_", "GIT_"];
+    const ENDINGS: &[&str] = &[
+        "_BASE_URL",
+        "_API_BASE",
+        "_ENDPOINT",
+        "_HOST",
+        "_PROXY",
+        "_CONFIG",
+        "_CONFIG_DIR",
+    ];
+    let name = variable.to_uppercase();
+    NAMES.contains(&name.as_str())
+        || BEGINNINGS.iter().any(|begin| name.starts_with(begin))
+        || ENDINGS.iter().any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+mod check;
+mod programs;
+mod registered;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tertulia_agents::{Readiness, ToolSide};
+
+use crate::agents;
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
+use crate::settings::{AgentSettings, Settings};
+use crate::signals::Signals;
+use crate::ui::Ui;
+use programs::VerifyArgs;
+use registered::{DeleteArgs, RegisterArgs};
+
+/// Show which agents could answer, and why not
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    tertulia agents                     who is ready, and why the others are not\n  \
+    tertulia agents claude --json\n  \
+    tertulia agents check anthropic     sends one tiny prompt (it costs a few tokens)\n  \
+    tertulia agents models ollama       the models that it could use\n  \
+    tertulia agents scan                which agent programs this machine has\n  \
+    tertulia agents register --auto     registers those, for teams and for --agent\n\n\
+    Agents are described in the settings file, for example a server of one's own, and any program:\n\n  \
+    [agents.local]\n  \
+    type = \"openai\"\n  \
+    base_url = \"http://127.0.0.1:8080/v1\"\n  \
+    model = \"qwen3\"\n\n  \
+    [agents.upper]\n  \
+    type = \"command\"\n  \
+    command = \"tr\"\n  \
+    args = [\"a-z\", \"A-Z\"]"
+)]
+pub struct AgentsArgs {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// Only this one
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Send one tiny prompt and show what comes back
+    #[command(after_help = "Examples:\n  \
+        tertulia agents check anthropic\n  \
+        tertulia agents check local --model qwen3 --json")]
+    Check(NameArgs),
+    /// List the models that an agent could use
+    #[command(after_help = "Examples:\n  tertulia agents models ollama")]
+    Models(NameArgs),
+    /// Look for agent programs on this machine; nothing is changed
+    #[command(after_help = "Examples:\n  \
+        tertulia agents scan\n  \
+        tertulia agents scan --json\n\n\
+        Looked at: the search path, the places where npm, bun, nvm and the vendors' installers put\n\
+        programs, /usr/local/bin and /opt/homebrew/bin.")]
+    Scan,
+    Register(RegisterArgs),
+    /// List the registered agents
+    #[command(after_help = "Examples:\n  tertulia agents list --json")]
+    List,
+    Verify(VerifyArgs),
+    /// Show everything about one registered agent
+    #[command(after_help = "Examples:\n  tertulia agents info claude")]
+    Info {
+        /// The agent
+        name: String,
+    },
+    Delete(DeleteArgs),
+}
+
+#[derive(Debug, Args)]
+struct NameArgs {
+    /// The agent
+    name: String,
+    /// With this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let settings = open::settings(global, ui)?;
+    crate::talk::enough_files()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "agents cannot be asked").because(error)
+        })?;
+    let listen = || {
+        let _inside = runtime.enter();
+        Signals::listen()
+    };
+    match &args.action {
+        None => runtime.block_on(list(&settings, args.name.as_deref(), ui)),
+        Some(Action::Check(check)) => {
+            let settings = agents::with_registered_for(&settings, &check.name)?;
+            let agent = agents::named(&settings, &check.name, check.model.as_deref())?;
+            let mut signals = listen()?;
+            let cancel = signals.cancel.clone();
+            let checked = check::check_one(agent.as_ref(), &cancel, ui);
+            runtime.block_on(signals.during(checked))?
+        }
+        Some(Action::Models(models)) => {
+            let settings = agents::with_registered_for(&settings, &models.name)?;
+            let agent = agents::named(&settings, &models.name, models.model.as_deref())?;
+            let models = runtime.block_on(agent.models())?;
+            if ui.json {
+                ui.document(&json!({ "agent": agent.name(), "models": models }));
+            } else {
+                models.iter().for_each(|model| ui.line(model));
+            }
+            if agent.tools() != ToolSide::Ours {
+                ui.note(&format!(
+                    "{} does not list its models to other programs; look in the program itself, then choose one with --model",
+                    agent.name()
+                ));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Action::Scan) => runtime.block_on(programs::scan(&settings, &mut listen()?, ui)),
+        Some(Action::Register(register)) if register.auto => {
+            let names = &register.names;
+            runtime.block_on(programs::register(&settings, names, &mut listen()?, ui))
+        }
+        Some(Action::Register(register)) => registered::register(register, &settings, ui),
+        Some(Action::List) => registered::list(&settings, ui),
+        Some(Action::Verify(verify)) => {
+            runtime.block_on(programs::verify(verify, &settings, &mut listen()?, ui))
+        }
+        Some(Action::Info { name }) => registered::info(name, &settings, ui),
+        Some(Action::Delete(delete)) => registered::delete(delete, &settings, ui),
+    }
+}
+
+/// One line of the list.
+struct Line {
+    name: String,
+    kind: String,
+    model: Option<String>,
+    readiness: Readiness,
+}
+
+/// Who is there, as rows of a table.
+pub const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
+
+/// Everybody who could answer, as rows below [`HEADINGS`].
+pub async fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
+    Ok(looked_at(settings, None)
+        .await?
+        .into_iter()
+        .map(Line::row)
+        .collect())
+}
+
+impl Line {
+    fn ready(&self) -> (bool, &str) {
+        match &self.readiness {
+            Readiness::Ready(remark) => (true, remark.as_deref().unwrap_or_default()),
+            Readiness::NotReady(reason) => (false, reason),
+        }
+    }
+
+    fn row(self) -> Vec<String> {
+        let (ready, remark) = self.ready();
+        let state = if ready { "ready" } else { "not ready" };
+        let remark = remark.to_owned();
+        let model = self.model.unwrap_or_default();
+        vec![self.name, self.kind, model, state.to_owned(), remark]
+    }
+}
+
+async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let lines = looked_at(settings, only).await?;
+    if ui.json {
+        let objects: Vec<Value> = lines
+            .iter()
+            .map(|line| {
+                let (ready, remark) = line.ready();
+                json!({
+                    "name": line.name, "type": line.kind, "model": line.model, "ready": ready, "reason": remark,
+                })
+            })
+            .collect();
+        ui.document(&json!({ "agents": objects }));
+    } else {
+        let rows: Vec<Vec<String>> = lines.into_iter().map(Line::row).collect();
+        ui.table(HEADINGS, &rows);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at everybody, or at the one that is named.
+async fn looked_at(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<Line>> {
+    let mut known = everybody(settings)?;
+    if let Some(name) = only {
+        known.retain(|(known, _)| known == name);
+        if known.is_empty() {
+            agents::named(&agents::with_registered_for(settings, name)?, name, None)?;
+        }
+    }
+    let asked = known
+        .into_iter()
+        .map(|(name, described)| look_at(settings, name, described));
+    Ok(futures::future::join_all(asked).await)
+}
+
+/// Everybody who can be asked for, with how they are reached.
+fn everybody(settings: &Settings) -> CommandResult<Vec<(String, AgentSettings)>> {
+    let registry = settings.registry.read()?;
+    let joined = agents::with_registered(settings, &registry);
+    let mut known: Vec<(String, AgentSettings)> = agents::names(&joined)
+        .into_iter()
+        .map(|name| {
+            let described = agents::described(&joined, &name);
+            (name, described)
+        })
+        .collect();
+    // Under a provider's name a registered program speaks in teams only, next to the provider.
+    for (name, agent) in &registry.agents {
+        if agents::is_taken(name) {
+            let started = agents::started(settings, name, &agents::launch(agent));
+            known.push((name.clone(), started.described));
+        }
+    }
+    Ok(known)
+}
+
+async fn look_at(settings: &Settings, name: String, described: AgentSettings) -> Line {
+    let (model, readiness) = match agents::as_described(settings, &name, &described) {
+        Ok(agent) => (agent.model().map(str::to_owned), agent.readiness().await),
+        Err(error) => (None, Readiness::NotReady(error.to_string())),
+    };
+    Line {
+        name,
+        kind: described.kind,
+        model,
+        readiness,
+    }
+}

@@ -1,0 +1,207 @@
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use tertulia_core::entry::Kind;
+use tertulia_core::query::Row;
+use tertulia_core::session::{Log, SessionMeta};
+use tertulia_formats::snapshot::Snapshot;
+use tertulia_formats::{json, markdown};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
+use crate::show;
+use crate::ui::Ui;
+
+/// Write a session in another format
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia export @ > talk.md\n  \
+    tertulia export 5f3a9c1e --format jsonl -o talk.jsonl    what `import` takes in, byte for byte\n  \
+    tertulia export @ --format json | jq '.entries[].content'\n  \
+    tertulia export @ --format snapshot -o talk.json         a team session for agent-chatter")]
+pub struct ExportArgs {
+    /// Session to export
+    #[arg(value_name = "REF", default_value = "@")]
+    reference: String,
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = Format::Md)]
+    format: Format,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "output")]
+    force: bool,
+}
+
+/// The forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Markdown, for people
+    #[value(alias = "markdown")]
+    Md,
+    /// The object of `show --json`
+    Json,
+    /// The log itself, line by line
+    Jsonl,
+    /// The messages of a team session as one document, schema 1.0
+    Snapshot,
+}
+
+pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::reader(global, ui)?;
+    let row = workspace.find(&args.reference)?;
+    let mut log = workspace.wait(workspace.sessions.load(row.meta.id))?;
+    workspace.with_unfinished(&row, &mut log)?;
+    for line in show::damage(&log.damage) {
+        ui.warn(&format!("damaged: {line}"));
+    }
+    let content = content(args.format, &row, &log)?;
+    if let Some(words) = left_out(args.format, &row, &log) {
+        ui.note(&words);
+    }
+    match &args.output {
+        None => ui.answer(&content),
+        Some(file) => {
+            write(file, content.as_bytes(), args.force)?;
+            if ui.json {
+                ui.document(
+                    &json!({ "session": row.meta.id, "file": file.display().to_string(), "bytes": content.len() }),
+                );
+            } else {
+                ui.note(&format!(
+                    "Wrote {} ({} bytes)",
+                    file.display(),
+                    content.len()
+                ));
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A session in a form.
+pub fn content(format: Format, row: &Row, log: &Log) -> CommandResult<String> {
+    Ok(match format {
+        Format::Md => markdown::transcript(&row.meta, log),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(&Value::Object(json::transcript(row, log)));
+            format!("{}\n", text.unwrap_or_default())
+        }
+        Format::Jsonl => Form::Log.content(&row.meta, log)?,
+        Format::Snapshot => snapshot(row, log)?,
+    })
+}
+
+fn snapshot(row: &Row, log: &Log) -> CommandResult<String> {
+    let meta = &row.meta;
+    if meta.kind != Kind::Team {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            format!(
+                "only a team session can be a snapshot, and {} is a {} session",
+                meta.id.short(),
+                meta.kind.name()
+            ),
+        )
+        .hint("`--format jsonl` has everything of every session"));
+    }
+    Form::Snapshot.content(meta, log)
+}
+
+/// What has no place in a form, in words.
+pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
+    if format != Format::Snapshot {
+        return None;
+    }
+    let kept = Snapshot::of(&row.meta, log).messages.len();
+    let count = log.messages().count().saturating_sub(kept);
+    (count > 0).then(|| {
+        format!(
+            "left out: {} of tools or with nothing but tool calls; a snapshot has no place for them",
+            show::messages(count as u64)
+        )
+    })
+}
+
+/// A form that is both read and written, so that a file can go on being a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The log itself.
+    Log,
+    /// The words of a team's talk.
+    Snapshot,
+}
+
+impl Form {
+    /// A session in this form.
+    pub fn content(self, meta: &SessionMeta, log: &Log) -> CommandResult<String> {
+        Ok(match self {
+            Form::Log => {
+                let entries = log.entries.iter();
+                entries.map(|entry| format!("{}\n", entry.line())).collect()
+            }
+            Form::Snapshot => Snapshot::of(meta, log).write()?,
+        })
+    }
+}
+
+/// Writes a file for its owner alone. One that is there is kept, unless it may be replaced.
+pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
+    let failed = |error: std::io::Error| {
+        let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let failed = CommandError::new(
+            ErrorKind::Failed,
+            format!("{} cannot be written", file.display()),
+        )
+        .because(error);
+        if exists {
+            failed.hint("choose another name, or add --force to replace it")
+        } else {
+            failed
+        }
+    };
+    if !force {
+        return write_new(file, content).map_err(failed);
+    }
+    let mut name = file.as_os_str().to_owned();
+    name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
+    let temporary = PathBuf::from(name);
+    write_new(&temporary, content).map_err(failed)?;
+    std::fs::rename(&temporary, file).map_err(failed)?;
+    sync_folder_of(file).map_err(failed)
+}
+
+/// Makes the name of a file survive a crash as well as its content.
+fn sync_folder_of(file: &Path) -> std::io::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Writes a file that is not there yet. One that cannot be written whole is not left behind: on a full disk each
+/// attempt would leave an empty one.
+fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    let written = made
+        .write_all(content)
+        .and_then(|()| made.sync_all())
+        .and_then(|()| sync_folder_of(file));
+    if written.is_err() {
+        // The first trouble is the one to tell of.
+        let _ = std::fs::remove_file(file);
+    }
+    written
+}

@@ -1,0 +1,82 @@
+//! Importing sessions of other programs: reading a file, writing it to the store, reporting what was changed.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tertulia_core::foreign::Foreign;
+use tertulia_formats::claude_master::Kept;
+use tertulia_formats::openagent_terminal::SessionFile;
+use tertulia_store::Taken;
+
+use super::From;
+use super::outcome::{Outcome, words};
+use super::sources::Source;
+use crate::env;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::project::{Folders, Project};
+
+/// A session of another program, and what the report says it kept.
+pub struct Conversation {
+    pub talk: Foreign,
+    /// In words, after the number of messages.
+    summary: String,
+    /// For scripts.
+    kept: Value,
+}
+
+impl Conversation {
+    /// Reads a file of claude-master or openagent-terminal.
+    pub fn read(kind: From, source: &Source, content: &[u8]) -> CommandResult<Conversation> {
+        match kind {
+            From::OpenagentTerminal => session_file(content),
+            _ => instructor_and_worker(content),
+        }
+        .map_err(|reason| {
+            let message = format!("cannot import {}: {reason}", source.path.display());
+            CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was imported")
+        })
+    }
+
+    /// What became of it.
+    pub fn outcome(&self, source: &Source, taken: &Taken, dry_run: bool) -> Outcome {
+        let count = self.talk.said.len();
+        let plural = if count == 1 { "" } else { "s" };
+        let summary = format!("{count} message{plural}{}", self.summary);
+        let adopted = taken.adopted;
+        Outcome::of(&source.path, adopted, words(adopted, dry_run, &summary)).with_report(
+            taken,
+            &self.kept,
+            &self.talk.changes.changed(),
+            &self.talk.changes.lost(),
+        )
+    }
+}
+
+fn instructor_and_worker(content: &[u8]) -> Result<Conversation, String> {
+    let kept = Kept::read(content).map_err(|error| error.to_string())?;
+    let talk = in_its_project(kept.talk());
+    Ok(Conversation {
+        summary: format!(", at round {}, {}", kept.round, kept.remaining),
+        kept: json!({ "messages": talk.said.len(), "round": kept.round }),
+        talk,
+    })
+}
+
+fn session_file(content: &[u8]) -> Result<Conversation, String> {
+    let file = SessionFile::read(content).map_err(|error| error.to_string())?;
+    let talk = in_its_project(file.talk().map_err(|error| error.to_string())?);
+    Ok(Conversation {
+        summary: String::new(),
+        kept: json!({ "messages": talk.said.len() }),
+        talk,
+    })
+}
+
+/// Puts a session into the project of the working directory that it recorded.
+fn in_its_project(mut talk: Foreign) -> Foreign {
+    let home = env::path("HOME");
+    let project =
+        |folder: &str| Project::of(Path::new(folder), home.as_deref(), &Folders::default()).id;
+    talk.source.project = talk.source.cwd.as_deref().map(project);
+    talk
+}

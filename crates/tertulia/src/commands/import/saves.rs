@@ -1,0 +1,137 @@
+//! Saves of talks by agent-chatter. It wrote a file of its own each time, so that one talk may lie in
+//! many: the newest counts, and what it does not hold of the others becomes sessions too.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use serde_json::json;
+use tertulia_core::id::SessionId;
+use tertulia_formats::snapshot::{Account, Reading, Snapshot};
+use tertulia_store::{Intake, Taken};
+
+use super::outcome::{Outcome, words};
+use super::sources::Source;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
+
+/// A save, by what orders it among others. It is read again when its turn comes, so that a folder of
+/// thousands needs no more room than one.
+#[derive(Debug)]
+pub struct Save {
+    /// Its place among the sources.
+    pub at: usize,
+    id: SessionId,
+    team: String,
+    updated_at: Timestamp,
+    messages: usize,
+}
+
+impl Save {
+    /// Reads and checks a save.
+    pub fn look(at: usize, content: &[u8], source: &Source) -> CommandResult<Save> {
+        let snapshot = read(content, source)?.snapshot;
+        Ok(Save {
+            at,
+            id: snapshot.session_id(),
+            team: snapshot.team,
+            updated_at: snapshot.updated_at,
+            messages: snapshot.messages.len(),
+        })
+    }
+}
+
+/// Puts the saves of each talk together, the newest first.
+pub fn in_order(saves: &mut [Save]) {
+    saves.sort_by(|a, b| {
+        let key = |save: &Save| (Reverse(save.updated_at), Reverse(save.messages), save.at);
+        (a.id, &a.team)
+            .cmp(&(b.id, &b.team))
+            .then_with(|| key(a).cmp(&key(b)))
+    });
+}
+
+/// The newest save of the talk whose saves are being taken in.
+#[derive(Debug)]
+pub struct Newest {
+    at: usize,
+    snapshot: Snapshot,
+    id: SessionId,
+}
+
+/// What became of a save.
+pub enum Became {
+    /// It was taken in, or was there.
+    Session(Outcome),
+    /// It holds nothing that the newest does not; the newest's place among the sources.
+    Earlier(usize, Outcome),
+}
+
+/// Takes in one save after the other.
+pub struct Saves<'a> {
+    pub workspace: &'a Workspace,
+    pub intake: Intake<'a>,
+    pub dry_run: bool,
+    pub newest: Option<Newest>,
+}
+
+impl Saves<'_> {
+    /// Takes in the next save.
+    pub fn take_in(&mut self, save: &Save, source: &Source) -> CommandResult<Became> {
+        let reading = read(&source.read()?, source)?;
+        if let Some(newest) = &self.newest
+            && reading.snapshot.is_beginning_of(&newest.snapshot)
+        {
+            let object = json!({
+                "path": source.path.display().to_string(),
+                "result": "earlier",
+                "session": newest.id,
+                "entries": 0,
+            });
+            return Ok(Became::Earlier(
+                newest.at,
+                Outcome {
+                    words: "an earlier save of a session that was imported further".to_owned(),
+                    details: Vec::new(),
+                    object,
+                },
+            ));
+        }
+        let talk = reading.snapshot.talk();
+        let taken = self.workspace.wait(self.intake.take_in(&talk))?;
+        let account = Account::of(&reading, &taken.entries, &talk.changes);
+        let outcome = outcome(source, &taken, &account, self.dry_run);
+        let is_next = |newest: &Newest| {
+            (newest.snapshot.session_id(), &newest.snapshot.team) != (save.id, &save.team)
+        };
+        if self.newest.as_ref().is_none_or(is_next) {
+            self.newest = Some(Newest {
+                at: save.at,
+                snapshot: reading.snapshot,
+                id: taken.adopted.id(),
+            });
+        }
+        Ok(Became::Session(outcome))
+    }
+}
+
+pub fn read(content: &[u8], source: &Source) -> CommandResult<Reading> {
+    let origin = source.path.display().to_string();
+    let text = std::str::from_utf8(content).map_err(|error| {
+        CommandError::new(ErrorKind::Invalid, format!("{origin} is not UTF-8")).because(error)
+    })?;
+    Ok(Snapshot::read_closely(text, &origin)?)
+}
+
+fn outcome(source: &Source, taken: &Taken, account: &Account, dry_run: bool) -> Outcome {
+    let task = if account.task { " and the task" } else { "" };
+    let plural = if account.messages == 1 { "" } else { "s" };
+    let kept = format!("{} message{plural}{task}", account.messages);
+    let words = words(taken.adopted, dry_run, &kept);
+    let kept = json!({ "messages": account.messages, "task": account.task });
+    Outcome::of(&source.path, taken.adopted, words).with_report(
+        taken,
+        &kept,
+        &account.changed,
+        &account.lost,
+    )
+}

@@ -1,0 +1,233 @@
+//! The files that an import is given, folders included, and what they are by the look of them.
+
+use std::borrow::Cow;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+use serde::de::IgnoredAny;
+use tertulia_core::jsonl;
+use tertulia_core::session::SESSION_LIMIT;
+use tertulia_formats::snapshot::Snapshot;
+use tertulia_formats::{claude_master, openagent_terminal};
+
+use super::From;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+
+/// A file that may hold a session.
+#[derive(Debug)]
+pub struct Source {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What came from standard input, which can be read only once.
+    content: Option<Vec<u8>>,
+    /// Whether nobody named it: it lies in a folder that was named.
+    pub in_folder: bool,
+}
+
+/// What a file looks like.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Look {
+    /// A session of this kind.
+    Session(From),
+    /// An index, which lists the session files beside it by id.
+    Index(Vec<String>),
+    /// No session, and why.
+    Other(&'static str),
+}
+
+impl Source {
+    /// A file that was named.
+    pub fn named(path: PathBuf) -> Source {
+        Source {
+            path,
+            content: None,
+            in_folder: false,
+        }
+    }
+
+    /// What is in it. More than a session can hold is not read.
+    pub fn read(&self) -> CommandResult<Cow<'_, [u8]>> {
+        if let Some(content) = &self.content {
+            return Ok(Cow::Borrowed(content));
+        }
+        let read = open(&self.path).and_then(|file| {
+            let size = file.metadata()?.len();
+            Ok((file, size))
+        });
+        let (file, size) = read.map_err(|error| unreadable(&self.path, error))?;
+        if size > SESSION_LIMIT {
+            return Err(too_large(&self.path));
+        }
+        let content = read_bounded(file, &self.path, size).map_err(|error| {
+            // A folder that could not be listed: it is said why not.
+            let listed = fs::read_dir(&self.path).err();
+            match listed.filter(|_| self.path.is_dir()) {
+                Some(listed) => unreadable(&self.path, listed),
+                None => error,
+            }
+        })?;
+        Ok(Cow::Owned(content))
+    }
+
+    /// What it is: as was said, or by the look of it.
+    pub fn look(&self, content: &[u8], said: Option<From>) -> CommandResult<Look> {
+        if content.trim_ascii().is_empty() {
+            return self.other("it is empty");
+        }
+        let found = found(content);
+        match said {
+            // Of a file that was named, why it is not what it should be says more than that it is not.
+            Some(said) if !self.in_folder && !matches!(found, Some(Look::Index(_))) => {
+                return Ok(Look::Session(said));
+            }
+            Some(said) => match found {
+                Some(Look::Session(found)) if found != said => {
+                    return self.other("it is of another kind than --from says");
+                }
+                Some(Look::Index(_)) if said != From::OpenagentTerminal => {
+                    return self.other("it is of another kind than --from says");
+                }
+                Some(found) => return Ok(found),
+                None => {}
+            },
+            None => {
+                if let Some(found) = found {
+                    return Ok(found);
+                }
+            }
+        }
+        // Of a damaged document, where it is damaged says more than that it looks like nothing.
+        if is_named(&self.path, "json") && !is_json(content) {
+            return Ok(Look::Session(said.unwrap_or(From::AgentChatter)));
+        }
+        self.other("it is not a session of a known kind")
+    }
+
+    fn other(&self, reason: &'static str) -> CommandResult<Look> {
+        if self.in_folder {
+            return Ok(Look::Other(reason));
+        }
+        let message = format!("cannot import {}: {reason}", self.path.display());
+        Err(CommandError::new(ErrorKind::Invalid, message).hint(supported()))
+    }
+}
+
+/// A hint that names what can be imported.
+pub fn supported() -> String {
+    format!("supported: sessions of {}", From::names().join(", "))
+}
+
+/// What a file is by the look of it.
+fn found(content: &[u8]) -> Option<Look> {
+    if claude_master::is_one(content) {
+        return Some(Look::Session(From::ClaudeMaster));
+    }
+    if jsonl::is_ours(content) {
+        return Some(Look::Session(From::Tertulia));
+    }
+    if Snapshot::is_one(content) {
+        return Some(Look::Session(From::AgentChatter));
+    }
+    if openagent_terminal::is_one(content) {
+        return Some(Look::Session(From::OpenagentTerminal));
+    }
+    openagent_terminal::listed(content).map(Look::Index)
+}
+
+fn is_named(path: &Path, wanted: &str) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == wanted)
+}
+
+fn is_json(content: &[u8]) -> bool {
+    let text = std::str::from_utf8(content);
+    text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
+}
+
+/// Every file that is named, and every `*.json` and `*.jsonl` below every folder that is, in the order of
+/// their paths.
+pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
+    let mut sources = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            let content = read_bounded(io::stdin().lock(), path, 0)?;
+            sources.push(Source {
+                content: Some(content),
+                ..Source::named(path.clone())
+            });
+        } else if path.is_dir() {
+            below(path, &mut sources);
+        } else {
+            sources.push(Source::named(path.clone()));
+        }
+    }
+    Ok(sources)
+}
+
+/// Links to folders are not followed, so that none leads round in a circle.
+fn below(folder: &Path, sources: &mut Vec<Source>) {
+    let found = |path| Source {
+        path,
+        content: None,
+        in_folder: true,
+    };
+    let listed = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let Ok(mut entries) = listed else {
+        return sources.push(found(folder.to_owned()));
+    };
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let path = entry.path();
+        let is_candidate = is_named(&path, "json") || is_named(&path, "jsonl");
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            below(&path, sources);
+        } else if is_candidate && path.is_file() {
+            sources.push(found(path));
+        }
+    }
+}
+
+/// Opens a file without waiting: a named pipe into which nobody writes is empty.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
+    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
+}
+
+/// Reads at most what a session can hold; `expected` bytes are likely.
+fn read_bounded(reader: impl Read, path: &Path, expected: u64) -> CommandResult<Vec<u8>> {
+    let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
+    reader
+        .take(SESSION_LIMIT + 1)
+        .read_to_end(&mut content)
+        .map_err(|error| unreadable(path, error))?;
+    if content.len() as u64 > SESSION_LIMIT {
+        return Err(too_large(path));
+    }
+    Ok(content)
+}
+
+fn too_large(path: &Path) -> CommandError {
+    let limit = SESSION_LIMIT / 1_000_000;
+    let message = format!(
+        "cannot import {}: it has more than {limit} MB, the limit of a session",
+        path.display()
+    );
+    CommandError::new(ErrorKind::Invalid, message).hint("nothing of it was imported")
+}
+
+fn unreadable(path: &Path, error: io::Error) -> CommandError {
+    let kind = if error.kind() == io::ErrorKind::NotFound {
+        ErrorKind::NotFound
+    } else {
+        ErrorKind::Failed
+    };
+    CommandError::new(kind, format!("{} cannot be read", path.display())).because(error)
+}

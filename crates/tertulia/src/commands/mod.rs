@@ -1,0 +1,138 @@
+//! One file per verb: its arguments, whose doc comment is the help, and one function.
+
+pub mod agents;
+pub mod attach;
+pub mod chat;
+pub mod completions;
+pub mod doctor;
+pub mod export;
+pub mod fork;
+pub mod import;
+pub mod list;
+pub mod log;
+pub mod man;
+pub mod pair;
+pub mod prune;
+pub mod ps;
+pub mod rename;
+pub mod restore;
+pub mod rm;
+pub mod search;
+pub mod serve;
+pub mod show;
+pub mod stop;
+pub mod store;
+pub mod tag;
+pub mod team;
+pub mod trust;
+pub mod undo;
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+
+use crate::args::{Args, Command};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::quoted;
+use crate::ui::Ui;
+
+/// Does what the arguments ask for.
+pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let global = args.global;
+    let Some(command) = args.command else {
+        not_a_mistyped_command(&args.chat)?;
+        return chat::run(args.chat, &global, ui);
+    };
+    if args.chat != chat::ChatArgs::default() {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "chat options cannot precede another command",
+        )
+        .hint("put them after the command, or omit the command"));
+    }
+    match command {
+        Command::Chat(mut args) => {
+            args.named = true;
+            chat::run(args, &global, ui)
+        }
+        Command::List(args) => list::run(&args, &global, ui),
+        Command::Show(args) => show::run(&args, &global, ui),
+        Command::Search(args) => search::run(&args, &global, ui),
+        Command::Log(args) => log::run(&args, &global, ui),
+        Command::Rename(args) => rename::run(&args, &global, ui),
+        Command::Tag(args) => tag::run(&args, &global, ui),
+        Command::Rm(args) => rm::run(&args, &global, ui),
+        Command::Restore(args) => restore::run(&args, &global, ui),
+        Command::Undo(args) => undo::run(&args, &global, ui),
+        Command::Prune(args) => prune::run(&args, &global, ui),
+        Command::Fork(args) => fork::run(&args, &global, ui),
+        Command::Export(args) => export::run(&args, &global, ui),
+        Command::Import(args) => import::run(&args, &global, ui),
+        Command::Doctor(args) => doctor::run(&args, &global, ui),
+        Command::Store(args) => store::run(&args, &global, ui),
+        Command::Agents(args) => agents::run(&args, &global, ui),
+        Command::Team(args) => team::run(args, &global, ui),
+        Command::Pair(args) => pair::run(args, &global, ui),
+        Command::Trust(args) => trust::run(&args, &global, ui),
+        Command::Serve(args) => serve::run(&args, &global, ui),
+        Command::Attach(args) => attach::run(&args, &global, ui),
+        Command::Ps(args) => ps::run(&args, &global, ui),
+        Command::Stop(args) => stop::run(&args, &global, ui),
+        Command::Completions(args) => completions::run(&args, ui),
+        Command::Man(args) => man::run(&args, ui),
+    }
+}
+
+/// A bare word, alone or before others, is more likely a command with a typing error than something to say.
+fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
+    let Some(word) = chat.prompt.first() else {
+        return Ok(());
+    };
+    if chat.talk.print || chat.talk.names_a_session() || word.contains(char::is_whitespace) {
+        return Ok(());
+    }
+    let mut error = CommandError::new(ErrorKind::Usage, format!("there is no command '{word}'"));
+    let root = Args::command();
+    let names = root
+        .get_subcommands()
+        .flat_map(clap::Command::get_name_and_visible_aliases);
+    if let Some(near) = names
+        .filter(|name| is_near(word, name))
+        .min_by_key(|name| strsim::damerau_levenshtein(word, name))
+    {
+        error = error.hint(format!("did you mean `tertulia {near}`?"));
+    }
+    Err(error.hint(format!(
+        "to send it as a prompt: `tertulia chat {}`",
+        quoted(&chat.prompt.join(" "))
+    )))
+}
+
+/// Whether one typing error (or two in a long word) turns one into the other.
+pub fn is_near(a: &str, b: &str) -> bool {
+    let errors = if b.chars().count() > 6 { 2 } else { 1 };
+    strsim::damerau_levenshtein(a, b) <= errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn typing_errors_are_near() {
+        assert!(
+            is_near("lst", "list")
+                && is_near("serach", "search")
+                && is_near("exprt", "export")
+                && is_near("lsit", "list")
+        );
+        assert!(is_near("completion", "completions") && is_near("compeltion", "completions"));
+        assert!(!is_near("hello", "help") && !is_near("hola", "show"));
+        assert!(!is_near("merge", "serve"));
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,154 @@
+//! Who sits where: as asked for, as before, or the first that is ready.
+
+use std::sync::Arc;
+
+use tertulia_agents::tool::Owner;
+use tertulia_agents::{Agent, AgentError, FailureKind, ToolSide};
+use tertulia_core::entry::{Paired, PairedAgent};
+use tertulia_engine::duet::{Maker, Place, Seating};
+use tertulia_engine::pair::{Budget, Pair, PairRole, words};
+use tertulia_engine::run::{RunOptions, ToolAccess};
+
+use super::SeatArgs;
+use crate::agents::{self, Asked};
+use crate::error::CommandResult;
+use crate::settings::Settings;
+
+/// The two, and how they are introduced.
+pub struct Seated {
+    pub seating: Seating,
+    pub introduction: String,
+    pub unasked: bool,
+}
+
+/// Finds the two. `settings` are those of the work folder.
+pub fn seating(
+    settings: &Settings,
+    args: &SeatArgs,
+    known: Option<&Pair>,
+    terms: &RunOptions,
+) -> CommandResult<Seated> {
+    let thinking = !args.no_thinking && known.is_none_or(|known| known.thinking);
+    let instructor = Wanted {
+        seat: PairRole::Instructor,
+        name: args.instructor.as_deref(),
+        model: args.instructor_model.as_deref(),
+        known: known.map(|known| &known.instructor),
+        thinking,
+    };
+    let worker = Wanted {
+        seat: PairRole::Worker,
+        name: args.worker.as_deref(),
+        model: args.worker_model.as_deref(),
+        known: known.map(|known| &known.worker),
+        thinking: true,
+    };
+    let instructor = instructor.find(settings, terms)?;
+    let worker = worker.find(settings, terms)?;
+    let paired = Paired {
+        instructor: instructor.paired,
+        worker: worker.paired,
+        thinking,
+        work_dir: settings.cwd.display().to_string(),
+        system: words::INSTRUCTOR.to_owned(),
+        round: None,
+    };
+    let introduction = format!(
+        "Instructor: {}; worker: {}; work folder: {}. Choose others with --instructor and --worker.",
+        instructor.introduction, worker.introduction, paired.work_dir
+    );
+    Ok(Seated {
+        introduction,
+        unasked: instructor.unasked || worker.unasked,
+        seating: Seating {
+            instructor: instructor.place,
+            worker: worker.place,
+            paired,
+            budget: args.max_rounds.map(Budget::Calls),
+        },
+    })
+}
+
+/// Who is wanted in a seat.
+struct Wanted<'a> {
+    seat: PairRole,
+    name: Option<&'a str>,
+    model: Option<&'a str>,
+    known: Option<&'a PairedAgent>,
+    thinking: bool,
+}
+
+struct Found {
+    place: Place,
+    paired: PairedAgent,
+    introduction: String,
+    unasked: bool,
+}
+
+impl Wanted<'_> {
+    fn find(&self, settings: &Settings, terms: &RunOptions) -> CommandResult<Found> {
+        let recorded = self
+            .known
+            .map(|known| known.agent.as_str())
+            .filter(|name| !name.is_empty());
+        let asked = Asked {
+            name: self.name,
+            model: self.model,
+        };
+        let chosen = agents::choose(settings, &asked, recorded)?;
+        let name = chosen.agent.name().to_owned();
+        // Who answered with a model before goes on with it.
+        let before = self.known.filter(|known| known.agent == name);
+        let model = self
+            .model
+            .or_else(|| before.and_then(|known| known.model.as_deref()));
+        let mut settings = agents::with_registered_for(settings, &name)?;
+        if !self.thinking {
+            let mut described = agents::described(&settings, &name);
+            described.thinking = Some("false".to_owned());
+            settings.agents.insert(name.clone(), described);
+        }
+        let agent = agents::named(&settings, &name, model)?;
+        let introduction = match agent.model() {
+            Some(model) => format!("{name} ({model})"),
+            None => name.clone(),
+        };
+        let paired = PairedAgent {
+            agent: name.clone(),
+            model: agent.model().map(str::to_owned),
+        };
+        let equipment = self.equipment(agent.as_ref(), terms);
+        let with_model: Maker = Arc::new(move |model: &str| {
+            agents::named(&settings, &name, Some(model))
+                .map_err(|error| AgentError::new(FailureKind::Unavailable, error.to_string()))
+        });
+        Ok(Found {
+            place: Place {
+                agent,
+                with_model,
+                equipment,
+                compact_at: chosen.compact_at,
+            },
+            paired,
+            introduction: format!("{introduction}, {}", chosen.reason),
+            unasked: chosen.unasked,
+        })
+    }
+
+    fn equipment(&self, agent: &dyn Agent, terms: &RunOptions) -> ToolAccess {
+        let owner = match self.seat {
+            PairRole::Instructor => Owner::Instructor,
+            PairRole::Worker => Owner::Worker,
+        };
+        // An instructor that brings its own tools is not watched by ours: it only looks, unless it asks.
+        let own_tools = self.seat == PairRole::Instructor && agent.tools() == ToolSide::Its;
+        let rules = match own_tools {
+            true => terms.rules.at_most_low(),
+            false => terms.rules.clone(),
+        };
+        ToolAccess {
+            tools: terms.tools.clone().map(|tools| tools.owned_by(owner)),
+            rules,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::Value;
+use tertulia_core::query::{Filter, Trash};
+use tertulia_formats::json;
+
+use crate::args::GlobalArgs;
+use crate::error::CommandResult;
+use crate::open;
+use crate::ui::Ui;
+
+/// Take a session out of the trash
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia list --trash\n  \
+    tertulia restore 5f3a9c1e\n  \
+    tertulia restore @              the newest of this project in the trash")]
+pub struct RestoreArgs {
+    /// The session
+    #[arg(value_name = "REF")]
+    reference: String,
+}
+
+pub fn run(args: &RestoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::workspace(global, ui)?;
+    let scope = Filter {
+        trash: Trash::Only,
+        ..workspace.here()
+    };
+    let mut row = workspace.find_in(&args.reference, &scope)?;
+    let was_there = row.meta.trashed_at.is_some();
+    let operation = workspace.sessions.clock().entry_id();
+    row.meta = workspace.wait(workspace.sessions.restore(row.meta.id, operation))?;
+    if ui.json {
+        ui.document(&Value::Object(json::session(&row)));
+    } else if was_there {
+        ui.note(&format!(
+            "{} \"{}\" is back",
+            row.meta.id.short(),
+            row.meta.title_or_untitled()
+        ));
+    } else {
+        ui.note(&format!("{} was not in the trash", row.meta.id.short()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

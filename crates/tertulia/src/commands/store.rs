@@ -1,0 +1,335 @@
+use std::collections::{HashMap, HashSet};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use serde_json::json;
+use tertulia_core::entry::{Body, Entry};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::jsonl::Imported;
+use tertulia_core::query::{DamagedSession, Filter, Page, Trash};
+use tertulia_core::session::Damage;
+use tertulia_store::{Adopted, Progress, Sessions, StoreError};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::{self, Workspace};
+use crate::settings::{StoreUrl, quoted};
+use crate::show;
+use crate::ui::Ui;
+
+/// How many sessions are looked at together.
+const PAGE: usize = 500;
+
+/// Look at the store itself, copy it, derive it anew
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia store info\n  \
+    tertulia store copy sqlite:old.db files:talks\n  \
+    tertulia store rebuild")]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Where it is, and how much is in it
+    #[command(after_help = "Examples:\n  tertulia store info\n  tertulia store info --json")]
+    Info,
+    /// Copy all sessions from one store to another
+    ///
+    /// What is there already is not copied again, so that an interrupted copy can be run once more.
+    #[command(after_help = "Examples:\n  \
+        tertulia store copy sqlite:old.db files:talks\n  \
+        tertulia store copy files:talks sqlite:$HOME/new.db --json")]
+    Copy {
+        /// The store to copy from: sqlite:FILE or files:DIR
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// The store to copy to; made if there is none
+        #[arg(value_name = "TO")]
+        to: String,
+    },
+    /// Derive list rows and search index anew from the logs
+    #[command(after_help = "Examples:\n  tertulia store rebuild")]
+    Rebuild,
+}
+
+pub fn run(args: &StoreArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    match &args.command {
+        StoreCommand::Info => info(global, ui),
+        StoreCommand::Copy { from, to } => copy(from, to, global, ui),
+        StoreCommand::Rebuild => rebuild(global, ui),
+    }
+}
+
+fn info(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::reader(global, ui)?;
+    let info = workspace.wait(workspace.sessions.store().info())?;
+    if ui.json {
+        ui.document(&json!(info));
+        return Ok(ExitCode::SUCCESS);
+    }
+    ui.line(&format!("{}:{}", info.backend, info.place));
+    ui.line(&format!("format       {}", info.format));
+    ui.line(&format!(
+        "sessions     {} ({} in the trash)",
+        info.sessions, info.trashed
+    ));
+    ui.line(&format!("entries      {}", info.entries));
+    ui.line(&format!("on disk      {}", bytes(info.bytes)));
+    ui.line(&format!("search index {}", bytes(info.index_bytes)));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} kB", count / 1000),
+        _ => format!("{} MB", count / 1_000_000),
+    }
+}
+
+fn rebuild(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::workspace(global, ui)?;
+    let rebuilt = workspace.wait(workspace.sessions.store().rebuild(&ui.progress()))?;
+    if ui.json {
+        ui.document(&json!(rebuilt));
+    } else {
+        ui.note(&format!(
+            "Rebuilt {} list rows and the search index of {} entries.",
+            rebuilt.sessions, rebuilt.entries
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let settings = open::settings(global, ui)?;
+    let from_url = StoreUrl::parse(from, &settings.cwd)?;
+    let to_url = StoreUrl::parse(to, &settings.cwd)?;
+    if from_url == to_url {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "both names are the same store",
+        ));
+    }
+    if let StoreUrl::Sqlite(path) | StoreUrl::Files(path) = &from_url
+        && !path.exists()
+    {
+        return Err(CommandError::new(
+            ErrorKind::NotFound,
+            format!("there is no store at {}", path.display()),
+        ));
+    }
+    let source = Workspace {
+        sessions: open::sessions(&settings, &from_url)?,
+        settings: settings.clone(),
+        aside: ui.aside(),
+    };
+    let target = open::sessions(&settings, &to_url)?;
+    let (rows, damaged) = outline(&source)?;
+    let is_row = |damaged: &DamagedSession| rows.iter().any(|row| damaged.id == Some(row.id));
+    // Of these nothing can be read: there is nothing to copy.
+    let unreadable: Vec<DamagedSession> = damaged.into_iter().filter(|it| !is_row(it)).collect();
+    let outline = parents_first(rows);
+    let mut counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
+    for session in &unreadable {
+        let name = session
+            .id
+            .map_or("a session".to_owned(), |id| format!("session {id}"));
+        ui.warn(&format!("{name} was not copied: {}", session.reason));
+    }
+    counts.sessions += unreadable.len();
+    counts.damaged += unreadable.len();
+    // What fails here is done by the next search, which says so.
+    let _ = source.wait(target.store().index(&ui.progress()));
+    if ui.json {
+        ui.document(&json!({
+            "sessions": counts.sessions, "copied": counts.copied, "entries": counts.entries,
+            "damaged": counts.damaged, "failed": counts.failed,
+        }));
+    } else {
+        let others = match counts.failed.len() + counts.damaged {
+            0 => "; the others were there already",
+            _ => "",
+        };
+        ui.note(&format!(
+            "Copied {} of {}, {}{others}.",
+            counts.copied,
+            show::count(counts.sessions as u64, "session"),
+            show::count(counts.entries as u64, "entry")
+        ));
+    }
+    counts.verdict(&from_url)
+}
+
+#[derive(Default)]
+struct Counts {
+    sessions: usize,
+    copied: usize,
+    entries: usize,
+    damaged: usize,
+    /// Sessions that could not be copied for another reason.
+    failed: Vec<SessionId>,
+}
+
+impl Counts {
+    /// Fails if a session was not copied, with the command that says why or helps.
+    fn verdict(&self, from: &StoreUrl) -> CommandResult<ExitCode> {
+        let from = quoted(&from.to_string());
+        let (failed, damaged) = (self.failed.len() as u64, self.damaged as u64);
+        let (message, hint) = match (failed, damaged) {
+            (0, 0) => return Ok(ExitCode::SUCCESS),
+            (0, _) => (
+                format!(
+                    "not copied because of damage: {}",
+                    show::count(damaged, "session")
+                ),
+                format!("`tertulia doctor --repair --store {from}` salvages what is readable"),
+            ),
+            (_, _) => (
+                format!("not copied: {}", show::count(failed, "session")),
+                format!("`tertulia doctor --store {from}` checks them"),
+            ),
+        };
+        Err(CommandError::new(ErrorKind::Invalid, message).hint(hint))
+    }
+}
+
+fn copy_all(
+    source: &Workspace,
+    target: &Sessions,
+    outline: &[Outlined],
+    progress: &Progress,
+    ui: &mut Ui,
+) -> CommandResult<Counts> {
+    let mut counts = Counts {
+        sessions: outline.len(),
+        ..Counts::default()
+    };
+    let total = outline.len() as u64;
+    for (done, session) in outline.iter().enumerate() {
+        progress.at("copying", done as u64, total);
+        let id = session.id;
+        match copy_one(source, target, id) {
+            Ok(Copied::Entries(0)) => {}
+            Ok(Copied::Entries(entries)) => {
+                counts.copied += 1;
+                counts.entries += entries;
+            }
+            Ok(Copied::Damaged(damage)) => {
+                ui.warn(&format!(
+                    "session {id} entry {}: {}",
+                    damage.seq, damage.reason
+                ));
+                counts.damaged += 1;
+            }
+            // A disk without room has none for the others either.
+            Err(error @ StoreError::Full { .. }) => return Err(error.into()),
+            // One session that cannot be copied keeps no other back.
+            Err(error) => {
+                ui.warn(&format!("session {id} was not copied: {error}"));
+                counts.failed.push(id);
+            }
+        }
+    }
+    progress.at("copying", total, total);
+    Ok(counts)
+}
+
+/// What became of a session that was to be copied.
+enum Copied {
+    /// So many entries were new.
+    Entries(usize),
+    /// It is damaged; the first damage.
+    Damaged(Damage),
+}
+
+fn copy_one(source: &Workspace, target: &Sessions, id: SessionId) -> Result<Copied, StoreError> {
+    let log = source.wait(source.sessions.load(id))?;
+    if let Some(damage) = log.damage.into_iter().next() {
+        return Ok(Copied::Damaged(damage));
+    }
+    let adopted = source.wait(target.adopt(&as_imported(id, log.entries)))?;
+    if let Some(draft) = source.wait(source.sessions.store().draft(id))? {
+        source.wait(target.store().keep_draft(id, &draft))?;
+    }
+    Ok(Copied::Entries(match adopted {
+        Adopted::Created { entries, .. }
+        | Adopted::Extended { entries, .. }
+        | Adopted::Forked { entries, .. } => entries,
+        Adopted::Known { .. } => 0,
+    }))
+}
+
+fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
+    let fork = entries.iter().rev().find_map(|entry| match &entry.body {
+        Body::Forked(forked) => Some(forked.from.clone()),
+        _ => None,
+    });
+    Imported {
+        id,
+        fork,
+        after: Seq::START,
+        parent: None,
+        entries,
+    }
+}
+
+/// What of a session decides when it is copied. Its row has much more, and there may be many.
+struct Outlined {
+    id: SessionId,
+    parent: Option<SessionId>,
+    created_at: Timestamp,
+}
+
+/// All sessions of a store, those in the trash included, and which are damaged.
+fn outline(workspace: &Workspace) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)> {
+    let filter = Filter {
+        trash: Trash::With,
+        ..Filter::default()
+    };
+    let mut page = Page::first(PAGE);
+    let mut outline = Vec::new();
+    let mut damaged = Vec::new();
+    loop {
+        let listing = workspace.wait(workspace.sessions.store().list(&filter, &page))?;
+        outline.extend(listing.rows.iter().map(|row| Outlined {
+            id: row.meta.id,
+            parent: row.meta.parent.as_ref().map(|parent| parent.id),
+            created_at: row.meta.created_at,
+        }));
+        for session in listing.damaged {
+            if !damaged.contains(&session) {
+                damaged.push(session);
+            }
+        }
+        match listing.next {
+            None => return Ok((outline, damaged)),
+            next => page.cursor = next,
+        }
+    }
+}
+
+/// Sessions after those that they continue, so that what they share is there to be shared.
+fn parents_first(mut outline: Vec<Outlined>) -> Vec<Outlined> {
+    let parents: HashMap<SessionId, Option<SessionId>> = outline
+        .iter()
+        .map(|session| (session.id, session.parent))
+        .collect();
+    let depth = |id: SessionId| {
+        let mut seen = HashSet::new();
+        let mut at = id;
+        while let Some(Some(parent)) = parents.get(&at) {
+            if !seen.insert(*parent) {
+                break;
+            }
+            at = *parent;
+        }
+        seen.len()
+    };
+    outline.sort_by_cached_key(|session| (depth(session.id), session.created_at));
+    outline
+}

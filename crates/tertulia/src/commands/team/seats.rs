@@ -1,0 +1,244 @@
+//! From a team file to the people and agents around a table: who they are, and what each agent is told
+//! about itself.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tertulia_agents::{AgentError, FailureKind};
+use tertulia_core::team::markers;
+use tertulia_core::team::{Member, MemberKind, TeamFile};
+use tertulia_engine::table::{Place, Seating};
+use tertulia_engine::team::events::SenderError;
+use tertulia_engine::team::names::{self, Nature};
+use tertulia_engine::team::prompt::Layout;
+use tertulia_engine::team::routing::Router;
+
+use crate::agents;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::settings::Settings;
+use crate::ui::Ui;
+
+/// More of an instruction file is not read: it is told at every turn.
+const INSTRUCTIONS: u64 = 256 * 1024;
+
+/// The team around the table. What is odd about it is told.
+pub fn seating(
+    settings: &Settings,
+    file: &Path,
+    team: &TeamFile,
+    ui: &mut Ui,
+) -> CommandResult<Seating> {
+    let registry = settings.registry.read()?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let found = agents::for_team(settings, &registry, team, folder);
+    for warning in &found.warnings {
+        ui.warn(warning);
+    }
+    let mut reader = Reader {
+        settings,
+        roots: [settings.cwd.as_path(), folder]
+            .map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned())),
+        ui,
+    };
+    let shared = team.instruction_file.as_deref().map(|name| {
+        let places = [settings.cwd.join(name), folder.join(name)];
+        reader.read(&places, Wanted::Asked)
+    });
+    let shared = shared.flatten();
+    let mut places = BTreeMap::new();
+    for agent in found.members {
+        let Some(member) = team
+            .members
+            .iter()
+            .find(|member| member.name == agent.member)
+        else {
+            continue;
+        };
+        let own = reader.own_instructions(member);
+        let texts = [
+            Some(member.system_instruction.text()),
+            own,
+            shared.clone(),
+            Some(about(team, member)),
+        ];
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
+        let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
+        let agent_type = member.agent_type.as_deref().unwrap_or_default();
+        let place = Place {
+            layout: Layout::of(agent_type, &agent.kind),
+            system: texts.join("\n\n"),
+            agent: agent
+                .agent
+                .map_err(|reason| AgentError::new(FailureKind::Unavailable, reason)),
+        };
+        places.insert(member.name.clone(), place);
+    }
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    Ok(Seating {
+        team: team.id().to_owned(),
+        file: Some(file.display().to_string()),
+        members: team.members.iter().map(seated).collect(),
+        places,
+        max_rounds: team.max_rounds.unwrap_or(0),
+        window: team.conversation.context_window_size as usize,
+        max_bytes: team.conversation.max_bytes as usize,
+    })
+}
+
+fn seated(member: &Member) -> names::Member {
+    let is_human = member.kind == MemberKind::Human;
+    names::Member {
+        id: member.id().to_owned(),
+        name: member.name.clone(),
+        display_name: member.display_name.clone(),
+        nature: if is_human { Nature::Human } else { Nature::Ai },
+        order: member.order,
+        // What a person is told about themselves may say whom they mean when they name nobody.
+        usual: if is_human {
+            markers::parse(&member.system_instruction.text()).next
+        } else {
+            Vec::new()
+        },
+    }
+}
+
+/// What everybody is told about the team. The markers stand in code, where they do nothing.
+fn about(team: &TeamFile, member: &Member) -> String {
+    let others = team
+        .members
+        .iter()
+        .filter(|other| other.name != member.name);
+    let others: Vec<String> = others
+        .map(|other| {
+            let kind = match other.kind {
+                MemberKind::Ai => "",
+                MemberKind::Human => ", a person",
+            };
+            format!(
+                "- {} (`{}`, {}{kind})",
+                other.display_name,
+                other.name,
+                other.shown_role()
+            )
+        })
+        .collect();
+    format!(
+        "You are {} (`{}`, {}) in the team {}. With you are:\n{}\n\
+         To give somebody the floor, write `[NEXT: name]` in your answer; several names are set apart by commas. \
+         Without it the floor goes back to a person.",
+        member.display_name,
+        member.name,
+        member.shown_role(),
+        team.shown_name(),
+        others.join("\n")
+    )
+}
+
+/// Whether somebody asked for a file, or it is read if it is there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Asked,
+    Usual,
+}
+
+struct Reader<'a> {
+    settings: &'a Settings,
+    /// Only what lies below these is told to agents: the file that names it may be somebody else's.
+    roots: [PathBuf; 2],
+    ui: &'a mut Ui,
+}
+
+impl Reader<'_> {
+    fn own_instructions(&mut self, member: &Member) -> Option<String> {
+        let folder = self.settings.cwd.join(&member.base_dir);
+        let wanted = match member.instruction_file {
+            Some(_) => Wanted::Asked,
+            None => Wanted::Usual,
+        };
+        self.read(&[folder.join(member.instruction_file_or_default())], wanted)
+    }
+
+    /// The first of these files that is there. One that was asked for and cannot be read is told.
+    fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<String> {
+        let Some(file) = places.iter().find(|place| place.is_file()) else {
+            if let Some(file) = places.first().filter(|_| wanted == Wanted::Asked) {
+                let words = format!("the instructions in {} are not there", named(file));
+                self.ui.warn(&words);
+            }
+            return None;
+        };
+        let resolved = file.canonicalize().unwrap_or_else(|_| file.clone());
+        if !self.roots.iter().any(|root| resolved.starts_with(root)) {
+            self.ui.warn(&format!(
+                "the instructions in {} are left out: the file is neither below this folder nor below the team file's",
+                named(file)
+            ));
+            return None;
+        }
+        let mut bytes = Vec::new();
+        let read = std::fs::File::open(&resolved)
+            .and_then(|open| open.take(INSTRUCTIONS + 1).read_to_end(&mut bytes));
+        if let Err(error) = read {
+            self.ui.warn(&format!(
+                "the instructions in {} cannot be read: {error}",
+                named(file)
+            ));
+            return None;
+        }
+        let mut text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) if error.utf8_error().error_len().is_none() => {
+                // The limit cut a character.
+                String::from_utf8_lossy(error.as_bytes()).into_owned()
+            }
+            Err(_) => {
+                self.ui.warn(&format!(
+                    "the instructions in {} are not UTF-8, and are left out",
+                    named(file)
+                ));
+                return None;
+            }
+        };
+        let limit = usize::try_from(INSTRUCTIONS).unwrap_or(usize::MAX);
+        if text.len() > limit {
+            self.ui.warn(&format!(
+                "{} is too long: only its first {} KiB are used as instructions",
+                named(file),
+                INSTRUCTIONS / 1024
+            ));
+            text.truncate(text.floor_char_boundary(limit));
+        }
+        Some(text)
+    }
+}
+
+/// A file's name, in which nothing hides.
+fn named(file: &Path) -> String {
+    agents::shown(&file.to_string_lossy())
+}
+
+/// Whether it is known who speaks, before anything is written.
+pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
+    let router = Router::new(seating.members.clone(), 0)
+        .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?;
+    match router.sender(seat, words) {
+        // A session that goes on waits for its first human, whom nobody need name.
+        Ok(_) | Err(SenderError::Ambiguous { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether the flag and the words name the same person, if both do.
+pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
+    let (Some(seat), Some(from)) = (seat, markers::parse(words).from) else {
+        return Ok(());
+    };
+    let named = |name: &str| names::find(&seating.members, name).map(|member| &member.id);
+    if named(seat) == named(&from) {
+        return Ok(());
+    }
+    let words = format!("--as names the speaker '{seat}', [FROM: {from}] names '{from}'");
+    Err(CommandError::new(ErrorKind::Usage, words).hint("omit one of the two"))
+}

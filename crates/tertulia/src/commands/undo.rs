@@ -1,0 +1,63 @@
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+use tertulia_core::query::Row;
+use tertulia_core::session::{Before, SessionMeta};
+use tertulia_formats::json;
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open;
+use crate::ui::Ui;
+
+/// Take the last rename, tag, rm, restore or prune back
+///
+/// Each change is an entry of the session's log, and so is taking it back. Repeated, it goes further back.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    tertulia rm -y @ && tertulia undo")]
+pub struct UndoArgs {}
+
+pub fn run(_: &UndoArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let workspace = open::workspace(global, ui)?;
+    let undone = workspace.wait(workspace.sessions.undo())?;
+    if undone.is_empty() {
+        return Err(CommandError::new(
+            ErrorKind::NotFound,
+            "there is nothing to take back",
+        ));
+    }
+    if ui.json {
+        let sessions: Vec<Value> = undone
+            .iter()
+            .map(|(_, now)| {
+                Value::Object(json::session(&Row {
+                    meta: now.clone(),
+                    open: false,
+                }))
+            })
+            .collect();
+        ui.document(&json!({ "undone": sessions }));
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (before, now) in &undone {
+        ui.note(&format!("{}: {}", now.id.short(), words(before, now)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn words(before: &SessionMeta, now: &SessionMeta) -> String {
+    match before.changes.last().map(|change| &change.before) {
+        Some(Before::Title(..)) => format!("the title is \"{}\" again", now.title_or_untitled()),
+        Some(Before::Tags(_)) if now.tags.is_empty() => "it has no tags again".to_owned(),
+        Some(Before::Tags(_)) => format!("the tags are {} again", now.tags.join(", ")),
+        Some(Before::Trash(None)) => {
+            format!("\"{}\" is out of the trash again", now.title_or_untitled())
+        }
+        Some(Before::Trash(Some(_))) => {
+            format!("\"{}\" is in the trash again", now.title_or_untitled())
+        }
+        None => "nothing changed".to_owned(),
+    }
+}

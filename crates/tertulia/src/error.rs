@@ -1,0 +1,306 @@
+//! What went wrong, for people and for scripts: a kind, a cause, hints; the kind decides the exit code.
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap::error::{ContextKind, ContextValue};
+use tertulia_agents::{AgentError, FailureKind};
+use tertulia_core::entry::EntryError;
+use tertulia_core::id::IdError;
+use tertulia_core::jsonl::JsonlError;
+use tertulia_core::query::QueryError;
+use tertulia_core::search_text::SearchTermsError;
+use tertulia_core::team::TeamError;
+use tertulia_engine::team::events::SenderError;
+use tertulia_store::StoreError;
+
+use crate::args::Args;
+use crate::commands;
+use crate::env;
+use crate::ui::Ui;
+
+/// What kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// It failed.
+    Failed,
+    /// It failed because a disk is full.
+    NoSpace,
+    /// It was asked for in a wrong way.
+    Usage,
+    /// There is no such session, team or agent.
+    NotFound,
+    /// Several are meant.
+    Ambiguous,
+    /// Somebody else writes, or holds it.
+    Conflict,
+    /// The data is invalid or damaged.
+    Invalid,
+    /// An agent failed or is unavailable.
+    Agent,
+    /// A signal ended it.
+    Interrupted(u8),
+}
+
+impl ErrorKind {
+    /// The name in `--json` errors.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ErrorKind::Failed => "failed",
+            ErrorKind::NoSpace => "no_space",
+            ErrorKind::Usage => "usage",
+            ErrorKind::NotFound => "not_found",
+            ErrorKind::Ambiguous => "ambiguous",
+            ErrorKind::Conflict => "conflict",
+            ErrorKind::Invalid => "invalid",
+            ErrorKind::Agent => "agent",
+            ErrorKind::Interrupted(_) => "interrupted",
+        }
+    }
+
+    /// The exit code: the one table.
+    pub const fn exit_code(self) -> u8 {
+        match self {
+            ErrorKind::Failed | ErrorKind::NoSpace => 1,
+            ErrorKind::Usage => 2,
+            ErrorKind::NotFound | ErrorKind::Ambiguous => 3,
+            ErrorKind::Conflict => 4,
+            ErrorKind::Invalid => 5,
+            ErrorKind::Agent => 6,
+            ErrorKind::Interrupted(signal) => 128 + signal,
+        }
+    }
+}
+
+/// A command's failure.
+#[derive(Debug)]
+pub struct CommandError {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+    hints: Vec<String>,
+}
+
+/// What a command answers.
+pub type CommandResult<T> = Result<T, CommandError>;
+
+impl CommandError {
+    /// A failure with its words.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> CommandError {
+        CommandError {
+            kind,
+            message: message.into(),
+            source: None,
+            hints: Vec::new(),
+        }
+    }
+
+    /// What kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The same with what to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> CommandError {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// The same with its cause.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> CommandError {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What to do about it.
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+
+    /// What went wrong, with its causes.
+    pub fn words(&self) -> String {
+        let mut message = self.message.clone();
+        let mut cause = self
+            .source
+            .as_ref()
+            .map(|source| source.as_ref() as &dyn Error);
+        while let Some(error) = cause {
+            let words = error.to_string();
+            if !message.contains(&words) {
+                message.push_str(": ");
+                message.push_str(&words);
+            }
+            cause = error.source();
+        }
+        message
+    }
+
+    /// Shows the failure and gives its exit code.
+    pub fn report(&self, ui: &mut Ui) -> ExitCode {
+        ui.error(self.kind.name(), &self.words(), &self.hints);
+        ExitCode::from(self.kind.exit_code())
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+/// Replaces the parser's suggestion for an unknown flag by one that is near, or by the command of that name.
+fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
+    let text = |error: &clap::Error, kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let Some(unknown) = text(&error, ContextKind::InvalidArg) else {
+        return error;
+    };
+    let suggested = text(&error, ContextKind::SuggestedArg);
+    let command = Args::command();
+    let name = unknown.trim_start_matches('-');
+    let is_command = unknown.starts_with("--") && command.find_subcommand(name).is_some();
+    if is_command || suggested.is_some_and(|flag| !commands::is_near(&unknown, &flag)) {
+        error.remove(ContextKind::SuggestedArg);
+        // It is made of what was suggested.
+        error.remove(ContextKind::Usage);
+    }
+    if is_command {
+        let words = format!("'{name}' is a command: tertulia {name}");
+        let words = ContextValue::StyledStrs(vec![words.into()]);
+        error.insert(ContextKind::Suggested, words);
+    }
+    error
+}
+
+/// Shows what the argument parser says. Help and version go to stdout and are no failure.
+pub fn from_clap(error: clap::Error) -> ExitCode {
+    let error = with_near_suggestion(error);
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    if wants_json && error.use_stderr() {
+        let rendered = error.to_string();
+        let lines = rendered
+            .lines()
+            .map(str::trim)
+            .take_while(|line| !line.starts_with("Usage"));
+        let message = lines
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let message = message.trim_start_matches("error: ").to_owned();
+        let mut ui = Ui::new(&crate::args::GlobalArgs {
+            json: true,
+            ..Default::default()
+        });
+        return CommandError::new(ErrorKind::Usage, message)
+            .hint("see --help")
+            .report(&mut ui);
+    }
+    // Nothing is left to tell if the terminal is gone.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}
+
+impl From<AgentError> for CommandError {
+    fn from(error: AgentError) -> CommandError {
+        let kind = match error.kind {
+            FailureKind::Cancelled => ErrorKind::Interrupted(2),
+            _ => ErrorKind::Agent,
+        };
+        let hint = error.hint.unwrap_or_else(|| {
+            format!(
+                "`tertulia agents` lists the agents that are ready; choose one with {} or --agent",
+                env::AGENT
+            )
+        });
+        CommandError::new(kind, error.message).hint(hint)
+    }
+}
+
+impl From<TeamError> for CommandError {
+    fn from(error: TeamError) -> CommandError {
+        CommandError::new(ErrorKind::Invalid, error.to_string())
+    }
+}
+
+impl From<SenderError> for CommandError {
+    fn from(error: SenderError) -> CommandError {
+        CommandError::new(ErrorKind::Usage, error.to_string())
+            .hint("name the speaker with --as NAME or [FROM: name] in the prompt")
+    }
+}
+
+impl From<StoreError> for CommandError {
+    fn from(error: StoreError) -> CommandError {
+        let (kind, hint) = match &error {
+            StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
+            StoreError::Exists(_) => (ErrorKind::Conflict, Some("omit --session-id, or resume the session with --resume".to_owned())),
+            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
+            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
+            StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
+            StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
+            StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
+            StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
+            StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place.display()))),
+            StoreError::TooLarge { what: "the session", .. } => {
+                (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
+            }
+            StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
+            StoreError::Refused(_) => (ErrorKind::Invalid, None),
+            StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
+            StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),
+            StoreError::Failed { .. } => (ErrorKind::Failed, None),
+        };
+        let mut result = CommandError::new(kind, error.to_string());
+        if let Some(source) = error.source() {
+            result = result.because(source.to_string());
+        }
+        match hint {
+            Some(hint) => result.hint(hint),
+            None => result,
+        }
+    }
+}
+
+impl From<SearchTermsError> for CommandError {
+    fn from(error: SearchTermsError) -> CommandError {
+        CommandError::new(ErrorKind::Usage, error.to_string())
+            .hint("words, \"a phrase\", -without, begin*: `tertulia search --help` has examples")
+    }
+}
+
+impl From<IdError> for CommandError {
+    fn from(error: IdError) -> CommandError {
+        CommandError::new(ErrorKind::Usage, error.to_string())
+    }
+}
+
+impl From<QueryError> for CommandError {
+    fn from(error: QueryError) -> CommandError {
+        CommandError::new(ErrorKind::Usage, error.to_string())
+    }
+}
+
+impl From<JsonlError> for CommandError {
+    fn from(error: JsonlError) -> CommandError {
+        let kind = ErrorKind::Invalid;
+        let newer = matches!(
+            &error,
+            JsonlError::Unreadable {
+                source: EntryError::Newer { .. },
+                ..
+            }
+        );
+        let result = CommandError::new(kind, error.to_string());
+        if newer {
+            result.hint("upgrade tertulia")
+        } else {
+            result
+        }
+    }
+}

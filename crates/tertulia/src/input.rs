@@ -1,0 +1,105 @@
+//! What a person gives to say: arguments, standard input, or both.
+
+use std::io::{self, Read};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tertulia_core::entry::MESSAGE_LIMIT;
+use tertulia_store::check_message;
+
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::ui::Ui;
+
+/// How long standard input may be silent when there is a prompt already.
+const PATIENCE: Timespec = Timespec {
+    tv_sec: 3,
+    tv_nsec: 0,
+};
+
+/// How standard input stands below a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    /// As it is.
+    Plain,
+    /// As a block of code: where words can say who speaks next, somebody's diff must not.
+    Fenced,
+}
+
+/// The words to say, if there are any: the prompt, standard input, or the prompt with the input below it.
+pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResult<Option<String>> {
+    let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
+    let piped = if ui.has_keyboard() || (prompt.is_some() && is_silent(ui)) {
+        None
+    } else {
+        piped()?
+    };
+    let words = match (prompt, piped) {
+        (Some(prompt), Some(piped)) if attached == Attached::Fenced => {
+            Some(format!("{prompt}\n\n{}", fenced(&piped)))
+        }
+        (Some(prompt), Some(piped)) => Some(format!("{prompt}\n\n{piped}")),
+        (Some(words), None) | (None, Some(words)) => Some(words),
+        (None, None) => None,
+    };
+    if let Some(words) = &words {
+        check_message(words)?;
+    }
+    Ok(words)
+}
+
+/// A text between fences that are longer than any in it.
+fn fenced(text: &str) -> String {
+    let runs = text.split(|letter| letter != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}\n{text}{end}{fence}")
+}
+
+/// Whether standard input stays open and says nothing: whoever runs a program with a prompt often
+/// leaves its input open by accident, and waiting for its end would be waiting for ever.
+fn is_silent(ui: &mut Ui) -> bool {
+    let stdin = io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+    let silent = matches!(poll(&mut watched, Some(&PATIENCE)), Ok(0));
+    if silent {
+        ui.warn(&format!(
+            "standard input is open but sent nothing for {} s: continuing without it",
+            PATIENCE.tv_sec
+        ));
+    }
+    silent
+}
+
+fn piped() -> CommandResult<Option<String>> {
+    let mut bytes = Vec::new();
+    // One byte more than fits tells that it does not fit; how much too long it is takes reading on.
+    let stdin = io::stdin();
+    let mut stdin = stdin.lock();
+    stdin
+        .by_ref()
+        .take(MESSAGE_LIMIT as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "standard input cannot be read").because(error)
+        })?;
+    if bytes.len() > MESSAGE_LIMIT {
+        let rest = io::copy(&mut stdin, &mut io::sink()).unwrap_or(0);
+        let size = bytes.len() as u64 + rest;
+        return Err(tertulia_store::StoreError::TooLarge {
+            what: "the message",
+            size,
+            limit: MESSAGE_LIMIT as u64,
+        }
+        .into());
+    }
+    let text = String::from_utf8(bytes).map_err(|error| {
+        CommandError::new(
+            ErrorKind::Invalid,
+            format!(
+                "standard input is not UTF-8: the byte at position {} does not fit",
+                error.utf8_error().valid_up_to()
+            ),
+        )
+        .hint("convert it first, for example with iconv -t UTF-8")
+    })?;
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
+}

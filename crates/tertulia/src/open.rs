@@ -1,0 +1,483 @@
+//! Opening the store, and finding the session that a person named.
+
+mod seen;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::Kind;
+use tertulia_core::id::{Place, Reference, SHORTEST_PART, Seq};
+use tertulia_core::query::{Filter, Page, Row, Trash};
+use tertulia_core::redact;
+use tertulia_core::session::{Log, Status};
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::{
+    HeldLock, LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult,
+};
+use uuid::Uuid;
+
+use crate::args::{FilterArgs, GlobalArgs};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::hint::Invocation;
+use crate::moment::{ago, moment};
+use crate::settings::{Faults, Settings, StoreUrl};
+use crate::ui::{self, Ui, fit};
+
+/// The settings and the sessions: what almost every command begins with.
+#[derive(Clone)]
+pub struct Workspace {
+    pub settings: Settings,
+    pub sessions: Sessions,
+    /// Says that a command waits for another program, where nobody else does.
+    pub aside: Option<ui::Aside>,
+}
+
+/// The system's clock and ids.
+pub fn clock() -> Clock {
+    Clock::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
+}
+
+/// A fresh UUID. A clock that stands before 1970 cannot be written in one: then it is 1970.
+fn new_uuid(now: SystemTime) -> Uuid {
+    match now.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(_) => Uuid::now_v7(),
+        Err(_) => Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, 0, 0)),
+    }
+}
+
+/// Opens a store by its URL, whose writers wait for other programs like this.
+pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>> {
+    Ok(match url {
+        StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open_with(path, patience)?),
+        StoreUrl::Files(path) => Arc::new(FilesStore::open_with(path, patience)?),
+        StoreUrl::Memory => Arc::new(SqliteStore::in_memory()?),
+    })
+}
+
+/// How writers wait, and how they show themselves to others who wait for them.
+fn patience(settings: &Settings) -> Patience {
+    let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
+        .into_iter()
+        .find_map(|file| std::fs::read_to_string(file).ok());
+    Patience::new(
+        settings.lock_timeout,
+        concat!("tertulia ", env!("CARGO_PKG_VERSION")),
+        host.as_deref().map(str::trim),
+        jiff::Timestamp::now,
+    )
+}
+
+/// Settings, with what was odd in them told. A wrong value is refused.
+pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
+    let settings = told(Settings::resolve(global, ui, Faults::Refuse)?, ui);
+    if let Some(rules) = &settings.redact_rules {
+        extend_redaction(rules)?;
+    }
+    Ok(settings)
+}
+
+/// Settings of a command that only reads: a wrong value is warned about and ignored.
+pub fn reading_settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
+    Ok(told(Settings::resolve(global, ui, Faults::Ignore)?, ui))
+}
+
+/// The same without a word about them.
+pub fn quiet_settings(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
+    Settings::resolve(global, ui, Faults::Ignore)
+}
+
+fn told(settings: Settings, ui: &mut Ui) -> Settings {
+    ui.invocation = Invocation::of(&settings.program);
+    for warning in &settings.warnings {
+        ui.warn(warning);
+    }
+    if let Some(untrusted) = settings.untrusted.as_ref().filter(|found| !found.denied) {
+        let keys: Vec<String> = untrusted
+            .claims
+            .iter()
+            .map(|claim| format!("'{}'", claim.key))
+            .collect();
+        ui.warn(&format!(
+            "{}: ignored without your trust: {}; `tertulia trust` allows it",
+            untrusted.file.path.display(),
+            keys.join(", ")
+        ));
+    }
+    settings
+}
+
+/// Adds the user's own rules of what is a secret.
+fn extend_redaction(file: &Path) -> CommandResult<()> {
+    let wrong = |reason: String| {
+        let message = format!("{}: {reason}", file.display());
+        CommandError::new(ErrorKind::Usage, message).hint(
+            "`rules` of [redact] in your settings names a file of rules in the form of gitleaks",
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    redact::extend(&text).map_err(|error| wrong(error.to_string()))
+}
+
+/// Opens everything.
+pub fn workspace(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
+    let settings = settings(global, ui)?;
+    opened(settings, ui)
+}
+
+/// Opens everything for a command that only reads.
+pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
+    let settings = reading_settings(global, ui)?;
+    opened(settings, ui)
+}
+
+fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
+    ui.detail(&format!("store: {}", settings.store));
+    let sessions = sessions(&settings, &settings.store)?;
+    let aside = ui.aside();
+    let mut workspace = Workspace {
+        settings,
+        sessions,
+        aside,
+    };
+    workspace.meet_project();
+    Ok(workspace)
+}
+
+/// Opens everything for a new session. If the store cannot be made or written now, each write tries again, and
+/// until one succeeds nothing counts as saved.
+pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
+    let settings = settings(global, ui)?;
+    ui.detail(&format!("store: {}", settings.store));
+    let patience = patience(&settings);
+    let opened = store(&settings.store, &patience);
+    let store: Arc<dyn Store> = match opened {
+        Err(
+            error @ (StoreError::Full { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::Locked { .. }),
+        ) => {
+            ui.warn(&format!(
+                "not saved: {error}. The session continues in memory and is offered as a file when it ends"
+            ));
+            let url = settings.store.clone();
+            let again = patience.clone();
+            Arc::new(LateStore::new(move || store(&url, &again), &patience))
+        }
+        opened => opened?,
+    };
+    let sessions = Sessions::new(store, clock(), redaction(&settings));
+    let aside = ui.aside();
+    let mut workspace = Workspace {
+        settings,
+        sessions,
+        aside,
+    };
+    workspace.meet_project();
+    Ok(workspace)
+}
+
+/// The sessions of a store.
+pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
+    let store = store(url, &patience(settings))?;
+    Ok(Sessions::new(store, clock(), redaction(settings)))
+}
+
+fn redaction(settings: &Settings) -> Redaction {
+    match settings.redact {
+        true => Redaction::On,
+        false => Redaction::Off,
+    }
+}
+
+/// A lock that is waited for, in words.
+pub fn waiting_words(held: &HeldLock) -> String {
+    format!(
+        "waiting to save: {held}; giving up after {} s",
+        held.limit.as_secs()
+    )
+}
+
+impl Workspace {
+    /// Waits for a store. The stores on disk have threads of their own and need no runtime.
+    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut waits = self.sessions.store().patience().waits();
+        pollster::block_on(async move {
+            tokio::pin!(work);
+            tokio::select! {
+                biased;
+                done = &mut work => done,
+                held = waits.next() => {
+                    if let Some(aside) = self.aside {
+                        aside.warn(&waiting_words(&held));
+                    }
+                    work.await
+                }
+            }
+        })
+    }
+
+    /// This project's sessions.
+    pub fn here(&self) -> Filter {
+        Filter {
+            project: Some(self.settings.project.ids.clone()),
+            ..Filter::default()
+        }
+    }
+
+    /// The filter that the flags ask for.
+    pub fn filter(&self, args: &FilterArgs) -> CommandResult<Filter> {
+        let now = self.sessions.clock().now();
+        Ok(Filter {
+            project: (!args.all).then(|| self.settings.project.ids.clone()),
+            kind: args.kind.map(Kind::from),
+            team: args.team.clone(),
+            tag: args.tag.clone(),
+            since: args
+                .since
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
+            until: args
+                .until
+                .as_deref()
+                .map(|text| moment(text, now))
+                .transpose()?,
+            trash: if args.trash {
+                Trash::Only
+            } else {
+                Trash::Without
+            },
+            ..Filter::default()
+        })
+    }
+
+    /// Adds the answer that nobody finished to the end of a log, unless somebody is giving it now.
+    pub fn with_unfinished(&self, row: &Row, log: &mut Log) -> CommandResult<()> {
+        if !row.open {
+            log.entries
+                .extend(self.wait(self.sessions.unfinished(&row.meta))?);
+        }
+        Ok(())
+    }
+
+    /// Where a fork begins if nobody says so: at the end, or before the turn that another program has under way.
+    pub fn fork_at(&self, row: &Row, at: Option<Seq>) -> CommandResult<Option<Seq>> {
+        if at.is_some() || !row.open {
+            return Ok(at);
+        }
+        Ok(self.wait(self.sessions.turn_border(&row.meta))?)
+    }
+
+    /// The row as it reads: with the answer that nobody finished, unless somebody is giving it now.
+    pub fn as_read(&self, mut row: Row) -> CommandResult<Row> {
+        if !row.open
+            && row.meta.status == Status::Active
+            && self.wait(self.sessions.unfinished(&row.meta))?.is_some()
+        {
+            row.meta.messages += 1;
+        }
+        Ok(row)
+    }
+
+    /// The session that a text names, or an error that says what was looked for, where, and what is near.
+    pub fn find(&self, text: &str) -> CommandResult<Row> {
+        self.find_in(text, &self.here())
+    }
+
+    /// The same, with the sessions among which `@` counts back.
+    pub fn find_in(&self, text: &str, scope: &Filter) -> CommandResult<Row> {
+        match self.look_up(text, scope)? {
+            Some(row) => Ok(row),
+            None => Err(self.not_found(text, scope)),
+        }
+    }
+
+    /// The session that a text names, if there is one.
+    pub fn look_up(&self, text: &str, scope: &Filter) -> CommandResult<Option<Row>> {
+        let reference: Reference = text.parse()?;
+        self.resolve(&reference, scope)
+    }
+
+    /// The newest session, of the project if it has one.
+    pub fn newest(&self, scope: &Filter) -> CommandResult<Option<Row>> {
+        self.resolve(&Reference::Latest(0), scope)
+    }
+
+    fn resolve(&self, reference: &Reference, scope: &Filter) -> CommandResult<Option<Row>> {
+        match self.wait(self.sessions.resolve(reference, scope))? {
+            Resolved::One(row) => Ok(Some(*row)),
+            Resolved::None => Ok(None),
+            Resolved::Several(rows) => Err(self.ambiguous(&reference.to_string(), &rows)),
+        }
+    }
+
+    /// The session and the entry that a text names.
+    pub fn find_place(&self, text: &str) -> CommandResult<(Row, Option<Seq>)> {
+        let place: Place = text.parse()?;
+        if place.seq.is_some() {
+            // A title may itself end in a colon and a number.
+            if let Some(row) = self.look_up(text, &self.here())? {
+                return Ok((row, None));
+            }
+        }
+        let row = self.find(&place.session.to_string())?;
+        if let Some(seq) = place.seq {
+            has_entry(&row, seq)?;
+        }
+        Ok((row, place.seq))
+    }
+
+    fn ambiguous(&self, text: &str, rows: &[Row]) -> CommandError {
+        let mut error = CommandError::new(
+            ErrorKind::Ambiguous,
+            format!("'{text}' names {} sessions", rows.len()),
+        );
+        for row in rows {
+            error = error.hint(self.candidate(row));
+        }
+        error
+    }
+
+    /// The error for a text that names no session, or an entry where a session is needed.
+    pub fn not_found(&self, text: &str, scope: &Filter) -> CommandError {
+        if let Some(error) = self.names_an_entry(text, scope) {
+            return error;
+        }
+        let store = &self.settings.store;
+        let newest: Option<usize> = match text.parse() {
+            Ok(Reference::Latest(back)) => Some(back),
+            _ => None,
+        };
+        let words = match (newest, scope.trash) {
+            (Some(0), Trash::Only) => format!("the trash of {store} is empty"),
+            // The newest is also meant where nothing was typed.
+            (Some(0), _) => format!("there are no sessions in {store}"),
+            _ => format!("there is no session '{text}' in {store}"),
+        };
+        let mut error = CommandError::new(ErrorKind::NotFound, words);
+        if newest == Some(0) {
+            return error;
+        }
+        let nearest = self.nearest(text);
+        if nearest.is_empty() {
+            return error.hint("`tertulia list --all` lists the sessions of all projects");
+        }
+        for row in &nearest {
+            error = error.hint(format!("did you mean {}", self.candidate(row)));
+        }
+        error
+    }
+
+    /// The error for `REF:12` where a whole session is needed.
+    fn names_an_entry(&self, text: &str, scope: &Filter) -> Option<CommandError> {
+        let place: Place = text.parse().ok()?;
+        let (seq, reference) = (place.seq?, place.session.to_string());
+        let row = self.look_up(&reference, scope).ok()??;
+        let words = format!("'{text}' is entry {seq} of a session; a whole session is needed here");
+        Some(CommandError::new(ErrorKind::Usage, words).hint(format!(
+            "name the session: {}; `tertulia fork {1}:{seq}` makes one that ends at entry {seq}",
+            reference,
+            row.meta.id.short()
+        )))
+    }
+
+    fn candidate(&self, row: &Row) -> String {
+        let now = self.sessions.clock().now();
+        let meta = &row.meta;
+        format!(
+            "{}  {}  ({})",
+            meta.id.short(),
+            fit(meta.title_or_untitled(), 50),
+            ago(meta.updated_at, now)
+        )
+    }
+
+    /// The sessions whose titles or ids are most like the text, of the newest; none if none is like it.
+    fn nearest(&self, text: &str) -> Vec<Row> {
+        let listing = self.wait(
+            self.sessions
+                .store()
+                .list(&Filter::default(), &Page::first(200)),
+        );
+        let rows = listing.map(|listing| listing.rows).unwrap_or_default();
+        let wanted = text.trim().to_lowercase();
+        let mut near: Vec<(f64, Row)> = rows
+            .into_iter()
+            .map(|row| {
+                let title = row.meta.title.as_deref().unwrap_or_default();
+                let like = likeness(&wanted, &title.to_lowercase(), &row.meta.id.short());
+                (like, row)
+            })
+            .filter(|(like, _)| *like >= NEAR)
+            .collect();
+        near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        near.into_iter().map(|(_, row)| row).take(3).collect()
+    }
+}
+
+/// Refuses an entry that a session does not have.
+pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
+    let last = row.meta.head.seq;
+    if seq > Seq::START && seq <= last {
+        return Ok(());
+    }
+    let words = format!("session {} has no entry {seq}", row.meta.id.short());
+    Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
+}
+
+/// From here on a title or an id is like enough to what was typed to be offered.
+const NEAR: f64 = 0.5;
+
+/// How alike what was typed is to a title or a short id, from 0 to 1.
+fn likeness(wanted: &str, title: &str, short: &str) -> f64 {
+    // A part of a title is often what is remembered of it.
+    let is_part = wanted.chars().count() >= SHORTEST_PART && title.contains(wanted);
+    let title = match is_part {
+        true => 1.0,
+        false => strsim::sorensen_dice(wanted, title),
+    };
+    // One or two wrong characters in what was copied from a list.
+    let is_id = wanted.len().abs_diff(short.len()) <= 1;
+    let id = match is_id && strsim::damerau_levenshtein(wanted, short) <= 2 {
+        true => 1.0,
+        false => 0.0,
+    };
+    title.max(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_near_is_offered() {
+        let near = |wanted: &str, title: &str| likeness(wanted, title, "a11a9ddc") >= NEAR;
+        assert!(near("parser", "parsers") && near("the parser", "about the parsers"));
+        assert!(near(
+            "parser",
+            "a long title that names the parser somewhere"
+        ));
+        assert!(near("a11a9dcd", "hi") && near("a11a9dd", "hi"));
+        for (wanted, title) in [
+            ("%", "hi"),
+            ("../../etc/passwd", "hi"),
+            ("nosuch", "one"),
+            ("parser", "search"),
+            ("x", "xylophone"),
+        ] {
+            assert!(!near(wanted, title), "{wanted} {title}");
+        }
+        assert!(likeness("parser", "parsers", "") > likeness("parser", "sparse", ""));
+    }
+
+    #[test]
+    fn a_clock_before_1970_still_gives_ids() {
+        let before = SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(1);
+        let (one, other) = (new_uuid(before), new_uuid(before));
+        assert_ne!(one, other);
+        assert_eq!(one.get_version_num(), 7);
+    }
+}

@@ -1,0 +1,193 @@
+//! Where a session belongs. A project is the set of all identities that its folder has had: the folder itself,
+//! the root commit, the remote. Gaining or changing one hides no session.
+
+mod folders;
+mod git;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use tertulia_core::query::ProjectIds;
+use tertulia_core::session::SessionMeta;
+
+pub use folders::{FolderRecord, Folders};
+use git::Repository;
+
+/// The project that a folder belongs to.
+#[derive(Clone, Debug)]
+pub struct Project {
+    /// The identity that new sessions get: the remote, else the root commit, else the folder.
+    pub id: String,
+    /// Every identity that sessions of this project may have been made with.
+    pub ids: ProjectIds,
+    /// The repository's work tree, or the folder itself.
+    pub root: PathBuf,
+    /// The folder as it is now.
+    now: FolderRecord,
+    /// The identities that it has had.
+    had: BTreeSet<String>,
+    /// The folder in which the program was started.
+    cwd: PathBuf,
+}
+
+impl Project {
+    /// Looks at a folder. `home` is the user's home folder, `known` what was seen before.
+    pub fn of(folder: &Path, home: Option<&Path>, known: &Folders) -> Project {
+        let repository = Repository::of(folder, home);
+        let root = repository
+            .as_ref()
+            .map_or_else(|| folder.to_owned(), |found| found.root.clone());
+        let mut now = FolderRecord {
+            folder: root.display().to_string(),
+            mark: mark(&root),
+            ..FolderRecord::default()
+        };
+        now.ids.insert(directory(&root));
+        if let Some(repository) = &repository {
+            now.git_mark = mark(&repository.git);
+            now.remote = repository.remote().map(|remote| format!("git:{remote}"));
+            match known.find(&now) {
+                // Looking through a long history takes time, and its beginning stays.
+                Some(before)
+                    if before.git_mark.is_some()
+                        && before.git_mark == now.git_mark
+                        && (before.root.is_some() || before.rootless) =>
+                {
+                    now.root.clone_from(&before.root);
+                    now.rootless = before.rootless;
+                }
+                _ => match repository.root_commit(now.remote.is_some()) {
+                    git::RootCommit::Found(commit) => now.root = Some(format!("git:{commit}")),
+                    git::RootCommit::None => {}
+                    git::RootCommit::TookTooLong => now.rootless = true,
+                },
+            }
+            now.ids
+                .extend(repository.main().map(|main| directory(&main)));
+        }
+        now.ids.extend(now.remote.clone());
+        now.ids.extend(now.root.clone());
+        let mut project = Project {
+            id: now
+                .remote
+                .clone()
+                .or_else(|| now.root.clone())
+                .unwrap_or_else(|| directory(&root)),
+            ids: ProjectIds::default(),
+            root,
+            now,
+            had: BTreeSet::new(),
+            cwd: folder.to_owned(),
+        };
+        project.unite(known);
+        project
+    }
+
+    /// Adds what earlier looks at this folder, and at other clones of its repository, have seen.
+    pub fn unite(&mut self, known: &Folders) {
+        let before = known.find(&self.now);
+        // Where this folder was before it was moved, as it was then.
+        let moved_from = before
+            .into_iter()
+            .flat_map(|before| known.clones_of(before))
+            .filter(|other| other.is_gone());
+        let ids_of = |record: &FolderRecord| record.ids.clone();
+        self.had = before
+            .into_iter()
+            .chain(moved_from)
+            .flat_map(ids_of)
+            .collect();
+        let clones = known.clones_of(&self.now).flat_map(ids_of);
+        let mut ids: BTreeSet<String> = self.now.ids.iter().chain(&self.had).cloned().collect();
+        ids.extend(clones);
+        // Sessions that were begun in this folder before it became part of a repository.
+        ids.insert(directory(&self.cwd));
+        self.ids = ids.into_iter().collect();
+    }
+
+    /// Every identity that the folder has now, the one of new sessions first.
+    pub fn identities(&self) -> Vec<String> {
+        let others = self.now.ids.iter().filter(|id| **id != self.id);
+        std::iter::once(&self.id).chain(others).cloned().collect()
+    }
+
+    /// Whether it is a repository.
+    pub fn has_git(&self) -> bool {
+        self.now.git_mark.is_some() || self.now.remote.is_some()
+    }
+
+    /// The folder as it is now with all that it has been, to be remembered.
+    pub fn record(&self) -> FolderRecord {
+        let mut record = self.now.clone();
+        record.ids.extend(self.had.iter().cloned());
+        record
+    }
+}
+
+impl std::fmt::Display for Project {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&name(&self.id, Some(&self.now.folder)))
+    }
+}
+
+/// The root of the project that a folder belongs to.
+pub fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
+    Repository::of(folder, home).map_or_else(|| folder.to_owned(), |found| found.root)
+}
+
+/// What people call a project: the last parts of its address, or its folder. A root commit says nothing to them, so
+/// that `folder`, where a session was begun, stands for it.
+pub fn name(id: &str, folder: Option<&str>) -> String {
+    let last = |path: &str, parts: usize| {
+        let mut names: Vec<&str> = path.rsplit('/').take(parts).collect();
+        names.reverse();
+        names.join("/")
+    };
+    match (id.strip_prefix("git:"), id.strip_prefix("dir:")) {
+        (Some(commit), _) if git::is_commit(commit) => match folder {
+            Some(folder) => last(folder, 1),
+            None => commit.chars().take(8).collect(),
+        },
+        (Some(remote), _) => last(remote, 2),
+        (_, Some(path)) => path.to_owned(),
+        _ => id.to_owned(),
+    }
+}
+
+/// What people call the project of a session.
+pub fn name_of(session: &SessionMeta) -> String {
+    let project = session.project.as_deref();
+    project.map_or_else(String::new, |id| name(id, session.cwd.as_deref()))
+}
+
+fn directory(folder: &Path) -> String {
+    format!("dir:{}", folder.display())
+}
+
+/// What stays of a folder when it is renamed: its place in the file system and its birth. Without a birth time it
+/// cannot be told from a later folder in the same place.
+fn mark(folder: &Path) -> Option<String> {
+    let found = fs::metadata(folder).ok()?;
+    let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(format!(
+        "{}:{}:{}",
+        found.dev(),
+        found.ino(),
+        born.as_nanos()
+    ))
+}
+
+/// The identities of a session's project, by what they are.
+fn sorted(ids: &[String]) -> (BTreeSet<String>, Option<String>, Option<String>) {
+    let git = |id: &&String| id.starts_with("git:");
+    let commit = |id: &&String| git::is_commit(id.trim_start_matches("git:"));
+    let root = ids.iter().filter(git).find(commit).cloned();
+    let remote = ids.iter().filter(git).find(|id| !commit(id)).cloned();
+    (ids.iter().cloned().collect(), root, remote)
+}
+
+#[cfg(test)]
+mod tests;

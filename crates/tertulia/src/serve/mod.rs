@@ -1,0 +1,11 @@
+//! Serving talks to other programs: what the server does not know of agents, settings and words.
+
+pub mod detach;
+pub mod place;
+mod run;
+mod server_host;
+mod talk;
+mod trouble;
+
+pub use run::{Manner, over_socket, over_stdio};
+pub use trouble::error;

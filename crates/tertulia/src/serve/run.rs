@@ -1,0 +1,165 @@
+//! The server at work, until it is to end.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tertulia_server::connection;
+use tertulia_server::happening::Tone;
+use tertulia_server::hub::{Hub, Limits};
+use tertulia_server::listen::listen;
+use tertulia_server::socket::Socket;
+use tokio::net::UnixListener;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+
+use super::server_host::ServerHost;
+use crate::args::ApproveMode;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
+use crate::signals::{Signals, TERMINATE};
+use crate::talk::{self, LEAVE_WITHIN, retention};
+use crate::ui::Ui;
+
+/// How often it is looked whether anything is left to do.
+const TICK: Duration = Duration::from_millis(100);
+/// So many threads for talks at least: one that is busy holds up no other.
+const WORKSHOP: usize = 4;
+/// So many for clients: each only carries what is said.
+const COUNTER: usize = 4;
+
+/// How it is served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    pub approve: Option<ApproveMode>,
+    /// It ends by itself when nobody has wanted anything for so long.
+    pub idle_exit: Option<Duration>,
+    /// So many bytes may wait for a client that does not read.
+    pub queue: Option<usize>,
+}
+
+/// Serves one client on the standard streams, until it says no more and is answered.
+pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
+    let wire = ui.wire();
+    run(workspace, manner, ui, move |hub, clients, _| {
+        let (reader, writer) = wire;
+        clients.spawn(connection::serve(hub, reader, writer));
+        clients.close();
+        Ok(())
+    })
+}
+
+/// Serves everybody who connects to a socket, until it is told to end. Who started it is told when it listens.
+pub fn over_socket(
+    workspace: Workspace,
+    manner: Manner,
+    path: &Path,
+    ready: impl FnOnce(&mut Ui),
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    // It is removed when everything has ended.
+    let mut mark = None;
+    run(workspace, manner, ui, |hub, clients, ui| {
+        let (listener, made) = Socket::bind(path)?.split();
+        mark = Some(made);
+        let listener = UnixListener::from_std(listener).map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the socket cannot be listened on").because(error)
+        })?;
+        tokio::spawn(listen(hub, listener, clients.clone()));
+        ready(ui);
+        Ok(())
+    })
+}
+
+fn run(
+    workspace: Workspace,
+    manner: Manner,
+    ui: &mut Ui,
+    open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
+) -> CommandResult<ExitCode> {
+    // Its clients are told who is waited for.
+    let workspace = Workspace {
+        aside: None,
+        ..workspace
+    };
+    let server_host = ServerHost {
+        workspace: workspace.clone(),
+        approve: manner.approve,
+    };
+    let mut limits = Limits::default();
+    limits.outbox.bytes = manner.queue.unwrap_or(limits.outbox.bytes);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let workshop = runtime("talk", cores.max(WORKSHOP))?;
+    let counter = runtime("client", COUNTER)?;
+    let hub = Hub::new(Arc::new(server_host), limits, workshop.handle().clone());
+    let ended: CommandResult<Option<u8>> = counter.block_on(async {
+        let mut signals = Signals::listen()?.hurrying(workspace.sessions.store().patience());
+        let clients = TaskTracker::new();
+        open(hub.clone(), &clients, ui)?;
+        tokio::select! {
+            () = clients.wait() => {}
+            () = signals.next() => {}
+            () = hub.ending().cancelled() => {}
+            () = idle(&hub, manner.idle_exit) => {}
+        }
+        let caught = signals.caught();
+        tokio::select! {
+            () = end(&hub, &clients) => {}
+            // Whoever asks twice does not want to wait for anything.
+            () = signals.next() => {}
+        }
+        Ok(caught)
+    });
+    // Whatever still runs for an agent ends here.
+    workshop.shutdown_timeout(LEAVE_WITHIN);
+    counter.shutdown_timeout(LEAVE_WITHIN);
+    let caught = ended?;
+    retention::keep_workspace(&workspace, ui);
+    let unsaved = hub.unsaved();
+    for told in &unsaved {
+        ui.remark(told.tone != Tone::Note, &told.text);
+    }
+    Ok(match caught {
+        None | Some(TERMINATE) if !unsaved.is_empty() => {
+            ExitCode::from(ErrorKind::Failed.exit_code())
+        }
+        // That is how a server is told to end.
+        None | Some(TERMINATE) => ExitCode::SUCCESS,
+        Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
+    })
+}
+
+fn runtime(name: &str, threads: usize) -> CommandResult<tokio::runtime::Runtime> {
+    talk::enough_files()?;
+    tokio::runtime::Builder::new_multi_thread()
+        .thread_name(name)
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the server cannot be started").because(error)
+        })
+}
+
+/// Ends everything, and lets the clients hear of it.
+async fn end(hub: &Hub, clients: &TaskTracker) {
+    hub.end("the server is ending").await;
+    clients.close();
+    // Whoever does not read even that is not waited for.
+    let _ = tokio::time::timeout(hub.limits().grace, clients.wait()).await;
+}
+
+/// Waits until nobody has wanted anything for so long, if that is a reason to end.
+async fn idle(hub: &Hub, patience: Option<Duration>) {
+    let Some(patience) = patience else {
+        return std::future::pending().await;
+    };
+    let mut since = Instant::now();
+    while since.elapsed() < patience {
+        tokio::time::sleep(TICK.min(patience)).await;
+        if !hub.is_idle() {
+            since = Instant::now();
+        }
+    }
+}

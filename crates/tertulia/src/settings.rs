@@ -1,0 +1,439 @@
+//! Settings, resolved once into plain structs: flag > environment > project file > user file > default.
+
+mod agent;
+mod project_file;
+mod values;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+use toml::{Table, Value};
+
+use crate::args::GlobalArgs;
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::project::{Folders, Project};
+use crate::ui::Ui;
+use crate::{env, registry};
+pub use agent::AgentSettings;
+pub use project_file::{ProjectFile, UntrustedSetting};
+use values::Reader;
+
+/// The settings file's name, in the user's folder and in a project's `.tertulia`.
+const FILE: &str = "config.toml";
+/// The file of the folders that were seen, in the folder of the program's data.
+const PROJECTS: &str = "projects.json";
+
+/// A write waits so long for another program, where nothing else is set.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// On a screen the demo speaks at a pace that one can follow.
+const DEMO_PACE: Duration = Duration::from_millis(12);
+
+/// Everything that a command needs to know about where it runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where sessions live.
+    pub store: StoreUrl,
+    /// Whether secrets are replaced before they are written.
+    pub redact: bool,
+    /// How long a write waits for another program that holds the store.
+    pub lock_timeout: Duration,
+    /// A file with more rules of what is a secret.
+    pub redact_rules: Option<PathBuf>,
+    /// The agent that answers, if one was chosen, and who chose it.
+    pub agent: Option<(String, Source)>,
+    /// The agents that the settings describe.
+    pub agents: BTreeMap<String, AgentSettings>,
+    /// What is moved to the trash unasked: nothing, unless somebody set it.
+    pub retention: Retention,
+    /// Where the registered agents are.
+    pub registry: registry::Place,
+    /// The folder of the program's own data.
+    pub data: PathBuf,
+    /// How long the demo rests after each word where its own settings do not say.
+    pub demo_pace: Duration,
+    /// The folder in which the program was started.
+    pub cwd: PathBuf,
+    /// The project that it belongs to.
+    pub project: Project,
+    /// The folders that were seen before.
+    pub folders: Folders,
+    /// The program with the flags that chose the store, so that what is printed works from any folder.
+    pub program: String,
+    /// Whether the project's file says where sessions live.
+    store_from_project: bool,
+    /// What the project's file says, and is not heard without trust.
+    pub untrusted: Option<Untrusted>,
+    /// What was odd in the settings files.
+    pub warnings: Vec<String>,
+}
+
+/// Which sessions are too old or too many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Those in which nobody has spoken for so long.
+    pub max_age: Option<jiff::SignedDuration>,
+    /// Those beyond the newest so many.
+    pub max_count: Option<usize>,
+    /// But none in which somebody has spoken since.
+    pub min_age: jiff::SignedDuration,
+    /// How long the trash keeps.
+    pub trash: jiff::SignedDuration,
+}
+
+impl Default for Retention {
+    fn default() -> Retention {
+        Retention {
+            max_age: None,
+            max_count: None,
+            min_age: jiff::SignedDuration::from_hours(24),
+            trash: jiff::SignedDuration::from_hours(30 * 24),
+        }
+    }
+}
+
+impl Retention {
+    /// Whether anything is ever moved unasked.
+    pub fn is_on(&self) -> bool {
+        self.max_age.is_some() || self.max_count.is_some()
+    }
+}
+
+/// Who set something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// A flag or the environment: the person at the keyboard.
+    Person,
+    /// A settings file: the user's own, or one of a project as far as it is heard.
+    UserFile,
+    /// A team file, which may have come with a project.
+    TeamFile,
+}
+
+/// A project's file that says what counts only with trust.
+#[derive(Clone, Debug)]
+pub struct Untrusted {
+    /// The file.
+    pub file: ProjectFile,
+    /// What is not heard.
+    pub claims: Vec<UntrustedSetting>,
+    /// Whether the user was asked and said no.
+    pub denied: bool,
+}
+
+/// What becomes of a wrong value in a settings file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Faults {
+    /// The command is refused.
+    Refuse,
+    /// It is warned about and counts as not set: what is only read needs no settings.
+    Ignore,
+}
+
+/// A place for sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreUrl {
+    /// A database file.
+    Sqlite(PathBuf),
+    /// A folder of logs.
+    Files(PathBuf),
+    /// Nothing is kept.
+    Memory,
+}
+
+/// The file of the folders that are trusted, in the folder of the program's data.
+const TRUST: &str = "trust.json";
+
+const TOP_KEYS: &[&str] = &[
+    "store",
+    "redact",
+    "lock_timeout",
+    "agent",
+    "agents",
+    "retention",
+];
+const REDACT_KEYS: &[&str] = &["enabled", "rules"];
+const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
+impl Settings {
+    /// Reads flags, environment and files.
+    pub fn resolve(global: &GlobalArgs, ui: &Ui, faults: Faults) -> CommandResult<Settings> {
+        let cwd = std::env::current_dir().map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
+        })?;
+        let folders = UserFolders::find(global)?;
+        let known = Folders::read(&folders.data.join(PROJECTS)).unwrap_or_default();
+        let mut settings = Settings {
+            store: StoreUrl::Sqlite(folders.data.join("tertulia.db")),
+            redact: true,
+            lock_timeout: LOCK_TIMEOUT,
+            redact_rules: None,
+            agent: None,
+            agents: BTreeMap::new(),
+            retention: Retention::default(),
+            registry: registry::Place::new(&folders.config, env::path("HOME").as_deref()),
+            data: folders.data.clone(),
+            demo_pace: if ui.has_screen() {
+                DEMO_PACE
+            } else {
+                Duration::ZERO
+            },
+            project: Project::of(&cwd, env::path("HOME").as_deref(), &known),
+            folders: known,
+            cwd,
+            program: "tertulia".to_owned(),
+            store_from_project: false,
+            untrusted: None,
+            warnings: Vec::new(),
+        };
+        settings.read_user_file(&folders.config.join(FILE), faults)?;
+        settings.read_project_file(faults)?;
+        if let Some(url) = global.store.clone().or_else(|| env::text(env::STORE)) {
+            settings.store = StoreUrl::parse(&url, &settings.cwd)?;
+        } else if settings.store_from_project {
+            settings.refuse_foreign_store()?;
+        }
+        if let Some(seconds) = env::text(env::LOCK_TIMEOUT) {
+            settings.lock_timeout = values::seconds(&seconds).ok_or_else(|| {
+                let words = format!("{}={seconds} is no number of seconds", env::LOCK_TIMEOUT);
+                CommandError::new(ErrorKind::Usage, words)
+            })?;
+        }
+        settings.program.push_str(&settings.flags(global));
+        if let Some(agent) = env::text(env::AGENT) {
+            settings.agent = Some((agent, Source::Person));
+        }
+        Ok(settings)
+    }
+
+    /// The file of the folders that were seen.
+    pub fn projects_file(&self) -> PathBuf {
+        self.data.join(PROJECTS)
+    }
+
+    /// The flags that chose the store, with their paths made absolute.
+    fn flags(&self, global: &GlobalArgs) -> String {
+        let mut flags = String::new();
+        if let Some(folder) = &global.data_dir {
+            flags.push_str(&format!(
+                " --data-dir {}",
+                quoted(&self.cwd.join(folder).display().to_string())
+            ));
+        }
+        if global.store.is_some() || (self.store_from_project && env::text(env::STORE).is_none()) {
+            flags.push_str(&format!(" --store {}", quoted(&self.store.to_string())));
+        }
+        flags
+    }
+
+    fn read_user_file(&mut self, file: &Path, faults: Faults) -> CommandResult<()> {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => {
+                return self.fault(wrong(file, "it cannot be read").because(error), faults);
+            }
+        };
+        match parsed(file, &text) {
+            Ok(table) => {
+                let base = file.parent().unwrap_or(Path::new("."));
+                self.take(file, &text, &table, base, faults).map(|_| ())
+            }
+            Err(error) => self.fault(error, faults),
+        }
+    }
+
+    /// The file of the folders that the user trusts.
+    pub fn trust_file(&self) -> PathBuf {
+        self.data.join(TRUST)
+    }
+
+    /// Takes over what a file says. True if it chose the store.
+    fn take(
+        &mut self,
+        file: &Path,
+        text: &str,
+        table: &Table,
+        base: &Path,
+        faults: Faults,
+    ) -> CommandResult<bool> {
+        self.warn_unknown(file, "", table, TOP_KEYS);
+        let wrong = RefCell::new(Vec::new());
+        let reader = Reader::new(file, text, &wrong);
+        let mut chooses_store = false;
+        if let Some(url) = reader.text(table, "store") {
+            match StoreUrl::parse(&url, base) {
+                Ok(store) => {
+                    self.store = store;
+                    chooses_store = true;
+                }
+                Err(_) => reader.expected("store", "sqlite:FILE, sqlite::memory: or files:DIR"),
+            }
+        }
+        match table.get("redact") {
+            Some(Value::Table(redact)) => {
+                self.warn_unknown(file, "redact.", redact, REDACT_KEYS);
+                let reader = reader.within("redact");
+                self.redact_rules = reader.text(redact, "rules").map(|path| base.join(path));
+                self.redact = reader.flag(redact, "enabled").unwrap_or(self.redact);
+            }
+            _ => self.redact = reader.flag(table, "redact").unwrap_or(self.redact),
+        }
+        if let Some(timeout) = reader.seconds(table, "lock_timeout") {
+            self.lock_timeout = timeout;
+        }
+        if let Some(agent) = reader.text(table, "agent") {
+            self.agent = Some((agent, Source::UserFile));
+        }
+        if let Some(retention) = reader.table(table, "retention") {
+            self.warn_unknown(file, "retention.", retention, RETENTION_KEYS);
+            self.retention = reader.within("retention").retention(retention);
+        }
+        for (name, value) in reader.table(table, "agents").into_iter().flatten() {
+            let Value::Table(agent) = value else {
+                reader.expected(&format!("agents.{name}"), "a table such as [agents.NAME]");
+                continue;
+            };
+            self.warn_unknown(file, &format!("agents.{name}."), agent, agent::KEYS);
+            let reader = reader.within("agents").within(name);
+            let read = AgentSettings::read(&reader, name, agent);
+            self.agents.insert(name.clone(), read);
+        }
+        let wrong = wrong.into_inner();
+        match faults {
+            Faults::Refuse if !wrong.is_empty() => {
+                Err(CommandError::new(ErrorKind::Usage, wrong.join("\n")))
+            }
+            _ => {
+                let ignored = wrong.iter().map(|fault| format!("{fault}; it is ignored"));
+                self.warnings.extend(ignored);
+                Ok(chooses_store)
+            }
+        }
+    }
+
+    /// A file that cannot be used at all.
+    fn fault(&mut self, error: CommandError, faults: Faults) -> CommandResult<()> {
+        match faults {
+            Faults::Refuse => Err(error),
+            Faults::Ignore => {
+                self.warnings.push(format!("{error}; the file is ignored"));
+                Ok(())
+            }
+        }
+    }
+
+    fn warn_unknown(&mut self, file: &Path, prefix: &str, table: &Table, known: &[&str]) {
+        for key in table.keys().filter(|key| !known.contains(&key.as_str())) {
+            self.warnings.push(format!(
+                "{}: unknown setting '{prefix}{key}'",
+                file.display()
+            ));
+        }
+    }
+}
+
+/// The folders of this user.
+struct UserFolders {
+    data: PathBuf,
+    config: PathBuf,
+}
+
+impl UserFolders {
+    fn find(global: &GlobalArgs) -> CommandResult<UserFolders> {
+        if let Some(home) = global.data_dir.clone().or_else(|| env::path(env::HOME)) {
+            return Ok(UserFolders {
+                data: home.clone(),
+                config: home,
+            });
+        }
+        let missing = |words: String| {
+            CommandError::new(ErrorKind::Usage, words)
+                .hint("set HOME to an absolute path, or name a folder with --data-dir")
+        };
+        // It would mean another folder in every folder.
+        if let Some(home) = env::path("HOME").filter(|home| home.is_relative()) {
+            let words = format!(
+                "HOME is '{}', which is not an absolute path",
+                home.display()
+            );
+            return Err(missing(words));
+        }
+        let base = etcetera::base_strategy::Xdg::new().map_err(|error| {
+            missing("there is no home folder to keep sessions in".to_owned()).because(error)
+        })?;
+        Ok(UserFolders {
+            data: base.data_dir().join("tertulia"),
+            config: base.config_dir().join("tertulia"),
+        })
+    }
+}
+
+fn parsed(file: &Path, text: &str) -> CommandResult<Table> {
+    text.parse().map_err(|error: toml::de::Error| {
+        let line = error
+            .span()
+            .map_or(1, |span| values::line_at(text, span.start));
+        let message = format!(
+            "{}:{line}: it is not TOML: {}",
+            file.display(),
+            error.message()
+        );
+        CommandError::new(ErrorKind::Usage, message).hint(error.to_string().trim().to_owned())
+    })
+}
+
+impl StoreUrl {
+    /// Reads `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are taken from `base`.
+    pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
+        let place = |path: &str| {
+            let path = path
+                .strip_prefix("//")
+                .filter(|rest| rest.starts_with('/'))
+                .unwrap_or(path);
+            match path.strip_prefix("~/").zip(env::path("HOME")) {
+                Some((rest, home)) => home.join(rest),
+                None => base.join(path),
+            }
+        };
+        match url.split_once(':') {
+            Some(("sqlite", ":memory:")) => Ok(StoreUrl::Memory),
+            Some(("sqlite", path)) if !path.is_empty() => Ok(StoreUrl::Sqlite(place(path))),
+            Some(("files", path)) if !path.is_empty() => Ok(StoreUrl::Files(place(path))),
+            _ => Err(
+                CommandError::new(ErrorKind::Usage, format!("'{url}' is not a store"))
+                    .hint("write sqlite:FILE, sqlite::memory: or files:DIR"),
+            ),
+        }
+    }
+}
+
+/// A store's URL as it could be typed.
+impl std::fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreUrl::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            StoreUrl::Files(path) => write!(f, "files:{}", path.display()),
+            StoreUrl::Memory => f.write_str("sqlite::memory:"),
+        }
+    }
+}
+
+/// A word as a shell takes it.
+pub fn quoted(text: &str) -> String {
+    let plain = text
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b"/.:_-".contains(&b));
+    if plain {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
+    }
+}
+
+fn wrong(file: &Path, what: &str) -> CommandError {
+    CommandError::new(ErrorKind::Usage, format!("{}: {what}", file.display()))
+}

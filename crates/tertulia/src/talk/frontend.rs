@@ -1,0 +1,494 @@
+//! How a talk is shown off a screen: as text, as one JSON document, as a stream of JSON events.
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tertulia_agents::approval::{PermissionState, ToolRequest, Verdict};
+use tertulia_agents::{AgentError, AgentEvent};
+use tertulia_core::entry::{Entry, Kind, Message, Speaker, Usage};
+use tertulia_core::id::SessionId;
+use tertulia_core::team::markers::Unmarked;
+use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
+use tertulia_engine::pair::PairEvent;
+use tertulia_engine::team::events::Output as Routed;
+use tertulia_formats::json;
+
+use super::keyboard::Keyboard;
+use super::opening::StartedFrontend;
+use super::{notice, paired, permissions, routed};
+use crate::args::OutputFormat;
+use crate::error::CommandError;
+use crate::show;
+use crate::ui::{AGENT, DIM, Ui, harmless};
+
+/// The door.
+pub struct Output<'a> {
+    format: OutputFormat,
+    ui: &'a mut Ui,
+    /// Where the person answers, if there is one to be asked.
+    keyboard: Option<&'a mut Keyboard>,
+    /// What the document at the end tells. In the other forms it has been told, and is not kept: agents may
+    /// talk for very long before a person is next.
+    messages: Vec<Value>,
+    /// The same of messages that are said and not saved, oldest first.
+    held: Vec<Value>,
+    /// How many of those there are.
+    unsaved: usize,
+    usage: Usage,
+    refused: Option<CommandError>,
+    line: LineState,
+    /// Who of several speaks, and what of their words was shown.
+    speaker: Option<(Speaker, Unmarked)>,
+    /// Whether their name stands above their words.
+    named: bool,
+    /// The last failure of somebody: it is told when it is known whether the run ends with it.
+    failure: Option<Failure>,
+    /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
+    ends: String,
+    /// Whether words are shown as they are: markers are a team's.
+    verbatim: bool,
+    /// How many messages the session has.
+    count: u64,
+}
+
+/// How a run ended.
+pub struct End<'a> {
+    pub session: SessionId,
+    pub status: &'static str,
+    pub failure: Option<&'a AgentError>,
+    /// The name of whoever has the floor.
+    pub waiting_for: String,
+}
+
+/// Somebody of several could not answer.
+pub struct Failure {
+    /// Who, and why.
+    pub words: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// What stands on the line that is being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LineState {
+    Empty,
+    Answer,
+    Reasoning,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(
+        format: OutputFormat,
+        ui: &'a mut Ui,
+        keyboard: Option<&'a mut Keyboard>,
+    ) -> Output<'a> {
+        Output {
+            format,
+            ui,
+            keyboard,
+            messages: Vec::new(),
+            held: Vec::new(),
+            unsaved: 0,
+            usage: Usage::default(),
+            refused: None,
+            line: LineState::Empty,
+            speaker: None,
+            named: false,
+            failure: None,
+            ends: String::new(),
+            verbatim: false,
+            count: 0,
+        }
+    }
+
+    /// The same, for a talk of this kind.
+    pub fn of(mut self, kind: Kind) -> Output<'a> {
+        self.verbatim = kind == Kind::Pair;
+        self
+    }
+
+    /// The failure that a run ended with, if it was not told yet: for the caller to report.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        self.failure.take()
+    }
+
+    /// Leaves in the middle of an answer: what follows begins on a line of its own.
+    pub fn cut_off(&mut self) {
+        self.tell_failure();
+        self.hear_out();
+        // On a terminal the keys that stop it stand on the line, whatever else does.
+        if self.ui.has_screen() && self.line == LineState::Empty && self.ends.is_empty() {
+            self.ui.data("\n");
+        }
+        self.break_line();
+    }
+
+    /// Says how the run ended. What was refused is for the caller to report.
+    pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
+        self.hear_out();
+        self.break_line();
+        self.tell_failure();
+        let usage = json!({ "input": self.usage.input, "output": self.usage.output });
+        if let Some(error) = end.failure {
+            self.event(&json!({ "type": "error", "kind": error.kind.name(), "message": error.message, "hint": error.hint }));
+        }
+        if let Some(refused) = &self.refused {
+            self.event(&json!({ "type": "error", "kind": "refused", "message": refused.to_string(), "hint": null }));
+        }
+        self.event(&json!({
+            "type": "turn.completed",
+            "session_id": end.session,
+            "status": end.status,
+            "waiting_for": end.waiting_for,
+            "usage": usage,
+        }));
+        if self.format == OutputFormat::Json {
+            let mut messages = std::mem::take(&mut self.messages);
+            messages.append(&mut self.held);
+            let document = json!({
+                "session_id": end.session,
+                "status": end.status,
+                "messages": messages,
+                "waiting_for": end.waiting_for,
+                "usage": usage,
+            });
+            self.ui.document(&document);
+        }
+        self.refused.take()
+    }
+
+    /// Ends a line that has no end yet, so that notes stand on lines of their own.
+    fn break_line(&mut self) {
+        // Of somebody who has not said a word there is no line.
+        let ends = !std::mem::take(&mut self.ends).is_empty() && self.named;
+        if self.format == OutputFormat::Text && (self.line != LineState::Empty || ends) {
+            self.ui.data("\n");
+            self.line = LineState::Empty;
+        }
+    }
+
+    fn event(&mut self, event: &Value) {
+        if self.format == OutputFormat::StreamJson {
+            self.ui.line(&event.to_string());
+        }
+    }
+
+    fn heard(&mut self, event: &AgentEvent) {
+        if let Some(mut object) = show::event_object(event) {
+            if let Some((speaker, _)) = &self.speaker {
+                object["speaker"] = json!(speaker.id);
+            }
+            self.event(&object);
+        }
+        match (event, self.format) {
+            (AgentEvent::Text(text), OutputFormat::Text) => {
+                let shown = match &mut self.speaker {
+                    Some((_, words)) if !self.verbatim => words.push(text),
+                    _ => text.clone(),
+                };
+                self.write(&shown);
+            }
+            // Only whoever watches wants to see it think.
+            (AgentEvent::Reasoning(text), OutputFormat::Text) if self.ui.has_screen() => {
+                self.think(text);
+            }
+            (AgentEvent::Text(_) | AgentEvent::Reasoning(_), _) => {}
+            (event, format) => {
+                if let Some(words) = show::event_words(event) {
+                    self.hear_out();
+                    self.break_line();
+                    match event {
+                        AgentEvent::Unknown(_) | AgentEvent::Session(_) | AgentEvent::Model(_) => {
+                            self.ui.detail(&words);
+                        }
+                        AgentEvent::Remark(_) => self.ui.warn(&harmless(&words)),
+                        // A stream has said it already, and a document has it in its messages.
+                        _ if format == OutputFormat::Text => self.ui.note(&words),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Somebody of several begins to speak.
+    fn asked(&mut self, speaker: &Speaker) {
+        if self.verbatim {
+            self.rested();
+        }
+        self.hear_out();
+        self.break_line();
+        self.tell_failure();
+        self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
+        self.speaker = Some((speaker.clone(), Unmarked::default()));
+        self.named = false;
+        // Whoever watches wants to see who is being asked; elsewhere a name stands above words only.
+        if self.ui.has_screen() {
+            self.name();
+        }
+    }
+
+    /// Puts down who of several speaks, once.
+    fn name(&mut self) {
+        let Some((speaker, _)) = self.speaker.as_ref().filter(|_| !self.named) else {
+            return;
+        };
+        if self.format == OutputFormat::Text {
+            let name = harmless(&speaker.display_name);
+            let name = self.ui.styled(AGENT, &format!("{name}:"));
+            self.ui.data(&format!("{name}\n"));
+        }
+        self.named = true;
+    }
+
+    /// Shows what was held back of somebody's words because it might have been a marker.
+    fn hear_out(&mut self) {
+        if self.format != OutputFormat::Text {
+            return;
+        }
+        if let Some((_, words)) = &mut self.speaker {
+            let rest = std::mem::take(words).finish();
+            self.write(&rest);
+        }
+    }
+
+    /// Somebody of several is done: an empty line sets them apart from the next.
+    fn rested(&mut self) {
+        if self.speaker.is_none() {
+            return;
+        }
+        self.hear_out();
+        self.break_line();
+        self.speaker = None;
+        if self.format == OutputFormat::Text && self.named {
+            self.ui.data("\n");
+        }
+    }
+
+    fn failed(&mut self, speaker: &Speaker, error: &AgentError) {
+        self.rested();
+        self.event(&json!({
+            "type": "error",
+            "speaker": speaker.id,
+            "kind": error.kind.name(),
+            "message": error.message,
+            "hint": error.hint,
+        }));
+        self.tell_failure();
+        let words = format!(
+            "{} could not answer: {}",
+            speaker.display_name, error.message
+        );
+        self.failure = Some(Failure {
+            words,
+            hint: error.hint.clone(),
+        });
+    }
+
+    /// Warns of a failure with which the run does not end.
+    fn tell_failure(&mut self) {
+        if let Some(Failure { words, hint }) = self.failure.take() {
+            let hint = hint.map(|hint| format!(" ({hint})"));
+            let words = format!("{words}{}", hint.unwrap_or_default());
+            self.ui.warn(&harmless(&words));
+        }
+    }
+
+    fn routed(&mut self, output: &Routed) {
+        // Whoever spoke is done when anything follows from it.
+        self.rested();
+        if let Some(object) = routed::object(output) {
+            self.event(&object);
+        }
+        for (tone, words) in routed::words(output) {
+            let words = harmless(&words);
+            match tone {
+                routed::Tone::Warning => self.ui.warn(&words),
+                routed::Tone::Note => self.ui.note(&words),
+                // Only whoever watches wants to see who waits.
+                routed::Tone::Watching if self.ui.has_screen() => self.ui.note(&words),
+                routed::Tone::Watching | routed::Tone::Detail => self.ui.detail(&words),
+            }
+        }
+    }
+
+    fn paired(&mut self, event: &PairEvent) {
+        self.rested();
+        self.event(&paired::object(event));
+        let words = harmless(&paired::words(event));
+        match event {
+            PairEvent::WorkerFailed(_) => self.ui.warn(&words),
+            _ => self.ui.note(&words),
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.line == LineState::Reasoning {
+            self.break_line();
+        }
+        self.line = if text.ends_with('\n') {
+            LineState::Empty
+        } else {
+            LineState::Answer
+        };
+        if self.speaker.is_none() {
+            return self.ui.answer(text);
+        }
+        let words = text.trim_end_matches('\n');
+        if !words.is_empty() {
+            self.name();
+            let before = std::mem::take(&mut self.ends);
+            self.ui.answer(&format!("{before}{words}"));
+        }
+        self.ends.push_str(&text[words.len()..]);
+    }
+
+    fn think(&mut self, text: &str) {
+        if self.line == LineState::Answer {
+            self.break_line();
+        }
+        self.line = LineState::Reasoning;
+        let words = self.ui.styled(DIM, &harmless(text));
+        self.ui.data(&words);
+    }
+
+    fn durable(&mut self, entry: &Entry) {
+        let Some(message) = entry.message() else {
+            return;
+        };
+        self.count += 1;
+        if self.unsaved == 0 {
+            self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        } else {
+            // It was held, and counted, before.
+            self.unsaved -= 1;
+            self.held.drain(..self.held.len().min(1));
+        }
+        match self.format {
+            OutputFormat::Text => {}
+            OutputFormat::StreamJson => self.event(&json::entry(entry)),
+            OutputFormat::Json => self.messages.push(json::entry(entry)),
+        }
+    }
+
+    fn held(&mut self, message: &Message) {
+        self.usage = self.usage.plus(message.usage.unwrap_or_default());
+        self.unsaved += 1;
+        if self.format == OutputFormat::Json {
+            self.held.push(json::held(message));
+        }
+    }
+
+    fn permissions(&mut self, state: &PermissionState) {
+        self.event(&json!({
+            "type": "permissions",
+            "approve": state.mode.name(),
+            "always": state.always,
+        }));
+        if self.format == OutputFormat::Text && self.ui.has_screen() {
+            let words = format!("{}; /permissions revokes it", permissions::line(state));
+            self.ui.note(&harmless(&words));
+        }
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.hear_out();
+        self.break_line();
+        if let Notice::SteppedAside { to, .. } = notice {
+            self.started(to, Some(self.count));
+        }
+        let words = self.ui.invocation.complete(&notice::words(&notice));
+        match notice {
+            Notice::Refused(error) => self.refused = Some(error.into()),
+            notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
+            _ => self.ui.note(&harmless(&words)),
+        }
+    }
+}
+
+impl StartedFrontend for Output<'_> {
+    fn started(&mut self, id: SessionId, resumed: Option<u64>) {
+        self.count = resumed.unwrap_or(0);
+        self.event(&json!({
+            "type": "session.started",
+            "session_id": id,
+            "resumed": resumed.is_some(),
+            "messages": self.count,
+        }));
+    }
+}
+
+#[async_trait]
+impl Frontend for Output<'_> {
+    fn show(&mut self, event: TalkEvent<'_>) {
+        match event {
+            TalkEvent::Heard(event) => self.heard(event),
+            TalkEvent::Durable(entry) => self.durable(entry),
+            TalkEvent::Held(message) => self.held(message),
+            TalkEvent::Asked(speaker) => self.asked(speaker),
+            TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
+            TalkEvent::Routed(output) => self.routed(output),
+            TalkEvent::Pair(event) => self.paired(event),
+            TalkEvent::Permissions(state) => self.permissions(state),
+            TalkEvent::Notice(notice) => self.notice(notice),
+        }
+    }
+
+    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
+        self.hear_out();
+        self.break_line();
+        let Some(keyboard) = self.keyboard.as_deref_mut() else {
+            return Verdict::No;
+        };
+        permissions::ask(request, self.ui, keyboard).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tertulia_core::entry::{Body, Head, Role, Unsealed};
+    use tertulia_core::entry::{human, plain};
+    use tertulia_core::id::EntryId;
+
+    use super::*;
+    use crate::args::GlobalArgs;
+
+    /// How many messages are kept after so many were shown.
+    fn kept(format: OutputFormat) -> (usize, usize) {
+        let message = plain(&human(), Role::User, "hello".into());
+        let entry = Entry::seal(
+            &Head::START,
+            vec![Unsealed {
+                id: EntryId::new(uuid::Uuid::from_u128(1)),
+                at: jiff::Timestamp::UNIX_EPOCH,
+                body: Body::Message(message.clone()),
+                redacted: BTreeMap::new(),
+            }],
+        );
+        let entry = entry.unwrap().remove(0);
+        let mut ui = Ui::new(&GlobalArgs::default());
+        let mut output = Output::new(format, &mut ui, None);
+        for _ in 0..5 {
+            output.show(TalkEvent::Durable(&entry));
+        }
+        for _ in 0..3 {
+            output.show(TalkEvent::Held(&message));
+        }
+        // The oldest that was held is saved now.
+        output.show(TalkEvent::Durable(&entry));
+        assert_eq!(output.unsaved, 2);
+        (output.messages.len(), output.held.len())
+    }
+
+    /// Agents may talk for very long before a person is next.
+    #[test]
+    fn only_a_document_needs_what_was_said() {
+        assert_eq!(kept(OutputFormat::Json), (6, 2));
+        assert_eq!(kept(OutputFormat::Text), (0, 0));
+        assert_eq!(kept(OutputFormat::StreamJson), (0, 0));
+    }
+}

@@ -1,0 +1,383 @@
+//! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
+//! and how it ends.
+
+pub mod conversation;
+mod copy;
+pub mod frontend;
+pub mod keyboard;
+pub mod notice;
+mod once;
+pub mod opening;
+pub mod paired;
+pub mod permissions;
+mod plain;
+pub mod retention;
+pub mod routed;
+pub mod target;
+mod unsaved;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use rustix::process::DumpableBehavior;
+use tertulia_agents::approval::{Approval, Permissions};
+use tertulia_agents::tool::{ToolLimits, Toolbox};
+use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
+use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::run::{RunOptions, Talk};
+
+use crate::agents;
+use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::guard;
+use crate::open::{self, Workspace};
+use crate::settings::StoreUrl;
+use crate::tui;
+use crate::ui::Ui;
+use opening::Prepared;
+
+/// How long what runs beside a talk may take to end with it.
+pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// So many files the runtime, its signals and an agent need to begin with.
+const FILES_NEEDED: usize = 12;
+
+/// The flags of every talk.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
+pub struct TalkArgs {
+    /// Run one turn, print the answer and exit
+    #[arg(short, long)]
+    pub print: bool,
+    /// Output format of one turn
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<OutputFormat>,
+    /// Continue the newest session of this kind in this project
+    #[arg(short = 'c', long = "continue", conflicts_with_all = ["resume", "session", "session_id"])]
+    pub go_on: bool,
+    /// Resume this session; without REF, the newest
+    #[arg(short, long, value_name = "REF", num_args = 0..=1, conflicts_with = "session_id")]
+    pub resume: Option<Option<String>>,
+    /// Same as --resume REF
+    #[arg(short, long, value_name = "REF", conflicts_with = "session_id")]
+    pub session: Option<String>,
+    /// Resume the session in this file, and write it back after every turn
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["go_on", "session", "session_id", "fork"])]
+    pub session_file: Option<PathBuf>,
+    /// Id of the new session
+    #[arg(long, value_name = "UUID")]
+    pub session_id: Option<SessionId>,
+    /// Title of the session
+    #[arg(short, long, value_name = "TITLE")]
+    pub name: Option<String>,
+    /// Continue in a fork of the session
+    #[arg(long, visible_alias = "fork-session")]
+    pub fork: bool,
+    /// Exit with code 4 if another program writes to the session, instead of continuing in a fork
+    #[arg(long, conflicts_with = "fork")]
+    pub no_fork: bool,
+    /// Don't save this session
+    #[arg(long, visible_alias = "no-auto-save")]
+    pub ephemeral: bool,
+    /// Tool policy: read-only tools always run; others ask (ask), are denied (low) or all run (all); none
+    /// turns tools off [default: ask on a terminal, low elsewhere]
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub approve: Option<ApproveMode>,
+    /// Line by line, for screen readers and simple terminals
+    #[arg(long)]
+    pub plain: bool,
+    /// Whether other programs lead it: words come later, and questions go to them
+    #[arg(skip)]
+    pub served: bool,
+}
+
+impl TalkArgs {
+    /// Whether a flag says which session is meant.
+    pub fn names_a_session(&self) -> bool {
+        self.go_on || self.resume.is_some() || self.session.is_some() || self.session_file.is_some()
+    }
+
+    /// Whether the session is to be chosen from a list, where there is a screen for one.
+    pub fn opens_picker(&self) -> bool {
+        self.resume == Some(None) && self.session.is_none() && self.session_file.is_none()
+    }
+
+    /// Whether the value of a flag may turn out to be the prompt.
+    pub fn may_say_something(&self) -> bool {
+        let value = self.resume.as_ref().and_then(Option::as_ref);
+        value.is_some_and(|value| value.contains(' '))
+    }
+
+    /// How the talk is written.
+    pub fn format(&self, ui: &Ui) -> OutputFormat {
+        match self.output_format {
+            Some(format) => format,
+            None if ui.json => OutputFormat::Json,
+            None => OutputFormat::Text,
+        }
+    }
+
+    /// Whether somebody is there who talks: at a terminal, or through another program.
+    pub fn is_on_screen(&self, ui: &Ui) -> bool {
+        self.served || self.is_at_terminal(ui)
+    }
+
+    fn is_at_terminal(&self, ui: &Ui) -> bool {
+        !self.print && self.format(ui) == OutputFormat::Text && ui.has_keyboard() && ui.has_screen()
+    }
+
+    /// Whether the talk takes the whole screen.
+    pub fn is_full_screen(&self, ui: &Ui) -> bool {
+        self.served || (self.is_at_terminal(ui) && !self.plain && !ui.is_dumb())
+    }
+
+    /// Whether there is somebody to be asked about tools.
+    fn can_ask(&self, ui: &Ui) -> bool {
+        self.served || ui.is_interactive()
+    }
+
+    /// What happens when somebody else writes to the same session.
+    pub fn on_conflict(&self) -> OnConflict {
+        if self.no_fork {
+            OnConflict::Refuse
+        } else {
+            OnConflict::Fork
+        }
+    }
+}
+
+/// How a talk is left: how it is gone on with, if it can be.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    hint: Option<String>,
+}
+
+impl Leaving {
+    pub fn new(args: &TalkArgs, workspace: &Workspace) -> Leaving {
+        let kept = !args.ephemeral && workspace.settings.store != StoreUrl::Memory;
+        let hint = kept.then(|| format!("{} --resume", workspace.settings.program));
+        Leaving { hint }
+    }
+
+    /// Whether the talk can be gone on with.
+    pub fn is_resumable(&self) -> bool {
+        self.hint.is_some()
+    }
+
+    /// What is said and done at the end of a talk, however it ended: what is held is saved if it can be now,
+    /// and offered as a file if not. What kind of failure it is that something could not be saved.
+    pub async fn farewell(&self, talk: &mut Talk, ui: &mut Ui) -> Option<ErrorKind> {
+        talk.save_at_last().await;
+        let talk = &*talk;
+        write_back(talk, ui).await;
+        let left_unsaved = unsaved::offer(talk, ui).await;
+        if let Some(hint) = self
+            .hint
+            .as_ref()
+            .filter(|_| talk.writer().meta().is_some())
+        {
+            ui.note(&format!("Resume: {hint} {}", talk.writer().id().short()));
+        }
+        left_unsaved
+    }
+}
+
+/// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
+/// more, and when the talk is left.
+pub async fn write_back(talk: &Talk, ui: &mut Ui) {
+    if let Err(reason) = talk.writer().copy().await {
+        ui.warn(&format!("saved, but not in the session file: {reason}"));
+    }
+}
+
+/// Opens the store that the talk is kept in.
+pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
+    target::check_flags(args)?;
+    if !args.print {
+        crate::trust::ask(global, ui)?;
+    }
+    // A talk of which nothing is kept needs no store, but resuming does.
+    if args.ephemeral && !args.names_a_session() {
+        let settings = open::settings(global, ui)?;
+        let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
+        let aside = ui.aside();
+        return Ok(Workspace {
+            settings,
+            sessions,
+            aside,
+        });
+    }
+    if args.fork && !args.names_a_session() {
+        return Err(
+            CommandError::new(ErrorKind::Usage, "--fork needs a session to fork from")
+                .hint("add -c, --resume REF or --session REF"),
+        );
+    }
+    if args.ephemeral {
+        return Err(CommandError::new(
+            ErrorKind::Usage,
+            "--ephemeral saves nothing, so there is nothing to resume",
+        )
+        .hint("omit one of the two flags"));
+    }
+    // Without a session to go on with, a store is not needed until something is said.
+    match args.names_a_session() {
+        true => open::workspace(global, ui),
+        false => open::workspace_for_new(global, ui),
+    }
+}
+
+/// What the talk is led by: the tools, and which of them may be used unasked.
+pub fn terms(args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
+    let mode = match args.approve {
+        Some(ApproveMode::Ask) if !args.can_ask(ui) => {
+            ui.warn("not interactive: tools that change anything are denied");
+            Approval::Low
+        }
+        Some(mode) => mode.into(),
+        None if args.can_ask(ui) => Approval::Ask,
+        None => Approval::Low,
+    };
+    let tools = Toolbox::new(
+        workspace.settings.cwd.clone(),
+        ToolLimits::default(),
+        agents::key_variables(&workspace.settings),
+    );
+    let tools = match tools {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            ui.warn(&format!("tools are not available: {error}"));
+            None
+        }
+    };
+    RunOptions {
+        rules: Permissions::new(mode),
+        tools,
+        ephemeral: args.ephemeral || workspace.settings.store == StoreUrl::Memory,
+        compact_at: None,
+        guard: Some(Arc::new(guard::guard())),
+    }
+}
+
+/// Closes what an agent's commands could read of this program, its keys among it.
+pub fn close_to_others(ui: &mut Ui) {
+    let closed = DumpableBehavior::NotDumpable;
+    if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
+        ui.detail(&format!(
+            "this process stays readable to others of yours: {error}"
+        ));
+    }
+}
+
+/// What is said first: the prompt that a flag turned out to be, with the words below it.
+pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<String> {
+    match (prompt, words) {
+        (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
+        (prompt, words) => prompt.or(words),
+    }
+}
+
+/// Nothing was given to say, and nobody can be asked.
+pub fn nothing_to_say(command: &str) -> CommandError {
+    CommandError::new(ErrorKind::Usage, "there is no prompt").hint(format!(
+        "give a prompt, or pipe one in: echo hello | tertulia {command}"
+    ))
+}
+
+/// Leads a talk as its flags and the terminal allow: on the whole screen, line by line, or for one turn.
+pub fn lead(
+    args: &TalkArgs,
+    prepare: impl FnOnce(&mut Ui) -> CommandResult<Option<Prepared>>,
+    global: &GlobalArgs,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    if args.is_full_screen(ui) {
+        ui.hold();
+        let result = match prepare(ui) {
+            Ok(Some(prepared)) => tui::run(prepared, global, ui),
+            Ok(None) => Ok(ExitCode::SUCCESS),
+            Err(error) => Err(error),
+        };
+        ui.release();
+        return result;
+    }
+    let Some(Prepared { opening, words }) = prepare(ui)? else {
+        return Ok(ExitCode::SUCCESS);
+    };
+    let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
+    let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
+    let talk = async move |ui: &mut Ui| match on_screen {
+        true => plain::talk(opening, words, ui).await,
+        false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
+    };
+    run_to_end(talk, keeper, ui)
+}
+
+/// Runs a talk to its end, and keeps the house in order afterwards.
+fn run_to_end(
+    talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
+    keeper: Option<Workspace>,
+    ui: &mut Ui,
+) -> CommandResult<ExitCode> {
+    let runtime = runtime()?;
+    let result = runtime.block_on(talk(ui));
+    // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
+    runtime.shutdown_timeout(LEAVE_WITHIN);
+    if let Some(keeper) = keeper {
+        retention::keep_workspace(&keeper, ui);
+    }
+    result
+}
+
+/// Refuses to begin where so few files may be open that the runtime would break.
+pub fn enough_files() -> CommandResult<()> {
+    let probe = || std::fs::File::open("/dev/null");
+    let opened: std::io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
+    opened.map(drop).map_err(|error| {
+        CommandError::new(ErrorKind::Failed, "no more files can be opened")
+            .because(error)
+            .hint("allow more open files: `ulimit -n 1024`")
+    })
+}
+
+/// What a talk runs on.
+pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
+    enough_files()?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
+        })
+}
+
+/// What kind of session a talk is in, and of which team.
+#[derive(Clone, Copy, Debug)]
+pub struct Sort<'a> {
+    pub kind: Kind,
+    pub team: Option<&'a str>,
+    /// Whether a session of another kind is opened as what it is: the command line named no kind.
+    pub any_kind: bool,
+}
+
+impl<'a> Sort<'a> {
+    /// The sessions of a kind, and of a team if one is named.
+    pub const fn of(kind: Kind, team: Option<&'a str>) -> Sort<'a> {
+        Sort {
+            kind,
+            team,
+            any_kind: false,
+        }
+    }
+}
+
+/// What a talk that ended says to the caller: a signal, unsaved words, or nothing.
+pub fn exit_code(signal: Option<u8>, left_unsaved: Option<ErrorKind>) -> ExitCode {
+    match signal.map(ErrorKind::Interrupted).or(left_unsaved) {
+        Some(kind) => ExitCode::from(kind.exit_code()),
+        None => ExitCode::SUCCESS,
+    }
+}

@@ -1,0 +1,287 @@
+//! A talk on a terminal, line by line: `typed` is what the keyboard gives, `commands` what of it is not said.
+
+mod commands;
+mod typed;
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+
+use tertulia_agents::approval::PermissionChange;
+use tertulia_core::entry::Kind;
+use tertulia_engine::run::Compaction;
+
+use super::conversation::{Conversation, LeftUndone, Turned, resumed};
+use super::frontend::Output;
+use super::keyboard::Keyboard;
+use super::opening::Opening;
+use super::target::{Target, mention_newest};
+use super::{Sort, exit_code, permissions, write_back};
+use crate::args::OutputFormat;
+use crate::error::{CommandError, CommandResult};
+use crate::signals::Signals;
+use crate::ui::{AGENT, HUMAN, Ui, harmless};
+use commands::Read;
+use typed::{Typed, next_words};
+
+/// Talks until the person leaves.
+pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
+    greet(&opening, ui);
+    let leaving = opening.leaving.clone();
+    let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
+    let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
+    let conversation = {
+        let mut output = Output::new(OutputFormat::Text, ui, None);
+        let opened = signals.during(opening.open(&mut output)).await?;
+        match (opened, signals.caught()) {
+            (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
+            (opened, _) => opened?,
+        }
+    };
+    let mut lines = Lines {
+        conversation,
+        seat,
+        rings,
+        keyboard: Keyboard::of_a_session(),
+        signals,
+        ui,
+    };
+    let left = lines.lead(first).await;
+    let Lines {
+        mut conversation,
+        signals,
+        ui,
+        ..
+    } = lines;
+    conversation.leave().await;
+    if let Some(words) = conversation.unheard(&leaving) {
+        ui.note(&words);
+    }
+    let left_unsaved = leaving.farewell(conversation.talk_mut(), ui).await;
+    left.map(|()| exit_code(signals.caught(), left_unsaved))
+}
+
+/// Says who is here, and what there was before.
+fn greet(opening: &Opening, ui: &mut Ui) {
+    ui.note(&format!("{} /help for help.", opening.introduction));
+    let kind = opening.cast.kind();
+    let goes_on = match (&opening.target, kind) {
+        (Target::Resume(row, _), _) => {
+            let now = opening.workspace.sessions.clock().now();
+            return ui.note(&harmless(&resumed(&row.meta, now)));
+        }
+        (Target::New(_), _) if opening.args.ephemeral => {
+            return ui.note("This session is not saved.");
+        }
+        (Target::New(_), Kind::Chat) => "tertulia -c",
+        (Target::New(_), Kind::Pair) => "tertulia pair -c",
+        // It was asked about, or mentioned, before.
+        (Target::New(_), Kind::Team) => return,
+    };
+    mention_newest(Sort::of(kind, None), &opening.workspace, goes_on, ui);
+}
+
+/// A talk that is led line by line.
+struct Lines<'a> {
+    conversation: Conversation,
+    /// Which person of several speaks, if that was said.
+    seat: Option<String>,
+    /// Whether the bell is rung when it is the person's turn.
+    rings: bool,
+    keyboard: Keyboard,
+    signals: Signals,
+    ui: &'a mut Ui,
+}
+
+impl Lines<'_> {
+    /// Takes one line after the other, until the person leaves or does not want to wait for anything.
+    async fn lead(&mut self, first: Option<String>) -> CommandResult<()> {
+        let mut pending = first;
+        if pending.is_none()
+            && let Some(left) = self.conversation.left_undone()
+        {
+            match self.offer(&left).await {
+                ControlFlow::Continue(true) => pending = Some("/go".to_owned()),
+                ControlFlow::Continue(false) => {}
+                ControlFlow::Break(()) => return Ok(()),
+            }
+        }
+        loop {
+            let words = match pending.take() {
+                Some(words) => words,
+                None => match self.next_words().await {
+                    Typed::Words(words) => words,
+                    Typed::End | Typed::Signal => return Ok(()),
+                },
+            };
+            let then = self.follow(words).await?;
+            let signal = self.signals.caught().is_some() && !self.signals.forgive_interrupt();
+            if then.is_break() || signal {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn next_words(&mut self) -> Typed {
+        let name = harmless(&self.conversation.whose_turn(self.seat.as_deref()));
+        let prompt = self.ui.styled(HUMAN, &format!("{name}> "));
+        next_words(&prompt, &mut self.keyboard, &mut self.signals, self.ui).await
+    }
+
+    /// Does what was typed.
+    async fn follow(&mut self, words: String) -> CommandResult<ControlFlow<()>> {
+        let kind = self.conversation.kind();
+        match commands::read(&words, kind) {
+            Read::Wrong(why) => self.ui.warn(&why),
+            Read::Words if words.trim().is_empty() => {}
+            Read::Words => self.turn(words).await?,
+            Read::Command("/help", _) => self.ui.note(&commands::help(kind)),
+            Read::Command("/info", _) => self.tell(&self.conversation.info()),
+            Read::Command("/members", _) => self.tell(&self.conversation.members()),
+            Read::Command("/queue", _) => self.tell(&self.conversation.queue()),
+            Read::Command("/task", _) => self.tell(&self.conversation.task()),
+            Read::Command("/compact", _) => self.compact().await?,
+            Read::Command("/approve", mode) => self.approve(mode),
+            Read::Command("/permissions", what) => self.permissions(what),
+            Read::Command("/as", name) => match self.conversation.seat_of(name) {
+                Ok(seat) => self.seat = seat,
+                Err(why) => self.ui.warn(&why),
+            },
+            Read::Command("/go", _) if self.conversation.left_undone().is_none() => {
+                self.ui
+                    .note("nothing is left undone: say what is to be done");
+            }
+            Read::Command("/go", _) => self.turn(String::new()).await?,
+            Read::Command(..) => return Ok(ControlFlow::Break(())),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn approve(&mut self, mode: &str) {
+        match permissions::mode(mode) {
+            Err(why) => self.ui.warn(&format!("/approve {why}")),
+            Ok(mode) => self.permit(&PermissionChange::Mode(mode)),
+        }
+    }
+
+    fn permissions(&mut self, what: &str) {
+        let state = self.conversation.talk().permissions().state();
+        let change = permissions::revoked(what).and_then(|what| {
+            what.map(|what| permissions::revocation(&what, &state))
+                .transpose()
+        });
+        match change {
+            Err(why) => self.ui.warn(&format!("/permissions {why}")),
+            Ok(None) => self.tell(&permissions::lines(&state)),
+            Ok(Some(change)) => self.permit(&change),
+        }
+    }
+
+    fn permit(&mut self, change: &PermissionChange) {
+        let permissions = self.conversation.talk().permissions();
+        permissions.change(change);
+        let words = permissions::line(&permissions.state());
+        self.ui.note(&harmless(&words));
+    }
+
+    fn tell(&mut self, lines: &[String]) {
+        for line in lines {
+            self.ui.note(line);
+        }
+    }
+
+    /// Asks whether to continue unfinished work.
+    async fn offer(&mut self, left: &LeftUndone) -> ControlFlow<(), bool> {
+        self.ui.ask(&harmless(&left.words));
+        if left.is_spent {
+            return ControlFlow::Continue(false);
+        }
+        self.keyboard.put_aside();
+        loop {
+            self.ui.prompt("Go on with it? [y]es, [n]o: ");
+            let line = tokio::select! {
+                line = self.keyboard.fresh_line() => line,
+                () = self.signals.next() => None,
+            };
+            let Some(line) = line else {
+                return ControlFlow::Break(());
+            };
+            let answer = String::from_utf8_lossy(&line).trim().to_lowercase();
+            match answer.as_str() {
+                "y" | "yes" => return ControlFlow::Continue(true),
+                "n" | "no" => return ControlFlow::Continue(false),
+                _ => {}
+            }
+        }
+    }
+
+    async fn compact(&mut self) -> CommandResult<()> {
+        let cancel = self.signals.cancel.clone();
+        let mut output = Output::new(OutputFormat::Text, self.ui, None);
+        let compacted = self.conversation.compact(&mut output, &cancel);
+        let compacted = match self.signals.during(compacted).await {
+            Ok(compacted) => compacted,
+            Err(left) => {
+                output.cut_off();
+                return Err(left);
+            }
+        };
+        write_back(self.conversation.talk(), self.ui).await;
+        match compacted {
+            Some(Compaction::Nothing) => {
+                self.ui.note("nothing to compact: there is no older part");
+            }
+            None => self
+                .ui
+                .note("not needed here: each agent gets only the messages that fit its context"),
+            Some(_) => {}
+        }
+        Ok(())
+    }
+
+    async fn turn(&mut self, words: String) -> CommandResult<()> {
+        if let Err(error) = tertulia_store::check_message(&words) {
+            CommandError::from(error).report(self.ui);
+            return Ok(());
+        }
+        if let Conversation::Chat(talk) = &self.conversation {
+            let name = self.ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
+            self.ui.data(&name);
+        }
+        let cancel = self.signals.cancel.clone();
+        let kind = self.conversation.kind();
+        let mut output =
+            Output::new(OutputFormat::Text, self.ui, Some(&mut self.keyboard)).of(kind);
+        let said = self
+            .conversation
+            .say(words, self.seat.as_deref(), &mut output, &cancel);
+        let turned = match self.signals.during(said).await {
+            Ok(Ok(turned)) => turned,
+            Ok(Err(error)) => {
+                CommandError::from(error).report(self.ui);
+                return Ok(());
+            }
+            Err(left) => {
+                output.cut_off();
+                return Err(left);
+            }
+        };
+        let end = turned.end(&self.conversation);
+        let refused = output.finish(&end);
+        write_back(self.conversation.talk(), self.ui).await;
+        let failure = end.failure.cloned().map(CommandError::from);
+        for error in refused.into_iter().chain(failure) {
+            error.report(self.ui);
+        }
+        self.say_how_it_ended(&turned);
+        Ok(())
+    }
+
+    fn say_how_it_ended(&mut self, turned: &Turned) {
+        for (warning, words) in turned.notes(&self.conversation) {
+            self.ui.remark(warning, &words);
+        }
+        if self.rings {
+            self.ui.bell();
+        }
+    }
+}

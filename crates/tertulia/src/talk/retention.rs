@@ -1,0 +1,46 @@
+//! What `[retention]` asks for, at the end of a talk. The first time it is only announced: nobody loses
+//! sight of a session by a line in a file that they have forgotten.
+
+use crate::commands::export;
+use crate::commands::prune::{self, Rules};
+use crate::open::Workspace;
+use crate::show;
+use crate::ui::Ui;
+
+/// Remembers that it was announced.
+const ANNOUNCED: &str = "retention-announced";
+
+/// Announces, or moves what is too old or too many to the trash. Trouble here is told and spoils nothing.
+pub fn keep_workspace(workspace: &Workspace, ui: &mut Ui) {
+    if !workspace.settings.retention.is_on() {
+        return;
+    }
+    let plan = match prune::plan(&Rules::from(&workspace.settings.retention), workspace) {
+        Ok(plan) if plan.trash.is_empty() && plan.purge.is_empty() => return,
+        Ok(plan) => plan,
+        Err(error) => return ui.warn(&format!("[retention] cannot be followed: {error}")),
+    };
+    let (trash, purge) = (plan.trash.len(), plan.purge.len());
+    let announced = workspace.settings.data.join(ANNOUNCED);
+    let rules = format!("{:?}\n", workspace.settings.retention);
+    // Announced once, and again when the rules have changed.
+    if !std::fs::read_to_string(&announced).is_ok_and(|told| told == rules) {
+        let words = format!(
+            "[retention] will move {} to the trash and delete {purge} from it, starting with the next session. \
+             `tertulia prune --dry-run` lists them.",
+            show::count(trash as u64, "session")
+        );
+        ui.warn(&ui.invocation.complete(&words));
+        if let Err(error) = export::write(&announced, rules.as_bytes(), true) {
+            ui.warn(&format!("[retention]: {error}"));
+        }
+        return;
+    }
+    match prune::carry_out(workspace, &plan) {
+        Ok(()) => ui.advise(&format!(
+            "[retention]: {} moved to the trash, {purge} deleted from it. `tertulia undo` brings back what was moved to the trash.",
+            show::count(trash as u64, "session")
+        )),
+        Err(error) => ui.warn(&format!("[retention] cannot be followed: {error}")),
+    }
+}

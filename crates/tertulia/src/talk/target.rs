@@ -1,0 +1,350 @@
+//! Which session a talk is in: found first, without touching anything, then opened.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tertulia_core::entry::{Kind, Relation};
+use tertulia_core::id::Seq;
+use tertulia_core::query::{Filter, Page, Row};
+use tertulia_engine::log_writer::SessionMirror;
+use tertulia_store::{Fork, Start};
+
+use super::copy::FileCopy;
+use super::{Sort, TalkArgs};
+use crate::commands::{import, rename};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::moment::ago;
+use crate::open::{Workspace, has_entry};
+use crate::settings::quoted;
+use crate::ui::{Ui, fit, harmless};
+
+/// How many sessions are looked through at a time.
+const PAGE: usize = 100;
+
+/// What the flags name: a session, or none, and the prompt where a flag's value was meant as one.
+pub struct Found {
+    pub row: Option<Row>,
+    pub prompt: Option<String>,
+    /// Where a copy of it is kept.
+    pub copy: Option<Arc<dyn SessionMirror>>,
+}
+
+/// Which session the talk is in.
+pub enum Target {
+    New(Start),
+    Resume(Box<Row>, Option<Arc<dyn SessionMirror>>),
+}
+
+/// Finds the session, and the prompt where the flag's value was meant as one.
+pub fn find(
+    args: &TalkArgs,
+    sort: Sort<'_>,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Found> {
+    let value = args.resume.as_ref().map(Option::as_deref);
+    if let Some(file) = &args.session_file {
+        return Ok(Found {
+            prompt: value.flatten().map(str::to_owned),
+            ..from_file(file, workspace, ui)?
+        });
+    }
+    let found = |row: Option<Row>, prompt: Option<String>| Found {
+        row,
+        prompt,
+        copy: None,
+    };
+    if let Some(reference) = &args.session {
+        let prompt = value.flatten().map(str::to_owned);
+        return Ok(found(Some(named(reference, sort, workspace)?), prompt));
+    }
+    if args.go_on {
+        let row = newest(sort, workspace)?.ok_or_else(|| nothing_to_continue(sort, workspace))?;
+        return Ok(found(Some(row), None));
+    }
+    match value {
+        None => Ok(found(None, None)),
+        // Which one is chosen on the screen.
+        Some(None) if args.is_full_screen(ui) => Ok(found(None, None)),
+        Some(None) => Ok(found(Some(any_newest(sort, workspace)?), None)),
+        Some(Some(words))
+            if words.contains(' ') && workspace.look_up(words, &workspace.here())?.is_none() =>
+        {
+            let row = any_newest(sort, workspace)?;
+            ui.note(&harmless(&format!(
+                "no session is called '{words}': taken as the prompt for the newest one, \"{}\"",
+                fit(row.meta.title_or_untitled(), 50)
+            )));
+            Ok(found(Some(row), Some(words.to_owned())))
+        }
+        Some(Some(reference)) => Ok(found(Some(named(reference, sort, workspace)?), None)),
+    }
+}
+
+/// Refuses flags that name two sessions. Beside a flag that names one, the value of `--resume` can only be the
+/// prompt.
+pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
+    let value = args.resume.as_ref().and_then(Option::as_ref);
+    let other = match (&args.session, &args.session_file) {
+        (Some(_), _) => "--session",
+        (None, Some(_)) => "--session-file",
+        (None, None) => return Ok(()),
+    };
+    match value {
+        Some(value) if !value.contains(' ') => Err(CommandError::new(
+            ErrorKind::Usage,
+            format!("--resume names one session and {other} another"),
+        )
+        .hint("omit one of the two")),
+        _ => Ok(()),
+    }
+}
+
+/// The session that a reference names, if this command can open it.
+fn named(reference: &str, sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
+    let here = workspace.here();
+    let Some(row) = workspace.look_up(reference, &here)? else {
+        let error = workspace.not_found(reference, &here);
+        return Err(match sort.team {
+            Some(team) if error.kind() == ErrorKind::NotFound => error.hint(format!(
+                "`tertulia list --all --team {}` lists the sessions of the team '{team}'",
+                quoted(team)
+            )),
+            _ => error,
+        });
+    };
+    if sort.any_kind || row.meta.kind == sort.kind {
+        return Ok(row);
+    }
+    Err(other_kind(&row, sort.kind))
+}
+
+/// The error for a session of another kind than the command's.
+pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
+    let (short, kind) = (row.meta.id.short(), row.meta.kind.name());
+    let team = row.meta.team.as_ref();
+    let team = team.map(|team| format!(" of the team '{team}'"));
+    let words = format!(
+        "session {short} is a {kind} session{}, not a {} session",
+        team.unwrap_or_default(),
+        wanted.name()
+    );
+    CommandError::new(ErrorKind::Usage, words).hint(format!(
+        "`tertulia --resume {short}` opens it as what it is"
+    ))
+}
+
+/// The sessions of this sort in this project.
+fn ours(sort: Sort<'_>, workspace: &Workspace) -> Filter {
+    Filter {
+        kind: Some(sort.kind),
+        team: sort.team.map(str::to_owned),
+        ..workspace.here()
+    }
+}
+
+/// The newest session that a bare `--resume` means: of this sort, or of any kind where none was named; in this
+/// project if it has one.
+fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
+    let mut scope = ours(sort, workspace);
+    if sort.any_kind {
+        scope.kind = None;
+    }
+    workspace.newest(&scope)?.ok_or_else(|| {
+        let store = &workspace.settings.store;
+        let words = match sort.team {
+            Some(team) => format!("there is no session of the team '{team}' to resume in {store}"),
+            None if sort.any_kind => format!("there is no session to resume in {store}"),
+            None => format!(
+                "there is no {} session to resume in {store}",
+                sort.kind.name()
+            ),
+        };
+        CommandError::new(ErrorKind::NotFound, words).hint("omit --resume to start one")
+    })
+}
+
+fn nothing_to_continue(sort: Sort<'_>, workspace: &Workspace) -> CommandError {
+    let (project, store) = (&workspace.settings.project, &workspace.settings.store);
+    let words = match sort.team {
+        None => format!(
+            "there is no earlier {} session in this project ({project})",
+            sort.kind.name()
+        ),
+        Some(team) => format!(
+            "there is no earlier session of the team '{team}' in this project ({project}) in {store}"
+        ),
+    };
+    CommandError::new(ErrorKind::NotFound, words)
+        .hint("omit -c to start one; `tertulia list --all` lists the sessions of all projects")
+}
+
+/// The newest session of this sort in this project. Of a team, else the newest that belongs to no project: one
+/// that was imported.
+pub fn newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Option<Row>> {
+    let store = workspace.sessions.store();
+    let here = ours(sort, workspace);
+    let newest = workspace.wait(store.list(&here, &Page::first(1)))?;
+    if !newest.rows.is_empty() || sort.team.is_none() {
+        return Ok(newest.rows.into_iter().next());
+    }
+    let anywhere = Filter {
+        project: None,
+        ..here
+    };
+    let mut page = Page::first(PAGE);
+    loop {
+        let listing = workspace.wait(store.list(&anywhere, &page))?;
+        let mut rows = listing.rows.into_iter();
+        if let Some(row) = rows.find(|row| row.meta.project.is_none()) {
+            return Ok(Some(row));
+        }
+        if listing.next.is_none() {
+            return Ok(None);
+        }
+        page.cursor = listing.next;
+    }
+}
+
+/// Mentions the newest of these talks to who begins anew: they should not have to know the flag by heart.
+pub fn mention_newest(sort: Sort<'_>, workspace: &Workspace, goes_on: &str, ui: &mut Ui) {
+    // Who begins anew is not held up by what cannot be listed.
+    if let Ok(Some(row)) = newest(sort, workspace) {
+        let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
+        let title = fit(row.meta.title_or_untitled(), 50);
+        ui.note(&harmless(&format!(
+            "There is an earlier session here, \"{title}\" ({when}): `{goes_on}` resumes it."
+        )));
+    }
+}
+
+/// Takes in the session of a file, and writes it back there from then on.
+fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<Found> {
+    let taken = import::one(workspace, file)?;
+    ui.note(&taken.words);
+    let copy = FileCopy::of(file, taken.form)?;
+    if copy.is_none() {
+        ui.note(&format!(
+            "{} is only read: tertulia does not write its format",
+            file.display()
+        ));
+    }
+    Ok(Found {
+        row: Some(workspace.wait(workspace.sessions.row(taken.session))?),
+        prompt: None,
+        copy: copy.map(|copy| Arc::new(copy) as Arc<dyn SessionMirror>),
+    })
+}
+
+/// Opens what was found, as the flags say, or begins anew.
+pub fn open(
+    args: &TalkArgs,
+    sort: Sort<'_>,
+    row: Option<Row>,
+    copy: Option<Arc<dyn SessionMirror>>,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Target> {
+    let title = args.name.as_deref().map(rename::title).transpose()?;
+    let Some(row) = row else {
+        let start = Start {
+            id: args
+                .session_id
+                .unwrap_or_else(|| workspace.sessions.clock().session_id()),
+            kind: sort.kind,
+            title,
+            team: sort.team.map(str::to_owned),
+            project: Some(workspace.settings.project.id.clone()),
+            project_ids: workspace.settings.project.identities(),
+            cwd: Some(workspace.settings.cwd.display().to_string()),
+        };
+        if args.session_id.is_some() && workspace.wait(workspace.sessions.row(start.id)).is_ok() {
+            return Err(tertulia_store::StoreError::Exists(start.id).into());
+        }
+        if !args.ephemeral {
+            workspace.remember_project();
+        }
+        return Ok(Target::New(start));
+    };
+    if row.meta.trashed_at.is_some() {
+        let words = format!(
+            "session {} is in the trash; `tertulia restore {0}` takes it out",
+            row.meta.id.short()
+        );
+        ui.warn(&ui.invocation.complete(&words));
+    }
+    let row = if args.fork {
+        forked(workspace, &row, title, ui)?
+    } else {
+        retitled(workspace, row, title)?
+    };
+    Ok(Target::Resume(Box::new(row), copy))
+}
+
+fn forked(
+    workspace: &Workspace,
+    row: &Row,
+    title: Option<String>,
+    ui: &mut Ui,
+) -> CommandResult<Row> {
+    let forked = fork(workspace, row, None, title)?;
+    if forked.recovered {
+        ui.note(
+            "an answer was interrupted; what had arrived of it is kept as an interrupted message",
+        );
+    }
+    ui.note(&format!(
+        "Continuing in {}, a fork of {}",
+        forked.row.meta.id.short(),
+        row.meta.id.short()
+    ));
+    Ok(forked.row)
+}
+
+/// A fork that was made.
+#[derive(Clone, Debug)]
+pub struct Forked {
+    pub row: Row,
+    /// Whether an answer that was cut off was kept first.
+    pub recovered: bool,
+}
+
+/// Makes a fork that shares a session up to an entry, or all of it.
+pub fn fork(
+    workspace: &Workspace,
+    row: &Row,
+    at: Option<Seq>,
+    title: Option<String>,
+) -> CommandResult<Forked> {
+    let mut row = row.clone();
+    let mut recovered = false;
+    // A half-written answer belongs to what is shared.
+    if !row.open
+        && at.is_none_or(|at| at > row.meta.head.seq)
+        && let Some(entry) = workspace.wait(workspace.sessions.recover(&row.meta))?
+    {
+        row.meta.apply(&entry);
+        recovered = true;
+    }
+    if let Some(at) = at {
+        has_entry(&row, at)?;
+    }
+    let at = workspace.fork_at(&row, at)?;
+    let fork = Fork {
+        id: workspace.sessions.clock().session_id(),
+        at,
+        title,
+        relation: Relation::Fork,
+    };
+    let (meta, _) = workspace.wait(workspace.sessions.fork(&row.meta, &fork, Vec::new()))?;
+    let row = Row { meta, open: false };
+    Ok(Forked { row, recovered })
+}
+
+fn retitled(workspace: &Workspace, mut row: Row, title: Option<String>) -> CommandResult<Row> {
+    if let Some(title) = title {
+        let operation = workspace.sessions.clock().entry_id();
+        row.meta = workspace.wait(workspace.sessions.rename(row.meta.id, &title, operation))?;
+    }
+    Ok(row)
+}

@@ -1,0 +1,60 @@
+//! What could not be saved is offered as a file, so that not even a full disk takes a talk away.
+
+use std::path::PathBuf;
+
+use tertulia_engine::run::Talk;
+
+use crate::commands::export;
+use crate::error::ErrorKind;
+use crate::settings::quoted;
+use crate::ui::Ui;
+
+/// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
+pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
+    let writer = talk.writer();
+    if !writer.has_unsaved() {
+        return None;
+    }
+    let kind = match writer.is_locked_out() {
+        true => ErrorKind::Conflict,
+        false => ErrorKind::Failed,
+    };
+    let lines = match writer.unsaved_log().await {
+        Ok(lines) => lines,
+        Err(error) => {
+            ui.warn(&format!(
+                "what was not saved cannot be put together: {error}"
+            ));
+            return Some(kind);
+        }
+    };
+    let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let short = writer.id().short();
+    for folder in [PathBuf::from("."), std::env::temp_dir()] {
+        // An earlier one is not replaced: it holds other words.
+        for number in 1..100 {
+            let file = folder.join(match number {
+                1 => format!("tertulia-unsaved-{short}.jsonl"),
+                _ => format!("tertulia-unsaved-{short}-{number}.jsonl"),
+            });
+            if file.exists() {
+                continue;
+            }
+            // Where one cannot be written no other can.
+            if export::write(&file, content.as_bytes(), false).is_err() {
+                break;
+            }
+            let shown = std::path::absolute(&file).unwrap_or(file);
+            let words = format!(
+                "what could not be saved is in {}; once the store can be written again, `tertulia import {}` adds it",
+                shown.display(),
+                quoted(&shown.display().to_string())
+            );
+            ui.warn(&ui.invocation.complete(&words));
+            return Some(kind);
+        }
+    }
+    ui.warn("no file can be written either; this is the whole session:");
+    ui.data(&content);
+    Some(kind)
+}

@@ -1,0 +1,205 @@
+//! From one talk to another: what is typed on the screen leads to the same preparations as what is typed in a
+//! shell.
+
+use super::attach::{Attachment, Server};
+use super::driver::Driver;
+use super::effect::Next;
+use super::engine::Engine;
+use super::item::Tone;
+use super::mailbox::Mailbox;
+use super::remote::Remote;
+use super::scene::Scene;
+use super::state::State;
+use super::store_service::StoreService;
+use crate::args::{ApproveMode, GlobalArgs};
+use crate::commands::{chat, pair, team};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::talk::TalkArgs;
+use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::ui::{Told, Ui};
+
+/// What holds for every talk of this screen.
+pub struct Course {
+    /// The server that leads the talks, if one does.
+    server: Option<Server>,
+    global: GlobalArgs,
+    approve: Option<ApproveMode>,
+    ephemeral: bool,
+}
+
+impl Course {
+    /// As the flags of the first talk say.
+    pub fn new(args: &TalkArgs, global: &GlobalArgs) -> Course {
+        Course {
+            server: None,
+            global: global.clone(),
+            approve: args.approve,
+            ephemeral: args.ephemeral,
+        }
+    }
+
+    /// On a server.
+    pub fn on(server: Server, global: &GlobalArgs) -> Course {
+        Course {
+            server: Some(server),
+            ..Course::new(&TalkArgs::default(), global)
+        }
+    }
+
+    /// Prepares a talk.
+    pub fn prepare(&self, next: &Next, ui: &mut Ui) -> CommandResult<Source> {
+        Ok(match &self.server {
+            Some(server) => Source::There(Box::new(server.prepare(next)?)),
+            None => Source::Here(Box::new(self.prepare_here(next, ui)?)),
+        })
+    }
+
+    fn prepare_here(&self, next: &Next, ui: &mut Ui) -> CommandResult<Prepared> {
+        let talk = TalkArgs {
+            approve: self.approve,
+            ephemeral: self.ephemeral,
+            ..TalkArgs::default()
+        };
+        let prepared = match next {
+            Next::Resume {
+                id,
+                team: Some(team),
+                ..
+            } => {
+                let args = team::resumed(*id, &team.config, team.map.clone(), talk);
+                team::prepare(args, &self.global, ui)?
+            }
+            Next::Resume { id, model, .. } => {
+                let args = chat::going_on(*id, model.clone(), talk);
+                chat::prepare(args, &self.global, ui)?
+            }
+            Next::New { agent, model } => {
+                let args = chat::anew(agent.clone(), model.clone(), talk);
+                chat::prepare(args, &self.global, ui)?
+            }
+            Next::Team { config, .. } => team::prepare(team::with(config, talk), &self.global, ui)?,
+            Next::Pair => pair::prepare(pair::anew(talk), &self.global, ui)?,
+        };
+        let mut prepared = prepared.ok_or_else(|| {
+            CommandError::new(ErrorKind::Failed, "there is no session to continue")
+        })?;
+        prepared.opening.is_switch = matches!(next, Next::Resume { model: Some(_), .. });
+        if matches!(next, Next::Team { fresh: true, .. }) {
+            prepared.opening.earlier = None;
+        }
+        Ok(prepared)
+    }
+}
+
+/// The way back to a talk that was left.
+pub fn back(state: &State) -> Next {
+    match &state.meta {
+        Some(_) => Next::resume_with(state.id, state.scene.team_file.clone()),
+        None => state.scene.anew(),
+    }
+}
+
+/// What is written in the input of the next talk: what was left in that of the last one is not lost.
+pub fn draft(given: Option<String>, written: String) -> Option<String> {
+    let pieces = given.into_iter().chain([written]);
+    let pieces: Vec<String> = pieces.filter(|piece| !piece.trim().is_empty()).collect();
+    (!pieces.is_empty()).then(|| pieces.join("\n"))
+}
+
+/// A talk that is about to be shown.
+pub enum Source {
+    /// This program leads it.
+    Here(Box<Prepared>),
+    /// A server leads it.
+    There(Box<Attachment>),
+}
+
+impl Source {
+    /// What is known of it.
+    pub fn scene(&self) -> Scene {
+        match self {
+            Source::Here(prepared) => Scene::of(&prepared.opening),
+            Source::There(attachment) => Scene::attached(attachment),
+        }
+    }
+
+    /// What is said in it first.
+    pub fn words(&self) -> Option<String> {
+        match self {
+            Source::Here(prepared) => prepared.words.clone(),
+            Source::There(_) => None,
+        }
+    }
+
+    /// Whether the person chooses a session first.
+    pub fn picks(&self) -> bool {
+        match self {
+            Source::Here(prepared) => prepared.opening.args.opens_picker(),
+            Source::There(_) => false,
+        }
+    }
+
+    /// The librarian of its store.
+    pub fn store_service(&self) -> StoreService {
+        match self {
+            Source::Here(prepared) => store_service(&prepared.opening),
+            Source::There(attachment) => {
+                StoreService::new(attachment.workspace.clone(), None, false)
+            }
+        }
+    }
+
+    /// Begins it.
+    pub fn drive(self) -> CommandResult<Driver> {
+        let news = Mailbox::default();
+        Ok(match self {
+            Source::Here(prepared) => Driver::Here(Engine::start(prepared.opening, news)?),
+            Source::There(attachment) => {
+                let remote = Remote::follow(attachment.call, attachment.id, news)?;
+                Driver::There(remote)
+            }
+        })
+    }
+}
+
+/// The librarian of a talk's store.
+fn store_service(opening: &Opening) -> StoreService {
+    let agent = match &opening.cast {
+        Cast::Chat(agent) => Some(agent.name().to_owned()),
+        Cast::Team { .. } | Cast::Pair { .. } => None,
+    };
+    StoreService::new(opening.workspace.clone(), agent, opening.args.ephemeral)
+}
+
+/// What the command line would have said, for the transcript.
+pub fn toned(told: Told) -> (Tone, String) {
+    match told {
+        Told::Note(text) | Told::Data(text) => (Tone::Note, text),
+        Told::Warning(text) => (Tone::Warning, text),
+        Told::Error { message, hints, .. } => {
+            let mut text = message;
+            for hint in hints {
+                text.push_str("; ");
+                text.push_str(&hint);
+            }
+            (Tone::Error, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_goes_along_to_the_next_talk() {
+        let check = |given: Option<&str>, written: &str, expected: Option<&str>| {
+            let draft = draft(given.map(str::to_owned), written.to_owned());
+            assert_eq!(draft.as_deref(), expected);
+        };
+        check(None, "", None);
+        check(None, "half a sen", Some("half a sen"));
+        check(Some("said before"), " ", Some("said before"));
+        check(Some("said before"), "half", Some("said before\nhalf"));
+    }
+}

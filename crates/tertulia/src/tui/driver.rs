@@ -1,0 +1,75 @@
+//! Who leads the talk that the screen shows: this program, or a server.
+
+use tertulia_agents::approval::{PermissionChange, Verdict};
+
+use super::engine::Engine;
+use super::mailbox::Mailbox;
+use super::news::{News, Order, Ticket};
+use super::remote::Remote;
+
+/// Who leads the talk.
+#[derive(Debug)]
+pub enum Driver {
+    /// This program, on a thread beside the screen.
+    Here(Engine),
+    /// A server: the talk goes on without the screen.
+    There(Remote),
+}
+
+impl Driver {
+    /// What happened.
+    pub fn news(&self) -> &Mailbox<News> {
+        match self {
+            Driver::Here(engine) => engine.news(),
+            Driver::There(remote) => remote.news(),
+        }
+    }
+
+    /// Gives an order.
+    pub fn order(&self, order: Order) {
+        match self {
+            Driver::Here(engine) => engine.order(order),
+            Driver::There(remote) => remote.order(order),
+        }
+    }
+
+    /// Stops whoever is answering.
+    pub fn cancel(&self) {
+        match self {
+            Driver::Here(engine) => engine.cancel(),
+            Driver::There(remote) => remote.cancel(),
+        }
+    }
+
+    /// Leaves at once.
+    pub fn insist(&self) {
+        match self {
+            Driver::Here(engine) => engine.insist(),
+            Driver::There(remote) => remote.order(Order::Leave),
+        }
+    }
+
+    /// Answers a question, if it is still the last one.
+    pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
+        match self {
+            Driver::Here(engine) => engine.answer(ticket, verdict),
+            Driver::There(remote) => remote.answer(ticket, verdict),
+        }
+    }
+
+    /// Changes the tool permissions, also while an agent answers.
+    pub fn permit(&self, change: PermissionChange) {
+        match self {
+            Driver::Here(engine) => engine.permit(&change),
+            Driver::There(remote) => remote.permit(change),
+        }
+    }
+
+    /// Waits until nothing of it runs here any more.
+    pub fn join(self) {
+        match self {
+            Driver::Here(engine) => engine.join(),
+            Driver::There(remote) => remote.join(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Terminal user interface in the Elm architecture: events and effects are data, and the view is a
+//! function of the state.
+pub mod activity;
+pub mod again;
+pub mod attach;
+pub mod choice;
+pub mod columns;
+pub mod completion;
+pub mod dialog;
+pub mod driver;
+pub mod editor;
+pub mod effect;
+pub mod engine;
+pub mod entries;
+pub mod event_loop;
+pub mod floor;
+pub mod help;
+pub mod highlight;
+pub mod history;
+pub mod input;
+pub mod item;
+pub mod keymap;
+pub mod links;
+pub mod mailbox;
+pub mod markdown;
+pub mod news;
+pub mod one_line;
+pub mod picker;
+pub mod press;
+pub mod queue;
+pub mod remote;
+pub mod rewind;
+pub mod scene;
+pub mod search;
+pub mod sheet;
+pub mod slash;
+#[cfg(test)]
+mod stage;
+pub mod state;
+pub mod stats;
+pub mod status;
+pub mod store_service;
+pub mod terminal;
+pub mod theme;
+pub mod toast;
+pub mod todos;
+pub mod transcript;
+pub mod tree;
+pub mod update;
+pub mod view;
+pub mod wrap;
+
+pub use event_loop::{follow, run};

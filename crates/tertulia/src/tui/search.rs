@@ -1,0 +1,354 @@
+//! Full-text search overlay: searches all sessions and jumps to a hit.
+//!
+//! It performs no I/O. [`Search::key`] returns the user's decision; [`Search::wants`] returns a
+//! request with a ticket, under which the answer is passed back.
+
+#[cfg(test)]
+mod tests;
+
+use crossterm::event::{KeyCode, KeyEvent};
+use jiff::{SignedDuration, Timestamp};
+use ratatui::layout::{Position, Rect, Size};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hit, Hits, ProjectIds, SearchQuery};
+use tertulia_core::search_text::SearchTerms;
+
+use super::choice::Choice;
+use super::item::Item;
+use super::one_line::{OneLine, Typed};
+use super::picker::content_hits::words_of;
+use super::picker::{Scope, Ticket};
+use super::press;
+use super::view::search::{HIT_LINES, parts};
+
+/// Pause in typing after which a search starts.
+const PAUSE: SignedDuration = SignedDuration::from_millis(250);
+/// Maximum number of hits.
+const HITS: usize = 100;
+/// Number of messages shown around a hit.
+const AROUND: usize = 8;
+
+/// Full-text search.
+#[derive(Debug)]
+pub struct Search {
+    filter: Filter,
+    project: Option<ProjectIds>,
+    scope: Scope,
+    query: OneLine,
+    stage: Stage,
+    hits: Hits,
+    trouble: Option<String>,
+    choice: Choice,
+    tickets: Ticket,
+    around_ticket: Option<(Ticket, Spot)>,
+    around: Option<(Spot, Vec<Item>)>,
+    size: Size,
+}
+
+/// An entry of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Session id.
+    pub session: SessionId,
+    /// Entry.
+    pub seq: Seq,
+}
+
+/// Progress of the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// Nothing to search.
+    Idle,
+    /// The query was edited at this time.
+    Typed(Timestamp),
+    /// A search is running.
+    Asked(Ticket),
+    /// The hits are complete.
+    Done,
+}
+
+/// Decision of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// None.
+    Nothing,
+    /// None, but the overlay looks different.
+    Changed,
+    /// Close the overlay.
+    Leave,
+    /// Go to an entry.
+    Jump(Spot),
+    /// Resume a fork that ends at an entry.
+    Fork(Spot),
+}
+
+/// Request for data.
+#[derive(Clone, Debug)]
+pub enum Wanted {
+    /// Search, for [`Search::found`].
+    Search(SearchQuery),
+    /// Messages around an entry, for [`Search::around`].
+    Around {
+        /// Entry.
+        spot: Spot,
+        /// Number of messages, this one among the first.
+        messages: usize,
+    },
+}
+
+impl Search {
+    /// Creates a search with an initial query, which may be empty.
+    pub fn new(filter: Filter, project: Option<ProjectIds>, words: &str) -> Search {
+        Search {
+            filter,
+            scope: match project {
+                Some(_) => Scope::Here,
+                None => Scope::All,
+            },
+            project,
+            query: OneLine::new(words),
+            stage: match words.trim().is_empty() {
+                true => Stage::Idle,
+                // A query given with the command is searched without delay.
+                false => Stage::Typed(Timestamp::MIN),
+            },
+            hits: Hits::default(),
+            trouble: None,
+            choice: Choice::default(),
+            tickets: 0,
+            around_ticket: None,
+            around: None,
+            size: Size::new(80, 24),
+        }
+    }
+
+    /// Sets the screen size.
+    pub fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.rechoose(self.choice.chosen());
+    }
+
+    /// Handles a key.
+    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+        if !press::is_down(key) {
+            return Outcome::Nothing;
+        }
+        if press::leaves(key) {
+            return Outcome::Leave;
+        }
+        if press::with_control(key) == Some('f') {
+            return self.chosen().map_or(Outcome::Nothing, Outcome::Fork);
+        }
+        match key.code {
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Tab | KeyCode::BackTab if self.project.is_some() => {
+                self.scope = match self.scope {
+                    Scope::Here => Scope::All,
+                    Scope::All => Scope::Here,
+                };
+                self.stage = self.stage_of(Timestamp::MIN);
+                return Outcome::Changed;
+            }
+            _ => {}
+        }
+        let (count, seen) = (self.hits.hits.len(), self.seen_rows());
+        if self.choice.moves(key, count, seen) {
+            return Outcome::Changed;
+        }
+        let typed = self.query.key(key);
+        self.retyped(typed, now)
+    }
+
+    /// Handles pasted text.
+    pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
+        let typed = self.query.insert(text);
+        self.retyped(typed, now)
+    }
+
+    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Outcome {
+        match typed {
+            Typed::Nothing => return Outcome::Nothing,
+            Typed::Moved => {}
+            Typed::Changed => self.stage = self.stage_of(now),
+        }
+        Outcome::Changed
+    }
+
+    fn stage_of(&mut self, typed_at: Timestamp) -> Stage {
+        self.trouble = None;
+        if !self.query.text().trim().is_empty() {
+            return Stage::Typed(typed_at);
+        }
+        self.hits = Hits::default();
+        Stage::Idle
+    }
+
+    /// Enter goes to the chosen hit of the current query, or starts the search if it is still
+    /// pending.
+    fn enter(&mut self) -> Outcome {
+        match self.stage {
+            Stage::Done => self.chosen().map_or(Outcome::Nothing, Outcome::Jump),
+            Stage::Typed(_) | Stage::Idle => {
+                self.stage = self.stage_of(Timestamp::MIN);
+                Outcome::Changed
+            }
+            Stage::Asked(_) => Outcome::Nothing,
+        }
+    }
+
+    /// Returns the next request, each once. Call it after each key and answer, and at the time that
+    /// [`Search::due`] returns, until it returns `None`.
+    pub fn wants(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
+        self.wants_search(now).or_else(|| self.wants_around())
+    }
+
+    /// Time of the next request that needs no key, if any.
+    pub fn due(&self) -> Option<Timestamp> {
+        match self.stage {
+            Stage::Typed(at) => at.checked_add(PAUSE).ok(),
+            _ => None,
+        }
+    }
+
+    fn wants_search(&mut self, now: Timestamp) -> Option<(Ticket, Wanted)> {
+        let Stage::Typed(at) = self.stage else {
+            return None;
+        };
+        let waited = now.duration_since(at);
+        // A clock that was set back must not prolong the wait.
+        if !waited.is_negative() && waited < PAUSE {
+            return None;
+        }
+        let Some(words) = words_of(self.query.text()) else {
+            let trouble = SearchTerms::parse(self.query.text()).err();
+            self.trouble = trouble.map(|trouble| trouble.to_string());
+            self.hits = Hits::default();
+            self.stage = Stage::Idle;
+            return None;
+        };
+        let query = SearchQuery {
+            words,
+            filter: Filter {
+                project: match self.scope {
+                    Scope::Here => self.project.clone(),
+                    Scope::All => None,
+                },
+                ..self.filter.clone()
+            },
+            speaker: None,
+            role: None,
+            limit: HITS,
+        };
+        self.tickets += 1;
+        self.stage = Stage::Asked(self.tickets);
+        Some((self.tickets, Wanted::Search(query)))
+    }
+
+    fn wants_around(&mut self) -> Option<(Ticket, Wanted)> {
+        let spot = self.chosen()?;
+        let is_there = self.around.as_ref().is_some_and(|(at, _)| *at == spot);
+        // One at a time: when scrolling fast, only the final hit needs its context.
+        if is_there || self.around_ticket.is_some() {
+            return None;
+        }
+        self.tickets += 1;
+        self.around_ticket = Some((self.tickets, spot));
+        let messages = AROUND;
+        Some((self.tickets, Wanted::Around { spot, messages }))
+    }
+
+    /// Adds the result of a search.
+    pub fn found(&mut self, ticket: Ticket, hits: Hits) {
+        if self.stage == Stage::Asked(ticket) {
+            self.stage = Stage::Done;
+            self.hits = hits;
+            self.rechoose(0);
+        }
+    }
+
+    /// Adds the messages around an entry.
+    pub fn around(&mut self, ticket: Ticket, items: Vec<Item>) {
+        let asked = self.around_ticket.take_if(|(asked, _)| *asked == ticket);
+        if let Some((_, spot)) = asked {
+            self.around = Some((spot, items));
+        }
+    }
+
+    /// Records that a request failed.
+    pub fn refused(&mut self, ticket: Ticket, why: String) {
+        if self.stage == Stage::Asked(ticket) {
+            self.stage = Stage::Idle;
+            self.hits = Hits::default();
+            self.trouble = Some(why);
+        } else {
+            // The hits remain valid.
+            self.around(ticket, vec![Item::trouble(why)]);
+        }
+    }
+
+    fn rechoose(&mut self, place: usize) {
+        let (count, seen) = (self.hits.hits.len(), self.seen_rows());
+        self.choice.choose(place, count, seen);
+    }
+
+    fn seen_rows(&self) -> usize {
+        let area = Rect::from((Position::ORIGIN, self.size));
+        usize::from(parts(area).list.height) / HIT_LINES
+    }
+
+    fn chosen(&self) -> Option<Spot> {
+        let hit = self.hits.hits.get(self.choice.chosen())?;
+        Some(spot(hit))
+    }
+
+    /// The query.
+    pub fn query(&self) -> &OneLine {
+        &self.query
+    }
+
+    /// Sessions that are searched.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The hits.
+    pub fn hits(&self) -> &Hits {
+        &self.hits
+    }
+
+    /// Returns true if the hits belong to the current query and are complete.
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    /// Returns true if a search is running or about to start.
+    pub fn is_searching(&self) -> bool {
+        matches!(self.stage, Stage::Typed(_) | Stage::Asked(_))
+    }
+
+    /// Reason why the search failed or is not possible.
+    pub fn trouble(&self) -> Option<&str> {
+        self.trouble.as_deref()
+    }
+
+    /// Indices of the chosen hit and of the first visible one, given the viewport height.
+    pub fn places(&self, seen: usize) -> (usize, usize) {
+        let count = self.hits.hits.len();
+        (self.choice.chosen(), self.choice.top(count, seen))
+    }
+
+    /// Messages around the chosen hit, once loaded.
+    pub fn shown_around(&self) -> Option<(Seq, &[Item])> {
+        let chosen = self.chosen()?;
+        let (spot, items) = self.around.as_ref()?;
+        (*spot == chosen).then_some((spot.seq, items.as_slice()))
+    }
+}
+
+/// Position of a hit.
+fn spot(hit: &Hit) -> Spot {
+    Spot {
+        session: hit.session,
+        seq: hit.seq,
+    }
+}

@@ -1,0 +1,21 @@
+//! Views: each part of the screen is drawn by a function of the state it shows.
+
+pub mod activity;
+pub mod brush;
+pub mod dialog;
+pub mod help;
+pub mod input;
+pub mod marked;
+pub mod picker;
+pub mod preview;
+pub mod queue;
+pub mod rewind;
+pub mod screen;
+pub mod search;
+pub mod sheet;
+pub mod stats;
+pub mod status;
+pub mod toast;
+pub mod todos;
+pub mod transcript;
+pub mod tree;

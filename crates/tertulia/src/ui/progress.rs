@@ -1,0 +1,69 @@
+//! How far something long has come: a bar on a terminal, a line elsewhere.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tertulia_store::Progress;
+
+use super::Ui;
+
+/// What takes longer than this gets a progress bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// So many entries are not indexed in a blink: a search that has to says so at once.
+const MUCH_TO_INDEX: u64 = 2000;
+
+impl Ui {
+    /// A progress bar that appears after a second, and only on a terminal.
+    pub fn progress(&self) -> Progress {
+        if self.quiet || !io::stderr().is_terminal() {
+            return Progress::unseen();
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
+            bar.set_style(style);
+        }
+        let started = Instant::now();
+        Progress::new(move |what, done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            bar.set_message(what);
+            if done >= total {
+                bar.finish_and_clear();
+            } else if bar.is_hidden() && started.elapsed() > PATIENCE {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+        })
+    }
+
+    /// The progress of a search that may have to wait for its index. Off a terminal one line says so, as
+    /// soon as there is much to index or it takes long.
+    pub fn index_progress(&self) -> Progress {
+        if self.quiet || io::stderr().is_terminal() {
+            return self.progress();
+        }
+        let started = Instant::now();
+        let said = AtomicBool::new(false);
+        Progress::new(move |what, done, total| {
+            let is_long = total >= MUCH_TO_INDEX || started.elapsed() > PATIENCE / 2;
+            if done < total && is_long && !said.swap(true, Ordering::Relaxed) {
+                let _ = writeln!(io::stderr(), "{what} {} messages…", grouped(total - done));
+            }
+        })
+    }
+}
+
+/// A number with its digits in groups of three.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}

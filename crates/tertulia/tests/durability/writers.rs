@@ -1,0 +1,228 @@
+//! Eight processes, eight sessions, one store: nobody fails, nobody starves.
+//!
+//! A writer is this test binary run again with a variable that says where to write.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+
+use pollster::block_on;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
+use tertulia_store::files::FilesStore;
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::{Redaction, Sessions, Start, Store};
+use uuid::Uuid;
+
+use crate::world::{Backend, Place, world};
+
+/// Says to this binary that it is a writer, and to which store.
+const STORE: &str = "TERTULIA_TEST_WRITER";
+/// How many appends a writer makes; without it, for how long it writes.
+const APPENDS: &str = "TERTULIA_TEST_APPENDS";
+
+const WRITERS: usize = 8;
+const RUN: Duration = Duration::from_secs(3);
+/// A busy machine may keep a writer waiting so long; a quiet one for a fifth of it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const HANGING: Duration = Duration::from_secs(60);
+
+/// The command that makes this binary, as the test of this name, a writer.
+pub fn writer(place: &Place, test: &str, appends: Option<u32>) -> Command {
+    let mut command = place.bare(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(STORE, place.url())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::inherit());
+    if let Some(appends) = appends {
+        command.env(APPENDS, appends.to_string());
+    }
+    command
+}
+
+/// Writes, if this process is a writer. Whether it is.
+pub fn is_writer() -> bool {
+    let Ok(url) = std::env::var(STORE) else {
+        return false;
+    };
+    write_to(&url);
+    true
+}
+
+fn open(url: &str) -> Arc<dyn Store> {
+    match url.split_once(':').unwrap() {
+        ("sqlite", path) => Arc::new(SqliteStore::open(path.as_ref()).unwrap()),
+        ("files", path) => Arc::new(FilesStore::open(path.as_ref()).unwrap()),
+        (other, _) => panic!("{other}"),
+    }
+}
+
+fn tell(value: &Value) {
+    let mut stdout = std::io::stdout().lock();
+    // The harness begins a line of its own before the test and does not end it.
+    writeln!(stdout, "\n{value}").unwrap();
+}
+
+/// Says `ready`, waits for a line, appends, and says each time that it is durable.
+fn write_to(url: &str) {
+    let clock = Clock::new(jiff::Timestamp::now, Uuid::now_v7);
+    let sessions = Sessions::new(open(url), clock, Redaction::Off);
+    let start = Start {
+        id: sessions.clock().session_id(),
+        kind: Kind::Chat,
+        title: Some("a writer's".into()),
+        team: None,
+        project: Some("dir:/writers".into()),
+        project_ids: Vec::new(),
+        cwd: None,
+    };
+    let (meta, _) = block_on(sessions.create(&start, Vec::new())).unwrap();
+    let mut head = meta.head;
+    tell(&json!({ "ready": start.id }));
+    std::io::stdin()
+        .lock()
+        .read_line(&mut String::new())
+        .unwrap();
+    let limit: u64 = std::env::var(APPENDS).map_or(u64::MAX, |count| count.parse().unwrap());
+    let began = Instant::now();
+    let (mut appends, mut worst) = (0, Duration::ZERO);
+    while appends < limit && (limit < u64::MAX || began.elapsed() < RUN) {
+        let words = format!("the words of append {appends}: {}", "so on ".repeat(40));
+        let asked = Instant::now();
+        let entries = block_on(sessions.append(start.id, head, vec![said(words)]))
+            .unwrap_or_else(|error| panic!("append {appends} failed: {error:?}"));
+        worst = worst.max(asked.elapsed());
+        head = entries.last().unwrap().head();
+        appends += 1;
+        if limit < u64::MAX {
+            tell(&json!({ "durable": appends }));
+        }
+    }
+    tell(&json!({ "session": start.id, "appends": appends, "worst_us": worst.as_micros() as u64 }));
+}
+
+fn said(content: String) -> Body {
+    Body::Message(Message {
+        speaker: Speaker::plain("writer", SpeakerKind::Human),
+        role: Role::User,
+        content,
+        thread: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        usage: None,
+        model: None,
+        addressees: Vec::new(),
+        asked: None,
+        interrupted: false,
+        outcome: None,
+    })
+}
+
+struct Writer {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    said: BufReader<ChildStdout>,
+}
+
+impl Writer {
+    fn start(place: &Place, test: &str) -> Writer {
+        let mut child = writer(place, test, None).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        let stdin = child.stdin.take();
+        Writer { child, stdin, said }
+    }
+
+    /// Reads on until an object with this key is said.
+    fn hear(&mut self, key: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            let read = self.said.read_line(&mut line).unwrap();
+            assert!(read > 0, "a writer ended before it said {key:?}");
+            match serde_json::from_str::<Value>(&line) {
+                Ok(value) if value.get(key).is_some() => return value,
+                _ => {}
+            }
+        }
+    }
+
+    /// Whatever the harness says after it must be read, or the writer waits for ever to say it.
+    fn finish(mut self) {
+        std::io::copy(&mut self.said, &mut std::io::sink()).unwrap();
+        assert!(self.child.wait().unwrap().success(), "a writer failed");
+    }
+}
+
+/// Ends writers that hang; nothing if it is dropped in time.
+fn watch(writers: &[Writer]) -> mpsc::Sender<()> {
+    let pids: Vec<_> = writers
+        .iter()
+        .map(|writer| Pid::from_child(&writer.child))
+        .collect();
+    let (done, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        if waiting.recv_timeout(HANGING) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("the writers hang: they are killed after {HANGING:?}");
+            for pid in pids {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+    });
+    done
+}
+
+fn eight(backend: Backend, test: &str) {
+    if is_writer() {
+        return;
+    }
+    let (_root, place) = world(backend);
+    let mut writers: Vec<Writer> = (0..WRITERS).map(|_| Writer::start(&place, test)).collect();
+    let watched = watch(&writers);
+    for writer in &mut writers {
+        writer.hear("ready");
+    }
+    // Only when all are ready they begin, so that they are in each other's way from the first append.
+    for writer in &mut writers {
+        writeln!(writer.stdin.as_mut().unwrap(), "go").unwrap();
+    }
+    let results: Vec<Value> = writers
+        .iter_mut()
+        .map(|writer| writer.hear("appends"))
+        .collect();
+    writers.into_iter().for_each(Writer::finish);
+    drop(watched);
+    let counts: Vec<u64> = results
+        .iter()
+        .map(|result| result["appends"].as_u64().unwrap())
+        .collect();
+    let worst = results
+        .iter()
+        .map(|result| result["worst_us"].as_u64().unwrap());
+    let worst = Duration::from_micros(worst.max().unwrap());
+    let (least, most) = (*counts.iter().min().unwrap(), *counts.iter().max().unwrap());
+    let measured = format!(
+        "{backend:?}: {} appends in {RUN:?} by {WRITERS} processes, {least} to {most} each, worst wait {worst:?}",
+        counts.iter().sum::<u64>()
+    );
+    eprintln!("{measured}");
+    assert!(least * 3 >= most, "a writer was starved: {measured}");
+    assert!(worst < LONGEST_WAIT, "a writer waited too long: {measured}");
+    place.assert_sound(&measured);
+    for result in &results {
+        let shown = place.show(result["session"].as_str().unwrap()).unwrap();
+        assert_eq!(shown["messages"], result["appends"], "{measured}");
+    }
+}
+
+#[test]
+fn eight_writers_share_a_database() {
+    eight(Backend::Sqlite, "writers::eight_writers_share_a_database");
+}
+
+#[test]
+fn eight_writers_share_a_folder() {
+    eight(Backend::Files, "writers::eight_writers_share_a_folder");
+}

@@ -1,0 +1,155 @@
+//! Looking around: help, the full transcript, scrolling, going back, copying.
+
+use tertulia_testkit::terminal::Terminal;
+
+use crate::home::{Home, until};
+use crate::stage::{leave, ready, say, status_says, talk, wrote};
+
+/// A talk of many lines.
+fn long(home: &Home) -> Terminal {
+    let mut terminal = talk(home, &[]);
+    for round in 1..=8 {
+        say(
+            &mut terminal,
+            &format!("echo answer number {round}"),
+            &format!("answer number {round}"),
+        );
+    }
+    terminal
+}
+
+#[test]
+fn f1_shows_every_key() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    terminal.keys("F1");
+    terminal.sees("Help");
+    terminal.sees("/sessions");
+    let before = terminal.contents();
+    terminal.keys("PgDn");
+    terminal.wait_for("another page", |screen| screen.text() != before);
+    terminal.keys("End");
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
+
+#[test]
+fn pages_and_lines_are_scrolled() {
+    let home = Home::new();
+    let mut terminal = long(&home);
+    terminal.sees("answer number 8");
+    terminal.keys("PgUp");
+    terminal.sees_no_more("answer number 8");
+    terminal.keys("PgUp PgUp PgUp PgUp");
+    terminal.sees("answer number 1");
+    // What is said brings the end back.
+    terminal.type_text("echo the end");
+    terminal.keys("Enter");
+    terminal.sees("echo the end");
+    ready(&mut terminal);
+    terminal.wheel(true, (5, 5));
+    terminal.wheel(true, (5, 5));
+    terminal.sees_no_more("echo the end");
+    terminal.keys("Ctrl+End");
+    terminal.sees("echo the end");
+    leave(&mut terminal);
+}
+
+#[test]
+fn the_full_transcript_is_read_with_its_own_keys() {
+    let home = Home::new();
+    let mut terminal = long(&home);
+    terminal.keys("^o");
+    status_says(&mut terminal, "full transcript");
+    assert_eq!(terminal.cursor(), None);
+    terminal.keys("g");
+    terminal.sees("answer number 1");
+    terminal.keys("G");
+    terminal.sees("answer number 8");
+    terminal.keys("^o");
+    ready(&mut terminal);
+    terminal.wait_for("the input is back", |screen| screen.cursor().is_some());
+    terminal.type_text("g");
+    wrote(&mut terminal, &["g"]);
+}
+
+#[test]
+fn esc_twice_goes_back_to_what_was_said() {
+    let home = Home::new();
+    let mut terminal = long(&home);
+    let first = home.all()[0]["id"].as_str().unwrap().to_owned();
+    terminal.keys("Esc Esc");
+    terminal.sees("Rewind to before");
+    terminal.sees("echo answer number 8");
+    terminal.keys("Down");
+    terminal.wait_for("another is chosen", |screen| {
+        screen
+            .rows()
+            .iter()
+            .any(|row| row.starts_with("› echo answer number 7"))
+    });
+    terminal.keys("Enter");
+    wrote(&mut terminal, &["echo answer number 7"]);
+    ready(&mut terminal);
+    until("there is a fork", || (home.all().len() == 2).then_some(()));
+    terminal.keys("^u");
+    say(&mut terminal, "echo otherwise", "otherwise");
+    leave(&mut terminal);
+    assert_eq!(home.said(&first).len(), 16, "the other talk is as it was");
+    let said = home.said("@");
+    assert_eq!(said.len(), 14);
+    assert_eq!(said[12], "echo otherwise");
+}
+
+#[test]
+fn esc_esc_esc_leaves_everything_as_it_is() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    say(&mut terminal, "echo one", "one");
+    terminal.keys("Esc Esc");
+    terminal.sees("Rewind to before");
+    terminal.keys("Esc");
+    ready(&mut terminal);
+    leave(&mut terminal);
+    assert_eq!(home.all().len(), 1);
+}
+
+#[test]
+fn what_is_dragged_over_is_copied() {
+    let home = Home::new();
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("echo copy me 漢");
+    terminal.keys("Alt+Enter");
+    terminal.type_text("and me\n");
+    terminal.wait_for("the answer", |screen| screen.rows_with("and me") == 2);
+    ready(&mut terminal);
+    let (row, _) = terminal.look(|screen| {
+        let rows = screen.rows();
+        let row = rows.iter().rposition(|row| row == "copy me 漢").unwrap();
+        (u16::try_from(row).unwrap(), 0)
+    });
+    terminal.drag((row, 0), (row + 1, 6));
+    terminal.sees("copied 2 lines");
+    let copied = terminal.clipboard();
+    assert_eq!(copied.len(), 1, "{copied:?}");
+    // In base64: "copy me 漢\nand me".
+    assert_eq!(
+        String::from_utf8_lossy(&copied[0]),
+        "Y29weSBtZSDmvKIKYW5kIG1l"
+    );
+}
+
+#[test]
+fn the_search_leads_to_the_place() {
+    let home = Home::new();
+    let other = home.say("echo a needle in it");
+    let mut terminal = talk(&home, &[]);
+    terminal.type_text("/search needle\n");
+    terminal.sees("2 hits");
+    terminal.keys("Enter");
+    status_says(&mut terminal, &crate::home::short(&other));
+    terminal.sees("a needle in it");
+    ready(&mut terminal);
+    leave(&mut terminal);
+}
