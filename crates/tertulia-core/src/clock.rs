@@ -47,6 +47,6 @@ impl Clock {
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Stamp")
+        f.write_str("Clock")
     }
 }

@@ -214,7 +214,7 @@ impl Snapshot {
     }
 
     /// Returns the snapshot of a session.
-    pub fn of(summary: &SessionMeta, log: &Log) -> Snapshot {
+    pub fn of(meta: &SessionMeta, log: &Log) -> Snapshot {
         let names: HashMap<&str, &str> = log
             .messages()
             .map(|(_, message)| (message.speaker.id.as_str(), message.speaker.name.as_str()))
@@ -227,16 +227,16 @@ impl Snapshot {
         // Only messages count: a failure, for example, is not part of the format, and would make
         // the same session appear as two versions.
         let spoken = messages.iter().map(|message| message.at);
-        let spoken = spoken.fold(summary.created_at, Timestamp::max);
-        let source = summary.source.as_ref();
+        let spoken = spoken.fold(meta.created_at, Timestamp::max);
+        let source = meta.source.as_ref();
         let source = source.filter(|source| source.program == conversion::FORM);
         let saved_at = source.and_then(|source| source.saved_at);
         Snapshot {
-            team: summary.team.clone().unwrap_or_default(),
-            session: source.map_or_else(|| summary.id.to_string(), |source| source.id.clone()),
-            created_at: summary.created_at,
+            team: meta.team.clone().unwrap_or_default(),
+            session: source.map_or_else(|| meta.id.to_string(), |source| source.id.clone()),
+            created_at: meta.created_at,
             updated_at: saved_at.map_or(spoken, |saved_at| saved_at.max(spoken)),
-            team_task: summary.task.clone(),
+            team_task: meta.task.clone(),
             messages,
         }
     }

@@ -208,10 +208,11 @@ impl Hub {
         choice: &Choice,
         order: Order,
     ) -> Result<(), Trouble> {
+        let mut rooms = locked(&self.rooms);
+        // Checked under the lock: `end` stops what it finds in the rooms after it has cancelled.
         if self.ending.is_cancelled() {
             return Err(Trouble::new(ErrorKind::Interrupted, "the server is ending"));
         }
-        let mut rooms = locked(&self.rooms);
         let room = self.room_in(&mut rooms, which.id());
         guest.been_in(&room);
         if room.talk().is_none() {

@@ -120,8 +120,8 @@ impl Store for LateStore {
         self.store()?.purge(id).await
     }
 
-    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
-        self.store()?.check(care, progress).await
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        self.store()?.check(mode, progress).await
     }
 
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {

@@ -97,7 +97,7 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Checks every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] also
     /// salvages readable entries, keeps a copy of the damaged original, and reports losses.
-    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report>;
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report>;
 
     /// Rebuilds list rows and the search index from the logs.
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt>;

@@ -139,7 +139,7 @@ impl Form {
         origin: &str,
         rules: fn(&Value) -> Vec<Problem>,
     ) -> Result<(), TeamError> {
-        let mut problems = self.breaches(document)?;
+        let mut problems = self.violations(document)?;
         problems.extend(rules(document));
         if problems.is_empty() {
             return Ok(());
@@ -185,7 +185,7 @@ impl Form {
         }
     }
 
-    fn breaches(self, document: &Value) -> Result<Vec<Problem>, TeamError> {
+    fn violations(self, document: &Value) -> Result<Vec<Problem>, TeamError> {
         let broken = |reason: String| TeamError::Schema { form: self, reason };
         let schema: Value =
             serde_json::from_str(self.schema()).map_err(|error| broken(error.to_string()))?;
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn every_schema_can_be_used_and_knows_its_versions() {
         for form in Form::ALL {
-            let problems = form.breaches(&serde_json::json!({})).unwrap();
+            let problems = form.violations(&serde_json::json!({})).unwrap();
             assert!(!problems.is_empty(), "{form} asks for nothing");
             for version in [form.oldest(), form.newest()] {
                 assert!(

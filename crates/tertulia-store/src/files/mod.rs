@@ -180,11 +180,11 @@ impl Store for FilesStore {
             .await
     }
 
-    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
         let (progress, asked) = (progress.clone(), Asked::now(None));
         self.patient()
             .await?
-            .call(move |engine| match care {
+            .call(move |engine| match mode {
                 CheckMode::Look => engine.check(&progress),
                 CheckMode::Repair(now) => engine.asked(asked).check_and_repair(now, &progress),
             })

@@ -28,7 +28,7 @@ pub(super) const HOLDER: &str = "writer";
 pub(super) const DRAFTS_FOLDER: &str = ".drafts";
 
 const LIVE_EXTENSION: &str = "jsonl";
-const HUSK_EXTENSION: &str = "shared";
+const SHARED_EXTENSION: &str = "shared";
 const BASE: &str = ".base";
 /// Maximum length of an escaped folder name (file systems allow 255 bytes); longer names are cut
 /// and end in a hash.
@@ -55,7 +55,7 @@ impl LogName {
         let stem = path.file_stem().and_then(OsStr::to_str)?;
         let (stem, shared_prefix) = match path.extension().and_then(OsStr::to_str)? {
             LIVE_EXTENSION => (stem, LIVE),
-            HUSK_EXTENSION => match stem.split_once('.') {
+            SHARED_EXTENSION => match stem.split_once('.') {
                 None => (stem, 1),
                 Some((stem, number)) => (stem, number.parse().ok().filter(|number| *number > 1)?),
             },
@@ -89,8 +89,8 @@ impl LogName {
 fn extension(shared_prefix: u32) -> String {
     match shared_prefix {
         LIVE => LIVE_EXTENSION.to_owned(),
-        1 => HUSK_EXTENSION.to_owned(),
-        number => format!("{number}.{HUSK_EXTENSION}"),
+        1 => SHARED_EXTENSION.to_owned(),
+        number => format!("{number}.{SHARED_EXTENSION}"),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn file_name(id: SessionId, opening: &Entry) -> String {
 /// Returns true if the path names a shared prefix.
 pub(super) fn is_shared_prefix(path: &Path) -> bool {
     path.extension()
-        .is_some_and(|extension| extension == HUSK_EXTENSION)
+        .is_some_and(|extension| extension == SHARED_EXTENSION)
 }
 
 /// Returns the path of the file that overrides the base named by a log's first entry.

@@ -227,9 +227,9 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
         let (progress, asked) = (progress.clone(), Asked::now(None));
-        match care {
+        match mode {
             CheckMode::Look => {
                 self.patient()
                     .await?

@@ -151,7 +151,7 @@ impl Request {
 pub struct FakeProvider {
     address: SocketAddr,
     state: Arc<State>,
-    frontend: Option<JoinHandle<()>>,
+    listener: Option<JoinHandle<()>>,
 }
 
 impl FakeProvider {
@@ -160,14 +160,14 @@ impl FakeProvider {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State::default());
-        let frontend = {
+        let listener = {
             let state = Arc::clone(&state);
-            std::thread::spawn(move || keep_frontend(&listener, &state))
+            std::thread::spawn(move || keep_listening(&listener, &state))
         };
         FakeProvider {
             address,
             state,
-            frontend: Some(frontend),
+            listener: Some(listener),
         }
     }
 
@@ -196,8 +196,8 @@ impl Drop for FakeProvider {
         self.state.stopping.store(true, Ordering::SeqCst);
         // Wakes the listener thread, which then sees `stopping`.
         let _ = TcpStream::connect(self.address);
-        if let Some(frontend) = self.frontend.take() {
-            let ended = frontend.join();
+        if let Some(listener) = self.listener.take() {
+            let ended = listener.join();
             assert!(
                 ended.is_ok() || std::thread::panicking(),
                 "the fake provider panicked"
@@ -239,7 +239,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Accepts connections until `stopping`, then closes all of them and joins their threads.
-fn keep_frontend(listener: &TcpListener, state: &Arc<State>) {
+fn keep_listening(listener: &TcpListener, state: &Arc<State>) {
     let mut guests: Vec<(TcpStream, JoinHandle<()>)> = Vec::new();
     for stream in listener.incoming() {
         if state.stopping.load(Ordering::SeqCst) {

@@ -38,12 +38,12 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     } else {
         open::reader(global, ui)?
     };
-    let care = if args.repair {
+    let mode = if args.repair {
         CheckMode::Repair(workspace.sessions.clock().now())
     } else {
         CheckMode::Look
     };
-    let mut report = workspace.wait(workspace.sessions.store().check(care, &ui.progress()))?;
+    let mut report = workspace.wait(workspace.sessions.store().check(mode, &ui.progress()))?;
     if let Some(salvaged) = salvaged {
         report.faults.extend(salvaged.faults);
         report.repaired.extend(salvaged.repaired);

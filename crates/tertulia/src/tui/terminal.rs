@@ -38,9 +38,12 @@ impl Screen {
             give_back();
             before(panic);
         }));
-        take()?;
+        // Without a `Screen` nothing would restore a terminal that was switched half way.
+        let terminal = take()
+            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())))
+            .inspect_err(|_| give_back())?;
         Ok(Screen {
-            terminal: ManuallyDrop::new(Terminal::new(CrosstermBackend::new(io::stdout()))?),
+            terminal: ManuallyDrop::new(terminal),
             anew: false,
         })
     }

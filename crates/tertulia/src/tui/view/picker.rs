@@ -329,8 +329,8 @@ fn hidden(picker: &Picker) -> String {
         )),
     };
     let hidden = (!parts.is_empty()).then(|| format!("Hidden: {}", parts.join(", ")));
-    let content_hit: Vec<String> = damaged.into_iter().chain(hidden).collect();
-    content_hit.join(" · ")
+    let texts: Vec<String> = damaged.into_iter().chain(hidden).collect();
+    texts.join(" · ")
 }
 
 fn draw_question(

@@ -100,8 +100,8 @@ impl Store for Counting {
         self.store.purge(id).await
     }
 
-    async fn check(&self, care: CheckMode, progress: &Progress) -> StoreResult<Report> {
-        self.store.check(care, progress).await
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        self.store.check(mode, progress).await
     }
 
     async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
