@@ -10,12 +10,12 @@ use tertulia_agents::tool::ToolOutput;
 use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
 
 impl Talk {
-    /// The tool permissions, shared with whoever holds a clone.
+    /// Returns the tool permissions. Clones share one state.
     pub fn permissions(&self) -> &Permissions {
         &self.terms.rules
     }
 
-    /// Changes what whoever is asked may use. What it was before.
+    /// Replaces the tool access of the agent. Returns the previous one.
     pub fn equip(&mut self, equipment: ToolAccess) -> ToolAccess {
         ToolAccess {
             tools: std::mem::replace(&mut self.terms.tools, equipment.tools),

@@ -84,8 +84,8 @@ impl Record {
     }
 
     /// Returns the holder: the process id from the operating system, the rest from the record. A
-    /// record of another process is ignored: its writer could not erase it, or the holder is an
-    /// older program that writes none.
+    /// record of another process is ignored: it stays when its writer releases the lock, and an
+    /// older program writes none.
     pub(super) fn holder(&self, lock: &File) -> Option<LockHolder> {
         let written = self.read(lock);
         let Some(pid) = pid_with_lock(lock) else {

@@ -151,9 +151,10 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
             "damaged": counts.damaged, "failed": counts.failed,
         }));
     } else {
-        let others = match counts.failed.len() + counts.damaged {
-            0 => "; the others were there already",
-            _ => "",
+        let touched = counts.copied + counts.failed.len() + counts.damaged;
+        let others = match counts.sessions.saturating_sub(touched) {
+            0 => String::new(),
+            count => format!("; {count} already there"),
         };
         ui.note(&format!(
             "Copied {} of {}, {}{others}.",

@@ -79,6 +79,7 @@ fn copy_takes_everything_and_a_second_time_nothing() {
         assert_eq!(trash["sessions"][0]["id"], gone.as_str());
         assert_eq!(target.show("child")["parent"]["id"], id.as_str());
         assert_eq!(copy("--json").json()["copied"], 0);
+        copy("--no-color").notes("Copied 0 of 3 sessions, 0 entries; 3 already there.");
         source.say_in(&id, "echo two");
         assert_eq!(copy("--json").json()["copied"], 1);
         assert_eq!(target.said(&id).len(), 4);
