@@ -5,13 +5,15 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::sqlite::trouble;
 use super::{Deadline, StoreError, StoreResult, place};
-use tertulia_core::entry::Hash;
+use tertulia_core::entry::{Entry, Hash};
 use tertulia_core::search_text;
 
 /// Changes whenever text is tokenised differently; an index of another version is rebuilt.
@@ -58,10 +60,22 @@ impl Reached {
     };
 }
 
-/// Documents to add, and the position reached with them.
-pub(super) struct Batch {
+/// Documents of one source to add: its expected position, and the position reached with them.
+pub(super) struct Step {
+    pub(super) source: u64,
+    pub(super) from: Reached,
     pub(super) documents: Vec<Document>,
     pub(super) reached: Reached,
+}
+
+/// Sends steps to the thread that writes them.
+pub(super) struct Steps(mpsc::SyncSender<Vec<Step>>);
+
+impl Steps {
+    /// Sends a chunk of steps; false means that no more are wanted.
+    pub(super) fn send(&self, steps: Vec<Step>) -> bool {
+        self.0.send(steps).is_ok()
+    }
 }
 
 /// Batch size. It grows, because large batches are written in fewer and larger segments.
@@ -92,9 +106,21 @@ impl Pace {
 
 /// A text to add, and the position reached with it.
 pub(super) struct Document {
-    pub(super) number: u64,
-    pub(super) text: String,
-    pub(super) reached: Reached,
+    number: u64,
+    text: String,
+    reached: Reached,
+}
+
+impl Document {
+    /// Prepares the text of an entry for the index; `None` if it has none.
+    pub(super) fn of(number: u64, entry: &Entry, reached: Reached) -> Option<Document> {
+        let text = entry.body.searchable();
+        (!text.is_empty()).then(|| Document {
+            number,
+            text: search_text::indexable(&text),
+            reached,
+        })
+    }
 }
 
 /// The open index.
@@ -164,27 +190,54 @@ impl Index {
         read().map_err(|error| self.trouble(error))
     }
 
-    /// Adds batches of several sources in one transaction, until the deadline. Skips a source whose
-    /// position is not the expected one, because another process has advanced it.
-    pub(super) fn advance_many(
+    /// Writes the steps that `read` sends, until the deadline. A thread of its own writes them, so
+    /// that one chunk is read and decoded while the one before it is indexed.
+    pub(super) fn follow(
         &mut self,
-        steps: &[(u64, Reached, Batch)],
         deadline: Deadline,
+        read: impl FnOnce(&Steps) -> StoreResult<()>,
     ) -> StoreResult<()> {
+        let (send, chunks) = mpsc::sync_channel::<Vec<Step>>(1);
+        let write = || {
+            for steps in chunks {
+                if !self.advance(&steps, deadline)? || deadline.has_passed() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let writer = scope.spawn(write);
+            let read = read(&Steps(send));
+            match writer.join() {
+                Ok(written) => written.and(read),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })
+    }
+
+    /// Adds steps in one transaction, until the deadline. Skips a step whose source is not at the
+    /// expected position, because another process has advanced it. Returns false if all were
+    /// skipped.
+    pub(super) fn advance(&mut self, steps: &[Step], deadline: Deadline) -> StoreResult<bool> {
         let path = self.path.clone();
         let say = |error| trouble(&path, "cannot write the index", error);
         let transaction = self
             .connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(say)?;
-        for (source, from, batch) in steps {
-            if reached(&transaction, *source).map_err(say)? == *from
-                && !write_batch(&transaction, *source, batch, deadline).map_err(say)?
-            {
+        let mut advanced = steps.is_empty();
+        for step in steps {
+            if reached(&transaction, step.source).map_err(say)? != step.from {
+                continue;
+            }
+            advanced = true;
+            if !write_step(&transaction, step, deadline).map_err(say)? {
                 break;
             }
         }
-        transaction.commit().map_err(say)
+        transaction.commit().map_err(say)?;
+        Ok(advanced)
     }
 
     /// Removes sources and their documents, which are in the given ranges.
@@ -214,28 +267,6 @@ impl Index {
             .execute("INSERT INTO words(words) VALUES('optimize')", [])
             .map_err(say)?;
         transaction.commit().map_err(say)
-    }
-
-    /// Adds one batch of a source until the deadline; `fetch` reads the batch from the current
-    /// position. Returns false if there was nothing to add.
-    pub(super) fn advance(
-        &mut self,
-        source: u64,
-        deadline: Deadline,
-        fetch: impl FnOnce(Reached) -> StoreResult<Option<Batch>>,
-    ) -> StoreResult<bool> {
-        let path = self.path.clone();
-        let say = |error| trouble(&path, "cannot write the index", error);
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(say)?;
-        let Some(batch) = fetch(reached(&transaction, source).map_err(say)?)? else {
-            return Ok(false);
-        };
-        write_batch(&transaction, source, &batch, deadline).map_err(say)?;
-        transaction.commit().map_err(say)?;
-        Ok(true)
     }
 
     /// Returns true if the index is in memory: then a later process cannot finish the work of this
@@ -359,31 +390,23 @@ fn reached(connection: &Connection, source: u64) -> rusqlite::Result<Reached> {
     }))
 }
 
-/// Adds the documents of a batch, at least one, until the deadline. Returns false if it stopped
+/// Adds the documents of a step, at least one, until the deadline. Returns false if it stopped
 /// early.
-fn write_batch(
-    transaction: &Connection,
-    source: u64,
-    batch: &Batch,
-    deadline: Deadline,
-) -> rusqlite::Result<bool> {
+fn write_step(transaction: &Connection, step: &Step, deadline: Deadline) -> rusqlite::Result<bool> {
     let mut insert = transaction.prepare_cached("INSERT INTO words(rowid, text) VALUES(?1, ?2)")?;
     let mut paused = None;
-    for document in &batch.documents {
-        insert.execute(params![
-            document.number.cast_signed(),
-            search_text::indexable(&document.text)
-        ])?;
+    for document in &step.documents {
+        insert.execute(params![document.number.cast_signed(), document.text])?;
         if deadline.has_passed() {
             paused = Some(document.reached);
             break;
         }
     }
-    let reached = paused.unwrap_or(batch.reached);
+    let reached = paused.unwrap_or(step.reached);
     transaction
         .prepare_cached("INSERT OR REPLACE INTO reached VALUES(?1, ?2, ?3)")?
         .execute(params![
-            source.cast_signed(),
+            step.source.cast_signed(),
             reached.upto.cast_signed(),
             reached.mark.bytes()
         ])?;

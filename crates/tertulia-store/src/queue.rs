@@ -1,10 +1,11 @@
 //! Waits for a file lock that another writer holds; announced after a second, given up after a
 //! limit or on request.
 //!
-//! A writer first tries the lock. If it is taken, a separate thread blocks on it, so that the
-//! kernel decides the order (polling starves some of many writers), while the writer watches the
-//! clock. A wait that is given up leaves that thread behind; the next wait for the same lock takes
-//! it over.
+//! A writer first tries the lock, a few times within the length of an ordinary write. If it is still
+//! taken, a separate thread blocks on it, so that the kernel decides the order (polling alone starves
+//! some of many writers), while the writer watches the clock. Each lock has one such thread, started
+//! by its first wait. A wait that is given up leaves the thread blocked; the next wait for the same
+//! lock takes it over.
 
 mod holder;
 
@@ -29,6 +30,10 @@ pub(super) use holder::Record;
 const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
 /// Limit of the waits after one that was given up, until one succeeds.
 const TIRED_LIMIT: Duration = Duration::from_secs(1);
+/// Number and interval of the first tries. A lock that is taken by one of them saves passing it from
+/// the waiting thread to the writer, which costs eight writers a tenth of their turns.
+const TRIES: usize = 8;
+const BETWEEN_TRIES: Duration = Duration::from_micros(50);
 /// How often a waiting writer checks whether to give up.
 const GLANCE: Duration = Duration::from_millis(40);
 /// The limit if none is set.
@@ -251,14 +256,20 @@ pub(super) struct QueueLock {
     record: Record,
 }
 
+/// What the waiting thread of a lock does.
 #[derive(Debug, Default)]
 enum Waiter {
+    /// It was not started yet.
     #[default]
     None,
-    /// A thread blocks on the lock; `wanted` is false after the wait was given up.
+    /// It waits for the next wait.
+    Idle,
+    /// It blocks on the lock; `wanted` is false after the wait was given up.
     Blocks { wanted: bool },
-    /// The thread has the lock, or has failed.
+    /// It has the lock, or has failed.
     Done(io::Result<()>),
+    /// The lock is dropped: it ends.
+    Ends,
 }
 
 impl QueueLock {
@@ -283,26 +294,16 @@ impl QueueLock {
     ) -> StoreResult<()> {
         let failed = |error| place::trouble(guarded, "cannot queue for", error);
         let mut waiter = self.waiter();
+        if matches!(*waiter, Waiter::None | Waiter::Idle) && self.try_briefly().map_err(failed)? {
+            drop(waiter);
+            self.taken(patience);
+            return Ok(());
+        }
         if matches!(*waiter, Waiter::None) {
-            match self.file.try_lock() {
-                Ok(()) => {
-                    drop(waiter);
-                    self.taken(patience);
-                    return Ok(());
-                }
-                Err(TryLockError::WouldBlock) => {}
-                Err(TryLockError::Error(error)) => return Err(failed(error)),
-            }
+            self.start_waiter().map_err(failed)?;
         }
-        if let Waiter::Blocks { wanted } = &mut *waiter {
-            *wanted = true;
-        } else {
-            *waiter = Waiter::Blocks { wanted: true };
-            self.block().map_err(|error| {
-                *waiter = Waiter::None;
-                failed(error)
-            })?;
-        }
+        *waiter = Waiter::Blocks { wanted: true };
+        self.waiter.1.notify_all();
         let began = Instant::now();
         let mut announced = false;
         let taken = loop {
@@ -313,7 +314,7 @@ impl QueueLock {
                 .unwrap_or_else(PoisonError::into_inner);
             if let Waiter::Done(result) = &mut *waiter {
                 let result = std::mem::replace(result, Ok(()));
-                *waiter = Waiter::None;
+                *waiter = Waiter::Idle;
                 break result.map_err(failed);
             }
             let limit = patience.limit(asked.session);
@@ -360,22 +361,25 @@ impl QueueLock {
         self.waiter.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn block(&self) -> io::Result<()> {
-        let (file, shared) = (self.file.clone(), self.waiter.clone());
-        let wait = move || {
-            let result = file.lock();
-            let mut waiter = shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-            if matches!(*waiter, Waiter::Blocks { wanted: true }) {
-                *waiter = Waiter::Done(result);
-            } else {
-                let _ = file.unlock();
-                *waiter = Waiter::None;
+    /// Tries to take the lock for as long as an ordinary write holds it.
+    fn try_briefly(&self) -> io::Result<bool> {
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                std::thread::sleep(BETWEEN_TRIES);
             }
-            drop(waiter);
-            shared.1.notify_all();
-        };
+            match self.file.try_lock() {
+                Ok(()) => return Ok(true),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn start_waiter(&self) -> io::Result<()> {
+        let (file, shared) = (self.file.clone(), self.waiter.clone());
         let thread = std::thread::Builder::new().name("tertulia-queue".to_owned());
-        thread.spawn(wait).map(drop)
+        thread.spawn(move || wait_in_turn(&file, &shared)).map(drop)
     }
 
     fn taken(&self, patience: &Patience) {
@@ -388,8 +392,37 @@ impl QueueLock {
 
 impl Drop for QueueLock {
     fn drop(&mut self) {
-        if let Waiter::Blocks { wanted } = &mut *self.waiter() {
-            *wanted = false;
+        *self.waiter() = Waiter::Ends;
+        self.waiter.1.notify_all();
+    }
+}
+
+/// Blocks on the lock whenever a writer wants it, until the lock is dropped.
+fn wait_in_turn(file: &File, (state, changed): &(Mutex<Waiter>, Condvar)) {
+    let mut waiter = state.lock().unwrap_or_else(PoisonError::into_inner);
+    loop {
+        match *waiter {
+            Waiter::Ends => return,
+            Waiter::Blocks { .. } => {
+                drop(waiter);
+                let result = file.lock();
+                waiter = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if matches!(*waiter, Waiter::Blocks { wanted: true }) {
+                    *waiter = Waiter::Done(result);
+                    // The writer wakes up to a free mutex: the lock is held, and others wait.
+                    drop(waiter);
+                    changed.notify_all();
+                    waiter = state.lock().unwrap_or_else(PoisonError::into_inner);
+                } else {
+                    let _ = file.unlock();
+                    if !matches!(*waiter, Waiter::Ends) {
+                        *waiter = Waiter::Idle;
+                    }
+                }
+            }
+            Waiter::None | Waiter::Idle | Waiter::Done(_) => {
+                waiter = changed.wait(waiter).unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::engine::{FilesEngine, open_log};
 use super::fold::patiently;
 use super::log;
 use super::names::{self, Key, LIVE, Walk};
-use crate::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
+use crate::index::{COUNTED, Document, Index, Pace, RANKED, Reached, Step, Steps};
 use crate::{Deadline, Progress, Rebuilt, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::Seq;
@@ -23,10 +23,8 @@ use tertulia_core::session::{Line, SessionMeta};
 const LINES: usize = 256;
 /// Index source that records which catalogue the index follows; logs are numbered from 1.
 const CATALOGUE: u64 = 0;
-/// Number of passes over outdated logs, since other processes may update the index too.
+/// Number of passes that get no further, since other processes may update the index too.
 const PASSES: usize = 8;
-
-type Step = (u64, Reached, Batch);
 
 pub(super) fn documents_of(no: u64) -> std::ops::Range<u64> {
     (no << 32)..((no + 1) << 32)
@@ -133,20 +131,20 @@ impl FilesEngine {
             true => Deadline::NEVER,
             false => progress.deadline(),
         };
-        for _ in 0..PASSES {
+        let (mut pending, mut idle) = (u64::MAX, 0);
+        loop {
             let logs = self.catalogue()?.numbered()?;
             self.forget_others(index, &logs)?;
             let stale = stale(logs, index)?;
-            if stale.is_empty() {
-                return Ok(0);
+            let left = stale.iter().map(behind).sum();
+            idle = if left < pending { 0 } else { idle + 1 };
+            let out_of_time = pending < u64::MAX && deadline.has_passed();
+            pending = left;
+            if stale.is_empty() || idle == PASSES || out_of_time {
+                return Ok(pending);
             }
-            self.follow(index, &stale, deadline, progress)?;
-            if deadline.has_passed() {
-                break;
-            }
+            index.follow(deadline, |steps| self.read_steps(steps, &stale, progress))?;
         }
-        let logs = self.catalogue()?.numbered()?;
-        Ok(stale(logs, index)?.iter().map(behind).sum())
     }
 
     /// Returns the mark of an index that follows this catalogue.
@@ -170,11 +168,13 @@ impl FilesEngine {
             return Ok(());
         }
         index.clear()?;
-        let documents = Vec::new();
-        let batch = Batch { documents, reached };
-        index
-            .advance(CATALOGUE, Deadline::NEVER, |_| Ok(Some(batch)))
-            .map(drop)
+        let step = Step {
+            source: CATALOGUE,
+            from: Reached::NOTHING,
+            documents: Vec::new(),
+            reached,
+        };
+        index.advance(&[step], Deadline::NEVER).map(drop)
     }
 
     /// Removes documents of logs that are gone or were replaced.
@@ -219,11 +219,11 @@ impl FilesEngine {
         open_log(&self.names.get(key)?).ok()
     }
 
-    fn follow(
+    /// Reads the entries that the index lacks and sends them to it.
+    fn read_steps(
         &mut self,
-        index: &mut Index,
+        sender: &Steps,
         stale: &[(Numbered, Reached)],
-        deadline: Deadline,
         progress: &Progress,
     ) -> StoreResult<()> {
         let total = stale.iter().map(behind).sum();
@@ -243,25 +243,21 @@ impl FilesEngine {
                     .map_err(|error| place::trouble(&self.dir, "cannot index entries in", error))?;
                 entries += lines.len();
                 bytes += lines.iter().map(|line| line.bytes.len()).sum::<usize>();
-                let batch = batch(log, &lines);
-                let next = batch.reached;
-                steps.push((log.no, from, batch));
+                let step = step_of(log, from, &lines);
+                from = step.reached;
+                steps.push(step);
                 if pace.is_reached(entries, bytes) {
-                    index.advance_many(&steps, deadline)?;
+                    if !sender.send(std::mem::take(&mut steps)) {
+                        return Ok(());
+                    }
                     pace.speed_up();
                     done += entries as u64;
                     progress.at("indexing", done.min(total), total);
-                    steps.clear();
                     (entries, bytes) = (0, 0);
-                    if deadline.has_passed() {
-                        progress.at("indexing", total, total);
-                        return Ok(());
-                    }
                 }
-                from = next;
             }
         }
-        index.advance_many(&steps, deadline)?;
+        sender.send(steps);
         progress.at("indexing", total, total);
         Ok(())
     }
@@ -426,7 +422,7 @@ fn end_of(head: Head) -> Reached {
 }
 
 /// Converts lines to documents. Without lines the index has reached the log's end.
-fn batch(log: &Numbered, lines: &[Line]) -> Batch {
+fn step_of(log: &Numbered, from: Reached, lines: &[Line]) -> Step {
     let mut documents = Vec::new();
     let mut reached = end_of(log.head);
     for line in lines {
@@ -436,19 +432,16 @@ fn batch(log: &Numbered, lines: &[Line]) -> Batch {
             upto: line.seq.0,
             mark,
         };
-        let text = entry
-            .map(|entry| entry.body.searchable())
-            .unwrap_or_default();
-        if !text.is_empty() {
-            documents.push(Document {
-                number: log.no << 32 | line.seq.0,
-                text,
-                reached,
-            });
-        }
+        let number = log.no << 32 | line.seq.0;
+        documents.extend(entry.and_then(|entry| Document::of(number, &entry, reached)));
     }
     if reached.upto >= log.head.seq.0 {
         reached = end_of(log.head);
     }
-    Batch { documents, reached }
+    Step {
+        source: log.no,
+        from,
+        documents,
+        reached,
+    }
 }

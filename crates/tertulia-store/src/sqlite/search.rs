@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::Engine;
 use super::rows::{Found, Say, find_no};
-use crate::index::{Batch, COUNTED, Document, Index, Pace, RANKED, Reached};
+use crate::index::{COUNTED, Document, Index, Pace, RANKED, Reached, Step};
 use crate::{Deadline, Progress, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Hash};
 use tertulia_core::query::{Filter, Hits, SearchQuery};
@@ -214,19 +214,33 @@ pub(super) fn catch_up(
         false => progress.deadline(),
     };
     let total = newest - start.upto;
-    let mut pace = Pace::START;
-    while index.advance(SOURCE, deadline, |reached| {
-        let done = reached.upto.clamp(start.upto, newest) - start.upto;
-        progress.at("indexing", done, total);
-        batch(connection, reached, &pace).map_err(say.of("cannot index entries"))
-    })? {
-        pace.speed_up();
-        if deadline.has_passed() {
-            break;
-        }
+    let mut from = start;
+    let mut any = true;
+    while any && from.upto < newest {
+        any = false;
+        index.follow(deadline, |steps| {
+            let mut pace = Pace::START;
+            let done = |at: Reached| at.upto.clamp(start.upto, newest) - start.upto;
+            progress.at("indexing", done(from), total);
+            while let Some(step) =
+                read_step(connection, from, &pace).map_err(say.of("cannot index entries"))?
+            {
+                from = step.reached;
+                any = true;
+                if !steps.send(vec![step]) {
+                    break;
+                }
+                progress.at("indexing", done(from), total);
+                pace.speed_up();
+            }
+            Ok(())
+        })?;
+        // Another process may have indexed some of what was read here.
+        from = index.reached(SOURCE)?;
+        any &= !deadline.has_passed();
     }
     progress.at("indexing", total, total);
-    Ok(newest.saturating_sub(index.reached(SOURCE)?.upto))
+    Ok(newest.saturating_sub(from.upto))
 }
 
 /// Returns true if the index followed this database, not one since replaced by a backup.
@@ -245,14 +259,15 @@ fn mark(line: &[u8]) -> Hash {
     Entry::decode(line).map_or(Hash::NONE, |entry| entry.hash)
 }
 
-fn batch(
+/// Reads the next entries after `from`; `None` at the end.
+fn read_step(
     connection: &Connection,
-    reached: Reached,
+    from: Reached,
     pace: &Pace,
-) -> rusqlite::Result<Option<Batch>> {
+) -> rusqlite::Result<Option<Step>> {
     let mut select =
         connection.prepare_cached("SELECT n, line FROM entry WHERE n > ?1 ORDER BY n LIMIT ?2")?;
-    let mut rows = select.query(params![reached.upto, pace.entries()])?;
+    let mut rows = select.query(params![from.upto, pace.entries()])?;
     let mut documents = Vec::new();
     let mut at = None;
     let mut bytes = 0;
@@ -266,19 +281,15 @@ fn batch(
             mark: entry.as_ref().map_or(Hash::NONE, |entry| entry.hash),
         };
         at = Some(reached);
-        let text = entry
-            .map(|entry| entry.body.searchable())
-            .unwrap_or_default();
-        if !text.is_empty() {
-            documents.push(Document {
-                number: n,
-                text,
-                reached,
-            });
-        }
+        documents.extend(entry.and_then(|entry| Document::of(n, &entry, reached)));
         if pace.is_reached(0, bytes) {
             break;
         }
     }
-    Ok(at.map(|reached| Batch { documents, reached }))
+    Ok(at.map(|reached| Step {
+        source: SOURCE,
+        from,
+        documents,
+        reached,
+    }))
 }
