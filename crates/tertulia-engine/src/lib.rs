@@ -17,6 +17,8 @@
 pub mod chat;
 pub mod context;
 pub mod duet;
+pub mod error;
+pub mod event;
 pub mod frontend;
 pub mod log_writer;
 pub mod pair;

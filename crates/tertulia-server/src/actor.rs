@@ -8,11 +8,11 @@ use tertulia_store::check_message;
 use tokio::sync::mpsc;
 
 use crate::gate::Gate;
-use crate::happening::{Farewell, Happening, Tone};
 use crate::host::{Choice, Ended, HostResult, HostedTalk, Seated, Which};
 use crate::hub::Hub;
-use crate::protocol::{Answer, ErrorKind, Status, TalkState, Trouble};
+use crate::protocol::{Answer, ErrorBody, ErrorKind, TalkState, TurnStatus};
 use crate::room::{Order, Room, Talk, What};
+use tertulia_engine::event::{SessionEnd, SessionEvent, Tone};
 
 /// Runs the conversation of a room until it ends.
 pub async fn lead(
@@ -64,7 +64,7 @@ impl Actor<'_> {
         which: Which,
         choice: &Choice,
         orders: &mut mpsc::Receiver<Order>,
-    ) -> Option<Trouble> {
+    ) -> Option<ErrorBody> {
         let opened = tokio::select! {
             biased;
             () = self.talk.stop.cancelled() => Err(stopped()),
@@ -76,10 +76,10 @@ impl Actor<'_> {
         } = match opened {
             Ok(seated) => seated,
             Err(error) => {
-                self.room.publish(Happening::NotOpened {
+                self.room.publish(SessionEvent::NotOpened {
                     error: error.clone(),
                 });
-                self.gone(Farewell::default());
+                self.gone(SessionEnd::default());
                 return Some(error);
             }
         };
@@ -91,7 +91,7 @@ impl Actor<'_> {
             self.hub.moved(self.room, floor.id);
         }
         self.gate.of_kind(hosted.kind());
-        self.room.publish(Happening::Opened {
+        self.room.publish(SessionEvent::Opened {
             floor: Box::new(floor),
         });
         self.room.permit(hosted.permissions());
@@ -101,7 +101,7 @@ impl Actor<'_> {
             // The turn was abandoned. Its partial answer is in the draft.
             let floor = hosted.floor();
             let now = self.hub.host().now();
-            self.room.finish(done(Status::Cancelled), floor, now);
+            self.room.finish(done(TurnStatus::Cancelled), floor, now);
         }
         self.room.enter(TalkState::Leaving, self.hub.host().now());
         let gently = !self.talk.insist.is_cancelled();
@@ -114,8 +114,8 @@ impl Actor<'_> {
         self.talk.stop.is_cancelled().then(stopped)
     }
 
-    fn gone(&self, farewell: Farewell) {
-        self.room.publish(Happening::Gone { farewell });
+    fn gone(&self, farewell: SessionEnd) {
+        self.room.publish(SessionEvent::Gone { farewell });
     }
 
     async fn carry_out_all(
@@ -171,27 +171,27 @@ impl Actor<'_> {
                     self.tell(Tone::Warning, why);
                 }
                 let floor = Box::new(hosted.floor());
-                return self.room.publish(Happening::Over { floor });
+                return self.room.publish(SessionEvent::Over { floor });
             }
             What::Compact => {
-                self.room.publish(Happening::Began);
+                self.room.publish(SessionEvent::Began);
                 let why = hosted.compact(&mut self.gate, &order.cancel).await;
                 if let Some(why) = why {
                     self.tell(Tone::Note, why);
                 }
-                done(Status::Completed)
+                done(TurnStatus::Completed)
             }
             What::Say(words) => match check_message(&words) {
                 Err(error) => {
-                    let trouble = Trouble::new(ErrorKind::Invalid, error.to_string());
+                    let trouble = ErrorBody::new(ErrorKind::Invalid, error.to_string());
                     self.tell(Tone::Error, trouble.message.clone());
                     Ended {
                         trouble: Some(trouble),
-                        ..done(Status::Refused)
+                        ..done(TurnStatus::Refused)
                     }
                 }
                 Ok(()) => {
-                    self.room.publish(Happening::Began);
+                    self.room.publish(SessionEvent::Began);
                     hosted.say(words, &mut self.gate, &order.cancel).await
                 }
             },
@@ -208,12 +208,12 @@ impl Actor<'_> {
         }
         let saved = hosted.save(&mut self.gate).await;
         let floor = Box::new(hosted.floor());
-        self.room.publish(Happening::Over { floor });
+        self.room.publish(SessionEvent::Over { floor });
         saved
     }
 
     fn tell(&self, tone: Tone, text: String) {
-        self.room.publish(Happening::Notice { tone, text });
+        self.room.publish(SessionEvent::Notice { tone, text });
     }
 }
 
@@ -226,7 +226,7 @@ async fn open(
     hub.host().open(which, choice, frontend).await
 }
 
-fn done(status: Status) -> Ended {
+fn done(status: TurnStatus) -> Ended {
     Ended {
         status,
         trouble: None,
@@ -234,6 +234,6 @@ fn done(status: Status) -> Ended {
     }
 }
 
-fn stopped() -> Trouble {
-    Trouble::new(ErrorKind::Interrupted, "the session was stopped")
+fn stopped() -> ErrorBody {
+    ErrorBody::new(ErrorKind::Interrupted, "the session was stopped")
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::host::{Choice, Host, HostResult, Which};
 use crate::hub::{Guest, Hub};
 use crate::protocol::{
-    Answer, Ask, Detail, ErrorKind, Id, LONGEST_LINE, PROTOCOL, Request, Trouble,
+    Answer, Ask, Detail, ErrorBody, ErrorKind, Id, LONGEST_LINE, PROTOCOL, Request,
 };
 use crate::room::{Order, Room, Voice, What};
 
@@ -142,7 +142,7 @@ impl Client {
 
     fn query(&mut self, id: Option<Id>, query: String) -> HostResult<()> {
         if query.trim().is_empty() {
-            return Err(Trouble::new(ErrorKind::Usage, "there is nothing to say"));
+            return Err(ErrorBody::new(ErrorKind::Usage, "there is nothing to say"));
         }
         let which = match self.guest.current() {
             Some(which) => which,
@@ -172,11 +172,11 @@ impl Client {
         }
         match &rooms[..] {
             [room] if room.answer(tool_id, verdict) => Ok(()),
-            [] | [_] => Err(Trouble::new(
+            [] | [_] => Err(ErrorBody::new(
                 ErrorKind::NotFound,
                 format!("no permission request is open for the call '{tool_id}'"),
             )),
-            _ => Err(Trouble::new(
+            _ => Err(ErrorBody::new(
                 ErrorKind::Ambiguous,
                 format!(
                     "{} sessions have a permission request for a call '{tool_id}'",
@@ -193,7 +193,7 @@ impl Client {
         let room = id.and_then(|id| self.hub.room(id));
         match room.is_some_and(|room| room.cancel(self.guest.client)) {
             true => Ok(()),
-            false => Err(Trouble::new(
+            false => Err(ErrorBody::new(
                 ErrorKind::NotFound,
                 "no turn is running in this session",
             )),
@@ -255,7 +255,7 @@ impl Client {
             true => Ok(Answer::Detached {
                 session_id: id.to_string(),
             }),
-            false => Err(Trouble::new(
+            false => Err(ErrorBody::new(
                 ErrorKind::NotFound,
                 "this session is not followed",
             )),
@@ -282,7 +282,7 @@ impl Client {
         let id = self.known(session).await?.id();
         let Some(talk) = self.hub.stop(id) else {
             let words = format!("session {} is not running on this server", id.short());
-            return Err(Trouble::new(ErrorKind::NotFound, words));
+            return Err(ErrorBody::new(ErrorKind::NotFound, words));
         };
         self.gone(&talk.gone, &talk.insist).await;
         Ok(Answer::Stopped {
@@ -351,7 +351,7 @@ impl Client {
             }
             other => {
                 let words = format!("{other:?} is not about sessions");
-                return Err(Trouble::new(ErrorKind::Failed, words));
+                return Err(ErrorBody::new(ErrorKind::Failed, words));
             }
         })
     }
@@ -452,7 +452,7 @@ impl Client {
         if let Some(room) = self.hub.room(id) {
             if room.is_answering() {
                 let words = format!("an agent is answering in session {}", id.short());
-                return Err(Trouble::new(ErrorKind::Conflict, words)
+                return Err(ErrorBody::new(ErrorKind::Conflict, words)
                     .hint("stop it first, with `cancel` or `stop`"));
             }
             if let Some(talk) = room.stop() {
@@ -468,8 +468,8 @@ impl Client {
     }
 }
 
-fn no_current_session() -> Trouble {
-    Trouble::new(ErrorKind::Usage, "there is no current session")
+fn no_current_session() -> ErrorBody {
+    ErrorBody::new(ErrorKind::Usage, "there is no current session")
         .hint("name one with `session_id`, or load one with `session_load`")
 }
 
@@ -485,6 +485,6 @@ fn fits(size: usize) -> HostResult<()> {
         return Ok(());
     }
     let words = format!("the answer has {size} bytes, more than a line may have");
-    Err(Trouble::new(ErrorKind::TooLarge, words)
+    Err(ErrorBody::new(ErrorKind::TooLarge, words)
         .hint("ask for less, or write it to a file: `tertulia export`"))
 }

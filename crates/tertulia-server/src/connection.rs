@@ -10,7 +10,7 @@ use crate::client::Client;
 use crate::hub::{Guest, Hub};
 use crate::lines::{Framed, Framer};
 use crate::outbox::{End, Outbox};
-use crate::protocol::{Answer, ErrorKind, LONGEST_LINE, Reply, Trouble};
+use crate::protocol::{Answer, ErrorBody, ErrorKind, LONGEST_LINE, Reply};
 use crate::read::{self, Wrong};
 
 /// Bytes per read.
@@ -47,7 +47,7 @@ where
 }
 
 /// Sends the reason why the client is not admitted, and closes the connection.
-pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: Trouble) {
+pub async fn refuse(writer: &mut (impl AsyncWrite + Unpin), trouble: ErrorBody) {
     let reply = Reply {
         id: None,
         answer: Answer::Error(trouble),
@@ -125,7 +125,7 @@ async fn take(hub: &Arc<Hub>, guest: &Guest, client: &mut Client, framed: Framed
         },
         Framed::TooLong => Wrong {
             id: None,
-            trouble: Trouble::new(
+            trouble: ErrorBody::new(
                 ErrorKind::TooLarge,
                 format!(
                     "the line is too long and was ignored: at most {LONGEST_LINE} bytes, less while other clients send long lines"
@@ -149,7 +149,7 @@ async fn parsed(line: Vec<u8>) -> Result<crate::protocol::Request, Wrong> {
     read.unwrap_or_else(|error| {
         Err(Wrong {
             id: None,
-            trouble: Trouble::new(ErrorKind::Failed, error.to_string()),
+            trouble: ErrorBody::new(ErrorKind::Failed, error.to_string()),
         })
     })
 }

@@ -10,9 +10,9 @@ use tertulia_core::entry::{Kind, Role};
 use tertulia_core::team::markers::Unmarked;
 use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
 
-use crate::happening::Happening;
 use crate::hub::Hub;
 use crate::room::Room;
+use tertulia_engine::event::SessionEvent;
 
 /// Frontend of a served conversation.
 pub struct Gate {
@@ -42,12 +42,12 @@ impl Gate {
         if let Some(words) = &mut self.words {
             let text = std::mem::take(words).finish();
             if !text.is_empty() {
-                self.room.publish(Happening::Text { text });
+                self.room.publish(SessionEvent::Text { text });
             }
         }
     }
 
-    fn heard(&mut self, event: &AgentEvent) -> Option<Happening> {
+    fn heard(&mut self, event: &AgentEvent) -> Option<SessionEvent> {
         Some(match event {
             AgentEvent::Text(text) => {
                 let text = match &mut self.words {
@@ -57,21 +57,21 @@ impl Gate {
                 if text.is_empty() {
                     return None;
                 }
-                Happening::Text { text }
+                SessionEvent::Text { text }
             }
-            AgentEvent::Reasoning(text) => Happening::Thought { text: text.clone() },
-            event => Happening::Heard {
+            AgentEvent::Reasoning(text) => SessionEvent::Thought { text: text.clone() },
+            event => SessionEvent::Heard {
                 event: event.clone(),
             },
         })
     }
 
-    fn notice(&mut self, notice: &Notice) -> Happening {
+    fn notice(&mut self, notice: &Notice) -> SessionEvent {
         if let Notice::SteppedAside { to, .. } = notice {
             self.hub.moved(&self.room, *to);
         }
         let told = self.hub.host().notice(notice);
-        Happening::Notice {
+        SessionEvent::Notice {
             tone: told.tone,
             text: told.text,
         }
@@ -90,28 +90,28 @@ impl Frontend for Gate {
                 if answers {
                     self.hear_out();
                 }
-                Some(Happening::durable(entry))
+                Some(SessionEvent::durable(entry))
             }
-            TalkEvent::Held(message) => Some(Happening::Held {
+            TalkEvent::Held(message) => Some(SessionEvent::Held {
                 message: Box::new(message.clone()),
             }),
             TalkEvent::Asked(speaker) => {
                 self.hear_out();
-                Some(Happening::Asked {
+                Some(SessionEvent::Asked {
                     speaker: speaker.clone(),
                 })
             }
-            TalkEvent::Failed(speaker, error) => Some(Happening::Failed {
+            TalkEvent::Failed(speaker, error) => Some(SessionEvent::Failed {
                 speaker: speaker.clone(),
                 error: error.clone(),
             }),
-            TalkEvent::Routed(output) => Some(Happening::Routed {
+            TalkEvent::Routed(output) => Some(SessionEvent::Routed {
                 output: output.clone(),
             }),
-            TalkEvent::Pair(event) => Some(Happening::Pair {
+            TalkEvent::Pair(event) => Some(SessionEvent::Pair {
                 event: event.clone(),
             }),
-            TalkEvent::Permissions(state) => Some(Happening::Permissions {
+            TalkEvent::Permissions(state) => Some(SessionEvent::Permissions {
                 state: state.clone(),
             }),
             TalkEvent::Notice(notice) => Some(self.notice(&notice)),

@@ -11,8 +11,8 @@ use tertulia_core::query::Row;
 use tertulia_engine::frontend::{Frontend, Notice};
 use tokio_util::sync::CancellationToken;
 
-use crate::happening::{Farewell, Floor, Told, Tone};
-use crate::protocol::{SessionInfo, Status, Trouble};
+use crate::protocol::{ErrorBody, SessionInfo, TurnStatus};
+use tertulia_engine::event::{SessionEnd, SessionState, UserMessage};
 
 /// The agent that a client chose.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,11 +64,11 @@ pub struct Seated {
     /// The conversation.
     pub talk: Box<dyn HostedTalk>,
     /// Messages for the user from its preparation.
-    pub told: Vec<Told>,
+    pub told: Vec<UserMessage>,
 }
 
 /// Result of a host operation.
-pub type HostResult<T> = Result<T, Trouble>;
+pub type HostResult<T> = Result<T, ErrorBody>;
 
 /// The program around the server.
 #[async_trait]
@@ -83,7 +83,7 @@ pub trait Host: Send + Sync + 'static {
     fn new_id(&self) -> SessionId;
 
     /// Converts a notice to a message for the user.
-    fn notice(&self, notice: &Notice) -> Told;
+    fn notice(&self, notice: &Notice) -> UserMessage;
 
     /// Returns the name of the agent for this choice; fails if it is not available.
     async fn agent(&self, choice: &Choice) -> HostResult<String>;
@@ -131,7 +131,7 @@ pub trait HostedTalk: Send {
     fn kind(&self) -> Kind;
 
     /// Returns the current state.
-    fn floor(&self) -> Floor;
+    fn floor(&self) -> SessionState;
 
     /// Returns the tool permissions, which can be changed while it runs.
     fn permissions(&self) -> Permissions;
@@ -158,34 +158,16 @@ pub trait HostedTalk: Send {
     async fn save(&mut self, frontend: &mut dyn Frontend) -> bool;
 
     /// Ends the agents' processes, gracefully if `gently`.
-    async fn leave(&mut self, gently: bool) -> Farewell;
+    async fn leave(&mut self, gently: bool) -> SessionEnd;
 }
 
 /// Result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
     /// The status.
-    pub status: Status,
+    pub status: TurnStatus,
     /// Why the turn failed or was rejected, if not reported yet.
-    pub trouble: Option<Trouble>,
+    pub trouble: Option<ErrorBody>,
     /// Further messages for the user.
-    pub notices: Vec<Told>,
-}
-
-impl Told {
-    /// Creates a message of tone `Note`.
-    pub fn note(text: impl Into<String>) -> Told {
-        Told {
-            tone: Tone::Note,
-            text: text.into(),
-        }
-    }
-
-    /// Creates a message of tone `Warning`.
-    pub fn warning(text: impl Into<String>) -> Told {
-        Told {
-            tone: Tone::Warning,
-            text: text.into(),
-        }
-    }
+    pub notices: Vec<UserMessage>,
 }

@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::actor;
-use crate::happening::{Farewell, Told};
 use crate::host::{Choice, Host, Which};
 use crate::outbox::{self, Outbox};
-use crate::protocol::{Answer, Detail, ErrorKind, ServerInfo, TalkInfo, Trouble};
+use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, ServerInfo, TalkInfo};
 use crate::room::{ClientId, Order, Room, Talk, Voice};
+use tertulia_engine::event::{SessionEnd, UserMessage};
 
 /// Server limits and timeouts.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,7 @@ pub struct Hub {
     malformed: AtomicU64,
     begun: AtomicUsize,
     /// Final messages of conversations that could not be saved.
-    unsaved: Mutex<Vec<(SessionId, Vec<Told>)>>,
+    unsaved: Mutex<Vec<(SessionId, Vec<UserMessage>)>>,
     ending: CancellationToken,
     talks: TaskTracker,
     /// Runtime of the conversations, separate from that of the clients, so that neither delays the
@@ -149,11 +149,11 @@ impl Hub {
     }
 
     /// Admits a client, unless there are too many.
-    pub fn admit(&self) -> Result<Arc<Guest>, Trouble> {
+    pub fn admit(&self) -> Result<Arc<Guest>, ErrorBody> {
         let mut clients = locked(&self.clients);
         if clients.len() >= self.limits.clients {
             let words = format!("{} clients are connected already", clients.len());
-            return Err(Trouble::new(ErrorKind::Busy, words));
+            return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
         let client = self.numbers.fetch_add(1, Ordering::Relaxed);
         let guest = Arc::new(Guest {
@@ -207,11 +207,14 @@ impl Hub {
         which: Which,
         choice: &Choice,
         order: Order,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ErrorBody> {
         let mut rooms = locked(&self.rooms);
         // Checked under the lock: `end` stops what it finds in the rooms after it has cancelled.
         if self.ending.is_cancelled() {
-            return Err(Trouble::new(ErrorKind::Interrupted, "the server is ending"));
+            return Err(ErrorBody::new(
+                ErrorKind::Interrupted,
+                "the server is ending",
+            ));
         }
         let room = self.room_in(&mut rooms, which.id());
         guest.been_in(&room);
@@ -229,7 +232,7 @@ impl Hub {
     /// Makes sure that another conversation can be opened, by closing an idle one if necessary:
     /// first one that no client needs, else the one that is idle longest. Its content is on disk,
     /// and it is opened again at the next order.
-    fn make_room(&self, rooms: &HashMap<SessionId, Arc<Room>>) -> Result<(), Trouble> {
+    fn make_room(&self, rooms: &HashMap<SessionId, Arc<Room>>) -> Result<(), ErrorBody> {
         let open: Vec<&Arc<Room>> = rooms.values().filter(|room| room.is_open()).collect();
         // Conversations that are closing may be as many again, but not more.
         let leaving = self.talks.len().saturating_sub(open.len());
@@ -247,14 +250,14 @@ impl Hub {
             }
             _ => {
                 let words = format!("{} sessions are busy already", open.len());
-                Err(Trouble::new(ErrorKind::Busy, words)
+                Err(ErrorBody::new(ErrorKind::Busy, words)
                     .hint("wait until one is answered, or stop one with `stop`"))
             }
         }
     }
 
     /// Records a conversation that ended without being saved.
-    pub fn left_unsaved(&self, id: SessionId, farewell: &Farewell) {
+    pub fn left_unsaved(&self, id: SessionId, farewell: &SessionEnd) {
         locked(&self.unsaved).push((id, farewell.told.clone()));
     }
 
@@ -264,7 +267,7 @@ impl Hub {
     }
 
     /// Returns the final messages of conversations that could not be saved.
-    pub fn unsaved(&self) -> Vec<Told> {
+    pub fn unsaved(&self) -> Vec<UserMessage> {
         let unsaved = locked(&self.unsaved);
         unsaved.iter().flat_map(|(_, told)| told.clone()).collect()
     }

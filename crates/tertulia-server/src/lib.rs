@@ -10,7 +10,6 @@
 //! | part | purpose | kind |
 //! |---|---|---|
 //! | [`protocol`] | all requests and replies, the error kinds | pure |
-//! | [`happening`] | all events of a live session, for clients that show all of it | pure |
 //! | [`lines`] | bytes to lines of limited length | pure |
 //! | [`read`] | a line to a request, or an error | pure |
 //! | [`blocks`] | the code blocks in a stream of text | pure |
@@ -31,7 +30,6 @@ pub mod call;
 pub mod client;
 pub mod connection;
 pub mod gate;
-pub mod happening;
 pub mod host;
 pub mod hub;
 pub mod lines;

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection;
 use crate::hub::Hub;
-use crate::protocol::{ErrorKind, Trouble};
+use crate::protocol::{ErrorBody, ErrorKind};
 
 /// Pause after a failed accept, such as with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -35,7 +35,7 @@ async fn serve(hub: Arc<Hub>, mut stream: UnixStream) {
     let theirs = stream.peer_cred().map(|peer| peer.uid());
     if !theirs.is_ok_and(|theirs| theirs == ours) {
         let words = "this server is another user's";
-        let trouble = Trouble::new(ErrorKind::Conflict, words);
+        let trouble = ErrorBody::new(ErrorKind::Conflict, words);
         return connection::refuse(&mut stream, trouble).await;
     }
     let (reader, writer) = stream.into_split();

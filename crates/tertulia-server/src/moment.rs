@@ -6,34 +6,34 @@ use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::team::events::Output;
 
-use crate::happening::{Floor, Happening};
+use tertulia_engine::event::{SessionEvent, SessionState};
 
 /// State of a live session.
 #[derive(Debug)]
 pub struct Moment {
-    floor: Floor,
+    floor: SessionState,
     answering: bool,
     /// The last `Asked` event: the current speaker of several.
-    asked: Option<Happening>,
+    asked: Option<SessionEvent>,
     text: String,
     thought: String,
     /// The last to-do list.
-    todos: Option<Happening>,
+    todos: Option<SessionEvent>,
     /// The last state of the queue.
-    queue: Option<Happening>,
+    queue: Option<SessionEvent>,
     /// Tool calls that have not completed.
     calls: Vec<ToolCall>,
     /// The pending approval request.
-    question: Option<Happening>,
+    question: Option<SessionEvent>,
     /// The tool permissions in force.
-    permissions: Option<Happening>,
+    permissions: Option<SessionEvent>,
 }
 
 impl Moment {
     /// Creates the state of a session of which nothing is known yet.
     pub fn blank(id: SessionId) -> Moment {
         Moment {
-            floor: Floor::blank(id),
+            floor: SessionState::blank(id),
             answering: false,
             asked: None,
             text: String::new(),
@@ -47,85 +47,87 @@ impl Moment {
     }
 
     /// Returns the state at the last time that the user could write, plus all later entries.
-    pub fn floor(&self) -> &Floor {
+    pub fn floor(&self) -> &SessionState {
         &self.floor
     }
 
     /// Applies an event.
-    pub fn take(&mut self, happening: &Happening) {
+    pub fn take(&mut self, happening: &SessionEvent) {
         match happening {
-            Happening::Opened { floor } | Happening::Over { floor } => {
+            SessionEvent::Opened { floor } | SessionEvent::Over { floor } => {
                 *self = Moment {
                     floor: floor.as_ref().clone(),
                     permissions: self.permissions.take(),
                     ..Moment::blank(floor.id)
                 };
             }
-            Happening::Began => self.answering = true,
-            Happening::Text { text } => self.text.push_str(text),
-            Happening::Thought { text } => self.thought.push_str(text),
-            Happening::Heard { event } => self.heard(event, happening),
-            Happening::Durable { .. } => {
+            SessionEvent::Began => self.answering = true,
+            SessionEvent::Text { text } => self.text.push_str(text),
+            SessionEvent::Thought { text } => self.thought.push_str(text),
+            SessionEvent::Heard { event } => self.heard(event, happening),
+            SessionEvent::Durable { .. } => {
                 if let Some(entry) = happening.entry() {
                     self.durable(&entry);
                 }
             }
-            Happening::Held { .. } => {
+            SessionEvent::Held { .. } => {
                 self.floor.unsaved = true;
                 self.said();
             }
-            Happening::Asked { .. } => {
+            SessionEvent::Asked { .. } => {
                 self.said();
                 self.asked = Some(happening.clone());
             }
-            Happening::Failed { .. } => self.said(),
-            Happening::Routed {
+            SessionEvent::Failed { .. } => self.said(),
+            SessionEvent::Routed {
                 output: Output::Queue(_),
             } => self.queue = Some(happening.clone()),
-            Happening::MayI { .. } => self.question = Some(happening.clone()),
-            Happening::Settled { .. } => self.question = None,
-            Happening::Permissions { .. } => self.permissions = Some(happening.clone()),
-            Happening::Moved { to } => self.floor.id = *to,
-            Happening::Gone { .. } | Happening::NotOpened { .. } => {
+            SessionEvent::MayI { .. } => self.question = Some(happening.clone()),
+            SessionEvent::Settled { .. } => self.question = None,
+            SessionEvent::Permissions { .. } => self.permissions = Some(happening.clone()),
+            SessionEvent::Moved { to } => self.floor.id = *to,
+            SessionEvent::Gone { .. } | SessionEvent::NotOpened { .. } => {
                 *self = Moment {
                     floor: self.floor.clone(),
                     ..Moment::blank(self.floor.id)
                 };
             }
-            Happening::Routed { .. } | Happening::Pair { .. } | Happening::Notice { .. } => {}
+            SessionEvent::Routed { .. }
+            | SessionEvent::Pair { .. }
+            | SessionEvent::Notice { .. } => {}
         }
     }
 
     /// Returns events that recreate the state for a client that joins: as they happened, with text
     /// joined.
-    pub fn replay(&self) -> Vec<Happening> {
-        let mut all = vec![Happening::Opened {
+    pub fn replay(&self) -> Vec<SessionEvent> {
+        let mut all = vec![SessionEvent::Opened {
             floor: Box::new(self.floor.clone()),
         }];
         all.extend(self.permissions.clone());
         if !self.answering {
             return all;
         }
-        all.push(Happening::Began);
+        all.push(SessionEvent::Began);
         all.extend(self.queue.clone());
         all.extend(self.asked.clone());
         all.extend(self.todos.clone());
-        all.extend(self.calls.iter().map(|call| Happening::Heard {
+        all.extend(self.calls.iter().map(|call| SessionEvent::Heard {
             event: AgentEvent::ToolStarted(call.clone()),
         }));
         if !self.thought.is_empty() {
             let text = self.thought.clone();
-            all.push(Happening::Thought { text });
+            all.push(SessionEvent::Thought { text });
         }
         if !self.text.is_empty() {
             let text = self.text.clone();
-            all.push(Happening::Text { text });
+            all.push(SessionEvent::Text { text });
         }
         all.extend(self.question.clone());
         all
     }
 
-    fn heard(&mut self, event: &AgentEvent, happening: &Happening) {
+    fn heard(&mut self, event: &AgentEvent, happening: &SessionEvent) {
         match event {
             AgentEvent::Todos(_) => self.todos = Some(happening.clone()),
             AgentEvent::ToolStarted(call) => self.calls.push(call.clone()),
@@ -166,27 +168,27 @@ mod tests {
         "01890000-0000-7000-8000-000000000001".parse().unwrap()
     }
 
-    fn text(text: &str) -> Happening {
-        Happening::Text { text: text.into() }
+    fn text(text: &str) -> SessionEvent {
+        SessionEvent::Text { text: text.into() }
     }
 
     #[test]
     fn who_joins_later_sees_what_is_always_allowed() {
         let mut moment = Moment::blank(id());
-        let floor = || Box::new(Floor::blank(id()));
-        let permissions = Happening::Permissions {
+        let floor = || Box::new(SessionState::blank(id()));
+        let permissions = SessionEvent::Permissions {
             state: PermissionState {
                 mode: Approval::Ask,
                 always: vec!["file_edit".into()],
             },
         };
-        moment.take(&Happening::Opened { floor: floor() });
+        moment.take(&SessionEvent::Opened { floor: floor() });
         moment.take(&permissions);
-        moment.take(&Happening::Over { floor: floor() });
+        moment.take(&SessionEvent::Over { floor: floor() });
         assert_eq!(moment.replay()[1..], [permissions]);
         // Permissions end with the conversation.
-        let farewell = crate::happening::Farewell::default();
-        moment.take(&Happening::Gone { farewell });
+        let farewell = tertulia_engine::event::SessionEnd::default();
+        moment.take(&SessionEvent::Gone { farewell });
         assert_eq!(moment.replay().len(), 1);
     }
 
@@ -194,17 +196,17 @@ mod tests {
     fn who_joins_in_the_middle_hears_what_is_being_said() {
         let mut moment = Moment::blank(id());
         assert_eq!(moment.replay().len(), 1);
-        moment.take(&Happening::Began);
-        let asked = Happening::Asked {
+        moment.take(&SessionEvent::Began);
+        let asked = SessionEvent::Asked {
             speaker: Speaker::plain("ben", SpeakerKind::Ai),
         };
         moment.take(&asked);
         moment.take(&text("one "));
         moment.take(&text("two"));
         let replay = moment.replay();
-        assert_eq!(replay[1..], [Happening::Began, asked, text("one two")]);
-        let floor = Box::new(Floor::blank(id()));
-        moment.take(&Happening::Over { floor });
+        assert_eq!(replay[1..], [SessionEvent::Began, asked, text("one two")]);
+        let floor = Box::new(SessionState::blank(id()));
+        moment.take(&SessionEvent::Over { floor });
         assert_eq!(moment.replay().len(), 1);
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::happening::Happening;
-use crate::protocol::{Answer, ErrorKind, Id, Reply, Trouble};
+use crate::protocol::{Answer, ErrorBody, ErrorKind, Id, Reply};
+use tertulia_engine::event::SessionEvent;
 
 /// Limits of an outbox.
 #[derive(Clone, Copy, Debug)]
@@ -185,7 +185,7 @@ impl Waiting {
     }
 
     fn give_up(&mut self) {
-        let trouble = Trouble::new(
+        let trouble = ErrorBody::new(
             ErrorKind::TooSlow,
             format!(
                 "{} lines wait to be read, more than are kept for a client that does not read",
@@ -233,8 +233,8 @@ fn join(last: &mut Reply, later: Reply) -> Option<Reply> {
                 happening: next,
             },
         ) if *session_id == other && *replayed == again => match (happening.as_mut(), *next) {
-            (Happening::Text { text }, Happening::Text { text: more })
-            | (Happening::Thought { text }, Happening::Thought { text: more }) => {
+            (SessionEvent::Text { text }, SessionEvent::Text { text: more })
+            | (SessionEvent::Thought { text }, SessionEvent::Thought { text: more }) => {
                 text.push_str(&more);
                 *n = number;
                 None
@@ -260,7 +260,7 @@ fn text_of(answer: &Answer) -> Option<&str> {
     match answer {
         Answer::Token { text, .. } => Some(text),
         Answer::Happening { happening, .. } => match happening.as_ref() {
-            Happening::Text { text } | Happening::Thought { text } => Some(text),
+            SessionEvent::Text { text } | SessionEvent::Thought { text } => Some(text),
             _ => None,
         },
         _ => None,

@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tertulia_agents::approval::{Approval, Verdict};
 
-use crate::happening::{Happening, Tone};
-pub use records::{
-    ErrorKind, ServerInfo, SessionInfo, Status, TalkInfo, TalkState, Tokens, Trouble,
-};
+use tertulia_engine::event::{SessionEvent, Tone};
+
+pub use records::{ServerInfo, SessionInfo, TalkInfo, TalkState, Tokens};
+pub use tertulia_engine::error::{ErrorBody, ErrorKind};
+pub use tertulia_engine::event::TurnStatus;
 
 /// Protocol version. It is raised when an existing part changes its meaning.
 pub const PROTOCOL: u32 = 1;
@@ -349,7 +350,7 @@ pub enum Answer {
     /// To `query`: nobody is answering any more.
     Complete {
         /// How it ended.
-        status: Status,
+        status: TurnStatus,
         /// In which session: another than before, if somebody else wrote there.
         session_id: String,
         /// How many messages it has.
@@ -443,7 +444,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replayed: bool,
         /// What.
-        happening: Box<Happening>,
+        happening: Box<SessionEvent>,
     },
     /// To `detach`.
     Detached {
@@ -473,5 +474,8 @@ pub enum Answer {
         reason: String,
     },
     /// Something is wrong. The connection lives on.
-    Error(Trouble),
+    Error(ErrorBody),
 }
+
+#[cfg(test)]
+mod tests;

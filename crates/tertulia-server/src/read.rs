@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::protocol::{Ask, ErrorKind, Id, LONGEST_ID, Request, TYPES, Trouble};
+use crate::protocol::{Ask, ErrorBody, ErrorKind, Id, LONGEST_ID, Request, TYPES};
 
 /// A line that is not a valid request, with its request id if that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,14 +10,14 @@ pub struct Wrong {
     /// The request id.
     pub id: Option<Id>,
     /// The error.
-    pub trouble: Trouble,
+    pub trouble: ErrorBody,
 }
 
 /// Parses a line.
 pub fn request(line: &[u8]) -> Result<Request, Wrong> {
     let mut object = object(line).map_err(|message| Wrong {
         id: None,
-        trouble: Trouble::new(ErrorKind::Malformed, message)
+        trouble: ErrorBody::new(ErrorKind::Malformed, message)
             .hint("a request is one line of JSON: {\"type\":\"ps\"}"),
     })?;
     let id = match object.remove("id") {
@@ -50,18 +50,18 @@ fn named(value: Value) -> Result<Id, Wrong> {
     };
     id.ok_or_else(|| Wrong {
         id: None,
-        trouble: Trouble::new(
+        trouble: ErrorBody::new(
             ErrorKind::Usage,
             format!("an `id` is a whole number, or a text of at most {LONGEST_ID} bytes"),
         ),
     })
 }
 
-fn ask(object: Map<String, Value>) -> Result<Ask, Trouble> {
+fn ask(object: Map<String, Value>) -> Result<Ask, ErrorBody> {
     let kind = match object.get("type") {
         Some(Value::String(kind)) => kind.clone(),
         _ => {
-            return Err(Trouble::new(
+            return Err(ErrorBody::new(
                 ErrorKind::Malformed,
                 "the request has no `type`",
             ));
@@ -69,7 +69,7 @@ fn ask(object: Map<String, Value>) -> Result<Ask, Trouble> {
     };
     if !TYPES.contains(&kind.as_str()) {
         let shown: String = kind.chars().take(40).collect();
-        return Err(Trouble::new(
+        return Err(ErrorBody::new(
             ErrorKind::UnknownType,
             format!("there is no request '{shown}'"),
         )
@@ -77,7 +77,7 @@ fn ask(object: Map<String, Value>) -> Result<Ask, Trouble> {
     }
     read(&object).map_err(|error| {
         let words = unfit(&object, &error);
-        Trouble::new(ErrorKind::Usage, format!("`{kind}`: {words}"))
+        ErrorBody::new(ErrorKind::Usage, format!("`{kind}`: {words}"))
     })
 }
 

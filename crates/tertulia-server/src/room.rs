@@ -12,14 +12,14 @@ use tertulia_core::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::happening::{Floor, Happening};
 use crate::host::Ended;
 use crate::moment::Moment;
 use crate::outbox::Outbox;
-use crate::protocol::{Answer, Detail, ErrorKind, Id, Status, TalkInfo, TalkState, Trouble};
+use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState, TurnStatus};
 use crate::telling::Telling;
 use crate::window::Window;
 use state::{Running, State};
+use tertulia_engine::event::{SessionEvent, SessionState};
 
 /// Maximum number of queued orders.
 const QUEUE: usize = 32;
@@ -203,7 +203,7 @@ impl Room {
     }
 
     /// Returns the current state.
-    pub fn floor(&self) -> Floor {
+    pub fn floor(&self) -> SessionState {
         self.state().moment.floor().clone()
     }
 
@@ -226,9 +226,9 @@ impl Room {
     }
 
     /// Queues an order for the conversation.
-    pub fn order(&self, order: Order) -> Result<(), Trouble> {
+    pub fn order(&self, order: Order) -> Result<(), ErrorBody> {
         let mut state = self.state();
-        let gone = || Trouble::new(ErrorKind::NotFound, "this session has ended");
+        let gone = || ErrorBody::new(ErrorKind::NotFound, "this session has ended");
         let talk = state.talk.as_mut().ok_or_else(gone)?;
         let queued = (order.client, order.cancel.clone());
         match talk.orders.try_send(order) {
@@ -236,7 +236,7 @@ impl Room {
                 talk.queued.push(queued);
                 Ok(())
             }
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Trouble::new(
+            Err(mpsc::error::TrySendError::Full(_)) => Err(ErrorBody::new(
                 ErrorKind::Busy,
                 format!("{QUEUE} queries wait in this session already"),
             )),
@@ -261,7 +261,7 @@ impl Room {
         if let Some(talk) = &mut state.talk {
             talk.permissions = Some(permissions);
         }
-        state.publish(Happening::Permissions { state: shown });
+        state.publish(SessionEvent::Permissions { state: shown });
     }
 
     /// Returns true if the tool permissions can be changed immediately, even during a turn.
@@ -279,7 +279,7 @@ impl Room {
         let talk = state.talk.as_ref();
         if let Some(permissions) = talk.and_then(|talk| talk.permissions.clone()) {
             permissions.change(change);
-            state.publish(Happening::Permissions {
+            state.publish(SessionEvent::Permissions {
                 state: permissions.state(),
             });
         }
@@ -320,21 +320,21 @@ impl Room {
     }
 
     /// Publishes an event.
-    pub fn publish(&self, happening: Happening) {
+    pub fn publish(&self, happening: SessionEvent) {
         self.state().publish(happening);
     }
 
     /// Ends the running turn: publishes its notices and the new state, and completes the client's
     /// request.
-    pub fn finish(&self, ended: Ended, floor: Floor, now: Timestamp) {
+    pub fn finish(&self, ended: Ended, floor: SessionState, now: Timestamp) {
         let mut state = self.state();
         for told in ended.notices {
-            state.publish(Happening::Notice {
+            state.publish(SessionEvent::Notice {
                 tone: told.tone,
                 text: told.text,
             });
         }
-        state.publish(Happening::Over {
+        state.publish(SessionEvent::Over {
             floor: Box::new(floor),
         });
         state.since = now;
@@ -351,14 +351,14 @@ impl Room {
     }
 
     /// Reports to the client that its order is not executed.
-    pub fn dismiss(&self, order: &Order, trouble: Option<Trouble>) {
+    pub fn dismiss(&self, order: &Order, trouble: Option<ErrorBody>) {
         let Some(asker) = &order.asker else { return };
         if matches!(order.what, What::Save) {
             return asker.tell(Answer::SessionSaved { success: false });
         }
         let status = match &trouble {
-            Some(_) => Status::Failed,
-            None => Status::Cancelled,
+            Some(_) => TurnStatus::Failed,
+            None => TurnStatus::Cancelled,
         };
         if let Some(trouble) = trouble {
             asker.tell(Answer::Error(trouble));
@@ -432,7 +432,7 @@ impl Room {
         }
         let (answer, answered) = oneshot::channel();
         state.question = Some((request.call.id.clone(), answer));
-        state.publish(Happening::MayI {
+        state.publish(SessionEvent::MayI {
             request: Box::new(request.clone()),
         });
         Some(answered)
@@ -488,7 +488,7 @@ impl Room {
     /// Moves the room to another session, in which the conversation continues.
     pub fn move_to(&self, to: SessionId) {
         let mut state = self.state();
-        state.publish(Happening::Moved { to });
+        state.publish(SessionEvent::Moved { to });
         state.id = to;
     }
 

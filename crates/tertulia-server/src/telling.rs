@@ -7,8 +7,8 @@ use tertulia_core::entry::{Role, SpeakerKind, Usage};
 use tertulia_core::id::SessionId;
 
 use crate::blocks::Blocks;
-use crate::happening::{Happening, Tone};
-use crate::protocol::{Answer, ErrorKind, Tokens, Trouble};
+use crate::protocol::{Answer, ErrorBody, ErrorKind, Tokens};
+use tertulia_engine::event::{SessionEvent, Tone};
 
 /// Reply stream of one query.
 #[derive(Debug, Default)]
@@ -23,44 +23,44 @@ pub struct Telling {
 
 impl Telling {
     /// Returns the replies for an event.
-    pub fn tell(&mut self, session: SessionId, happening: &Happening) -> Vec<Answer> {
+    pub fn tell(&mut self, session: SessionId, happening: &SessionEvent) -> Vec<Answer> {
         match happening {
-            Happening::Text { text } => self.text(text),
-            Happening::Asked { speaker } => {
+            SessionEvent::Text { text } => self.text(text),
+            SessionEvent::Asked { speaker } => {
                 let ended = self.end_of_words();
                 self.speaker = Some(speaker.name.clone());
                 ended
             }
-            Happening::Heard { event } => self.heard(event),
-            Happening::Durable { .. } => self.durable(happening),
-            Happening::Held { message } => {
+            SessionEvent::Heard { event } => self.heard(event),
+            SessionEvent::Durable { .. } => self.durable(happening),
+            SessionEvent::Held { message } => {
                 self.usage = self.usage.plus(message.usage.unwrap_or_default());
                 self.end_of_words()
             }
-            Happening::MayI { request } => vec![Answer::ToolRequest {
+            SessionEvent::MayI { request } => vec![Answer::ToolRequest {
                 session_id: session.to_string(),
                 tool_id: request.call.id.clone(),
                 tool: request.call.name.clone(),
                 risk: request.risk.name().to_owned(),
                 preview: request.preview.clone(),
             }],
-            Happening::Notice { tone, text } => vec![notice(*tone, text.clone())],
-            Happening::Failed { speaker, error } => vec![Answer::Error(Trouble {
+            SessionEvent::Notice { tone, text } => vec![notice(*tone, text.clone())],
+            SessionEvent::Failed { speaker, error } => vec![Answer::Error(ErrorBody {
                 kind: ErrorKind::Agent,
                 message: format!("{} could not answer: {error}", speaker.display_name),
                 hint: error.hint.clone(),
             })],
-            Happening::Over { .. } => self.end_of_words(),
-            Happening::Opened { .. }
-            | Happening::NotOpened { .. }
-            | Happening::Began
-            | Happening::Thought { .. }
-            | Happening::Routed { .. }
-            | Happening::Pair { .. }
-            | Happening::Settled { .. }
-            | Happening::Moved { .. }
-            | Happening::Permissions { .. }
-            | Happening::Gone { .. } => Vec::new(),
+            SessionEvent::Over { .. } => self.end_of_words(),
+            SessionEvent::Opened { .. }
+            | SessionEvent::NotOpened { .. }
+            | SessionEvent::Began
+            | SessionEvent::Thought { .. }
+            | SessionEvent::Routed { .. }
+            | SessionEvent::Pair { .. }
+            | SessionEvent::Settled { .. }
+            | SessionEvent::Moved { .. }
+            | SessionEvent::Permissions { .. }
+            | SessionEvent::Gone { .. } => Vec::new(),
         }
     }
 
@@ -111,7 +111,7 @@ impl Telling {
         }
     }
 
-    fn durable(&mut self, happening: &Happening) -> Vec<Answer> {
+    fn durable(&mut self, happening: &SessionEvent) -> Vec<Answer> {
         let entry = happening.entry();
         let Some(message) = entry.as_ref().and_then(|entry| entry.message()) else {
             return Vec::new();
@@ -151,8 +151,8 @@ mod tests {
         "01890000-0000-7000-8000-000000000001".parse().unwrap()
     }
 
-    fn text(text: &str) -> Happening {
-        Happening::Text { text: text.into() }
+    fn text(text: &str) -> SessionEvent {
+        SessionEvent::Text { text: text.into() }
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
             name: "shell".into(),
             arguments: serde_json::json!({}),
         };
-        let heard = |event| Happening::Heard { event };
+        let heard = |event| SessionEvent::Heard { event };
         telling.tell(session(), &heard(AgentEvent::ToolStarted(call)));
         let completed = AgentEvent::ToolCompleted {
             id: "1".into(),

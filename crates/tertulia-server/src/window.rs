@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::happening::Happening;
+use tertulia_engine::event::SessionEvent;
 
 /// Maximum number of kept events.
 const LONGEST: usize = 4096;
@@ -14,7 +14,7 @@ const HEAVIEST: usize = 2_000_000;
 pub struct Window {
     /// Number of the last event.
     n: u64,
-    kept: VecDeque<Happening>,
+    kept: VecDeque<SessionEvent>,
     weight: usize,
 }
 
@@ -35,7 +35,7 @@ impl Window {
     }
 
     /// Adds an event and returns its number.
-    pub fn push(&mut self, happening: Happening) -> u64 {
+    pub fn push(&mut self, happening: SessionEvent) -> u64 {
         self.n += 1;
         self.weight += happening.weight();
         self.kept.push_back(happening);
@@ -50,7 +50,7 @@ impl Window {
 
     /// Returns the events after number `n`, with their numbers, or `None` if some are no longer
     /// kept.
-    pub fn since(&self, n: u64) -> Option<Vec<(u64, Happening)>> {
+    pub fn since(&self, n: u64) -> Option<Vec<(u64, SessionEvent)>> {
         let missed = usize::try_from(self.n.checked_sub(n)?).ok()?;
         let begin = self.kept.len().checked_sub(missed)?;
         let kept = self.kept.iter().skip(begin).cloned();
@@ -62,8 +62,8 @@ impl Window {
 mod tests {
     use super::*;
 
-    fn text(text: &str) -> Happening {
-        Happening::Text { text: text.into() }
+    fn text(text: &str) -> SessionEvent {
+        SessionEvent::Text { text: text.into() }
     }
 
     #[test]

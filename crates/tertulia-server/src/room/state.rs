@@ -10,11 +10,11 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{ClientId, Talk, Voice};
-use crate::happening::Happening;
 use crate::moment::Moment;
-use crate::protocol::{Answer, Detail, Status, TalkState};
+use crate::protocol::{Answer, Detail, TalkState, TurnStatus};
 use crate::telling::Telling;
 use crate::window::Window;
+use tertulia_engine::event::SessionEvent;
 
 /// State of a room.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Running {
 }
 
 impl State {
-    pub(super) fn publish(&mut self, happening: Happening) {
+    pub(super) fn publish(&mut self, happening: SessionEvent) {
         self.moment.take(&happening);
         if let Some(running) = &mut self.running {
             for answer in running.telling.tell(self.id, &happening) {
@@ -75,14 +75,14 @@ impl State {
 
     /// Returns events that recreate the state for a client that joins; none while opening, because
     /// all events follow.
-    pub(super) fn replay(&self) -> Vec<Happening> {
+    pub(super) fn replay(&self) -> Vec<SessionEvent> {
         match &self.talk {
             Some(talk) if talk.phase != TalkState::Opening => self.moment.replay(),
             _ => Vec::new(),
         }
     }
 
-    pub(super) fn complete(&self, status: Status, telling: &Telling) -> Answer {
+    pub(super) fn complete(&self, status: TurnStatus, telling: &Telling) -> Answer {
         let meta = self.moment.floor().meta.as_ref();
         Answer::Complete {
             status,
@@ -117,7 +117,7 @@ impl State {
         };
         // The turn that asked may have been aborted meanwhile.
         let _ = answer.send(verdict);
-        self.publish(Happening::Settled { tool_id, verdict });
+        self.publish(SessionEvent::Settled { tool_id, verdict });
         true
     }
 }

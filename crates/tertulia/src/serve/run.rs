@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tertulia_engine::event::Tone;
 use tertulia_server::connection;
-use tertulia_server::happening::Tone;
 use tertulia_server::hub::{Hub, Limits};
 use tertulia_server::listen::listen;
 use tertulia_server::socket::Socket;

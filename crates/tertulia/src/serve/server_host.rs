@@ -10,11 +10,11 @@ use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Page, Row, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
+use tertulia_engine::event::UserMessage;
 use tertulia_engine::frontend::{Frontend, Notice};
 use tertulia_formats::json;
-use tertulia_server::happening::Told;
 use tertulia_server::host::{Choice, Found, Host, HostResult, Listed, Seated, Which};
-use tertulia_server::protocol::{SessionInfo, Trouble};
+use tertulia_server::protocol::{ErrorBody, SessionInfo};
 use tertulia_store::{Progress, Start};
 
 use super::talk::{Served, held};
@@ -58,7 +58,11 @@ impl ServerHost {
     }
 
     /// Finds out who talks in which session, as the command line does.
-    fn prepare(&self, which: Which, choice: &Choice) -> CommandResult<(Prepared, Vec<Told>)> {
+    fn prepare(
+        &self,
+        which: Which,
+        choice: &Choice,
+    ) -> CommandResult<(Prepared, Vec<UserMessage>)> {
         let mut ui = Ui::holding();
         let there = self.workspace.wait(self.workspace.sessions.row(which.id()));
         let talk = TalkArgs {
@@ -88,7 +92,7 @@ impl ServerHost {
     }
 
     /// A failure for the wire, with commands in its hints that work where this server's sessions are.
-    fn told(&self, error: impl Into<CommandError>) -> Trouble {
+    fn told(&self, error: impl Into<CommandError>) -> ErrorBody {
         let mut trouble = trouble(&error.into());
         trouble.hint = trouble.hint.map(|hint| self.invocation().complete(&hint));
         trouble
@@ -127,11 +131,11 @@ impl Host for ServerHost {
         self.workspace.sessions.clock().session_id()
     }
 
-    fn notice(&self, told: &Notice) -> Told {
+    fn notice(&self, told: &Notice) -> UserMessage {
         let words = self.invocation().complete(&notice::words(told));
         match notice::is_warning(told) {
-            true => Told::warning(words),
-            false => Told::note(words),
+            true => UserMessage::warning(words),
+            false => UserMessage::note(words),
         }
     }
 

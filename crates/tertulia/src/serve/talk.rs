@@ -7,11 +7,13 @@ use tertulia_core::id::SessionId;
 use tertulia_core::pair::Wait;
 use tertulia_engine::chat::TurnEnd;
 use tertulia_engine::duet::Pause;
+use tertulia_engine::event::{
+    QueuedMember, SessionEnd, SessionState, Tone, TurnStatus, UserMessage,
+};
 use tertulia_engine::frontend::{Frontend, TalkEvent};
 use tertulia_engine::team::events::{Next, Why};
-use tertulia_server::happening::{Farewell, Floor, Told, Tone, Waiting};
 use tertulia_server::host::{Ended, HostedTalk};
-use tertulia_server::protocol::{ErrorKind as Wire, Status, Trouble};
+use tertulia_server::protocol::{ErrorBody, ErrorKind as Wire};
 use tokio_util::sync::CancellationToken;
 
 use super::trouble::trouble;
@@ -50,10 +52,10 @@ impl Served {
     }
 
     /// Writes the session back to the file that it came from.
-    async fn write_back(&self) -> Option<Told> {
+    async fn write_back(&self) -> Option<UserMessage> {
         let copied = self.conversation.talk().writer().copy().await;
         let why = copied.err()?;
-        Some(Told::warning(format!(
+        Some(UserMessage::warning(format!(
             "saved, but not in the session file: {why}"
         )))
     }
@@ -87,14 +89,14 @@ impl HostedTalk for Served {
         }
     }
 
-    fn floor(&self) -> Floor {
+    fn floor(&self) -> SessionState {
         let floor = floor::of(&self.conversation, self.seat.as_deref(), self.failed);
-        let waiting = floor.waiting.into_iter().map(|waiting| Waiting {
+        let waiting = floor.waiting.into_iter().map(|waiting| QueuedMember {
             name: waiting.name,
             intent: waiting.intent,
             is_you: waiting.is_you,
         });
-        Floor {
+        SessionState {
             id: floor.id,
             meta: floor.meta,
             introduction: self.introduction.clone(),
@@ -134,9 +136,9 @@ impl HostedTalk for Served {
                 }
             }
             Err(error) => Ended {
-                status: Status::Refused,
-                trouble: Some(Trouble::new(Wire::Usage, error.to_string())),
-                notices: vec![Told::warning(error.to_string())],
+                status: TurnStatus::Refused,
+                trouble: Some(ErrorBody::new(Wire::Usage, error.to_string())),
+                notices: vec![UserMessage::warning(error.to_string())],
             },
         };
         ended.notices.extend(self.write_back().await);
@@ -163,7 +165,7 @@ impl HostedTalk for Served {
         self.conversation.talk_mut().save_held(frontend).await
     }
 
-    async fn leave(&mut self, gently: bool) -> Farewell {
+    async fn leave(&mut self, gently: bool) -> SessionEnd {
         if gently {
             self.conversation.leave().await;
         }
@@ -173,7 +175,7 @@ impl HostedTalk for Served {
         }
         let talk = self.conversation.talk_mut();
         let unsaved = self.leaving.farewell(talk, &mut ui).await;
-        Farewell {
+        SessionEnd {
             unsaved: unsaved.is_some(),
             told: held(&mut ui),
         }
@@ -181,56 +183,56 @@ impl HostedTalk for Served {
 }
 
 /// How a turn ended, and why it failed where nobody was told.
-fn how(turned: Turned) -> (Status, Option<Trouble>) {
+fn how(turned: Turned) -> (TurnStatus, Option<ErrorBody>) {
     let failed = |error: tertulia_agents::AgentError| {
         let trouble = trouble(&CommandError::from(error));
-        (Status::Failed, Some(trouble))
+        (TurnStatus::Failed, Some(trouble))
     };
     match turned {
-        Turned::Chat(TurnEnd::Answered) => (Status::Completed, None),
-        Turned::Chat(TurnEnd::Cancelled) => (Status::Cancelled, None),
-        Turned::Chat(TurnEnd::Refused) => (Status::Refused, None),
+        Turned::Chat(TurnEnd::Answered) => (TurnStatus::Completed, None),
+        Turned::Chat(TurnEnd::Cancelled) => (TurnStatus::Cancelled, None),
+        Turned::Chat(TurnEnd::Refused) => (TurnStatus::Refused, None),
         Turned::Chat(TurnEnd::Failed(error)) => failed(error),
         Turned::Team(round) => match round.floor {
-            None => (Status::Refused, None),
-            Some(Next::Paused { .. }) => (Status::Paused, None),
+            None => (TurnStatus::Refused, None),
+            Some(Next::Paused { .. }) => (TurnStatus::Paused, None),
             Some(Next::WaitFor {
                 why: Why::Stopped, ..
-            }) => (Status::Cancelled, None),
+            }) => (TurnStatus::Cancelled, None),
             // It was told when it happened.
             Some(Next::WaitFor {
                 why: Why::Failed, ..
-            }) => (Status::Failed, None),
-            Some(Next::WaitFor { .. } | Next::Ask { .. }) => (Status::Completed, None),
+            }) => (TurnStatus::Failed, None),
+            Some(Next::WaitFor { .. } | Next::Ask { .. }) => (TurnStatus::Completed, None),
         },
         Turned::Pair(pause, _) => match pause {
-            Pause::Waits(Wait::Done) => (Status::Completed, None),
-            Pause::Waits(_) => (Status::Paused, None),
-            Pause::Stopped(_) => (Status::Cancelled, None),
+            Pause::Waits(Wait::Done) => (TurnStatus::Completed, None),
+            Pause::Waits(_) => (TurnStatus::Paused, None),
+            Pause::Stopped(_) => (TurnStatus::Cancelled, None),
             Pause::Failed(error) | Pause::WorkerFails(error) => failed(error),
-            Pause::Unsaved => (Status::Failed, None),
-            Pause::Unreadable(why) => (Status::Failed, Some(Trouble::new(Wire::Failed, why))),
-            Pause::Refused => (Status::Refused, None),
+            Pause::Unsaved => (TurnStatus::Failed, None),
+            Pause::Unreadable(why) => (TurnStatus::Failed, Some(ErrorBody::new(Wire::Failed, why))),
+            Pause::Refused => (TurnStatus::Refused, None),
         },
     }
 }
 
-fn told((tone, text): (item::Tone, String)) -> Told {
+fn told((tone, text): (item::Tone, String)) -> UserMessage {
     let tone = match tone {
         item::Tone::Note => Tone::Note,
         item::Tone::Warning => Tone::Warning,
         item::Tone::Error => Tone::Error,
     };
-    Told { tone, text }
+    UserMessage { tone, text }
 }
 
 /// What the command line would have said.
-pub fn held(ui: &mut Ui) -> Vec<Told> {
+pub fn held(ui: &mut Ui) -> Vec<UserMessage> {
     let all = ui.take_held().into_iter();
     all.map(|told| match told {
-        ui::Told::Note(text) | ui::Told::Data(text) => Told::note(text),
-        ui::Told::Warning(text) => Told::warning(text),
-        ui::Told::Error { message, hints, .. } => Told {
+        ui::Told::Note(text) | ui::Told::Data(text) => UserMessage::note(text),
+        ui::Told::Warning(text) => UserMessage::warning(text),
+        ui::Told::Error { message, hints, .. } => UserMessage {
             tone: Tone::Error,
             text: [vec![message], hints].concat().join("; "),
         },

@@ -1,13 +1,13 @@
 //! What went wrong, as it is told over the wire and as it comes back from there.
 
 use tertulia_server::call::CallError;
-use tertulia_server::protocol::{ErrorKind as Wire, Trouble};
+use tertulia_server::protocol::{ErrorBody, ErrorKind as Wire};
 use tertulia_server::socket::SocketError;
 
 use crate::error::{CommandError, ErrorKind};
 
 /// A failure for the wire: the one table from kind to kind.
-pub fn trouble(error: &CommandError) -> Trouble {
+pub fn trouble(error: &CommandError) -> ErrorBody {
     let kind = match error.kind() {
         ErrorKind::Failed => Wire::Failed,
         ErrorKind::NoSpace => Wire::NoSpace,
@@ -20,7 +20,7 @@ pub fn trouble(error: &CommandError) -> Trouble {
         ErrorKind::Interrupted(_) => Wire::Interrupted,
     };
     let hints = error.hints();
-    Trouble {
+    ErrorBody {
         kind,
         message: error.words(),
         hint: (!hints.is_empty()).then(|| hints.join("; ")),
@@ -28,7 +28,7 @@ pub fn trouble(error: &CommandError) -> Trouble {
 }
 
 /// A failure from the wire.
-pub fn error(trouble: Trouble) -> CommandError {
+pub fn error(trouble: ErrorBody) -> CommandError {
     let kind = match trouble.kind {
         Wire::Usage => ErrorKind::Usage,
         Wire::NotFound => ErrorKind::NotFound,

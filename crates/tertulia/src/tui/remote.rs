@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::SessionId;
+use tertulia_engine::event::{self, SessionEvent};
 use tertulia_server::call::{Call, Ear, Mouth};
-use tertulia_server::happening::{self, Happening};
 use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 
 use super::item::Tone;
@@ -226,41 +226,41 @@ fn farewell(shared: &Shared, left: bool) -> Farewell {
 }
 
 /// What happened, as the screen takes it in.
-fn told(happening: Happening, shared: &Shared) -> Option<News> {
+fn told(happening: SessionEvent, shared: &Shared) -> Option<News> {
     Some(match happening {
-        Happening::Opened { floor } => News::Opened(Box::new(stands(*floor))),
-        Happening::Over { floor } => News::Over(Box::new(stands(*floor))),
-        Happening::NotOpened { error } => News::NotOpened(Box::new(serve::error(error))),
-        Happening::Began => News::Began,
-        Happening::Text { text } => News::Text(text),
-        Happening::Thought { text } => News::Thought(text),
-        Happening::Heard { event } => News::Heard(event),
-        Happening::Durable { .. } => News::Durable(Box::new(happening.entry()?)),
-        Happening::Held { message } => News::Held(message),
-        Happening::Asked { speaker } => News::Asked(speaker),
-        Happening::Failed { speaker, error } => News::Failed(speaker, error),
-        Happening::Routed { output } => News::Routed(output),
-        Happening::Pair { event } => News::Pair(event),
-        Happening::Notice { tone, text } => News::Notice(toned(tone), text),
-        Happening::MayI { request } => {
+        SessionEvent::Opened { floor } => News::Opened(Box::new(stands(*floor))),
+        SessionEvent::Over { floor } => News::Over(Box::new(stands(*floor))),
+        SessionEvent::NotOpened { error } => News::NotOpened(Box::new(serve::error(error))),
+        SessionEvent::Began => News::Began,
+        SessionEvent::Text { text } => News::Text(text),
+        SessionEvent::Thought { text } => News::Thought(text),
+        SessionEvent::Heard { event } => News::Heard(event),
+        SessionEvent::Durable { .. } => News::Durable(Box::new(happening.entry()?)),
+        SessionEvent::Held { message } => News::Held(message),
+        SessionEvent::Asked { speaker } => News::Asked(speaker),
+        SessionEvent::Failed { speaker, error } => News::Failed(speaker, error),
+        SessionEvent::Routed { output } => News::Routed(output),
+        SessionEvent::Pair { event } => News::Pair(event),
+        SessionEvent::Notice { tone, text } => News::Notice(toned(tone), text),
+        SessionEvent::MayI { request } => {
             let mut question = locked(&shared.question);
             *question = (question.0 + 1, Some(request.call.id.clone()));
             News::MayI(question.0, request)
         }
-        Happening::Permissions { state } => {
+        SessionEvent::Permissions { state } => {
             locked(&shared.always).clone_from(&state.always);
             News::Permissions(state)
         }
-        Happening::Settled { .. } => {
+        SessionEvent::Settled { .. } => {
             locked(&shared.question).1 = None;
             News::Settled
         }
-        Happening::Moved { to } => {
+        SessionEvent::Moved { to } => {
             *locked(&shared.session) = to;
             News::Moved(to)
         }
         // The server has put the talk away, or somebody has stopped it: it is opened again with the next words.
-        Happening::Gone { farewell } => {
+        SessionEvent::Gone { farewell } => {
             let words = farewell.told.into_iter().map(|told| told.text);
             let words: Vec<String> = words.collect();
             News::Rested(words.join("; "))
@@ -268,7 +268,7 @@ fn told(happening: Happening, shared: &Shared) -> Option<News> {
     })
 }
 
-fn stands(floor: happening::Floor) -> Floor {
+fn stands(floor: event::SessionState) -> Floor {
     let waiting = floor.waiting.into_iter();
     Floor {
         id: floor.id,
@@ -291,10 +291,10 @@ fn stands(floor: happening::Floor) -> Floor {
     }
 }
 
-fn toned(tone: happening::Tone) -> Tone {
+fn toned(tone: event::Tone) -> Tone {
     match tone {
-        happening::Tone::Note => Tone::Note,
-        happening::Tone::Warning => Tone::Warning,
-        happening::Tone::Error => Tone::Error,
+        event::Tone::Note => Tone::Note,
+        event::Tone::Warning => Tone::Warning,
+        event::Tone::Error => Tone::Error,
     }
 }
