@@ -54,7 +54,7 @@ fn among_many(table: &mut Table, server: &Server) {
     let usual = talk(server, &mut crowd);
     let sessions: Vec<String> = crowd.talkers.iter().map(|(_, id)| id.clone()).collect();
     let stop = Arc::new(AtomicBool::new(false));
-    let rude = rude_ones(server, &stop, &sessions);
+    let rude = rude_ones(&server.path, &stop, &sessions);
     let delays = talk(server, &mut crowd);
     stop.store(true, Ordering::Relaxed);
     for thread in rude {

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -22,11 +23,11 @@ const TALK_PAUSE: Duration = Duration::from_millis(100);
 
 /// Goes on with something rude until it is told to stop.
 fn rudely(
-    server: &Server,
+    path: &Path,
     stop: &Arc<AtomicBool>,
-    mut rude: impl FnMut(&std::path::Path) + Send + 'static,
+    mut rude: impl FnMut(&Path) + Send + 'static,
 ) -> JoinHandle<()> {
-    let (path, stop) = (server.path.clone(), stop.clone());
+    let (path, stop) = (path.to_owned(), stop.clone());
     std::thread::spawn(move || {
         while !stop.load(Ordering::Relaxed) {
             rude(&path);
@@ -34,12 +35,8 @@ fn rudely(
     })
 }
 
-pub fn rude_ones(
-    server: &Server,
-    stop: &Arc<AtomicBool>,
-    sessions: &[String],
-) -> Vec<JoinHandle<()>> {
-    let send = |path: &std::path::Path, bytes: &[u8]| {
+pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Vec<JoinHandle<()>> {
+    let send = |path: &Path, bytes: &[u8]| {
         let stream = UnixStream::connect(path).ok();
         if let Some(mut stream) = stream {
             let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
@@ -61,20 +58,18 @@ pub fn rude_ones(
         })
         .collect();
     // Follows everything, says nothing more and never reads.
-    let mut deaf = UnixStream::connect(&server.path).unwrap();
+    let mut deaf = UnixStream::connect(path).unwrap();
     deaf.write_all(&all).unwrap();
-    let silent = UnixStream::connect(&server.path).unwrap();
+    let silent = UnixStream::connect(path).unwrap();
     vec![
-        rudely(server, stop, move |path| send(path, &long)),
-        rudely(server, stop, move |path| send(path, &rubbish)),
-        rudely(server, stop, move |path| {
-            send(path, b"{\"type\":\"half a li")
-        }),
-        rudely(server, stop, move |path| {
+        rudely(path, stop, move |path| send(path, &long)),
+        rudely(path, stop, move |path| send(path, &rubbish)),
+        rudely(path, stop, move |path| send(path, b"{\"type\":\"half a li")),
+        rudely(path, stop, move |path| {
             // Leaves in the middle of its answer.
             send(path, b"{\"type\":\"query\",\"query\":\"count to 2000\"}\n");
         }),
-        rudely(server, stop, move |_| {
+        rudely(path, stop, move |_| {
             let _ = (&deaf, &silent);
             std::thread::sleep(Duration::from_millis(50));
         }),
