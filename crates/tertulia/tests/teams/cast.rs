@@ -14,7 +14,7 @@ pub const FILE: &str = "team.json";
 
 /// Keeps what it is asked, then does what it was told to do this time, or every time.
 const SCRIPT: &str = "cd \"$0\" || exit; n=0; if [ -e count ]; then read -r n < count; fi; n=$((n+1)); \
-    echo $n > count; cat > prompt.$n; if [ -e does.$n ]; then . ./does.$n; else . ./does; fi";
+    echo $n > count.new; mv count.new count; cat > prompt.$n; if [ -e does.$n ]; then . ./does.$n; else . ./does; fi";
 
 /// The team and its home.
 pub struct Cast {
