@@ -11,7 +11,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::frontend::{Frontend, TalkEvent};
+use super::event::SessionEvent;
+use super::frontend::Frontend;
 use super::log_writer::LogWriter;
 use super::pair::budget::{self, Budget};
 use super::pair::reply;
@@ -65,6 +66,17 @@ pub struct Seating {
     pub budget: Option<Budget>,
 }
 
+impl Seating {
+    /// Returns the entries that a session of the pair begins with.
+    pub fn opening(&self) -> Vec<Body> {
+        let budget = self.budget.unwrap_or_default();
+        vec![
+            Body::Paired(self.paired.clone()),
+            Body::Budgeted(Budgeted { budget }),
+        ]
+    }
+}
+
 /// Why the human has the floor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pause {
@@ -108,11 +120,7 @@ pub struct Duet {
 impl Duet {
     /// A talk that begins.
     pub fn begin(writer: LogWriter, seating: Seating, terms: RunOptions) -> Duet {
-        let budget = seating.budget.unwrap_or_default();
-        let opening = vec![
-            Body::Paired(seating.paired.clone()),
-            Body::Budgeted(Budgeted { budget }),
-        ];
+        let opening = seating.opening();
         let agent = seating.instructor.agent.clone();
         let talk = Talk::begin(writer, agent, terms).by_brief();
         Duet::around(talk, seating, opening)
@@ -205,7 +213,9 @@ impl Duet {
             let changed = changes.into_iter().fold(self.budget(), Budget::changed);
             self.opening
                 .push(Body::Budgeted(Budgeted { budget: changed }));
-            frontend.show(TalkEvent::Pair(&PairEvent::Budgeted(changed)));
+            frontend.show(SessionEvent::Pair {
+                event: PairEvent::Budgeted(changed),
+            });
         }
         if said.trim().is_empty() {
             if self.pair().is_some() && !self.opening.is_empty() {
@@ -291,7 +301,9 @@ impl Duet {
     }
 
     async fn correct(&mut self, attempt: u32, frontend: &mut dyn Frontend) -> Option<Pause> {
-        frontend.show(TalkEvent::Pair(&PairEvent::Correcting { attempt }));
+        frontend.show(SessionEvent::Pair {
+            event: PairEvent::Correcting { attempt },
+        });
         let text = words::correction(attempt);
         let message = message_to(PairRole::Instructor, &words::narrator(), text);
         self.tell(message, frontend).await
@@ -358,7 +370,9 @@ impl Duet {
                     Some(heard) => heard,
                     None => self.last_words_of_worker().await?,
                 };
-                frontend.show(TalkEvent::Pair(&PairEvent::WorkerFailed(error.clone())));
+                frontend.show(SessionEvent::Pair {
+                    event: PairEvent::WorkerFailed(error.clone()),
+                });
                 (words::worker_failed(&error, &said), Some(error))
             }
             None => {

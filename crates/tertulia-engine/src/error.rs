@@ -1,7 +1,12 @@
 //! Errors as frontends receive them: in a live session's events and in a server's replies.
 
+use std::error::Error;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use tertulia_agents::{AgentError, FailureKind};
+use tertulia_store::StoreError;
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
@@ -24,6 +29,14 @@ impl ErrorBody {
             kind,
             message: message.into(),
             hint: None,
+        }
+    }
+
+    /// Returns message and hint in one line.
+    pub fn sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{}; {hint}", self.message),
+            None => self.message.clone(),
         }
     }
 
@@ -67,4 +80,53 @@ pub enum ErrorKind {
     TooSlow,
     /// Too many already.
     Busy,
+}
+
+impl From<&AgentError> for ErrorBody {
+    fn from(error: &AgentError) -> ErrorBody {
+        let kind = match error.kind {
+            FailureKind::Cancelled => ErrorKind::Interrupted,
+            _ => ErrorKind::Agent,
+        };
+        let hint = error.hint.clone().unwrap_or_else(|| {
+            "`tertulia agents` lists the agents that are ready; choose one with TERTULIA_AGENT or --agent"
+                .to_owned()
+        });
+        ErrorBody::new(kind, &error.message).hint(hint)
+    }
+}
+
+impl From<&StoreError> for ErrorBody {
+    fn from(error: &StoreError) -> ErrorBody {
+        let (kind, hint) = match error {
+            StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
+            StoreError::Exists(_) => (ErrorKind::Conflict, Some("omit --session-id, or resume the session with --resume".to_owned())),
+            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
+            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
+            StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
+            StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
+            StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
+            StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
+            StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place.display()))),
+            StoreError::TooLarge { what: "the session", .. } => {
+                (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
+            }
+            StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
+            StoreError::Refused(_) => (ErrorKind::Invalid, None),
+            StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
+            StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),
+            StoreError::Failed { .. } => (ErrorKind::Failed, None),
+        };
+        let mut message = error.to_string();
+        if let Some(source) = error.source().map(ToString::to_string)
+            && !message.contains(&source)
+        {
+            message.push_str(&format!(": {source}"));
+        }
+        ErrorBody {
+            kind,
+            message,
+            hint,
+        }
+    }
 }

@@ -18,6 +18,14 @@ use crate::team::events::Output;
 #[serde(tag = "what", rename_all = "snake_case")]
 #[schemars(rename = "Happening")]
 pub enum SessionEvent {
+    /// A session begins or is resumed; the first event. Not sent over a socket.
+    Started {
+        /// Which.
+        #[schemars(with = "String")]
+        id: SessionId,
+        /// Number of its messages, if it is resumed.
+        resumed: Option<u64>,
+    },
     /// The talk is open; this is how it stands.
     Opened {
         /// How it stands.
@@ -90,6 +98,9 @@ pub enum SessionEvent {
         tone: Tone,
         /// The words.
         text: String,
+        /// The error, if words were not taken.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ErrorBody>,
     },
     /// May a tool be used? A `verdict` tells, from whoever answers first.
     MayI {
@@ -130,6 +141,24 @@ pub enum SessionEvent {
 }
 
 impl SessionEvent {
+    /// Creates the event of an agent's event.
+    pub fn agent(event: AgentEvent) -> SessionEvent {
+        match event {
+            AgentEvent::Text(text) => SessionEvent::Text { text },
+            AgentEvent::Reasoning(text) => SessionEvent::Thought { text },
+            event => SessionEvent::Heard { event },
+        }
+    }
+
+    /// Creates a notice without an error.
+    pub fn notice(tone: Tone, text: impl Into<String>) -> SessionEvent {
+        SessionEvent::Notice {
+            tone,
+            text: text.into(),
+            error: None,
+        }
+    }
+
     /// Creates the event of a durable entry.
     pub fn durable(entry: &Entry) -> SessionEvent {
         SessionEvent::Durable {
@@ -183,6 +212,12 @@ pub struct SessionState {
     pub introduction: String,
     /// Who writes, as people know them.
     pub writer: String,
+    /// Which agent answers, in a chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Which model answers, in a chat, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Whether something is held in memory only.
     pub unsaved: bool,
     /// Who still waits to speak.
@@ -190,6 +225,9 @@ pub struct SessionState {
     /// What a pair left undone, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<String>,
+    /// Whether that cannot go on before more calls of the worker are allowed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_spent: bool,
     /// Whether it ended because somebody failed.
     pub failed: bool,
 }
@@ -202,9 +240,12 @@ impl SessionState {
             meta: None,
             introduction: String::new(),
             writer: "you".to_owned(),
+            agent: None,
+            model: None,
             unsaved: false,
             waiting: Vec::new(),
             undone: None,
+            is_spent: false,
             failed: false,
         }
     }
@@ -250,8 +291,14 @@ pub enum Tone {
 pub struct SessionEnd {
     /// Whether something could not be saved.
     pub unsaved: bool,
+    /// Whether that is because another program holds the store.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked_out: bool,
     /// What the person should read.
     pub told: Vec<UserMessage>,
+    /// The session itself, if it could be written nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<String>,
 }
 
 /// Something that the person should read.
@@ -297,4 +344,17 @@ pub enum TurnStatus {
     Refused,
     /// A person is to say how it goes on.
     Paused,
+}
+
+impl TurnStatus {
+    /// Returns its serialised name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TurnStatus::Completed => "completed",
+            TurnStatus::Cancelled => "cancelled",
+            TurnStatus::Failed => "failed",
+            TurnStatus::Refused => "refused",
+            TurnStatus::Paused => "paused",
+        }
+    }
 }

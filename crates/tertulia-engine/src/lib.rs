@@ -16,14 +16,20 @@
 
 pub mod chat;
 pub mod context;
+pub mod conversation;
 pub mod duet;
 pub mod error;
 pub mod event;
 pub mod frontend;
+pub mod live;
 pub mod log_writer;
+pub mod notice;
 pub mod pair;
 pub mod run;
+pub mod setup;
+pub mod spec;
 pub mod table;
+pub mod task;
 pub mod team;
 pub mod tokens;
 pub mod withdrawn;

@@ -5,15 +5,16 @@ mod ask;
 mod compact;
 mod resume;
 mod silence;
+mod write;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, Effect, Event, TurnEnd};
 use super::context::{Said, prompt_message};
-use super::log_writer::{LogWriter, Recorded};
+use super::log_writer::LogWriter;
 use super::team::names;
 use super::withdrawn;
 use tertulia_agents::approval::Permissions;
@@ -21,12 +22,12 @@ use tertulia_agents::process::guard::Guard;
 use tertulia_agents::tool::Toolbox;
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
 use tertulia_core::entry::human;
-use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind, Tasked};
+use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::id::EntryId;
-use tertulia_core::team::markers;
-use tertulia_store::StoreResult;
 
-pub use super::frontend::{Frontend, Notice, TalkEvent};
+use super::event::SessionEvent;
+use super::frontend::Frontend;
+use super::notice::Notice;
 pub(super) use ask::tokens_of;
 pub use compact::Compaction;
 
@@ -44,6 +45,8 @@ pub struct RunOptions {
     pub ephemeral: bool,
     /// How many tokens an agent may be given before the older part is summed up.
     pub compact_at: Option<u64>,
+    /// Whether the session was left only to switch the model, so that another model is expected.
+    pub model_switched: bool,
     /// Ends what runs for the session if this program is killed.
     pub guard: Option<Arc<Guard>>,
 }
@@ -187,9 +190,14 @@ impl Talk {
         self.agent.leave().await;
     }
 
-    /// Who answers.
+    /// Returns the name of the agent.
     pub fn agent_name(&self) -> &str {
         self.agent.name()
+    }
+
+    /// Returns the agent's model, if it is known.
+    pub fn model(&self) -> Option<String> {
+        self.agent.model().map(str::to_owned)
     }
 
     /// One turn: from the human's words until the human has the floor again.
@@ -297,213 +305,6 @@ impl Talk {
             turn.iter_mut()
                 .for_each(|said| withdrawn::withdraw(&mut said.words, agent));
         }
-    }
-
-    /// Makes entries durable and tells the machine. What follows from that.
-    async fn save(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Vec<Effect> {
-        match self.write(bodies, frontend).await {
-            None => self.chat.step(Event::Refused),
-            Some(kept) => {
-                self.said.extend(kept.into_iter().filter(|kept| {
-                    kept.message.speaker.kind == SpeakerKind::Ai && !kept.message.content.is_empty()
-                }));
-                self.chat.step(Event::Saved)
-            }
-        }
-    }
-
-    /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
-    /// nothing if they may not be in the log.
-    async fn write(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> Option<Vec<Kept>> {
-        let bodies = self.threaded(self.addressed(bodies));
-        let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
-        let said: Vec<PromptMessage> = messages.iter().map(prompt_message).collect();
-        let recorded = match self.record(bodies, frontend).await {
-            Ok(recorded) => recorded,
-            Err(error) => {
-                frontend.show(TalkEvent::Notice(Notice::Refused(error)));
-                return None;
-            }
-        };
-        self.turn.extend(said.iter().cloned());
-        self.show_recorded(&recorded, frontend);
-        let places = self.places_of(&recorded, &messages);
-        match recorded.trouble {
-            Some(error) => {
-                self.unsaved = true;
-                for message in &messages {
-                    frontend.show(TalkEvent::Held(message));
-                }
-                if self.remembers() {
-                    let held = said.into_iter().map(|words| Said { seq: None, words });
-                    self.past.extend(held);
-                }
-                frontend.show(TalkEvent::Notice(Notice::Unsaved(error)));
-            }
-            None => self.remember(&recorded.entries, said.len()),
-        }
-        let kept = places.into_iter().zip(messages);
-        Some(
-            kept.map(|((id, logged), message)| Kept {
-                id,
-                message,
-                logged,
-            })
-            .collect(),
-        )
-    }
-
-    /// Records entries. A wait for another program is announced, and given up when the turn is stopped.
-    async fn record(
-        &mut self,
-        bodies: Vec<Body>,
-        frontend: &mut dyn Frontend,
-    ) -> StoreResult<Recorded> {
-        let patience = self.writer.sessions().store().patience().clone();
-        let (id, cancel) = (self.writer.id(), self.cancel.clone());
-        let mut waits = patience.waits();
-        let mut told = false;
-        let mut given_up = None;
-        let recorded = self.writer.record(bodies);
-        tokio::pin!(recorded);
-        loop {
-            tokio::select! {
-                biased;
-                recorded = &mut recorded => return recorded,
-                () = cancel.cancelled(), if given_up.is_none() => {
-                    given_up = Some(patience.give_up(Some(id)));
-                }
-                held = waits.next(), if !told => {
-                    told = true;
-                    frontend.show(TalkEvent::Notice(Notice::Waiting(held)));
-                }
-            }
-        }
-    }
-
-    /// Tries to save what is held. Whether nothing is left that is not saved.
-    pub async fn save_held(&mut self, frontend: &mut dyn Frontend) -> bool {
-        if self.writer.has_unsaved() {
-            self.cancel = CancellationToken::new();
-            self.write(Vec::new(), frontend).await;
-        }
-        !self.writer.has_unsaved()
-    }
-
-    /// Tries to save what is held, silently, at the end of a conversation.
-    pub async fn save_at_last(&mut self) -> bool {
-        // What cannot be saved is offered as a file.
-        !self.writer.has_unsaved()
-            || self.writer.record(Vec::new()).await.is_ok() && !self.writer.has_unsaved()
-    }
-
-    /// The ids of messages that were just written, and their words in the log where those differ; new ids
-    /// for those that have none yet.
-    fn places_of(
-        &self,
-        recorded: &Recorded,
-        messages: &[Message],
-    ) -> Vec<(EntryId, Option<String>)> {
-        if recorded.trouble.is_some() {
-            let new = || self.writer.sessions().clock().entry_id();
-            return messages.iter().map(|_| (new(), None)).collect();
-        }
-        let entries = recorded.entries.iter();
-        let written: Vec<(EntryId, &Message)> = entries
-            .filter_map(|entry| Some((entry.id, entry.message()?)))
-            .collect();
-        // What was held back before is written together with it, and comes first.
-        let held = written.len().saturating_sub(messages.len());
-        let pairs = written[held..].iter().zip(messages);
-        pairs
-            .map(|((id, logged), said)| {
-                let differs = logged.content != said.content;
-                (*id, differs.then(|| logged.content.clone()))
-            })
-            .collect()
-    }
-
-    /// Puts down whom words address, and the task that they give: both are theirs, and durable with them.
-    fn addressed(&self, bodies: Vec<Body>) -> Vec<Body> {
-        if self.members.is_empty() {
-            return bodies;
-        }
-        let mut all = Vec::with_capacity(bodies.len());
-        for mut body in bodies {
-            let mut task = None;
-            if let Body::Message(message) = &mut body
-                && matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai)
-                && !message.interrupted
-            {
-                let read = markers::parse(&message.content);
-                if message.addressees.is_empty() {
-                    message.addressees = names::resolve(&self.members, &read.next);
-                }
-                task = read.task.map(|task| markers::cut_task(&task).text);
-            }
-            all.push(body);
-            all.extend(task.map(|task| Body::Tasked(Tasked { task })));
-        }
-        all
-    }
-
-    /// Puts what is said into the thread of whoever speaks.
-    fn threaded(&self, mut bodies: Vec<Body>) -> Vec<Body> {
-        let thread = self.brief.as_ref().and_then(|brief| brief.thread.as_ref());
-        for body in &mut bodies {
-            if let Body::Message(message) = body
-                && message.thread.is_none()
-            {
-                message.thread = thread.cloned();
-            }
-        }
-        bodies
-    }
-
-    fn show_recorded(&mut self, recorded: &Recorded, frontend: &mut dyn Frontend) {
-        if let Some(from) = recorded.left {
-            let to = self.writer.id();
-            frontend.show(TalkEvent::Notice(Notice::SteppedAside { from, to }));
-        }
-        if recorded.trouble.is_none() && self.unsaved {
-            self.unsaved = false;
-            frontend.show(TalkEvent::Notice(Notice::SavedAgain));
-        }
-        let mut redacted = BTreeMap::new();
-        for entry in &recorded.entries {
-            frontend.show(TalkEvent::Durable(entry));
-            for (kind, count) in &entry.redacted {
-                *redacted.entry(kind.clone()).or_insert(0) += count;
-            }
-        }
-        if !redacted.is_empty() {
-            frontend.show(TalkEvent::Notice(Notice::Redacted(redacted)));
-        }
-        if let Some(bytes) = recorded.near_limit {
-            frontend.show(TalkEvent::Notice(Notice::NearLimit { bytes }));
-        }
-    }
-
-    /// Later turns see what is in the log, not what was typed. Words that were held back before are
-    /// remembered already.
-    fn remember(&mut self, entries: &[Entry], new: usize) {
-        let said: Vec<Said> = entries.iter().filter_map(said_in).collect();
-        let known = said.len().saturating_sub(new);
-        if self.remembers() {
-            self.past.extend(said.into_iter().skip(known));
-        }
-    }
-
-    /// Among several each is given a brief: a memory of the talk here would only grow with it.
-    fn remembers(&self) -> bool {
-        self.brief.is_none() && self.members.is_empty() && !self.by_brief
-    }
-}
-
-fn message_of(body: &Body) -> Option<&Message> {
-    match body {
-        Body::Message(message) => Some(message),
-        _ => None,
     }
 }
 

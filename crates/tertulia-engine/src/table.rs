@@ -8,7 +8,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::TurnEnd;
-use super::frontend::{Frontend, TalkEvent};
+use super::event::SessionEvent;
+use super::frontend::Frontend;
 use super::log_writer::LogWriter;
 use super::run::{Answered, Brief, Kept, Participant, RunOptions, Talk};
 use super::team::events::{Ending, Event, Next, Output, SenderError, TeamError, Turn, Voice, Why};
@@ -43,6 +44,16 @@ pub struct Seating {
     pub window: usize,
     /// How many bytes an agent is given.
     pub max_bytes: usize,
+}
+
+impl Seating {
+    /// Returns the entry that a session of the team begins with.
+    pub fn opening(&self) -> Seated {
+        Seated {
+            file: self.file.clone(),
+            ..Seated::default()
+        }
+    }
 }
 
 /// The place of a member that is an agent.
@@ -118,10 +129,7 @@ impl Table {
         seating: Seating,
         terms: RunOptions,
     ) -> Result<Table, TeamError> {
-        let seated = Seated {
-            file: seating.file.clone(),
-            ..Seated::default()
-        };
+        let seated = seating.opening();
         let talk = Talk::begin(writer, nobody(), terms);
         Table::around(talk, seating, Some(seated))
     }
@@ -250,7 +258,9 @@ impl Table {
     fn show(&mut self, outputs: Vec<Output>, frontend: &mut dyn Frontend) -> Option<Next> {
         let mut next = None;
         for output in outputs {
-            frontend.show(TalkEvent::Routed(&output));
+            frontend.show(SessionEvent::Routed {
+                output: output.clone(),
+            });
             match output {
                 Output::TeamTask(task) => self.task = Some(task.text),
                 Output::Next(floor) => next = Some(floor),
@@ -342,7 +352,9 @@ impl Table {
             };
         };
         let speaker = asked.speaker();
-        frontend.show(TalkEvent::Asked(&speaker));
+        frontend.show(SessionEvent::Asked {
+            speaker: speaker.clone(),
+        });
         let answered = match place.agent.clone() {
             Ok(agent) => {
                 let brief = self.brief(place, agent.tools(), item);
@@ -367,7 +379,10 @@ impl Table {
             speaker,
         ) = &answered
         {
-            frontend.show(TalkEvent::Failed(speaker, error));
+            frontend.show(SessionEvent::Failed {
+                speaker: speaker.clone(),
+                error: error.clone(),
+            });
         }
         answered.0
     }

@@ -1,31 +1,25 @@
-//! Handles the requests of one client.
+//! Handles the requests of one client; `sessions` are those about sessions.
+
+mod sessions;
 
 use std::sync::Arc;
 
-use tertulia_agents::approval::{Approval, PermissionChange, Verdict};
+use tertulia_agents::approval::Verdict;
 use tertulia_core::id::SessionId;
-use tertulia_core::query::Row;
+use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::{Choice, Host, HostResult, Which};
+use crate::host::{Host, HostResult, Which};
 use crate::hub::{Guest, Hub};
-use crate::protocol::{
-    Answer, Ask, Detail, ErrorBody, ErrorKind, Id, LONGEST_LINE, PROTOCOL, Request,
-};
+use crate::protocol::{Answer, Ask, Detail, ErrorBody, ErrorKind, Id, PROTOCOL, Request};
 use crate::room::{Order, Room, Voice, What};
-
-/// Default and maximum number of listed sessions.
-const LISTED: (usize, usize) = (50, 1000);
-/// Default and maximum number of search hits.
-const SEARCHED: (usize, usize) = (20, 1000);
-/// Maximum number of messages sent when a session is loaded.
-const LOADED: usize = 1000;
 
 /// Request handler of one client.
 pub struct Client {
     hub: Arc<Hub>,
     guest: Arc<Guest>,
-    choice: Choice,
+    /// The participants of sessions that this client creates.
+    participants: ParticipantSpec,
 }
 
 impl Client {
@@ -34,7 +28,7 @@ impl Client {
         Client {
             hub,
             guest,
-            choice: Choice::default(),
+            participants: ParticipantSpec::default(),
         }
     }
 
@@ -125,14 +119,18 @@ impl Client {
     }
 
     async fn initialize(&mut self, demo_mode: bool, agent: Option<String>) -> HostResult<Answer> {
-        let choice = Choice {
-            agent: match demo_mode {
-                true => Some("demo".to_owned()),
-                false => agent,
-            },
+        let wanted = match demo_mode {
+            true => Some("demo".to_owned()),
+            false => agent,
         };
-        let agent = self.host().agent(&choice).await?;
-        self.choice = choice;
+        let agent = self.host().agent(wanted.as_deref()).await?;
+        self.participants = match wanted {
+            Some(_) => ParticipantSpec::Chat(AgentSpec {
+                agent: wanted,
+                model: None,
+            }),
+            None => ParticipantSpec::Recorded,
+        };
         Ok(Answer::Initialized {
             version: self.host().version(),
             protocol: PROTOCOL,
@@ -157,7 +155,8 @@ impl Client {
         // Set before the order is given: the conversation may move to a fork, and moves the client
         // with it.
         self.guest.set_current(Some(which));
-        self.hub.order(&self.guest, which, &self.choice, order)
+        self.hub
+            .order(&self.guest, which, &self.participants, order)
     }
 
     /// Answers a tool approval request, in the session `within` or in the session that asks for it.
@@ -240,8 +239,12 @@ impl Client {
                 .room(which.id())
                 .is_some_and(|room| room.talk().is_some());
             if !talks {
-                self.hub
-                    .order(&self.guest, which, &self.choice, self.order(What::Open))?;
+                self.hub.order(
+                    &self.guest,
+                    which,
+                    &self.participants,
+                    self.order(What::Open),
+                )?;
             }
         }
         self.hub
@@ -274,7 +277,7 @@ impl Client {
     async fn give(&self, session: &str, what: What) -> HostResult<Answer> {
         let which = self.known(session).await?;
         self.hub
-            .order(&self.guest, which, &self.choice, self.order(what))?;
+            .order(&self.guest, which, &self.participants, self.order(what))?;
         Ok(accepted(which.id()))
     }
 
@@ -299,192 +302,10 @@ impl Client {
             let _ = tokio::time::timeout(self.hub.limits().grace, gone.cancelled()).await;
         }
     }
-
-    async fn about_sessions(&mut self, ask: Ask) -> HostResult<Answer> {
-        Ok(match ask {
-            Ask::SessionCreate { title } => {
-                let id = self.host().create(title).await?;
-                self.guest.set_current(Some(Which::Known(id)));
-                Answer::SessionCreated {
-                    session_id: id.to_string(),
-                }
-            }
-            Ask::SessionConfigure {
-                session_id,
-                approve,
-                revoke,
-            } => {
-                self.configure(session_id.as_deref(), approve, revoke)
-                    .await?
-            }
-            Ask::SessionLoad { session_id, last } => self.load(&session_id, last).await?,
-            Ask::SessionList { limit, cursor } => {
-                let limit = limit.unwrap_or(LISTED.0).min(LISTED.1);
-                let listed = self.host().list(limit, cursor.as_deref()).await?;
-                Answer::SessionListResult {
-                    sessions: listed.sessions,
-                    next: listed.next,
-                }
-            }
-            Ask::SessionSearch { query, limit } => {
-                let limit = limit.unwrap_or(SEARCHED.0).min(SEARCHED.1);
-                let found = self.host().search(&query, limit).await?;
-                Answer::SessionSearchResult {
-                    hits: found.hits,
-                    total: found.total,
-                    pending: found.pending,
-                }
-            }
-            Ask::SessionFork { session_id, seq } => {
-                let (row, at) = self.host().find_place(&session_id).await?;
-                let id = self.host().fork(&row, seq.or(at)).await?;
-                Answer::SessionForked {
-                    session_id: id.to_string(),
-                }
-            }
-            Ask::SessionDelete { session_id } => self.delete(&session_id).await?,
-            Ask::SessionExport { session_id, format } => {
-                let row = self.row(session_id.as_deref()).await?;
-                let content = self.host().export(&row, &format).await?;
-                fits(content.len())?;
-                Answer::SessionExported { content }
-            }
-            other => {
-                let words = format!("{other:?} is not about sessions");
-                return Err(ErrorBody::new(ErrorKind::Failed, words));
-            }
-        })
-    }
-
-    /// Changes the tool permissions: immediately if the session is open, else by opening it.
-    async fn configure(
-        &self,
-        session: Option<&str>,
-        approve: Option<Approval>,
-        revoke: Vec<String>,
-    ) -> HostResult<Answer> {
-        let which = match (session, self.guest.current()) {
-            (Some(session), _) => self.known(session).await?,
-            (None, Some(which)) => which,
-            (None, None) => return Err(no_current_session()),
-        };
-        let mode = approve.map(PermissionChange::Mode);
-        let changes = mode
-            .into_iter()
-            .chain(revoke.into_iter().map(PermissionChange::Revoke));
-        for change in changes {
-            match self.hub.room(which.id()).filter(|room| room.is_permitted()) {
-                Some(room) => room.change_permissions(&change),
-                None => self.hub.order(
-                    &self.guest,
-                    which,
-                    &self.choice,
-                    self.order(What::Permit(change)),
-                )?,
-            }
-        }
-        Ok(Answer::SessionConfigured {
-            session_id: which.id().to_string(),
-        })
-    }
-
-    /// Saves the current session: after all earlier orders, retries saving held messages. Returns
-    /// whether everything is on disk, or `None` if the session's task replies later.
-    async fn save(&self, id: Option<Id>) -> HostResult<Option<bool>> {
-        let Some(which) = self.guest.current() else {
-            return Ok(Some(false));
-        };
-        let room = self.hub.room(which.id());
-        if let Some(room) = room.filter(|room| room.talk().is_some()) {
-            let order = Order {
-                asker: Some(self.voice(id)),
-                ..self.order(What::Save)
-            };
-            match room.order(order) {
-                Ok(()) => return Ok(None),
-                // The conversation has ended meanwhile.
-                Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
-                Err(trouble) => return Err(trouble),
-            }
-        }
-        // No conversation is running, so nothing is held in memory.
-        let kept = self.host().find(&which.id().to_string()).await.is_ok();
-        Ok(Some(kept && !self.hub.is_left_unsaved(which.id())))
-    }
-
-    async fn row(&self, session: Option<&str>) -> HostResult<Row> {
-        match (session, self.guest.current()) {
-            (Some(session), _) => self.host().find(session).await,
-            (None, Some(which)) => self.host().find(&which.id().to_string()).await,
-            (None, None) => Err(no_current_session()),
-        }
-    }
-
-    async fn load(&self, session: &str, last: Option<usize>) -> HostResult<Answer> {
-        let row = self.host().find(session).await?;
-        let messages = match last {
-            Some(count) => Some(self.host().last(&row, count.min(LOADED)).await?),
-            None => None,
-        };
-        let size = messages
-            .iter()
-            .flatten()
-            .map(|message| message.to_string().len());
-        fits(size.sum())?;
-        self.guest.set_current(Some(Which::Known(row.meta.id)));
-        Ok(Answer::SessionLoaded {
-            session_id: row.meta.id.to_string(),
-            message_count: row.meta.messages,
-            messages,
-        })
-    }
-
-    async fn delete(&self, session: &str) -> HostResult<Answer> {
-        let row = match self.host().find(session).await {
-            Ok(row) => row,
-            // Deleting a missing session succeeds: repeating the request gives the same reply.
-            Err(trouble) if trouble.kind == ErrorKind::NotFound => {
-                return Ok(Answer::SessionDeleted { success: true });
-            }
-            Err(trouble) => return Err(trouble),
-        };
-        let id = row.meta.id;
-        if let Some(room) = self.hub.room(id) {
-            if room.is_answering() {
-                let words = format!("an agent is answering in session {}", id.short());
-                return Err(ErrorBody::new(ErrorKind::Conflict, words)
-                    .hint("stop it first, with `cancel` or `stop`"));
-            }
-            if let Some(talk) = room.stop() {
-                self.gone(&talk.gone, &talk.insist).await;
-            }
-        }
-        self.host().trash(&row).await?;
-        // The next query starts a new session.
-        if self.guest.current().is_some_and(|which| which.id() == id) {
-            self.guest.set_current(None);
-        }
-        Ok(Answer::SessionDeleted { success: true })
-    }
-}
-
-fn no_current_session() -> ErrorBody {
-    ErrorBody::new(ErrorKind::Usage, "there is no current session")
-        .hint("name one with `session_id`, or load one with `session_load`")
 }
 
 fn accepted(id: SessionId) -> Answer {
     Answer::Accepted {
         session_id: id.to_string(),
     }
-}
-
-/// Rejects content that would exceed the maximum line length.
-fn fits(size: usize) -> HostResult<()> {
-    if size <= LONGEST_LINE {
-        return Ok(());
-    }
-    let words = format!("the answer has {size} bytes, more than a line may have");
-    Err(ErrorBody::new(ErrorKind::TooLarge, words)
-        .hint("ask for less, or write it to a file: `tertulia export`"))
 }

@@ -11,12 +11,14 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::actor;
-use crate::host::{Choice, Host, Which};
+use crate::host::{Host, Which};
 use crate::outbox::{self, Outbox};
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, ServerInfo, TalkInfo};
 use crate::room::{ClientId, Order, Room, Talk, Voice};
+use crate::session_task;
+use crate::spec::Specs;
 use tertulia_engine::event::{SessionEnd, UserMessage};
+use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 
 /// Server limits and timeouts.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,8 @@ pub struct Hub {
     begun: AtomicUsize,
     /// Final messages of conversations that could not be saved.
     unsaved: Mutex<Vec<(SessionId, Vec<UserMessage>)>>,
+    /// Participants that clients chose for sessions.
+    specs: Mutex<Specs>,
     ending: CancellationToken,
     talks: TaskTracker,
     /// Runtime of the conversations, separate from that of the clients, so that neither delays the
@@ -127,6 +131,7 @@ impl Hub {
             malformed: AtomicU64::new(0),
             begun: AtomicUsize::new(0),
             unsaved: Mutex::default(),
+            specs: Mutex::default(),
             ending: CancellationToken::new(),
             talks: TaskTracker::new(),
             workshop,
@@ -205,7 +210,7 @@ impl Hub {
         self: &Arc<Self>,
         guest: &Guest,
         which: Which,
-        choice: &Choice,
+        participants: &ParticipantSpec,
         order: Order,
     ) -> Result<(), ErrorBody> {
         let mut rooms = locked(&self.rooms);
@@ -222,7 +227,7 @@ impl Hub {
             self.make_room(&rooms)?;
             let orders = room.begin(order.asker.clone(), self.host.now());
             room.order(order)?;
-            let lead = actor::lead(self.clone(), room, which, choice.clone(), orders);
+            let lead = session_task::run(self.clone(), room, which, participants.clone(), orders);
             self.talks.spawn_on(lead, &self.workshop);
             return Ok(());
         }
@@ -254,6 +259,20 @@ impl Hub {
                     .hint("wait until one is answered, or stop one with `stop`"))
             }
         }
+    }
+
+    /// Returns the spec of a session: as chosen for it, else with these participants.
+    pub fn spec(&self, id: SessionId, participants: &ParticipantSpec) -> SessionSpec {
+        let chosen = locked(&self.specs).get(id).cloned();
+        chosen.unwrap_or_else(|| SessionSpec {
+            participants: participants.clone(),
+            approve: None,
+        })
+    }
+
+    /// Chooses the spec of a session.
+    pub fn set_spec(&self, id: SessionId, spec: SessionSpec) {
+        locked(&self.specs).set(id, spec);
     }
 
     /// Records a conversation that ended without being saved.
@@ -341,6 +360,7 @@ impl Hub {
             }
             rooms.remove(&from);
             room.move_to(to);
+            locked(&self.specs).move_to(from, to);
             rooms.insert(to, room.clone());
             from
         };

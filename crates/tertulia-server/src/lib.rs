@@ -2,7 +2,7 @@
 //! Unix socket.
 //!
 //! ```text
-//! lines → read → client → hub → room ← actor (a live session) ← host (knows agents and sessions)
+//! lines → read → client → hub → room ← session task ← host (knows agents and sessions)
 //!                   ↑              |
 //!                outbox ←──────────┘
 //! ```
@@ -16,20 +16,19 @@
 //! | [`telling`] | the events of a turn as replies to the client that started it | pure |
 //! | [`window`], [`moment`] | recent events, and the current state, for late joiners | pure |
 //! | [`schema`] | the protocol as a JSON Schema | pure |
+//! | [`spec`] | which participants a client asked for | pure |
 //! | [`host`] | what the program provides: sessions, agents, user-facing messages | a trait |
 //! | [`outbox`] | bounded queue of replies to a client | IO |
-//! | [`room`], [`gate`], [`actor`] | a session and its followers; its frontend; its task | IO |
+//! | [`room`], [`session_task`] | a session and its followers; its task | IO |
 //! | [`hub`] | the running conversations and the clients | IO |
 //! | [`client`], [`connection`] | requests of a client; its bytes | IO |
 //! | [`socket`], [`listen`] | the socket; accepting connections | IO |
 //! | [`call`] | the client side, for programs that call a running server | IO |
 
-pub mod actor;
 pub mod blocks;
 pub mod call;
 pub mod client;
 pub mod connection;
-pub mod gate;
 pub mod host;
 pub mod hub;
 pub mod lines;
@@ -40,6 +39,8 @@ pub mod protocol;
 pub mod read;
 pub mod room;
 pub mod schema;
+pub mod session_task;
 pub mod socket;
+pub mod spec;
 pub mod telling;
 pub mod window;

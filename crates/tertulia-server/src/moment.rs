@@ -94,6 +94,7 @@ impl Moment {
             }
             SessionEvent::Routed { .. }
             | SessionEvent::Pair { .. }
+            | SessionEvent::Started { .. }
             | SessionEvent::Notice { .. } => {}
         }
     }

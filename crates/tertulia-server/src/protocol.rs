@@ -1,15 +1,18 @@
 //! All requests and replies. Each is one line of JSON, tagged by `type`; `docs/protocol.md`
 //! describes them, and `schemas/protocol-1.json` is generated from these types.
 
+mod names;
 mod records;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tertulia_agents::approval::{Approval, Verdict};
+use tertulia_core::entry::Kind;
 
 use tertulia_engine::event::{SessionEvent, Tone};
 
+use names::{ApproveName, KindName};
 pub use records::{ServerInfo, SessionInfo, TalkInfo, TalkState, Tokens};
 pub use tertulia_engine::error::{ErrorBody, ErrorKind};
 pub use tertulia_engine::event::TurnStatus;
@@ -86,12 +89,44 @@ pub enum Ask {
         /// Its title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
+        /// `chat`, `team` or `pair`; without it, the other fields tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<KindName>")]
+        kind: Option<Kind>,
+        /// Agent of a chat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Model of a chat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// File of a team, by path or name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        team: Option<String>,
+        /// Agent of a pair's instructor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructor: Option<String>,
+        /// Agent of a pair's worker.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<String>,
+        /// Maximum number of calls of a pair's worker.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_rounds: Option<u64>,
+        /// Tool policy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<ApproveName>")]
+        approve: Option<Approval>,
     },
-    /// Changes the tool policy of a session while it runs, for as long as it stays open.
+    /// Changes the agent, the model or the tool policy of a session, after the running turn.
     SessionConfigure {
         /// Which; the current one if nothing is said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
+        /// The agent that answers from now on, in a chat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The model that answers from now on, in a chat.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
         /// The tool policy. What was always allowed before is asked about again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ApproveName>")]
@@ -258,21 +293,6 @@ enum VerdictName {
     Always,
     /// No.
     No,
-}
-
-/// The tool policies.
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[expect(dead_code, reason = "only its names count: the library has the type")]
-enum ApproveName {
-    /// Low risk runs at once, the rest is asked about.
-    Ask,
-    /// Low risk runs at once, the rest is refused.
-    Low,
-    /// Everything runs.
-    All,
-    /// There are no tools.
-    None,
 }
 
 /// A line to a client.

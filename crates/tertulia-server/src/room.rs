@@ -12,7 +12,6 @@ use tertulia_core::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Ended;
 use crate::moment::Moment;
 use crate::outbox::Outbox;
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState, TurnStatus};
@@ -20,6 +19,7 @@ use crate::telling::Telling;
 use crate::window::Window;
 use state::{Running, State};
 use tertulia_engine::event::{SessionEvent, SessionState};
+use tertulia_engine::live::CommandOutcome;
 
 /// Maximum number of queued orders.
 const QUEUE: usize = 32;
@@ -77,6 +77,8 @@ pub enum What {
     Save,
     /// Changes the tool permissions.
     Permit(PermissionChange),
+    /// Opens the conversation again, with another agent.
+    Reopen,
     /// Only opens the conversation.
     Open,
 }
@@ -90,7 +92,7 @@ pub struct Room {
 /// Handle of a running conversation.
 #[derive(Clone, Debug)]
 pub struct Talk {
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::UnboundedSender<Order>,
     /// Stops the conversation.
     pub stop: CancellationToken,
     /// Aborts the running turn without waiting for it.
@@ -208,8 +210,8 @@ impl Room {
     }
 
     /// Starts a conversation. Returns the receiver of its orders.
-    pub fn begin(&self, opener: Option<Voice>, now: Timestamp) -> mpsc::Receiver<Order> {
-        let (orders, waiting) = mpsc::channel(QUEUE);
+    pub fn begin(&self, opener: Option<Voice>, now: Timestamp) -> mpsc::UnboundedReceiver<Order> {
+        let (orders, waiting) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.since = now;
         state.talk = Some(Talk {
@@ -230,18 +232,14 @@ impl Room {
         let mut state = self.state();
         let gone = || ErrorBody::new(ErrorKind::NotFound, "this session has ended");
         let talk = state.talk.as_mut().ok_or_else(gone)?;
-        let queued = (order.client, order.cancel.clone());
-        match talk.orders.try_send(order) {
-            Ok(()) => {
-                talk.queued.push(queued);
-                Ok(())
-            }
-            Err(mpsc::error::TrySendError::Full(_)) => Err(ErrorBody::new(
-                ErrorKind::Busy,
-                format!("{QUEUE} queries wait in this session already"),
-            )),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(gone()),
+        if talk.queued.len() >= QUEUE {
+            let words = format!("{QUEUE} queries wait in this session already");
+            return Err(ErrorBody::new(ErrorKind::Busy, words));
         }
+        let queued = (order.client, order.cancel.clone());
+        talk.orders.send(order).map_err(|_| gone())?;
+        talk.queued.push(queued);
+        Ok(())
     }
 
     /// Sets the phase of the conversation.
@@ -286,7 +284,7 @@ impl Room {
     }
 
     /// Ends the conversation unless orders are queued. Returns true if it has ended.
-    pub fn end(&self, orders: &mpsc::Receiver<Order>) -> bool {
+    pub fn end(&self, orders: &mpsc::UnboundedReceiver<Order>) -> bool {
         let mut state = self.state();
         if !orders.is_empty() {
             return false;
@@ -326,13 +324,10 @@ impl Room {
 
     /// Ends the running turn: publishes its notices and the new state, and completes the client's
     /// request.
-    pub fn finish(&self, ended: Ended, floor: SessionState, now: Timestamp) {
+    pub fn finish(&self, outcome: CommandOutcome, floor: SessionState, now: Timestamp) {
         let mut state = self.state();
-        for told in ended.notices {
-            state.publish(SessionEvent::Notice {
-                tone: told.tone,
-                text: told.text,
-            });
+        for told in outcome.notices {
+            state.publish(SessionEvent::notice(told.tone, told.text));
         }
         state.publish(SessionEvent::Over {
             floor: Box::new(floor),
@@ -344,10 +339,10 @@ impl Room {
         let Some(asker) = running.asker else {
             return;
         };
-        if let Some(trouble) = ended.trouble {
+        if let Some(trouble) = outcome.error {
             asker.tell(Answer::Error(trouble));
         }
-        asker.tell(state.complete(ended.status, &running.telling));
+        asker.tell(state.complete(outcome.status, &running.telling));
     }
 
     /// Reports to the client that its order is not executed.

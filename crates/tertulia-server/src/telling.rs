@@ -44,14 +44,15 @@ impl Telling {
                 risk: request.risk.name().to_owned(),
                 preview: request.preview.clone(),
             }],
-            SessionEvent::Notice { tone, text } => vec![notice(*tone, text.clone())],
+            SessionEvent::Notice { tone, text, .. } => vec![notice(*tone, text.clone())],
             SessionEvent::Failed { speaker, error } => vec![Answer::Error(ErrorBody {
                 kind: ErrorKind::Agent,
                 message: format!("{} could not answer: {error}", speaker.display_name),
                 hint: error.hint.clone(),
             })],
             SessionEvent::Over { .. } => self.end_of_words(),
-            SessionEvent::Opened { .. }
+            SessionEvent::Started { .. }
+            | SessionEvent::Opened { .. }
             | SessionEvent::NotOpened { .. }
             | SessionEvent::Began
             | SessionEvent::Thought { .. }

@@ -60,6 +60,14 @@ impl fmt::Display for HeldLock {
     }
 }
 
+impl HeldLock {
+    /// Says what a writer waits for, and how long.
+    pub fn waiting_text(&self) -> String {
+        let limit = self.limit.as_secs();
+        format!("waiting to save: {self}; giving up after {limit} s")
+    }
+}
+
 /// How long the writers of a store wait for other processes. Clones share one state.
 #[derive(Clone)]
 pub struct Patience(Arc<Shared>);

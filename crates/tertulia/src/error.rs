@@ -13,6 +13,7 @@ use tertulia_core::jsonl::JsonlError;
 use tertulia_core::query::QueryError;
 use tertulia_core::search_text::SearchTermsError;
 use tertulia_core::team::TeamError;
+use tertulia_engine::error::{ErrorBody, ErrorKind as Wire};
 use tertulia_engine::team::events::SenderError;
 use tertulia_store::StoreError;
 
@@ -235,35 +236,34 @@ impl From<SenderError> for CommandError {
     }
 }
 
+impl From<ErrorBody> for CommandError {
+    fn from(body: ErrorBody) -> CommandError {
+        let kind = match body.kind {
+            Wire::Usage => ErrorKind::Usage,
+            Wire::NotFound => ErrorKind::NotFound,
+            Wire::Ambiguous => ErrorKind::Ambiguous,
+            Wire::Conflict | Wire::Busy => ErrorKind::Conflict,
+            Wire::Invalid => ErrorKind::Invalid,
+            Wire::Agent => ErrorKind::Agent,
+            Wire::NoSpace => ErrorKind::NoSpace,
+            Wire::Failed
+            | Wire::Interrupted
+            | Wire::Malformed
+            | Wire::UnknownType
+            | Wire::TooLarge
+            | Wire::TooSlow => ErrorKind::Failed,
+        };
+        let error = CommandError::new(kind, body.message);
+        match body.hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> CommandError {
-        let (kind, hint) = match &error {
-            StoreError::NotFound(_) => (ErrorKind::NotFound, Some("`tertulia list --all` lists the sessions of all projects".to_owned())),
-            StoreError::Exists(_) => (ErrorKind::Conflict, Some("omit --session-id, or resume the session with --resume".to_owned())),
-            StoreError::Conflict { .. } => (ErrorKind::Conflict, Some("resume it again, or omit --no-fork to continue in a fork".to_owned())),
-            StoreError::Held(_) => (ErrorKind::Conflict, Some("wait until that program is done, or stop it, and try again".to_owned())),
-            StoreError::Locked { .. } => (ErrorKind::Conflict, Some("wait for the other program, or stop it".to_owned())),
-            StoreError::NotAStore { .. } => (ErrorKind::Invalid, Some("choose another place with --store; nothing was changed".to_owned())),
-            StoreError::NewerFormat { .. } => (ErrorKind::Invalid, Some("upgrade tertulia; nothing was changed".to_owned())),
-            StoreError::Damaged { .. } => (ErrorKind::Invalid, Some("`tertulia doctor` lists the damage, `tertulia doctor --repair` salvages what is readable".to_owned())),
-            StoreError::Unsalvageable { place, .. } => (ErrorKind::Invalid, Some(format!("restore {0} from a backup, or move it away to begin with an empty store: mv {0} {0}-damaged", place.display()))),
-            StoreError::TooLarge { what: "the session", .. } => {
-                (ErrorKind::Invalid, Some("start a new session, or fork an earlier part: `tertulia fork REF:N`".to_owned()))
-            }
-            StoreError::TooLarge { .. } => (ErrorKind::Invalid, Some("put the text into a file and name the file, or send it in parts".to_owned())),
-            StoreError::Refused(_) => (ErrorKind::Invalid, None),
-            StoreError::Full { .. } => (ErrorKind::NoSpace, Some("make room, or choose another place with --store".to_owned())),
-            StoreError::ReadOnly { .. } => (ErrorKind::Failed, Some("choose another place with --store or --data-dir, or keep nothing with --ephemeral".to_owned())),
-            StoreError::Failed { .. } => (ErrorKind::Failed, None),
-        };
-        let mut result = CommandError::new(kind, error.to_string());
-        if let Some(source) = error.source() {
-            result = result.because(source.to_string());
-        }
-        match hint {
-            Some(hint) => result.hint(hint),
-            None => result,
-        }
+        ErrorBody::from(&error).into()
     }
 }
 

@@ -10,6 +10,7 @@ mod hint;
 mod input;
 mod moment;
 mod open;
+mod participants;
 mod private_file;
 mod project;
 mod registry;

@@ -3,6 +3,7 @@
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+pub use tertulia_engine::pair::text::lasting;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
@@ -60,21 +61,6 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
         return "just now".to_owned();
     }
     format!("{} ago", lasting(span))
-}
-
-/// How long something went on, in words.
-pub fn lasting(span: SignedDuration) -> String {
-    let seconds = span.as_secs().max(0);
-    let (count, unit) = match seconds {
-        0..60 => (seconds, "second"),
-        60..3600 => (seconds / 60, "minute"),
-        3600..86_400 => (seconds / 3600, "hour"),
-        86_400..5_184_000 => (seconds / 86_400, "day"),
-        5_184_000..63_072_000 => (seconds / 2_592_000, "month"),
-        _ => (seconds / 31_536_000, "year"),
-    };
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {unit}{plural}")
 }
 
 /// The time of day where the reader is, with the date if it is not today.

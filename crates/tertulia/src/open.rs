@@ -15,7 +15,7 @@ use tertulia_core::session::{Log, Status};
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
-    HeldLock, LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult,
+    LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult,
 };
 use uuid::Uuid;
 
@@ -192,14 +192,6 @@ fn redaction(settings: &Settings) -> Redaction {
     }
 }
 
-/// A lock that is waited for, in words.
-pub fn waiting_words(held: &HeldLock) -> String {
-    format!(
-        "waiting to save: {held}; giving up after {} s",
-        held.limit.as_secs()
-    )
-}
-
 impl Workspace {
     /// Waits for a store. The stores on disk have threads of their own and need no runtime.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
@@ -211,7 +203,7 @@ impl Workspace {
                 done = &mut work => done,
                 held = waits.next() => {
                     if let Some(aside) = self.aside {
-                        aside.warn(&waiting_words(&held));
+                        aside.warn(&held.waiting_text());
                     }
                     work.await
                 }

@@ -323,13 +323,5 @@ pub fn request(ui: &Ui, request: &ToolRequest) -> String {
 
 /// What is damaged, one line each.
 pub fn damage(damage: &[Damage]) -> Vec<String> {
-    damage
-        .iter()
-        .map(|damage| {
-            format!(
-                "session {} entry {}: {}",
-                damage.session, damage.seq, damage.reason
-            )
-        })
-        .collect()
+    damage.iter().map(Damage::to_string).collect()
 }

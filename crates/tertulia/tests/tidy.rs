@@ -46,7 +46,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "the library knows no terminal, no environment and no clock: they are passed in",
     ),
     (
-        "tertulia-server/src/{protocol,happening,lines,read,blocks,telling,window,moment,schema}",
+        "{tertulia-engine/src/event,tertulia-engine/src/error,tertulia-server/src/protocol,tertulia-server/src/lines,tertulia-server/src/read,tertulia-server/src/blocks,tertulia-server/src/telling,tertulia-server/src/window,tertulia-server/src/moment,tertulia-server/src/schema}",
         &[
             "std::fs",
             "std::io",

@@ -1,5 +1,7 @@
 //! Entries read from a log, and its damage.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::entry::{Entry, Head, Message};
@@ -23,6 +25,16 @@ pub struct Damage {
     pub seq: Seq,
     /// What is wrong with the entry.
     pub reason: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "session {} entry {}: {}",
+            self.session, self.seq, self.reason
+        )
+    }
 }
 
 impl Log {

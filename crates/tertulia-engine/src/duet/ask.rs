@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 use super::threads::Ear;
 use super::{Duet, Pause, message_to};
 use crate::chat::TurnEnd;
-use crate::frontend::{Frontend, TalkEvent};
+use crate::event::SessionEvent;
+use crate::frontend::Frontend;
 use crate::pair::{PairEvent, PairRole, Todo, words};
 use crate::run::{self, Answered, Brief};
 use tertulia_agents::{Agent, AgentError, FailureKind, Part, ToolSide};
@@ -50,7 +51,9 @@ impl Duet {
             TurnEnd::Answered => {
                 if seat == PairRole::Instructor {
                     let progress = self.progress();
-                    frontend.show(TalkEvent::Pair(&PairEvent::Round(progress)));
+                    frontend.show(SessionEvent::Pair {
+                        event: PairEvent::Round(progress),
+                    });
                     self.keep_thoughts(frontend).await;
                 }
                 None
@@ -76,7 +79,9 @@ impl Duet {
             _ => return None,
         };
         if seat == PairRole::Worker {
-            frontend.show(TalkEvent::Pair(&PairEvent::TakenUp));
+            frontend.show(SessionEvent::Pair {
+                event: PairEvent::TakenUp,
+            });
         }
         let message = message_to(seat, &words::narrator(), text.to_owned());
         self.tell(message, frontend).await
@@ -104,7 +109,9 @@ impl Duet {
         cancel: &CancellationToken,
     ) -> Answered {
         let speaker = words::speaker(seat);
-        frontend.show(TalkEvent::Asked(&speaker));
+        frontend.show(SessionEvent::Asked {
+            speaker: speaker.clone(),
+        });
         let brief = Brief {
             shorten,
             ..self.brief(seat, agent)
@@ -125,7 +132,10 @@ impl Duet {
         if let TurnEnd::Failed(error) = &answered.end
             && seat == PairRole::Instructor
         {
-            frontend.show(TalkEvent::Failed(&speaker, error));
+            frontend.show(SessionEvent::Failed {
+                speaker: speaker.clone(),
+                error: error.clone(),
+            });
         }
         answered
     }
@@ -163,7 +173,9 @@ impl Duet {
             return Ok(place.agent.clone());
         };
         let model = meant(&place.agent, model).await;
-        frontend.show(TalkEvent::Pair(&PairEvent::Chose(model.clone())));
+        frontend.show(SessionEvent::Pair {
+            event: PairEvent::Chose(model.clone()),
+        });
         (place.with_model)(&model)
     }
 

@@ -6,7 +6,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Duet;
 use crate::context::{Said, older, summary};
-use crate::frontend::{Frontend, Notice, TalkEvent};
+use crate::frontend::Frontend;
+use crate::notice::Notice;
 use crate::run::tokens_of;
 use tertulia_agents::{Agent, FailureKind, PromptMessage, ToolSide};
 use tertulia_core::entry::{Body, Compacted};
@@ -80,7 +81,7 @@ impl Duet {
                 return false;
             };
             let messages = past.len();
-            frontend.show(TalkEvent::Notice(Notice::Compacting { messages }));
+            frontend.show(Notice::Compacting { messages }.into());
             let before = self.threads.of(seat).summary.as_ref();
             let summed = self.talk.summarise(agent, before, past, cancel).await;
             match summed {
@@ -88,7 +89,7 @@ impl Duet {
                 // Even that was too much at once: less of it, and the rest the next time.
                 Err(error) if error.kind == FailureKind::TooLong && cut > 1 => cut /= 2,
                 Err(error) => {
-                    frontend.show(TalkEvent::Notice(Notice::NotCompacted(error)));
+                    frontend.show(Notice::NotCompacted(error).into());
                     return false;
                 }
             }
@@ -105,7 +106,7 @@ impl Duet {
         let thread = self.threads.of_mut(seat);
         thread.summary = Some(summary(&words));
         thread.said.drain(..cut);
-        frontend.show(TalkEvent::Notice(Notice::Compacted));
+        frontend.show(Notice::Compacted.into());
         true
     }
 }

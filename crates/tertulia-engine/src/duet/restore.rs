@@ -4,8 +4,9 @@
 use super::{Duet, Seating};
 use crate::chat::{INTERRUPTED, result_of};
 use crate::context::{dangling, summary};
-use crate::frontend::{Frontend, Notice, TalkEvent};
+use crate::frontend::Frontend;
 use crate::log_writer::LogWriter;
+use crate::notice::Notice;
 use crate::pair::{Pair, PairRole};
 use crate::run::{CONTEXT_BYTES, RunOptions, Talk};
 use tertulia_agents::{AgentError, FailureKind};
@@ -72,7 +73,7 @@ impl Duet {
             .await?;
         let damage = std::mem::take(&mut log.damage);
         if !damage.is_empty() {
-            frontend.show(TalkEvent::Notice(Notice::Damaged(damage)));
+            frontend.show(Notice::Damaged(damage).into());
         }
         for seat in [PairRole::Instructor, PairRole::Worker] {
             if let Some(summed) = pair.summary_of(seat) {
@@ -111,7 +112,7 @@ impl Duet {
         if results.is_empty() {
             return;
         }
-        frontend.show(TalkEvent::Notice(Notice::ClosedCalls(results.len())));
+        frontend.show(Notice::ClosedCalls(results.len()).into());
         let mut ear = super::Ear::new(frontend);
         self.talk.put_down(results, &mut ear).await;
         let heard = ear.heard();
@@ -198,11 +199,14 @@ fn compare_models(known: &Paired, now: &Paired, frontend: &mut dyn Frontend) {
         if let (Some(recorded), Some(chosen)) = (&known.model, &now.model)
             && recorded != chosen
         {
-            frontend.show(TalkEvent::Notice(Notice::OtherModelOf {
-                member: format!("the {}", seat.name()),
-                recorded: recorded.clone(),
-                now: chosen.clone(),
-            }));
+            frontend.show(
+                Notice::OtherModelOf {
+                    member: format!("the {}", seat.name()),
+                    recorded: recorded.clone(),
+                    now: chosen.clone(),
+                }
+                .into(),
+            );
         }
     }
 }

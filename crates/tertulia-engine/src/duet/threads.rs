@@ -3,11 +3,12 @@
 use async_trait::async_trait;
 
 use crate::context::{Said, context, prompt_message, weight};
-use crate::frontend::{Frontend, TalkEvent};
+use crate::event::SessionEvent;
+use crate::frontend::Frontend;
 use crate::run::CONTEXT_BYTES;
 use crate::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::approval::{ToolRequest, Verdict};
-use tertulia_agents::{AgentEvent, PromptMessage, ToolSide};
+use tertulia_agents::{PromptMessage, ToolSide};
 use tertulia_core::entry::{Entry, MESSAGE_LIMIT, Role};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
@@ -51,12 +52,10 @@ impl<'a> Ear<'a> {
 
 #[async_trait]
 impl Frontend for Ear<'_> {
-    fn show(&mut self, event: TalkEvent<'_>) {
+    fn show(&mut self, event: SessionEvent) {
         match &event {
-            TalkEvent::Durable(entry) => self.heard.entries.push((*entry).clone()),
-            TalkEvent::Heard(AgentEvent::Reasoning(text))
-                if self.heard.thoughts.len() < MESSAGE_LIMIT / 2 =>
-            {
+            SessionEvent::Durable { .. } => self.heard.entries.extend(event.entry()),
+            SessionEvent::Thought { text } if self.heard.thoughts.len() < MESSAGE_LIMIT / 2 => {
                 self.heard.thoughts.push_str(text);
             }
             _ => {}

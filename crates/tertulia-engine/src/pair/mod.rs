@@ -13,10 +13,12 @@
 //! | [`reply`] | parses the instructor's reply: thinking, an instruction, DONE |
 //! | [`budget`] | remaining number of worker calls, and `[r+5]` |
 //! | [`state`] | the fold: counters, the last reply, who is next |
+//! | [`text`] | events and results as text for users |
 //! | [`words`] | prompts of the two agents |
 
 #[cfg(test)]
 mod tests;
+pub mod text;
 pub mod words;
 
 use jiff::SignedDuration;

@@ -2,7 +2,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Frontend, Talk, TalkEvent, ToolAccess};
+use super::{Frontend, SessionEvent, Talk, ToolAccess};
 use crate::chat::{Effect, Event};
 use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{Approval, Permissions, Risk, Ruling, ToolRequest, Verdict};
@@ -30,7 +30,7 @@ impl Talk {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Vec<Effect> {
-        frontend.show(TalkEvent::Heard(&AgentEvent::ToolStarted(call.clone())));
+        frontend.show(SessionEvent::agent(AgentEvent::ToolStarted(call.clone())));
         let output = match self.use_tool(&call, frontend, cancel).await {
             // What is done is done, also when somebody said stop just then.
             Some(output) if output.ok || !cancel.is_cancelled() => output,
@@ -39,7 +39,7 @@ impl Talk {
                 return self.chat.step(Event::Stopped(call, now));
             }
         };
-        frontend.show(TalkEvent::Heard(&AgentEvent::ToolCompleted {
+        frontend.show(SessionEvent::agent(AgentEvent::ToolCompleted {
             id: call.id.clone(),
             output: output.text.clone(),
             ok: output.ok,
@@ -109,7 +109,9 @@ impl Talk {
                 };
                 self.terms.rules.settle(request, verdict);
                 if verdict == Verdict::Always {
-                    frontend.show(TalkEvent::Permissions(&self.terms.rules.state()));
+                    frontend.show(SessionEvent::Permissions {
+                        state: self.terms.rules.state(),
+                    });
                 }
                 verdict
             }

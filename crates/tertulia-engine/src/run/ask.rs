@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::silence::{self, Silence};
-use super::{CONTEXT_BYTES, Compaction, Frontend, Notice, Talk, TalkEvent};
+use super::{CONTEXT_BYTES, Compaction, Frontend, Notice, SessionEvent, Talk};
 use crate::chat::{Effect, Event};
 use crate::context::{context, shortened, total_weight};
 use crate::tokens;
@@ -123,7 +123,7 @@ impl Talk {
         };
         for notice in self.agent.notices(approval, self.terms.ephemeral) {
             if self.noticed.insert(notice.clone()) {
-                frontend.show(TalkEvent::Heard(&AgentEvent::Remark(notice)));
+                frontend.show(SessionEvent::agent(AgentEvent::Remark(notice)));
             }
         }
     }
@@ -155,7 +155,7 @@ impl Talk {
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
                         silence.hear(&event, Instant::now());
-                        frontend.show(TalkEvent::Heard(&event));
+                        frontend.show(SessionEvent::agent(event.clone()));
                         heard.note(&event);
                         if let AgentEvent::Model(now) = &event {
                             self.compare_model(now, frontend);
@@ -185,7 +185,7 @@ impl Talk {
                         let words = silence::words(self.agent.name(), listener.stderr());
                         // Programs print their keys.
                         let words = redact(&words).text.into_owned();
-                        frontend.show(TalkEvent::Heard(&AgentEvent::Remark(words)));
+                        frontend.show(SessionEvent::agent(AgentEvent::Remark(words)));
                     }
                     Event::Tick(self.writer.sessions().clock().now())
                 }
@@ -203,7 +203,7 @@ impl Talk {
 
     /// Says that another model answers than before, where that is known only now.
     fn compare_model(&self, now: &str, frontend: &mut dyn Frontend) {
-        if self.brief.is_some() {
+        if self.brief.is_some() || self.terms.model_switched {
             return;
         }
         let meta = self.writer.meta();
@@ -346,7 +346,7 @@ impl Talk {
         });
         let Ok(usage) = counted.await else { return };
         let event = AgentEvent::Usage(usage);
-        frontend.show(TalkEvent::Heard(&event));
+        frontend.show(SessionEvent::agent(event.clone()));
         let now = self.writer.sessions().clock().now();
         self.chat.step(Event::Heard(event, now));
     }
@@ -386,5 +386,5 @@ impl Heard {
 
 /// A notice, shown.
 pub(super) fn tell(frontend: &mut dyn Frontend, notice: Notice) {
-    frontend.show(TalkEvent::Notice(notice));
+    frontend.show(notice.into());
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ask::{marker_prefix, tell};
-use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, Talk, TalkEvent, said_in};
+use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, SessionEvent, Talk, said_in};
 use crate::chat::{INTERRUPTED, result_of};
 use crate::context::{dangling, summary};
 use crate::log_writer::LogWriter;
@@ -41,6 +41,7 @@ impl Talk {
         let mut recovered = false;
         if let Some(from) = left {
             let to = writer.id();
+            frontend.show(SessionEvent::Moved { to });
             tell(frontend, Notice::SteppedAside { from, to });
         } else if let Some(entry) = writer.recover_draft().await? {
             recovered = true;
@@ -49,7 +50,7 @@ impl Talk {
                 .map(|message| message.speaker.display_name.clone());
             let speaker = speaker.unwrap_or_default();
             tell(frontend, Notice::Recovered { speaker });
-            frontend.show(TalkEvent::Durable(&entry));
+            frontend.show(SessionEvent::durable(&entry));
         }
         let mut talk = Talk::begin(writer, agent, terms);
         talk.alone = left.is_none();
@@ -108,6 +109,7 @@ impl Talk {
             .await?;
         if let (Some(recorded), Some(now)) = (&meta.model, self.agent.model())
             && recorded != now
+            && !self.terms.model_switched
         {
             let (recorded, now) = (recorded.clone(), now.to_owned());
             tell(frontend, Notice::OtherModel { recorded, now });

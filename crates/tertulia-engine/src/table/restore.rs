@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::frontend::{Frontend, Notice, TalkEvent};
+use super::super::frontend::Frontend;
 use super::super::log_writer::LogWriter;
+use super::super::notice::Notice;
 use super::super::run::{RunOptions, Talk};
 use super::super::team::events::Event;
 use super::super::team::memory::Spoken;
@@ -195,7 +196,7 @@ impl Table {
             return Err(StoreError::Refused("this session has no messages".into()));
         };
         if !fit.missing.is_empty() {
-            frontend.show(TalkEvent::Notice(Notice::Missing(fit.missing.clone())));
+            frontend.show(Notice::Missing(fit.missing.clone()).into());
         }
         compare_models(&meta, &seating, &fit.heirs, frontend);
         let file = seating
@@ -216,7 +217,7 @@ impl Table {
             .map_err(|error| StoreError::Refused(error.to_string()))?;
         table.take_in(&log, &fit.heirs);
         if !unheard.is_empty() {
-            frontend.show(TalkEvent::Notice(Notice::NotHeard(unheard)));
+            frontend.show(Notice::NotHeard(unheard).into());
         }
         let last = log.messages().last().map(|(entry, _)| entry.id);
         let restored = table.router.step(Event::Restored {
@@ -312,11 +313,14 @@ fn compare_models(
         if let (Some(recorded), Some(now)) = (&spoke.model, now)
             && recorded != now
         {
-            frontend.show(TalkEvent::Notice(Notice::OtherModelOf {
-                member: spoke.display_name.clone(),
-                recorded: recorded.clone(),
-                now: now.to_owned(),
-            }));
+            frontend.show(
+                Notice::OtherModelOf {
+                    member: spoke.display_name.clone(),
+                    recorded: recorded.clone(),
+                    now: now.to_owned(),
+                }
+                .into(),
+            );
         }
     }
 }

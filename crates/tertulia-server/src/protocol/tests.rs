@@ -111,6 +111,15 @@ fn permissions() -> PermissionState {
     }
 }
 
+fn request() -> ToolRequest {
+    ToolRequest {
+        call: call(),
+        risk: Risk::High,
+        preview: "ls".into(),
+        key: "shell ls".into(),
+    }
+}
+
 fn every() -> Vec<SessionEvent> {
     let speaker = || Speaker::plain("ben", SpeakerKind::Ai);
     let error = || AgentError {
@@ -126,12 +135,6 @@ fn every() -> Vec<SessionEvent> {
     let next = Next::WaitFor {
         human: "you".into(),
         why: Why::Addressed(entry().id),
-    };
-    let request = ToolRequest {
-        call: call(),
-        risk: Risk::High,
-        preview: "ls".into(),
-        key: "shell ls".into(),
     };
     let mut all = vec![
         SessionEvent::Opened {
@@ -161,9 +164,10 @@ fn every() -> Vec<SessionEvent> {
         SessionEvent::Notice {
             tone: Tone::Warning,
             text: "n".into(),
+            error: Some(ErrorBody::new(ErrorKind::Invalid, "too long")),
         },
         SessionEvent::MayI {
-            request: Box::new(request),
+            request: Box::new(request()),
         },
         SessionEvent::Settled {
             tool_id: "1".into(),
@@ -175,10 +179,11 @@ fn every() -> Vec<SessionEvent> {
         SessionEvent::Over {
             floor: Box::new(floor),
         },
-        SessionEvent::Moved { to: id() },
         SessionEvent::Gone {
             farewell: SessionEnd {
                 unsaved: true,
+                locked_out: true,
+                content: None,
                 told: vec![UserMessage::note("bye")],
             },
         },
@@ -188,6 +193,7 @@ fn every() -> Vec<SessionEvent> {
             .into_iter()
             .map(|event| SessionEvent::Heard { event }),
     );
+    all.push(SessionEvent::Moved { to: id() });
     let of_pair = [
         PairEvent::Round(progress()),
         PairEvent::TakenUp,

@@ -12,7 +12,8 @@ use tertulia_agents::approval::{ToolRequest, Verdict};
 use tertulia_agents::demo::Demo;
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
-use tertulia_engine::frontend::{Frontend, TalkEvent};
+use tertulia_engine::event::SessionEvent;
+use tertulia_engine::frontend::Frontend;
 use tertulia_engine::log_writer::{LogWriter, OnConflict};
 use tertulia_engine::run::RunOptions;
 use tertulia_engine::table::{Place, Seating, Table as TeamTable};
@@ -194,7 +195,7 @@ struct Closed;
 
 #[async_trait]
 impl Frontend for Closed {
-    fn show(&mut self, _: TalkEvent<'_>) {}
+    fn show(&mut self, _: SessionEvent) {}
 
     async fn approve(&mut self, _: &ToolRequest) -> Verdict {
         Verdict::No

@@ -10,7 +10,7 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open;
-use crate::serve::{self, place};
+use crate::serve::place;
 use crate::show;
 use crate::ui::{Ui, fit};
 
@@ -72,7 +72,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
 /// What the server answered in place of what was asked for.
 pub fn unexpected(answer: Answer) -> CommandError {
     match answer {
-        Answer::Error(trouble) => serve::error(trouble),
+        Answer::Error(trouble) => trouble.into(),
         Answer::Goodbye { reason } => CommandError::new(ErrorKind::Failed, reason),
         other => CommandError::new(
             ErrorKind::Invalid,

@@ -4,8 +4,6 @@ pub mod detach;
 pub mod place;
 mod run;
 mod server_host;
-mod talk;
 mod trouble;
 
 pub use run::{Manner, over_socket, over_stdio};
-pub use trouble::error;

@@ -6,29 +6,29 @@ use async_trait::async_trait;
 use clap::ValueEnum;
 use jiff::Timestamp;
 use serde_json::Value;
+use tertulia_agents::approval::Approval;
 use tertulia_core::entry::Kind;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Page, Row, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
-use tertulia_engine::event::UserMessage;
-use tertulia_engine::frontend::{Frontend, Notice};
+use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::setup::{Setup, Target};
+use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 use tertulia_formats::json;
-use tertulia_server::host::{Choice, Found, Host, HostResult, Listed, Seated, Which};
+use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
 use tertulia_server::protocol::{ErrorBody, SessionInfo};
-use tertulia_store::{Progress, Start};
+use tertulia_store::{Progress, Start, StoreError};
 
-use super::talk::{Served, held};
 use super::trouble::trouble;
 use crate::agents::{self, Asked};
 use crate::args::ApproveMode;
-use crate::commands::chat;
 use crate::commands::export::{self, Format};
 use crate::commands::rename;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::hint::Invocation;
 use crate::open::Workspace;
-use crate::talk::opening::Prepared;
-use crate::talk::{TalkArgs, notice, target};
+use crate::participants::{self, Existing, OpenOptions};
+use crate::talk::{self, target};
 use crate::ui::Ui;
 
 /// So long a search waits for the index before it answers with what is indexed.
@@ -57,38 +57,77 @@ impl ServerHost {
         }
     }
 
-    /// Finds out who talks in which session, as the command line does.
-    fn prepare(
-        &self,
-        which: Which,
-        choice: &Choice,
-    ) -> CommandResult<(Prepared, Vec<UserMessage>)> {
+    /// Returns a session, unless it is new.
+    fn row(&self, which: Which) -> CommandResult<Option<Row>> {
+        match self.workspace.wait(self.workspace.sessions.row(which.id())) {
+            Ok(row) => Ok(Some(row)),
+            Err(_) if matches!(which, Which::New(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Creates a session without messages. Chosen participants must be available; a default agent is chosen when
+    /// the session is opened.
+    fn create_session(&self, title: Option<&str>, spec: &SessionSpec) -> CommandResult<SessionId> {
+        let title = title.map(rename::title).transpose()?;
+        let settings = &self.workspace.settings;
+        let id = self.new_id();
+        let (start, opening) = match spec.participants {
+            ParticipantSpec::Recorded => {
+                let start = Start {
+                    id,
+                    kind: Kind::Chat,
+                    title: None,
+                    team: None,
+                    project: Some(settings.project.id.clone()),
+                    project_ids: settings.project.identities(),
+                    cwd: Some(settings.cwd.display().to_string()),
+                };
+                (start, Vec::new())
+            }
+            _ => {
+                let setup = self.setup(Which::New(id), spec)?;
+                let opening = setup.participants.opening();
+                match setup.target {
+                    Target::New(start) => (start, opening),
+                    Target::Resume(row, _) => {
+                        return Err(StoreError::Exists(row.meta.id).into());
+                    }
+                }
+            }
+        };
+        let start = Start { title, ..start };
+        let sessions = &self.workspace.sessions;
+        self.workspace.wait(sessions.create(&start, opening))?;
+        Ok(start.id)
+    }
+
+    /// Chooses the agents of a session.
+    fn setup(&self, which: Which, spec: &SessionSpec) -> CommandResult<Setup> {
         let mut ui = Ui::holding();
-        let there = self.workspace.wait(self.workspace.sessions.row(which.id()));
-        let talk = TalkArgs {
-            approve: self.approve,
-            served: true,
-            ..TalkArgs::default()
+        let row = self.row(which)?;
+        let id = row.is_none().then_some(which.id());
+        let mut spec = spec.clone();
+        // A client's choice of an agent is for chats: among several each has its own.
+        if row.as_ref().is_some_and(|row| row.meta.kind != Kind::Chat)
+            && matches!(spec.participants, ParticipantSpec::Chat(_))
+        {
+            spec.participants = ParticipantSpec::Recorded;
+        }
+        spec.approve = spec.approve.or(self.approve.map(Approval::from));
+        let options = OpenOptions {
+            can_ask: true,
+            ephemeral: false,
+            on_conflict: OnConflict::Fork,
+            title: None,
+            id,
+            fork: false,
         };
-        let (talk, agent) = match (there, which) {
-            (Ok(row), _) => {
-                // Among several each has an agent of their own.
-                let agent = choice.agent.clone().filter(|_| row.meta.kind == Kind::Chat);
-                let resume = Some(Some(row.meta.id.to_string()));
-                (TalkArgs { resume, ..talk }, agent)
-            }
-            (Err(_), Which::New(id)) => {
-                let session_id = Some(id);
-                (TalkArgs { session_id, ..talk }, choice.agent.clone())
-            }
-            (Err(error), Which::Known(_)) => return Err(error.into()),
-        };
-        let args = chat::anew(agent, None, talk);
-        let prepared = chat::sit_down(args, self.workspace.clone(), &mut ui)?;
-        let prepared = prepared.ok_or_else(|| {
-            CommandError::new(ErrorKind::Failed, "there is no session to continue")
-        })?;
-        Ok((prepared, held(&mut ui)))
+        let existing = Existing { row, mirror: None };
+        let prepared = participants::prepare(&spec, existing, &options, &self.workspace, &mut ui)?;
+        let mut setup = prepared.setup;
+        setup.notices = talk::messages(&mut ui).0;
+        Ok(setup)
     }
 
     /// A failure for the wire, with commands in its hints that work where this server's sessions are.
@@ -131,19 +170,15 @@ impl Host for ServerHost {
         self.workspace.sessions.clock().session_id()
     }
 
-    fn notice(&self, told: &Notice) -> UserMessage {
-        let words = self.invocation().complete(&notice::words(told));
-        match notice::is_warning(told) {
-            true => UserMessage::warning(words),
-            false => UserMessage::note(words),
-        }
+    fn complete_hints(&self, text: &str) -> String {
+        self.invocation().complete(text)
     }
 
-    async fn agent(&self, choice: &Choice) -> HostResult<String> {
-        let choice = choice.clone();
+    async fn agent(&self, agent: Option<&str>) -> HostResult<String> {
+        let agent = agent.map(str::to_owned);
         self.aside(move |server_host| {
             let asked = Asked {
-                name: choice.agent.as_deref(),
+                name: agent.as_deref(),
                 model: None,
             };
             let chosen = agents::choose(&server_host.workspace.settings, &asked, None)?;
@@ -152,23 +187,22 @@ impl Host for ServerHost {
         .await
     }
 
-    async fn open(
-        &self,
-        which: Which,
-        choice: &Choice,
-        frontend: &mut dyn Frontend,
-    ) -> HostResult<Seated> {
-        let choice = choice.clone();
-        let (prepared, said) = self
-            .aside(move |server_host| server_host.prepare(which, &choice))
-            .await?;
-        let served = Served::open(prepared.opening, frontend)
+    async fn prepare(&self, which: Which, spec: &SessionSpec) -> HostResult<Setup> {
+        let spec = spec.clone();
+        self.aside(move |server_host| server_host.setup(which, &spec))
             .await
-            .map_err(|error| self.told(error))?;
-        Ok(Seated {
-            talk: Box::new(served),
-            told: said,
+    }
+
+    async fn check(&self, which: Which, spec: &SessionSpec) -> HostResult<()> {
+        let spec = spec.clone();
+        self.aside(move |server_host| {
+            let there = server_host.row(which)?;
+            if let Some(row) = there.filter(|row| row.meta.kind != Kind::Chat) {
+                return Err(target::other_kind(&row, Kind::Chat));
+            }
+            server_host.setup(which, &spec).map(drop)
         })
+        .await
     }
 
     async fn find(&self, name: &str) -> HostResult<Row> {
@@ -186,21 +220,10 @@ impl Host for ServerHost {
         .await
     }
 
-    async fn create(&self, title: Option<String>) -> HostResult<SessionId> {
-        let title = title.as_deref().map(rename::title).transpose();
-        let settings = &self.workspace.settings;
-        let start = Start {
-            id: self.new_id(),
-            kind: Kind::Chat,
-            title: title.map_err(|error| self.told(error))?,
-            team: None,
-            project: Some(settings.project.id.clone()),
-            project_ids: settings.project.identities(),
-            cwd: Some(settings.cwd.display().to_string()),
-        };
-        let created = self.workspace.sessions.create(&start, Vec::new()).await;
-        created.map_err(|error| self.told(error))?;
-        Ok(start.id)
+    async fn create(&self, title: Option<String>, spec: &SessionSpec) -> HostResult<SessionId> {
+        let spec = spec.clone();
+        self.aside(move |server_host| server_host.create_session(title.as_deref(), &spec))
+            .await
     }
 
     async fn last(&self, row: &Row, count: usize) -> HostResult<Vec<Value>> {

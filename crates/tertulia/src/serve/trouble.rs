@@ -27,30 +27,6 @@ pub fn trouble(error: &CommandError) -> ErrorBody {
     }
 }
 
-/// A failure from the wire.
-pub fn error(trouble: ErrorBody) -> CommandError {
-    let kind = match trouble.kind {
-        Wire::Usage => ErrorKind::Usage,
-        Wire::NotFound => ErrorKind::NotFound,
-        Wire::Ambiguous => ErrorKind::Ambiguous,
-        Wire::Conflict | Wire::Busy => ErrorKind::Conflict,
-        Wire::Invalid => ErrorKind::Invalid,
-        Wire::Agent => ErrorKind::Agent,
-        Wire::NoSpace => ErrorKind::NoSpace,
-        Wire::Failed
-        | Wire::Interrupted
-        | Wire::Malformed
-        | Wire::UnknownType
-        | Wire::TooLarge
-        | Wire::TooSlow => ErrorKind::Failed,
-    };
-    let error = CommandError::new(kind, trouble.message);
-    match trouble.hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
 impl From<SocketError> for CommandError {
     fn from(error: SocketError) -> CommandError {
         let words = error.to_string();

@@ -7,14 +7,15 @@ use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Kind, Message, Speaker, Usage};
 use tertulia_core::id::SessionId;
 use tertulia_core::team::markers::Unmarked;
-use tertulia_engine::frontend::{Frontend, Notice, TalkEvent};
-use tertulia_engine::pair::PairEvent;
+use tertulia_engine::error::ErrorBody;
+use tertulia_engine::event::{SessionEvent, Tone};
+use tertulia_engine::frontend::Frontend;
+use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output as Routed;
 use tertulia_formats::json;
 
 use super::keyboard::Keyboard;
-use super::opening::StartedFrontend;
-use super::{notice, paired, permissions, routed};
+use super::{paired, permissions, routed};
 use crate::args::OutputFormat;
 use crate::error::CommandError;
 use crate::show;
@@ -314,7 +315,7 @@ impl<'a> Output<'a> {
     fn paired(&mut self, event: &PairEvent) {
         self.rested();
         self.event(&paired::object(event));
-        let words = harmless(&paired::words(event));
+        let words = harmless(&text::event(event));
         match event {
             PairEvent::WorkerFailed(_) => self.ui.warn(&words),
             _ => self.ui.note(&words),
@@ -393,22 +394,17 @@ impl<'a> Output<'a> {
         }
     }
 
-    fn notice(&mut self, notice: Notice) {
+    fn notice(&mut self, tone: Tone, text: &str, error: Option<ErrorBody>) {
         self.hear_out();
         self.break_line();
-        if let Notice::SteppedAside { to, .. } = notice {
-            self.started(to, Some(self.count));
-        }
-        let words = self.ui.invocation.complete(&notice::words(&notice));
-        match notice {
-            Notice::Refused(error) => self.refused = Some(error.into()),
-            notice if notice::is_warning(&notice) => self.ui.warn(&harmless(&words)),
-            _ => self.ui.note(&harmless(&words)),
+        let words = harmless(&self.ui.invocation.complete(text));
+        match (error, tone) {
+            (Some(error), _) => self.refused = Some(error.into()),
+            (None, Tone::Note) => self.ui.note(&words),
+            (None, Tone::Warning | Tone::Error) => self.ui.warn(&words),
         }
     }
-}
 
-impl StartedFrontend for Output<'_> {
     fn started(&mut self, id: SessionId, resumed: Option<u64>) {
         self.count = resumed.unwrap_or(0);
         self.event(&json!({
@@ -418,21 +414,44 @@ impl StartedFrontend for Output<'_> {
             "messages": self.count,
         }));
     }
+
+    /// The session continues in a fork.
+    fn moved(&mut self, to: SessionId) {
+        self.hear_out();
+        self.break_line();
+        self.started(to, Some(self.count));
+    }
 }
 
 #[async_trait]
 impl Frontend for Output<'_> {
-    fn show(&mut self, event: TalkEvent<'_>) {
+    fn show(&mut self, event: SessionEvent) {
         match event {
-            TalkEvent::Heard(event) => self.heard(event),
-            TalkEvent::Durable(entry) => self.durable(entry),
-            TalkEvent::Held(message) => self.held(message),
-            TalkEvent::Asked(speaker) => self.asked(speaker),
-            TalkEvent::Failed(speaker, error) => self.failed(speaker, error),
-            TalkEvent::Routed(output) => self.routed(output),
-            TalkEvent::Pair(event) => self.paired(event),
-            TalkEvent::Permissions(state) => self.permissions(state),
-            TalkEvent::Notice(notice) => self.notice(notice),
+            SessionEvent::Started { id, resumed } => self.started(id, resumed),
+            SessionEvent::Moved { to } => self.moved(to),
+            SessionEvent::Text { text } => self.heard(&AgentEvent::Text(text)),
+            SessionEvent::Thought { text } => self.heard(&AgentEvent::Reasoning(text)),
+            SessionEvent::Heard { event } => self.heard(&event),
+            SessionEvent::Durable { .. } => {
+                if let Some(entry) = event.entry() {
+                    self.durable(&entry);
+                }
+            }
+            SessionEvent::Held { message } => self.held(&message),
+            SessionEvent::Asked { speaker } => self.asked(&speaker),
+            SessionEvent::Failed { speaker, error } => self.failed(&speaker, &error),
+            SessionEvent::Routed { output } => self.routed(&output),
+            SessionEvent::Pair { event } => self.paired(&event),
+            SessionEvent::Permissions { state } => self.permissions(&state),
+            SessionEvent::Notice { tone, text, error } => self.notice(tone, &text, error),
+            // Lines and single turns are told these by the turn's result.
+            SessionEvent::Opened { .. }
+            | SessionEvent::NotOpened { .. }
+            | SessionEvent::Began
+            | SessionEvent::MayI { .. }
+            | SessionEvent::Settled { .. }
+            | SessionEvent::Over { .. }
+            | SessionEvent::Gone { .. } => {}
         }
     }
 
@@ -473,13 +492,15 @@ mod tests {
         let mut ui = Ui::new(&GlobalArgs::default());
         let mut output = Output::new(format, &mut ui, None);
         for _ in 0..5 {
-            output.show(TalkEvent::Durable(&entry));
+            output.show(SessionEvent::durable(&entry));
         }
         for _ in 0..3 {
-            output.show(TalkEvent::Held(&message));
+            output.show(SessionEvent::Held {
+                message: Box::new(message.clone()),
+            });
         }
         // The oldest that was held is saved now.
-        output.show(TalkEvent::Durable(&entry));
+        output.show(SessionEvent::durable(&entry));
         assert_eq!(output.unsaved, 2);
         (output.messages.len(), output.held.len())
     }

@@ -1,11 +1,10 @@
 //! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
 //! and how it ends.
 
-pub mod conversation;
 mod copy;
+mod describe;
 pub mod frontend;
 pub mod keyboard;
-pub mod notice;
 mod once;
 pub mod opening;
 pub mod paired;
@@ -21,23 +20,29 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use clap::Args;
 use rustix::process::DumpableBehavior;
 use tertulia_agents::approval::{Approval, Permissions};
 use tertulia_agents::tool::{ToolLimits, Toolbox};
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
+use tertulia_engine::conversation::Conversation;
+use tertulia_engine::event::{SessionEnd, Tone, UserMessage};
+use tertulia_engine::live::Closing;
 use tertulia_engine::log_writer::OnConflict;
 use tertulia_engine::run::{RunOptions, Talk};
+use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 
 use crate::agents;
 use crate::args::{ApproveMode, GlobalArgs, OutputFormat};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::guard;
 use crate::open::{self, Workspace};
+use crate::participants::OpenOptions;
 use crate::settings::StoreUrl;
 use crate::tui;
-use crate::ui::Ui;
+use crate::ui::{Told, Ui};
 use opening::Prepared;
 
 /// How long what runs beside a talk may take to end with it.
@@ -89,9 +94,6 @@ pub struct TalkArgs {
     /// Line by line, for screen readers and simple terminals
     #[arg(long)]
     pub plain: bool,
-    /// Whether other programs lead it: words come later, and questions go to them
-    #[arg(skip)]
-    pub served: bool,
 }
 
 impl TalkArgs {
@@ -122,7 +124,7 @@ impl TalkArgs {
 
     /// Whether somebody is there who talks: at a terminal, or through another program.
     pub fn is_on_screen(&self, ui: &Ui) -> bool {
-        self.served || self.is_at_terminal(ui)
+        self.is_at_terminal(ui)
     }
 
     fn is_at_terminal(&self, ui: &Ui) -> bool {
@@ -131,12 +133,27 @@ impl TalkArgs {
 
     /// Whether the talk takes the whole screen.
     pub fn is_full_screen(&self, ui: &Ui) -> bool {
-        self.served || (self.is_at_terminal(ui) && !self.plain && !ui.is_dumb())
+        self.is_at_terminal(ui) && !self.plain && !ui.is_dumb()
     }
 
-    /// Whether there is somebody to be asked about tools.
-    fn can_ask(&self, ui: &Ui) -> bool {
-        self.served || ui.is_interactive()
+    /// How a session is opened.
+    pub fn open_options(&self, ui: &Ui) -> OpenOptions {
+        OpenOptions {
+            can_ask: ui.is_interactive(),
+            ephemeral: self.ephemeral,
+            on_conflict: self.on_conflict(),
+            title: self.name.clone(),
+            id: self.session_id,
+            fork: self.fork,
+        }
+    }
+
+    /// The participants with the tool policy of the flags.
+    pub fn spec(&self, participants: ParticipantSpec) -> SessionSpec {
+        SessionSpec {
+            participants,
+            approve: self.approve.map(Approval::from),
+        }
     }
 
     /// What happens when somebody else writes to the same session.
@@ -156,8 +173,8 @@ pub struct Leaving {
 }
 
 impl Leaving {
-    pub fn new(args: &TalkArgs, workspace: &Workspace) -> Leaving {
-        let kept = !args.ephemeral && workspace.settings.store != StoreUrl::Memory;
+    pub fn new(ephemeral: bool, workspace: &Workspace) -> Leaving {
+        let kept = !ephemeral && workspace.settings.store != StoreUrl::Memory;
         let hint = kept.then(|| format!("{} --resume", workspace.settings.program));
         Leaving { hint }
     }
@@ -183,6 +200,60 @@ impl Leaving {
         }
         left_unsaved
     }
+}
+
+#[async_trait]
+impl Closing for Leaving {
+    async fn close(&self, conversation: &mut Conversation) -> SessionEnd {
+        let mut ui = Ui::holding();
+        if let Some(words) = describe::unheard(conversation, self) {
+            ui.note(&words);
+        }
+        let unsaved = self.farewell(conversation.talk_mut(), &mut ui).await;
+        let (told, content) = messages(&mut ui);
+        SessionEnd {
+            unsaved: unsaved.is_some(),
+            locked_out: unsaved == Some(ErrorKind::Conflict),
+            told,
+            content,
+        }
+    }
+}
+
+/// Shows what is left to say at the end of a session. Returns what kind of failure it is that something could not
+/// be saved.
+pub fn tell_end(end: SessionEnd, ui: &mut Ui) -> Option<ErrorKind> {
+    for told in end.told {
+        match told.tone {
+            Tone::Note => ui.note(&told.text),
+            Tone::Warning | Tone::Error => ui.warn(&told.text),
+        }
+    }
+    if let Some(content) = end.content {
+        ui.data(&content);
+    }
+    end.unsaved.then_some(match end.locked_out {
+        true => ErrorKind::Conflict,
+        false => ErrorKind::Failed,
+    })
+}
+
+/// Takes what the command line would have said, and its data.
+pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
+    let mut content = None;
+    let mut all = Vec::new();
+    for told in ui.take_held() {
+        match told {
+            Told::Note(text) => all.push(UserMessage::note(text)),
+            Told::Warning(text) => all.push(UserMessage::warning(text)),
+            Told::Data(text) => content.get_or_insert_with(String::new).push_str(&text),
+            Told::Error { message, hints, .. } => all.push(UserMessage {
+                tone: Tone::Error,
+                text: [vec![message], hints].concat().join("; "),
+            }),
+        }
+    }
+    (all, content)
 }
 
 /// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
@@ -230,15 +301,20 @@ pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRe
     }
 }
 
-/// What the talk is led by: the tools, and which of them may be used unasked.
-pub fn terms(args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
-    let mode = match args.approve {
-        Some(ApproveMode::Ask) if !args.can_ask(ui) => {
+/// Tools and permissions of a session.
+pub fn run_options(
+    approve: Option<Approval>,
+    options: &OpenOptions,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> RunOptions {
+    let mode = match approve {
+        Some(Approval::Ask) if !options.can_ask => {
             ui.warn("not interactive: tools that change anything are denied");
             Approval::Low
         }
-        Some(mode) => mode.into(),
-        None if args.can_ask(ui) => Approval::Ask,
+        Some(mode) => mode,
+        None if options.can_ask => Approval::Ask,
         None => Approval::Low,
     };
     let tools = Toolbox::new(
@@ -256,8 +332,9 @@ pub fn terms(args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) -> RunOptions 
     RunOptions {
         rules: Permissions::new(mode),
         tools,
-        ephemeral: args.ephemeral || workspace.settings.store == StoreUrl::Memory,
+        ephemeral: options.ephemeral || workspace.settings.store == StoreUrl::Memory,
         compact_at: None,
+        model_switched: false,
         guard: Some(Arc::new(guard::guard())),
     }
 }

@@ -2,14 +2,18 @@
 
 use std::process::ExitCode;
 
-use super::conversation::resumed;
+use super::describe::{resumed, unheard};
 use super::exit_code;
-use super::frontend::Output;
+use super::frontend::{End, Failure, Output};
 use super::keyboard::Keyboard;
 use super::opening::Opening;
-use super::target::Target;
+use tertulia_agents::AgentError;
+use tertulia_engine::conversation::{Conversation, TurnResult};
+use tertulia_engine::duet::Pause;
+use tertulia_engine::setup::Target;
+
 use crate::args::OutputFormat;
-use crate::error::{CommandError, CommandResult};
+use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::signals::Signals;
 use crate::ui::{Ui, harmless};
 
@@ -21,19 +25,24 @@ pub async fn turn(
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
     let leaving = opening.leaving.clone();
-    let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
+    let participants = &opening.setup.participants;
+    let (seat, rings, kind) = (
+        participants.seat(),
+        participants.rings(),
+        participants.kind(),
+    );
     if opening.unasked {
-        ui.note(&opening.introduction);
+        ui.note(&opening.setup.introduction);
     }
-    if let Target::Resume(row, _) = &opening.target {
+    if let Target::Resume(row, _) = &opening.setup.target {
         let now = opening.workspace.sessions.clock().now();
         ui.note(&harmless(&resumed(&row.meta, now)));
     }
     let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let mut keyboard = Keyboard::default();
     let answers = ui.is_interactive().then_some(&mut keyboard);
-    let mut output = Output::new(format, ui, answers).of(opening.cast.kind());
-    let opened = signals.during(opening.open(&mut output)).await?;
+    let mut output = Output::new(format, ui, answers).of(kind);
+    let opened = signals.during(opening.setup.open(&mut output)).await?;
     let mut conversation = match (opened, signals.caught()) {
         (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
         (opened, _) => opened?,
@@ -48,16 +57,16 @@ pub async fn turn(
             return Err(left);
         }
     };
-    let failed = turned.error(&mut output);
-    let refused = output.finish(&turned.end(&conversation));
-    if let Some((warning, words)) = turned.ending() {
-        ui.remark(warning, &words);
+    let failed = error_of(&turned, &mut output);
+    let refused = output.finish(&end_of(&turned, &conversation));
+    if let Some(ending) = turned.ending() {
+        ui.remark(ending.is_warning(), &ending.text);
     }
     if rings {
         ui.bell();
     }
     conversation.leave().await;
-    if let Some(words) = conversation.unheard(&leaving) {
+    if let Some(words) = unheard(&conversation, &leaving) {
         ui.warn(&words);
     }
     let left_unsaved = leaving.farewell(conversation.talk_mut(), ui).await;
@@ -75,4 +84,53 @@ pub async fn turn(
         (None, Some(kind)) => Err(CommandError::new(kind, "this session could not be saved")),
         (None, None) => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Returns how a turn ended, for scripts.
+pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a> {
+    // What becomes of one of several was told when it happened.
+    let failure = turned
+        .failure()
+        .filter(|_| matches!(turned, TurnResult::Chat(_)));
+    End {
+        session: conversation.talk().writer().id(),
+        status: turned.status().name(),
+        failure,
+        waiting_for: conversation.waiting_for(),
+    }
+}
+
+/// Returns the failure that a single turn ends with. What the output has not told yet is told by it, once.
+fn error_of(turned: &TurnResult, output: &mut Output<'_>) -> Option<CommandError> {
+    match (turned, turned.failure()) {
+        (TurnResult::Chat(_), error) => error.cloned().map(CommandError::from),
+        (TurnResult::Team(_), error) => {
+            let failure = error.and_then(|_| output.take_failure());
+            failure.map(could_not_answer)
+        }
+        (TurnResult::Pair(Pause::Unreadable(why), _), _) => {
+            Some(CommandError::new(ErrorKind::Failed, why))
+        }
+        (TurnResult::Pair(..), error) => error.cloned().map(for_the_human),
+    }
+}
+
+/// The last of a team who was asked failed, and nobody else was to speak.
+fn could_not_answer(failure: Failure) -> CommandError {
+    let error = CommandError::new(ErrorKind::Agent, failure.words);
+    error.hint(failure.hint.unwrap_or_else(|| {
+        "`tertulia team check CONFIG` shows the agent of each member, `tertulia agents` lists those that are ready".to_owned()
+    }))
+}
+
+/// One of a pair failed, and the human is to deal with it.
+fn for_the_human(error: AgentError) -> CommandError {
+    let choose =
+        "`tertulia agents` lists the agents that are ready; choose with --instructor and --worker";
+    let hint = error.hint.clone().unwrap_or_else(|| choose.to_owned());
+    AgentError {
+        hint: Some(hint),
+        ..error
+    }
+    .into()
 }

@@ -8,13 +8,16 @@ use std::process::ExitCode;
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
+use tertulia_engine::conversation::{Conversation, TurnResult, UnfinishedWork};
 use tertulia_engine::run::Compaction;
+use tertulia_engine::setup::Target;
 
-use super::conversation::{Conversation, LeftUndone, Turned, resumed};
+use super::describe::{self, resumed, unheard};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
+use super::once::end_of;
 use super::opening::Opening;
-use super::target::{Target, mention_newest};
+use super::target::mention_newest;
 use super::{Sort, exit_code, permissions, write_back};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
@@ -27,11 +30,12 @@ use typed::{Typed, next_words};
 pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&opening, ui);
     let leaving = opening.leaving.clone();
-    let (seat, rings) = (opening.cast.seat(), opening.cast.rings());
+    let participants = &opening.setup.participants;
+    let (seat, rings) = (participants.seat(), participants.rings());
     let mut signals = Signals::listen()?.hurrying(opening.workspace.sessions.store().patience());
     let conversation = {
         let mut output = Output::new(OutputFormat::Text, ui, None);
-        let opened = signals.during(opening.open(&mut output)).await?;
+        let opened = signals.during(opening.setup.open(&mut output)).await?;
         match (opened, signals.caught()) {
             (Err(_), Some(signal)) => return Ok(exit_code(Some(signal), None)),
             (opened, _) => opened?,
@@ -53,7 +57,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
         ..
     } = lines;
     conversation.leave().await;
-    if let Some(words) = conversation.unheard(&leaving) {
+    if let Some(words) = unheard(&conversation, &leaving) {
         ui.note(&words);
     }
     let left_unsaved = leaving.farewell(conversation.talk_mut(), ui).await;
@@ -62,9 +66,9 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
 
 /// Says who is here, and what there was before.
 fn greet(opening: &Opening, ui: &mut Ui) {
-    ui.note(&format!("{} /help for help.", opening.introduction));
-    let kind = opening.cast.kind();
-    let goes_on = match (&opening.target, kind) {
+    ui.note(&format!("{} /help for help.", opening.setup.introduction));
+    let kind = opening.setup.participants.kind();
+    let goes_on = match (&opening.setup.target, kind) {
         (Target::Resume(row, _), _) => {
             let now = opening.workspace.sessions.clock().now();
             return ui.note(&harmless(&resumed(&row.meta, now)));
@@ -97,7 +101,7 @@ impl Lines<'_> {
     async fn lead(&mut self, first: Option<String>) -> CommandResult<()> {
         let mut pending = first;
         if pending.is_none()
-            && let Some(left) = self.conversation.left_undone()
+            && let Some(left) = self.conversation.unfinished()
         {
             match self.offer(&left).await {
                 ControlFlow::Continue(true) => pending = Some("/go".to_owned()),
@@ -135,10 +139,10 @@ impl Lines<'_> {
             Read::Words if words.trim().is_empty() => {}
             Read::Words => self.turn(words).await?,
             Read::Command("/help", _) => self.ui.note(&commands::help(kind)),
-            Read::Command("/info", _) => self.tell(&self.conversation.info()),
-            Read::Command("/members", _) => self.tell(&self.conversation.members()),
-            Read::Command("/queue", _) => self.tell(&self.conversation.queue()),
-            Read::Command("/task", _) => self.tell(&self.conversation.task()),
+            Read::Command("/info", _) => self.tell(&describe::info(&self.conversation)),
+            Read::Command("/members", _) => self.tell(&describe::members(&self.conversation)),
+            Read::Command("/queue", _) => self.tell(&describe::queue(&self.conversation)),
+            Read::Command("/task", _) => self.tell(&describe::task(&self.conversation)),
             Read::Command("/compact", _) => self.compact().await?,
             Read::Command("/approve", mode) => self.approve(mode),
             Read::Command("/permissions", what) => self.permissions(what),
@@ -146,7 +150,7 @@ impl Lines<'_> {
                 Ok(seat) => self.seat = seat,
                 Err(why) => self.ui.warn(&why),
             },
-            Read::Command("/go", _) if self.conversation.left_undone().is_none() => {
+            Read::Command("/go", _) if self.conversation.unfinished().is_none() => {
                 self.ui
                     .note("nothing is left undone: say what is to be done");
             }
@@ -190,8 +194,8 @@ impl Lines<'_> {
     }
 
     /// Asks whether to continue unfinished work.
-    async fn offer(&mut self, left: &LeftUndone) -> ControlFlow<(), bool> {
-        self.ui.ask(&harmless(&left.words));
+    async fn offer(&mut self, left: &UnfinishedWork) -> ControlFlow<(), bool> {
+        self.ui.ask(&harmless(&left.text));
         if left.is_spent {
             return ControlFlow::Continue(false);
         }
@@ -265,7 +269,7 @@ impl Lines<'_> {
                 return Err(left);
             }
         };
-        let end = turned.end(&self.conversation);
+        let end = end_of(&turned, &self.conversation);
         let refused = output.finish(&end);
         write_back(self.conversation.talk(), self.ui).await;
         let failure = end.failure.cloned().map(CommandError::from);
@@ -276,9 +280,9 @@ impl Lines<'_> {
         Ok(())
     }
 
-    fn say_how_it_ended(&mut self, turned: &Turned) {
-        for (warning, words) in turned.notes(&self.conversation) {
-            self.ui.remark(warning, &words);
+    fn say_how_it_ended(&mut self, turned: &TurnResult) {
+        for note in turned.notes(&self.conversation) {
+            self.ui.remark(note.is_warning(), &note.text);
         }
         if self.rings {
             self.ui.bell();

@@ -7,6 +7,7 @@ use tertulia_core::entry::{Kind, Relation};
 use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Page, Row};
 use tertulia_engine::log_writer::SessionMirror;
+use tertulia_engine::setup::Target;
 use tertulia_store::{Fork, Start};
 
 use super::copy::FileCopy;
@@ -15,6 +16,7 @@ use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;
 use crate::open::{Workspace, has_entry};
+use crate::participants::{Existing, OpenOptions};
 use crate::settings::quoted;
 use crate::ui::{Ui, fit, harmless};
 
@@ -27,12 +29,6 @@ pub struct Found {
     pub prompt: Option<String>,
     /// Where a copy of it is kept.
     pub copy: Option<Arc<dyn SessionMirror>>,
-}
-
-/// Which session the talk is in.
-pub enum Target {
-    New(Start),
-    Resume(Box<Row>, Option<Arc<dyn SessionMirror>>),
 }
 
 /// Finds the session, and the prompt where the flag's value was meant as one.
@@ -238,18 +234,17 @@ fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<F
 
 /// Opens what was found, as the flags say, or begins anew.
 pub fn open(
-    args: &TalkArgs,
+    options: &OpenOptions,
     sort: Sort<'_>,
-    row: Option<Row>,
-    copy: Option<Arc<dyn SessionMirror>>,
+    existing: Existing,
     workspace: &Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Target> {
-    let title = args.name.as_deref().map(rename::title).transpose()?;
-    let Some(row) = row else {
+    let title = options.title.as_deref().map(rename::title).transpose()?;
+    let Some(row) = existing.row else {
         let start = Start {
-            id: args
-                .session_id
+            id: options
+                .id
                 .unwrap_or_else(|| workspace.sessions.clock().session_id()),
             kind: sort.kind,
             title,
@@ -258,10 +253,10 @@ pub fn open(
             project_ids: workspace.settings.project.identities(),
             cwd: Some(workspace.settings.cwd.display().to_string()),
         };
-        if args.session_id.is_some() && workspace.wait(workspace.sessions.row(start.id)).is_ok() {
+        if options.id.is_some() && workspace.wait(workspace.sessions.row(start.id)).is_ok() {
             return Err(tertulia_store::StoreError::Exists(start.id).into());
         }
-        if !args.ephemeral {
+        if !options.ephemeral {
             workspace.remember_project();
         }
         return Ok(Target::New(start));
@@ -273,12 +268,12 @@ pub fn open(
         );
         ui.warn(&ui.invocation.complete(&words));
     }
-    let row = if args.fork {
+    let row = if options.fork {
         forked(workspace, &row, title, ui)?
     } else {
         retitled(workspace, row, title)?
     };
-    Ok(Target::Resume(Box::new(row), copy))
+    Ok(Target::Resume(Box::new(row), existing.mirror))
 }
 
 fn forked(

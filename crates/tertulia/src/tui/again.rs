@@ -1,21 +1,26 @@
 //! From one talk to another: what is typed on the screen leads to the same preparations as what is typed in a
 //! shell.
 
+use tertulia_core::entry::Kind;
+use tertulia_engine::setup::Participants;
+use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, TeamSpec};
+
 use super::attach::{Attachment, Server};
 use super::driver::Driver;
 use super::effect::Next;
-use super::engine::Engine;
 use super::item::Tone;
+use super::local::LocalSession;
 use super::mailbox::Mailbox;
 use super::remote::Remote;
 use super::scene::Scene;
 use super::state::State;
 use super::store_service::StoreService;
 use crate::args::{ApproveMode, GlobalArgs};
-use crate::commands::{chat, pair, team};
-use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::talk::TalkArgs;
-use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::commands::team;
+use crate::error::CommandResult;
+use crate::participants::Existing;
+use crate::talk::opening::{Opening, Prepared};
+use crate::talk::{self, TalkArgs};
 use crate::ui::{Told, Ui};
 
 /// What holds for every talk of this screen.
@@ -55,39 +60,60 @@ impl Course {
     }
 
     fn prepare_here(&self, next: &Next, ui: &mut Ui) -> CommandResult<Prepared> {
-        let talk = TalkArgs {
+        let resume = match next {
+            Next::Resume { id, .. } => Some(*id),
+            Next::New { .. } | Next::Team { .. } | Next::Pair => None,
+        };
+        let args = TalkArgs {
             approve: self.approve,
             ephemeral: self.ephemeral,
+            resume: resume.map(|id| Some(id.to_string())),
             ..TalkArgs::default()
         };
-        let prepared = match next {
-            Next::Resume {
-                id,
-                team: Some(team),
-                ..
-            } => {
-                let args = team::resumed(*id, &team.config, team.map.clone(), talk);
-                team::prepare(args, &self.global, ui)?
-            }
-            Next::Resume { id, model, .. } => {
-                let args = chat::going_on(*id, model.clone(), talk);
-                chat::prepare(args, &self.global, ui)?
-            }
-            Next::New { agent, model } => {
-                let args = chat::anew(agent.clone(), model.clone(), talk);
-                chat::prepare(args, &self.global, ui)?
-            }
-            Next::Team { config, .. } => team::prepare(team::with(config, talk), &self.global, ui)?,
-            Next::Pair => pair::prepare(pair::anew(talk), &self.global, ui)?,
+        let workspace = talk::workspace(&args, &self.global, ui)?;
+        let row = match resume {
+            Some(id) => Some(workspace.wait(workspace.sessions.row(id))?),
+            None => None,
         };
-        let mut prepared = prepared.ok_or_else(|| {
-            CommandError::new(ErrorKind::Failed, "there is no session to continue")
-        })?;
-        prepared.opening.is_switch = matches!(next, Next::Resume { model: Some(_), .. });
-        if matches!(next, Next::Team { fresh: true, .. }) {
-            prepared.opening.earlier = None;
-        }
-        Ok(prepared)
+        let earlier = match next {
+            Next::Team { config, fresh } => team::named(config, &args, *fresh, &workspace, ui)?,
+            _ => None,
+        };
+        let existing = Existing { row, mirror: None };
+        let mut opening = Opening::prepare(participants(next), existing, args, workspace, ui)?;
+        opening.setup.options.model_switched = matches!(next, Next::Resume { model: Some(_), .. });
+        opening.earlier = earlier;
+        Ok(Prepared {
+            opening,
+            words: None,
+        })
+    }
+}
+
+/// The participants of the next session.
+fn participants(next: &Next) -> ParticipantSpec {
+    let chat = |agent: &Option<String>, model: &Option<String>| {
+        ParticipantSpec::Chat(AgentSpec {
+            agent: agent.clone(),
+            model: model.clone(),
+        })
+    };
+    match next {
+        Next::Resume {
+            team: Some(team), ..
+        } => ParticipantSpec::Team(TeamSpec {
+            config: Some(team.config.clone()),
+            map: team.map.clone(),
+            ..TeamSpec::default()
+        }),
+        Next::Resume { model: None, .. } => ParticipantSpec::Recorded,
+        Next::Resume { model, .. } => chat(&None, model),
+        Next::New { agent, model } => chat(agent, model),
+        Next::Team { config, .. } => ParticipantSpec::Team(TeamSpec {
+            config: Some(config.clone()),
+            ..TeamSpec::default()
+        }),
+        Next::Pair => ParticipantSpec::Pair(PairSpec::default()),
     }
 }
 
@@ -144,7 +170,10 @@ impl Source {
         match self {
             Source::Here(prepared) => store_service(&prepared.opening),
             Source::There(attachment) => {
-                StoreService::new(attachment.workspace.clone(), None, false)
+                let meta = attachment.row.as_ref().map(|row| &row.meta);
+                let chat = meta.filter(|meta| meta.kind == Kind::Chat);
+                let agent = chat.and_then(|meta| meta.last_agent().map(str::to_owned));
+                StoreService::new(attachment.workspace.clone(), agent, false)
             }
         }
     }
@@ -153,7 +182,9 @@ impl Source {
     pub fn drive(self) -> CommandResult<Driver> {
         let news = Mailbox::default();
         Ok(match self {
-            Source::Here(prepared) => Driver::Here(Engine::start(prepared.opening, news)?),
+            Source::Here(prepared) => {
+                Driver::Here(LocalSession::start(prepared.opening.setup, news)?)
+            }
             Source::There(attachment) => {
                 let remote = Remote::follow(attachment.call, attachment.id, news)?;
                 Driver::There(remote)
@@ -164,9 +195,9 @@ impl Source {
 
 /// The librarian of a talk's store.
 fn store_service(opening: &Opening) -> StoreService {
-    let agent = match &opening.cast {
-        Cast::Chat(agent) => Some(agent.name().to_owned()),
-        Cast::Team { .. } | Cast::Pair { .. } => None,
+    let agent = match &opening.setup.participants {
+        Participants::Chat(agent) => Some(agent.name().to_owned()),
+        Participants::Team { .. } | Participants::Pair { .. } => None,
     };
     StoreService::new(opening.workspace.clone(), agent, opening.args.ephemeral)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_server::call::Call;
@@ -11,6 +12,7 @@ use super::effect::Next;
 use crate::commands::ps::unexpected;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
+use crate::teams;
 
 /// A server, and the store that it keeps its talks in.
 #[derive(Clone)]
@@ -60,18 +62,39 @@ impl Server {
 
     /// Starts a session, with `agent` if one is named, and follows it.
     pub fn begin(&self, agent: Option<&str>) -> CommandResult<Attachment> {
-        let mut call = Call::connect(&self.path)?;
-        if let Some(agent) = agent {
-            let ask = Ask::Initialize {
-                demo_mode: false,
-                agent: Some(agent.to_owned()),
-            };
-            match call.ask(ask)? {
-                Answer::Initialized { .. } => {}
-                other => return Err(unexpected(other)),
+        self.create(&Next::New {
+            agent: agent.map(str::to_owned),
+            model: None,
+        })
+    }
+
+    /// Starts a session with the participants of `next`, and follows it.
+    fn create(&self, next: &Next) -> CommandResult<Attachment> {
+        let (mut kind, mut agent, mut model, mut team) = (None, None, None, None);
+        match next {
+            Next::New { agent: a, model: m } => (agent, model) = (a.clone(), m.clone()),
+            Next::Team { config, .. } => {
+                // The server may run in another folder.
+                let (file, _) = teams::read(&self.workspace.settings.cwd, config)?;
+                let file = std::path::absolute(&file).unwrap_or(file);
+                team = Some(file.display().to_string());
             }
+            Next::Pair => kind = Some(Kind::Pair),
+            Next::Resume { id, .. } => return self.follow(*id),
         }
-        let id = match call.ask(Ask::SessionCreate { title: None })? {
+        let mut call = Call::connect(&self.path)?;
+        let ask = Ask::SessionCreate {
+            title: None,
+            kind,
+            agent,
+            model,
+            team,
+            instructor: None,
+            worker: None,
+            max_rounds: None,
+            approve: None,
+        };
+        let id = match call.ask(ask)? {
             Answer::SessionCreated { session_id } => parsed(&session_id)?,
             other => return Err(unexpected(other)),
         };
@@ -79,20 +102,42 @@ impl Server {
         self.attached(call, id)
     }
 
-    /// The next talk on this server.
+    /// Switches the model of a session, and follows it.
+    fn switch_model(&self, id: SessionId, model: &str) -> CommandResult<Attachment> {
+        let mut call = Call::connect(&self.path)?;
+        let ask = Ask::SessionConfigure {
+            session_id: Some(id.to_string()),
+            agent: None,
+            model: Some(model.to_owned()),
+            approve: None,
+            revoke: Vec::new(),
+        };
+        match call.ask(ask)? {
+            Answer::SessionConfigured { .. } => {}
+            other => return Err(unexpected(other)),
+        }
+        subscribe(&mut call, id)?;
+        self.attached(call, id)
+    }
+
+    /// The next session on this server.
     pub fn prepare(&self, next: &Next) -> CommandResult<Attachment> {
         match next {
             Next::Resume {
-                id, model: None, ..
-            } => self.follow(*id),
-            Next::New { model: None, .. } => self.begin(None),
-            _ => Err(CommandError::new(
+                team: Some(team), ..
+            } if !team.map.is_empty() => Err(CommandError::new(
                 ErrorKind::Usage,
-                "the model cannot be changed while attached",
+                "members cannot be mapped while attached",
             )
             .hint(
-                "detach with /exit (the session keeps running) and start it with tertulia itself",
+                "detach with /exit (the session keeps running) and resume it with `tertulia team CONFIG --resume REF --map OLD=NEW`",
             )),
+            Next::Resume {
+                id,
+                model: Some(model),
+                ..
+            } => self.switch_model(*id, model),
+            next => self.create(next),
         }
     }
 

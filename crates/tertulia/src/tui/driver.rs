@@ -2,7 +2,7 @@
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 
-use super::engine::Engine;
+use super::local::LocalSession;
 use super::mailbox::Mailbox;
 use super::news::{News, Order, Ticket};
 use super::remote::Remote;
@@ -11,7 +11,7 @@ use super::remote::Remote;
 #[derive(Debug)]
 pub enum Driver {
     /// This program, on a thread beside the screen.
-    Here(Engine),
+    Here(LocalSession),
     /// A server: the talk goes on without the screen.
     There(Remote),
 }
@@ -20,7 +20,7 @@ impl Driver {
     /// What happened.
     pub fn news(&self) -> &Mailbox<News> {
         match self {
-            Driver::Here(engine) => engine.news(),
+            Driver::Here(session) => session.news(),
             Driver::There(remote) => remote.news(),
         }
     }
@@ -28,7 +28,7 @@ impl Driver {
     /// Gives an order.
     pub fn order(&self, order: Order) {
         match self {
-            Driver::Here(engine) => engine.order(order),
+            Driver::Here(session) => session.order(order),
             Driver::There(remote) => remote.order(order),
         }
     }
@@ -36,7 +36,7 @@ impl Driver {
     /// Stops whoever is answering.
     pub fn cancel(&self) {
         match self {
-            Driver::Here(engine) => engine.cancel(),
+            Driver::Here(session) => session.cancel(),
             Driver::There(remote) => remote.cancel(),
         }
     }
@@ -44,7 +44,7 @@ impl Driver {
     /// Leaves at once.
     pub fn insist(&self) {
         match self {
-            Driver::Here(engine) => engine.insist(),
+            Driver::Here(session) => session.insist(),
             Driver::There(remote) => remote.order(Order::Leave),
         }
     }
@@ -52,7 +52,7 @@ impl Driver {
     /// Answers a question, if it is still the last one.
     pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
         match self {
-            Driver::Here(engine) => engine.answer(ticket, verdict),
+            Driver::Here(session) => session.answer(ticket, verdict),
             Driver::There(remote) => remote.answer(ticket, verdict),
         }
     }
@@ -60,7 +60,7 @@ impl Driver {
     /// Changes the tool permissions, also while an agent answers.
     pub fn permit(&self, change: PermissionChange) {
         match self {
-            Driver::Here(engine) => engine.permit(&change),
+            Driver::Here(session) => session.permit(&change),
             Driver::There(remote) => remote.permit(change),
         }
     }
@@ -68,7 +68,7 @@ impl Driver {
     /// Waits until nothing of it runs here any more.
     pub fn join(self) {
         match self {
-            Driver::Here(engine) => engine.join(),
+            Driver::Here(session) => session.join(),
             Driver::There(remote) => remote.join(),
         }
     }

@@ -129,11 +129,8 @@ impl Lead {
                 (Some(error), _) => Err(error),
                 (None, Some(next)) => Ok(next),
                 (None, None) => {
-                    let farewell = state.farewell;
-                    for told in farewell.told {
-                        ui.tell(told);
-                    }
-                    return Ok(talk::exit_code(state.signal, farewell.unsaved));
+                    let unsaved = talk::tell_end(state.farewell, ui);
+                    return Ok(talk::exit_code(state.signal, unsaved));
                 }
             };
             (source, arrival) = self.arrive(next, back, ui)?;

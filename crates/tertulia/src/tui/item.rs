@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use tertulia_core::entry::{Speaker, ToolCall, ToolOutcome};
 use tertulia_core::id::Seq;
+pub use tertulia_engine::event::Tone;
 
 /// One item of a transcript.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,15 +76,4 @@ pub struct Used {
     pub output: Option<(String, ToolOutcome)>,
     /// Whether only one line of it is shown.
     pub folded: bool,
-}
-
-/// Severity of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
-    /// Information.
-    Note,
-    /// Warning.
-    Warning,
-    /// Error.
-    Error,
 }

@@ -1,6 +1,7 @@
 //! Queue of team members waiting to speak, on one line.
 
 use tertulia_core::entry::Intent;
+use tertulia_engine::event::QueuedMember;
 use tertulia_engine::team::events::QueueUpdate;
 use tertulia_engine::team::queue::Item;
 
@@ -13,40 +14,15 @@ pub const THEN: &str = " → ";
 /// Maximum width of a name.
 const NAME_COLUMNS: usize = 24;
 
-/// Waiting members, next one first.
+/// QueuedMember members, next one first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Queue {
-    waiting: Vec<Waiting>,
-}
-
-/// A waiting member.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
-    /// Display name.
-    pub name: String,
-    /// Urgency.
-    pub intent: Intent,
-    /// Whether it is the user at this screen.
-    pub is_you: bool,
-}
-
-impl Waiting {
-    /// `Ben`, `Cleo (P1)`, `you`. The default urgency is not shown.
-    fn words(&self) -> String {
-        let name = match self.is_you {
-            true => "you".to_owned(),
-            false => cut(&self.name, NAME_COLUMNS),
-        };
-        match self.intent {
-            Intent::P2 => name,
-            intent => format!("{name} ({intent})"),
-        }
-    }
+    waiting: Vec<QueuedMember>,
 }
 
 impl Queue {
     /// Creates a queue, next one first.
-    pub fn new(waiting: Vec<Waiting>) -> Queue {
+    pub fn new(waiting: Vec<QueuedMember>) -> Queue {
         Queue { waiting }
     }
 
@@ -58,7 +34,7 @@ impl Queue {
         pending.sort_by_key(|item| (item.request.intent, item.order));
         let waiting = pending.into_iter().map(|item| {
             let (name, is_you) = member(&item.request.target);
-            Waiting {
+            QueuedMember {
                 name,
                 intent: item.request.intent,
                 is_you,
@@ -79,7 +55,7 @@ impl Queue {
         let mut seen: Vec<String> = Vec::new();
         let mut taken = 0;
         for (place, waiting) in self.waiting.iter().enumerate() {
-            let words = waiting.words();
+            let words = label(waiting);
             let arrow = if place == 0 { 0 } else { width(THEN) };
             let left = self.waiting.len() - place - 1;
             let needed = taken + arrow + width(&words);
@@ -101,6 +77,18 @@ pub fn more(count: usize) -> String {
     }
 }
 
+/// `Ben`, `Cleo (P1)`, `you`. The default urgency is not shown.
+fn label(member: &QueuedMember) -> String {
+    let name = match member.is_you {
+        true => "you".to_owned(),
+        false => cut(&member.name, NAME_COLUMNS),
+    };
+    match member.intent {
+        Intent::P2 => name,
+        intent => format!("{name} ({intent})"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -111,8 +99,8 @@ mod tests {
     use crate::tui::stage::{any_size, look, screen};
     use crate::tui::view;
 
-    fn somebody(name: &str, intent: Intent) -> Waiting {
-        Waiting {
+    fn somebody(name: &str, intent: Intent) -> QueuedMember {
+        QueuedMember {
             name: name.to_owned(),
             intent,
             is_you: name == "Ann",

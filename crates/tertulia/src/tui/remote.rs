@@ -6,18 +6,13 @@ use std::thread::JoinHandle;
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 use tertulia_core::id::SessionId;
-use tertulia_engine::event::{self, SessionEvent};
+use tertulia_engine::event::{SessionEnd, SessionEvent, Tone, UserMessage};
 use tertulia_server::call::{Call, Ear, Mouth};
 use tertulia_server::protocol::{Answer, Ask, Id, Reply};
 
-use super::item::Tone;
 use super::mailbox::Mailbox;
-use super::news::{Farewell, Floor, News, Order, Ticket};
-use super::queue::Waiting;
+use super::news::{News, Order, Ticket};
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::serve;
-use crate::talk::conversation::LeftUndone;
-use crate::ui::Told;
 
 /// A talk that a server leads.
 #[derive(Debug)]
@@ -128,6 +123,8 @@ impl Remote {
         };
         self.ask(Ask::SessionConfigure {
             session_id,
+            agent: None,
+            model: None,
             approve,
             revoke,
         });
@@ -187,15 +184,13 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
         };
         match answer {
             Answer::Happening { happening, .. } => {
-                if let Some(told) = told(*happening, shared) {
-                    news.post(told);
-                }
+                news.post(told(*happening, shared));
             }
             Answer::Detached { .. } => break None,
             Answer::Goodbye { reason } => break Some(reason),
             Answer::Error(trouble) => {
-                let error = serve::error(trouble);
-                news.post(News::Notice(Tone::Error, super::floor::sentence(&error)));
+                let event = SessionEvent::notice(Tone::Error, trouble.sentence());
+                news.post(News::Session(event));
                 if id == Some(order_id()) {
                     news.post(News::Refused);
                 }
@@ -213,88 +208,40 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
 }
 
 /// What is said to who leaves.
-fn farewell(shared: &Shared, left: bool) -> Farewell {
+fn farewell(shared: &Shared, left: bool) -> SessionEnd {
     let short = locked(&shared.session).short();
     let note = format!("Still running. Reattach with: tertulia attach {short}");
-    Farewell {
-        unsaved: None,
+    SessionEnd {
         told: match left {
-            true => vec![Told::Note(note)],
+            true => vec![UserMessage::note(note)],
             false => Vec::new(),
         },
+        ..SessionEnd::default()
     }
 }
 
-/// What happened, as the screen takes it in.
-fn told(happening: SessionEvent, shared: &Shared) -> Option<News> {
-    Some(match happening {
-        SessionEvent::Opened { floor } => News::Opened(Box::new(stands(*floor))),
-        SessionEvent::Over { floor } => News::Over(Box::new(stands(*floor))),
-        SessionEvent::NotOpened { error } => News::NotOpened(Box::new(serve::error(error))),
-        SessionEvent::Began => News::Began,
-        SessionEvent::Text { text } => News::Text(text),
-        SessionEvent::Thought { text } => News::Thought(text),
-        SessionEvent::Heard { event } => News::Heard(event),
-        SessionEvent::Durable { .. } => News::Durable(Box::new(happening.entry()?)),
-        SessionEvent::Held { message } => News::Held(message),
-        SessionEvent::Asked { speaker } => News::Asked(speaker),
-        SessionEvent::Failed { speaker, error } => News::Failed(speaker, error),
-        SessionEvent::Routed { output } => News::Routed(output),
-        SessionEvent::Pair { event } => News::Pair(event),
-        SessionEvent::Notice { tone, text } => News::Notice(toned(tone), text),
+/// Converts an event of the server for the screen.
+fn told(event: SessionEvent, shared: &Shared) -> News {
+    match event {
+        SessionEvent::NotOpened { error } => return News::NotOpened(Box::new(error.into())),
         SessionEvent::MayI { request } => {
             let mut question = locked(&shared.question);
             *question = (question.0 + 1, Some(request.call.id.clone()));
-            News::MayI(question.0, request)
+            return News::Permission(question.0, request);
         }
-        SessionEvent::Permissions { state } => {
-            locked(&shared.always).clone_from(&state.always);
-            News::Permissions(state)
-        }
-        SessionEvent::Settled { .. } => {
-            locked(&shared.question).1 = None;
-            News::Settled
-        }
-        SessionEvent::Moved { to } => {
-            *locked(&shared.session) = to;
-            News::Moved(to)
-        }
-        // The server has put the talk away, or somebody has stopped it: it is opened again with the next words.
+        // The server has closed the session, or a client has stopped it: the next message opens it
+        // again.
         SessionEvent::Gone { farewell } => {
             let words = farewell.told.into_iter().map(|told| told.text);
             let words: Vec<String> = words.collect();
-            News::Rested(words.join("; "))
+            return News::Rested(words.join("; "));
         }
-    })
-}
-
-fn stands(floor: event::SessionState) -> Floor {
-    let waiting = floor.waiting.into_iter();
-    Floor {
-        id: floor.id,
-        meta: floor.meta,
-        introduction: Some(floor.introduction).filter(|words| !words.is_empty()),
-        writer: floor.writer,
-        unsaved: floor.unsaved,
-        waiting: waiting
-            .map(|waiting| Waiting {
-                name: waiting.name,
-                intent: waiting.intent,
-                is_you: waiting.is_you,
-            })
-            .collect(),
-        undone: floor.undone.map(|words| LeftUndone {
-            words,
-            is_spent: false,
-        }),
-        failed: floor.failed,
+        SessionEvent::Permissions { ref state } => {
+            locked(&shared.always).clone_from(&state.always);
+        }
+        SessionEvent::Settled { .. } => locked(&shared.question).1 = None,
+        SessionEvent::Moved { to } => *locked(&shared.session) = to,
+        _ => {}
     }
-}
-
-fn toned(tone: event::Tone) -> Tone {
-    match tone {
-        event::Tone::Note => Tone::Note,
-        event::Tone::Warning => Tone::Warning,
-        event::Tone::Error => Tone::Error,
-    }
+    News::Session(event)
 }

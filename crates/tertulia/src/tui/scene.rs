@@ -4,14 +4,15 @@ use tertulia_core::entry::{Kind, Speaker, SpeakerKind};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::{ProjectIds, Row};
 use tertulia_core::session::SessionMeta;
+use tertulia_engine::setup::{Participants, Target};
 
 use super::attach::Attachment;
 use super::completion::Candidate;
 use super::effect::Next;
 use crate::moment::ago;
 use crate::talk::Sort;
-use crate::talk::opening::{Cast, Opening};
-use crate::talk::target::{self, Target};
+use crate::talk::opening::Opening;
+use crate::talk::target;
 use crate::ui::fit;
 
 /// What the screen knows of a talk before it is opened.
@@ -67,32 +68,37 @@ pub struct Member {
 impl Scene {
     /// What is known of a talk.
     pub fn of(opening: &Opening) -> Scene {
-        let (id, restored) = match &opening.target {
+        let (id, restored) = match &opening.setup.target {
             Target::New(start) => (start.id, None),
             Target::Resume(row, _) => (row.meta.id, Some(Box::new(row.meta.clone()))),
         };
-        let (agent, model) = match &opening.cast {
-            Cast::Chat(agent) => (agent.name().to_owned(), agent.model().map(str::to_owned)),
-            Cast::Team { team, .. } => (team.shown_name().to_owned(), None),
-            Cast::Pair { .. } => ("pair".to_owned(), None),
+        let (agent, model) = match &opening.setup.participants {
+            Participants::Chat(agent) => {
+                (agent.name().to_owned(), agent.model().map(str::to_owned))
+            }
+            Participants::Team { team, .. } => (team.shown_name().to_owned(), None),
+            Participants::Pair { .. } => ("pair".to_owned(), None),
         };
         Scene {
-            kind: opening.cast.kind(),
+            kind: opening.setup.participants.kind(),
             id,
-            introduction: opening.introduction.clone(),
+            introduction: opening.setup.introduction.clone(),
             agent,
             model,
-            members: members(&opening.cast),
+            members: members(&opening.setup.participants),
             restored,
             earlier: opening.earlier.clone(),
-            is_switch: opening.is_switch,
+            is_switch: opening.setup.options.model_switched,
             is_remote: false,
             ephemeral: opening.args.ephemeral,
-            notify: matches!(opening.cast, Cast::Pair { notify: true, .. }),
+            notify: matches!(
+                opening.setup.participants,
+                Participants::Pair { notify: true, .. }
+            ),
             project: Some(opening.workspace.settings.project.ids.clone()),
-            team_file: match &opening.cast {
-                Cast::Team { seating, .. } => seating.file.clone(),
-                Cast::Chat(_) | Cast::Pair { .. } => None,
+            team_file: match &opening.setup.participants {
+                Participants::Team { seating, .. } => seating.file.clone(),
+                Participants::Chat(_) | Participants::Pair { .. } => None,
             },
             mention: mention(opening),
         }
@@ -144,7 +150,7 @@ impl Scene {
     /// A new talk with the same agents.
     pub fn anew(&self) -> Next {
         match (self.kind, &self.team_file) {
-            _ if self.is_remote => Next::New {
+            (Kind::Chat | Kind::Team, _) if self.is_remote => Next::New {
                 agent: None,
                 model: None,
             },
@@ -195,8 +201,8 @@ impl Scene {
     }
 }
 
-fn members(cast: &Cast) -> Vec<Member> {
-    let Cast::Team { team, seating, .. } = cast else {
+fn members(participants: &Participants) -> Vec<Member> {
+    let Participants::Team { team, seating, .. } = participants else {
         return Vec::new();
     };
     let everybody = seating.members.iter();
@@ -217,14 +223,14 @@ fn members(cast: &Cast) -> Vec<Member> {
 
 /// What is said of an earlier talk to who begins anew.
 fn mention(opening: &Opening) -> Option<String> {
-    let (Target::New(_), false) = (&opening.target, opening.args.ephemeral) else {
+    let (Target::New(_), false) = (&opening.setup.target, opening.args.ephemeral) else {
         return None;
     };
-    let (goes_on, sort) = match &opening.cast {
-        Cast::Chat(_) => ("tertulia -c", Kind::Chat),
-        Cast::Pair { .. } => ("tertulia pair -c", Kind::Pair),
+    let (goes_on, sort) = match &opening.setup.participants {
+        Participants::Chat(_) => ("tertulia -c", Kind::Chat),
+        Participants::Pair { .. } => ("tertulia pair -c", Kind::Pair),
         // A team's is asked about.
-        Cast::Team { .. } => return None,
+        Participants::Team { .. } => return None,
     };
     let sort = Sort::of(sort, None);
     // Who begins anew is not held up by what cannot be listed.

@@ -9,6 +9,7 @@ use tertulia_agents::approval::{Approval as ApprovalMode, PermissionState};
 use tertulia_core::entry::Speaker;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
+use tertulia_engine::event::SessionEnd;
 use tertulia_engine::pair::Progress;
 
 use super::activity::{Activity, Doing};
@@ -21,7 +22,7 @@ use super::help::Help;
 use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
-use super::news::{Farewell, Ticket};
+use super::news::Ticket;
 use super::picker::Picker;
 use super::queue::Queue;
 use super::rewind::Rewind;
@@ -103,7 +104,7 @@ pub struct State {
     /// Session that was shown on this screen before this one.
     pub before: Option<Next>,
     /// Messages and exit status for the shell after the screen closes.
-    pub farewell: Farewell,
+    pub farewell: SessionEnd,
 }
 
 /// Lifecycle phase of a session on the screen.
@@ -226,7 +227,7 @@ impl State {
             has_begun: false,
             was_open: false,
             before: None,
-            farewell: Farewell::default(),
+            farewell: SessionEnd::default(),
             scene,
         }
     }

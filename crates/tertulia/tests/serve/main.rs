@@ -28,5 +28,6 @@ mod running;
 mod several;
 mod socket;
 mod stage;
+mod starting;
 mod tools;
 mod transcript;

@@ -1,24 +1,21 @@
 //! `chat`, and the program without a command: which session, which agent, then the talk.
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
 use tertulia_core::entry::Kind;
-use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
-use tertulia_engine::log_writer::SessionMirror;
-use tertulia_engine::run::RunOptions;
+use tertulia_engine::spec::{AgentSpec, ParticipantSpec};
 
-use crate::agents::{self, Chosen};
+use crate::agents;
 use crate::args::GlobalArgs;
 use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
-use crate::open::Workspace;
-use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::participants::Existing;
+use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a chat's sessions are.
@@ -59,29 +56,6 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// A chat to begin with.
-pub fn anew(agent: Option<String>, model: Option<String>, talk: TalkArgs) -> ChatArgs {
-    ChatArgs {
-        prompt: Vec::new(),
-        talk,
-        agent,
-        model,
-        named: false,
-    }
-}
-
-/// A session to go on with, and with which model.
-pub fn going_on(session: SessionId, model: Option<String>, talk: TalkArgs) -> ChatArgs {
-    ChatArgs {
-        talk: TalkArgs {
-            resume: Some(Some(session.to_string())),
-            ..talk
-        },
-        model,
-        ..ChatArgs::default()
-    }
-}
-
 /// Finds out who talks in which session. Nothing, if the person would rather not.
 pub fn prepare(
     args: ChatArgs,
@@ -89,28 +63,20 @@ pub fn prepare(
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
     let workspace = talk::workspace(&args.talk, global, ui)?;
-    sit_down(args, workspace, ui)
-}
-
-/// The same in a house that is open.
-pub fn sit_down(
-    args: ChatArgs,
-    workspace: Workspace,
-    ui: &mut Ui,
-) -> CommandResult<Option<Prepared>> {
     let on_screen = args.talk.is_on_screen(ui);
-    let asked = agents::Asked {
-        name: args.agent.as_deref(),
-        model: args.model.as_deref(),
+    let agent = AgentSpec {
+        agent: args.agent,
+        model: args.model,
     };
     // Who is asked for and not there is told before anything else is done.
-    if args.agent.is_some() {
+    if agent.agent.is_some() {
+        let asked = agents::Asked {
+            name: agent.agent.as_deref(),
+            model: agent.model.as_deref(),
+        };
         agents::choose(&workspace.settings, &asked, None)?;
     }
-    let words = match args.talk.served {
-        true => None,
-        false => input::words(&args.prompt, Attached::Plain, ui)?,
-    };
+    let words = input::words(&args.prompt, Attached::Plain, ui)?;
     // Before anything is forked or renamed.
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say("chat"));
@@ -121,55 +87,31 @@ pub fn sit_down(
     };
     let found = target::find(&args.talk, sort, &workspace, ui)?;
     let words = talk::first_words(found.prompt, words);
-    if let Some(row) = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat) {
-        return among_several(row.clone(), found.copy, args, words, workspace, ui);
-    }
-    let recorded = found
-        .row
-        .as_ref()
-        .and_then(|row| row.meta.last_agent().map(str::to_owned));
-    let chosen = agents::choose(&workspace.settings, &asked, recorded.as_deref())?;
-    if let (Some(wanted), Some(model)) = (&args.model, chosen.agent.model())
-        && wanted != model
-    {
-        let name = chosen.agent.name();
-        ui.warn(&format!(
-            "unknown model '{wanted}' for {name}; known: {model}, which answers"
-        ));
-    }
-    let terms = RunOptions {
-        compact_at: chosen.compact_at,
-        ..talk::terms(&args.talk, &workspace, ui)
+    let others = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat);
+    let participants = match others {
+        Some(row) => {
+            check_others(row, &agent, &args.talk)?;
+            ParticipantSpec::Recorded
+        }
+        None => ParticipantSpec::Chat(agent),
     };
-    talk::close_to_others(ui);
-    let target = target::open(&args.talk, CHATS, found.row, found.copy, &workspace, ui)?;
     if words.is_none() && !on_screen {
-        return Err(talk::nothing_to_say("chat"));
+        match others.map(|row| row.meta.kind) {
+            Some(Kind::Pair) => pair::check_unfinished(others)?,
+            Some(Kind::Team) => return Err(talk::nothing_to_say("team NAME")),
+            Some(Kind::Chat) | None => return Err(talk::nothing_to_say("chat")),
+        }
     }
-    let opening = Opening {
-        leaving: Leaving::new(&args.talk, &workspace),
-        workspace,
-        introduction: introduction(&chosen),
-        unasked: chosen.unasked,
-        cast: Cast::Chat(chosen.agent),
-        terms,
-        target,
-        args: args.talk,
-        earlier: None,
-        is_switch: false,
+    let existing = Existing {
+        row: found.row,
+        mirror: found.copy,
     };
-    Ok(Some(Prepared { opening, words }))
+    Opening::prepare(participants, existing, args.talk, workspace, ui)
+        .map(|opening| Some(Prepared { opening, words }))
 }
 
-/// Goes on with a session in which others than one agent speak.
-fn among_several(
-    row: Row,
-    copy: Option<Arc<dyn SessionMirror>>,
-    args: ChatArgs,
-    words: Option<String>,
-    workspace: Workspace,
-    ui: &mut Ui,
-) -> CommandResult<Option<Prepared>> {
+/// Refuses what does not fit to a session in which others than one agent speak.
+fn check_others(row: &Row, agent: &AgentSpec, args: &TalkArgs) -> CommandResult<()> {
     let (whose, hint) = match row.meta.kind {
         Kind::Pair => (
             "a pair session, in which instructor and worker have agents of their own",
@@ -180,25 +122,13 @@ fn among_several(
             "omit --agent and --model; the team file chooses the agents",
         ),
     };
-    if args.agent.is_some() || args.model.is_some() {
+    if *agent != AgentSpec::default() {
         let short = row.meta.id.short();
         let words = format!("session {short} is {whose}");
         return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
     }
     match row.meta.kind {
-        Kind::Pair => pair::go_on(row, copy, args.talk, words, workspace, ui),
-        Kind::Team | Kind::Chat => team::go_on(row, copy, args.talk, words, workspace, ui),
+        Kind::Team => team::refuse_file_without_team(args),
+        Kind::Chat | Kind::Pair => Ok(()),
     }
-}
-
-/// Agent to use and why, and how to choose another.
-fn introduction(chosen: &Chosen) -> String {
-    let agent = &chosen.agent;
-    let model = agent.model().map(|model| format!(" ({model})"));
-    format!(
-        "Using {}{}: {}. Choose another with --agent; `tertulia agents` lists those that are ready.",
-        agent.name(),
-        model.unwrap_or_default(),
-        chosen.reason
-    )
 }

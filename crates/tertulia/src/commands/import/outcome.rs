@@ -7,7 +7,7 @@ use tertulia_core::entry::Body;
 use tertulia_core::jsonl::SecretCounts;
 use tertulia_store::{Adopted, Taken};
 
-use crate::talk::notice::counts;
+use tertulia_engine::notice::redaction_counts;
 
 /// What became of a file.
 #[derive(Debug)]
@@ -45,12 +45,15 @@ impl Outcome {
     /// Adds the secrets that a log had, and whether they were replaced or kept.
     pub fn with_secrets(mut self, secrets: &SecretCounts, replaced: bool) -> Outcome {
         let (key, detail) = match replaced {
-            true => ("redacted", format!("redacted: {}", counts(secrets))),
+            true => (
+                "redacted",
+                format!("redacted: {}", redaction_counts(secrets)),
+            ),
             false => (
                 "secrets",
                 format!(
                     "secrets kept as they are: {} (--redact replaces them)",
-                    counts(secrets)
+                    redaction_counts(secrets)
                 ),
             ),
         };
@@ -77,7 +80,7 @@ impl Outcome {
             self.details.extend(changed);
             if !redacted.is_empty() {
                 self.details
-                    .push(format!("redacted: {}", counts(&redacted)));
+                    .push(format!("redacted: {}", redaction_counts(&redacted)));
             }
             self.details.extend(lost);
         }

@@ -1,24 +1,21 @@
 //! `pair`: an instructor plans and reviews, a worker does.
 
-mod seats;
-
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
 use tertulia_core::entry::Kind;
 use tertulia_core::query::Row;
-use tertulia_engine::log_writer::SessionMirror;
 use tertulia_engine::pair::{Next, Pair, budget};
+use tertulia_engine::spec::{PairSpec, ParticipantSpec};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
-use crate::open::Workspace;
-use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::participants::{Existing, existing_folder};
+use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// What a pair's sessions are.
@@ -83,14 +80,6 @@ pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// A pair to begin with.
-pub fn anew(talk: TalkArgs) -> PairArgs {
-    PairArgs {
-        talk,
-        ..PairArgs::default()
-    }
-}
-
 /// Finds out who instructs whom in which session.
 pub fn prepare(
     args: PairArgs,
@@ -98,7 +87,7 @@ pub fn prepare(
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
     if let Some(folder) = &args.seats.work_dir {
-        existing(folder, false)?;
+        existing_folder(folder, false)?;
     }
     let workspace = talk::workspace(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
@@ -111,84 +100,37 @@ pub fn prepare(
     }
     let found = target::find(&args.talk, PAIRS, &workspace, ui)?;
     let words = talk::first_words(found.prompt, words);
-    lead(
-        Plan {
-            talk: args.talk,
-            seats: args.seats,
-            row: found.row,
-            copy: found.copy,
-            words,
-            workspace,
-        },
-        ui,
-    )
-}
-
-/// Goes on with a pair's session from anywhere: the session knows who sits where.
-pub fn go_on(
-    row: Row,
-    copy: Option<Arc<dyn SessionMirror>>,
-    args: TalkArgs,
-    words: Option<String>,
-    workspace: Workspace,
-    ui: &mut Ui,
-) -> CommandResult<Option<Prepared>> {
-    let plan = Plan {
-        talk: args,
-        seats: SeatArgs::default(),
-        row: Some(row),
-        copy,
-        words,
-        workspace,
+    if !on_screen && words.is_none() {
+        check_unfinished(found.row.as_ref())?;
+    }
+    let participants = ParticipantSpec::Pair(PairSpec {
+        instructor: args.seats.instructor,
+        worker: args.seats.worker,
+        instructor_model: args.seats.instructor_model,
+        worker_model: args.seats.worker_model,
+        max_rounds: args.seats.max_rounds,
+        work_dir: args.seats.work_dir,
+        no_thinking: args.seats.no_thinking,
+        notify: args.seats.notify,
+    });
+    let existing = Existing {
+        row: found.row,
+        mirror: found.copy,
     };
-    lead(plan, ui)
+    Opening::prepare(participants, existing, args.talk, workspace, ui)
+        .map(|opening| Some(Prepared { opening, words }))
 }
 
-/// What is asked for.
-struct Plan {
-    talk: TalkArgs,
-    seats: SeatArgs,
-    row: Option<Row>,
-    copy: Option<Arc<dyn SessionMirror>>,
-    words: Option<String>,
-    workspace: Workspace,
-}
-
-fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
-    let on_screen = plan.talk.is_on_screen(ui);
-    if let Some(row) = plan.row.as_ref().filter(|row| row.meta.kind != Kind::Pair) {
+/// Fails if a session without a new message has nothing to continue with.
+pub fn check_unfinished(row: Option<&Row>) -> CommandResult<()> {
+    if let Some(row) = row.filter(|row| row.meta.kind != Kind::Pair) {
         return Err(target::other_kind(row, Kind::Pair));
     }
-    let known = plan.row.as_ref().and_then(|row| row.meta.pair.as_deref());
-    if plan.words.is_none() && !on_screen && known.is_none_or(|known| known.next == Next::Human) {
-        return Err(nothing_left(known));
+    let known = row.and_then(|row| row.meta.pair.as_deref());
+    match known.is_none_or(|known| known.next == Next::Human) {
+        true => Err(nothing_left(known)),
+        false => Ok(()),
     }
-    let work_dir = work_dir(&plan, known)?;
-    let mut here = plan.workspace.clone();
-    here.settings.cwd.clone_from(&work_dir);
-    let terms = talk::terms(&plan.talk, &here, ui);
-    let seated = seats::seating(&here.settings, &plan.seats, known, &terms)?;
-    talk::close_to_others(ui);
-    let target = target::open(&plan.talk, PAIRS, plan.row, plan.copy, &plan.workspace, ui)?;
-    let opening = Opening {
-        leaving: Leaving::new(&plan.talk, &plan.workspace),
-        workspace: plan.workspace,
-        introduction: seated.introduction,
-        unasked: seated.unasked,
-        cast: Cast::Pair {
-            seating: Box::new(seated.seating),
-            notify: plan.seats.notify,
-        },
-        terms,
-        target,
-        args: plan.talk,
-        earlier: None,
-        is_switch: false,
-    };
-    Ok(Some(Prepared {
-        opening,
-        words: plan.words,
-    }))
 }
 
 fn nothing_left(known: Option<&Pair>) -> CommandError {
@@ -199,34 +141,5 @@ fn nothing_left(known: Option<&Pair>) -> CommandError {
             "nothing is unfinished in this session: it is your turn",
         )
         .hint("give a task: `tertulia pair -c \"and now …\"`"),
-    }
-}
-
-/// The folder to work in: as asked for, as before, or this one.
-fn work_dir(plan: &Plan, known: Option<&Pair>) -> CommandResult<PathBuf> {
-    let cwd = &plan.workspace.settings.cwd;
-    if let Some(folder) = &plan.seats.work_dir {
-        return existing(&cwd.join(folder), false);
-    }
-    match known.map(|known| known.work_dir.as_str()) {
-        Some(folder) if !folder.is_empty() => existing(Path::new(folder), true),
-        _ => Ok(cwd.clone()),
-    }
-}
-
-fn existing(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
-    let wrong = |why: &str| {
-        let words = format!("the work folder {} {why}", folder.display());
-        let error = CommandError::new(ErrorKind::Usage, words);
-        match recorded {
-            true => error.hint("name the folder to continue in: --work-dir DIR"),
-            false => error,
-        }
-    };
-    match folder.canonicalize() {
-        Ok(folder) if folder.is_dir() => Ok(folder),
-        Ok(_) => Err(wrong("is no folder")),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
-        Err(error) => Err(wrong("cannot be worked in").because(error)),
     }
 }

@@ -3,28 +3,24 @@
 mod earlier;
 pub mod files;
 mod migrate;
-mod seats;
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tertulia_core::entry::Kind;
-use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
-use tertulia_core::team::{MemberKind, TeamFile};
-use tertulia_engine::log_writer::SessionMirror;
-use tertulia_engine::table::{self, MemberMap, Seating};
+use tertulia_core::team::TeamFile;
+use tertulia_engine::spec::{ParticipantSpec, TeamSpec};
 
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::Workspace;
-use crate::talk::opening::{Cast, Opening, Prepared};
+use crate::participants::{self, Existing};
+use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target::{self, Found};
-use crate::talk::{self, Leaving, Sort, TalkArgs};
+use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
 
@@ -124,32 +120,6 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// A talk with a team.
-pub fn with(config: &str, talk: TalkArgs) -> TeamArgs {
-    TeamArgs {
-        action: None,
-        config: Some(config.to_owned()),
-        prompt: Vec::new(),
-        talk,
-        seating: SeatingArgs::default(),
-    }
-}
-
-/// A session that the team of this file goes on with; `map` are the seats that are taken over.
-pub fn resumed(session: SessionId, config: &str, map: Vec<String>, talk: TalkArgs) -> TeamArgs {
-    let talk = TalkArgs {
-        resume: Some(Some(session.to_string())),
-        ..talk
-    };
-    TeamArgs {
-        seating: SeatingArgs {
-            map,
-            ..SeatingArgs::default()
-        },
-        ..with(config, talk)
-    }
-}
-
 /// Finds out which team talks in which session. Nothing, if the person would rather not.
 pub fn prepare(
     args: TeamArgs,
@@ -170,31 +140,52 @@ pub fn prepare(
         }
         read => read?,
     };
-    if !args.talk.ephemeral
-        && let Err(error) = teams::Named::of(&workspace.settings).add(&file)
-    {
-        ui.detail(&error.to_string());
-    }
+    remember(&file, &args.talk, &workspace, ui);
     let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say(&format!("team {config}")));
     }
     let sort = Sort::of(Kind::Team, Some(team.id()));
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
-    lead(
-        Plan {
-            file,
-            team,
-            args: args.talk,
-            seating: args.seating,
-            row,
-            copy,
-            typed: typed(&args.prompt),
-            words: talk::first_words(prompt, words),
-            workspace,
-        },
+    let words = Words {
+        typed: typed(&args.prompt),
+        all: talk::first_words(prompt, words),
+    };
+    let existing = Existing { row, mirror: copy };
+    seat_team(
+        file,
+        team,
+        existing,
+        (args.talk, args.seating, words),
+        workspace,
         ui,
     )
+}
+
+/// Remembers that the user has named this file: a session leads to no others.
+fn remember(file: &Path, args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) {
+    if !args.ephemeral
+        && let Err(error) = teams::Named::of(&workspace.settings).add(file)
+    {
+        ui.detail(&error.to_string());
+    }
+}
+
+/// Takes note of a team that the user has named on the screen. Returns its earlier session, unless a new one is
+/// wanted.
+pub fn named(
+    config: &str,
+    args: &TalkArgs,
+    fresh: bool,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<Option<Box<Row>>> {
+    let (file, team) = teams::read(&workspace.settings.cwd, config)?;
+    remember(&file, args, workspace, ui);
+    if fresh || args.ephemeral {
+        return Ok(None);
+    }
+    Ok(earlier::newest(workspace, &team)?.map(Box::new))
 }
 
 /// What was typed to be said, without what was piped in.
@@ -242,28 +233,26 @@ fn without_config(
                 typed: typed(&said),
                 all: talk::first_words(prompt, words),
             };
-            let asked = (args.talk, args.seating, words);
-            seat_again(row, copy, asked, workspace, ui)
+            if words.all.is_none() && !args.talk.is_on_screen(ui) {
+                return Err(talk::nothing_to_say("team NAME"));
+            }
+            refuse_file_without_team(&args.talk)?;
+            let (file, team) = teams::of_session(&workspace.settings, &row.meta)?;
+            let existing = Existing {
+                row: Some(row),
+                mirror: copy,
+            };
+            seat_team(
+                file,
+                team,
+                existing,
+                (args.talk, args.seating, words),
+                workspace,
+                ui,
+            )
         }
         None => Err(talk::nothing_to_say("team NAME")),
     }
-}
-
-/// Goes on with a team's session from anywhere: the session knows which file describes its team.
-pub fn go_on(
-    row: Row,
-    copy: Option<Arc<dyn SessionMirror>>,
-    args: TalkArgs,
-    words: Option<String>,
-    workspace: Workspace,
-    ui: &mut Ui,
-) -> CommandResult<Option<Prepared>> {
-    let words = Words {
-        typed: None,
-        all: words,
-    };
-    let asked = (args, SeatingArgs::default(), words);
-    seat_again(row, copy, asked, workspace, ui)
 }
 
 /// What is said first.
@@ -273,177 +262,59 @@ struct Words {
     all: Option<String>,
 }
 
-fn seat_again(
-    row: Row,
-    copy: Option<Arc<dyn SessionMirror>>,
+/// Refuses a session file without a named team: the file may have come with somebody's project, and would choose
+/// what runs here.
+pub fn refuse_file_without_team(args: &TalkArgs) -> CommandResult<()> {
+    let Some(file) = &args.session_file else {
+        return Ok(());
+    };
+    let words = format!(
+        "the session in {} is a team session: name the team that continues it",
+        file.display()
+    );
+    let hint = format!("`tertulia team CONFIG --session-file {}`", file.display());
+    Err(CommandError::new(ErrorKind::Usage, words).hint(hint))
+}
+
+/// Prepares a session of a team. An earlier session is offered to who begins anew.
+fn seat_team(
+    file: PathBuf,
+    team: TeamFile,
+    mut existing: Existing,
     (args, seating, words): (TalkArgs, SeatingArgs, Words),
     workspace: Workspace,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    if words.all.is_none() && !args.is_on_screen(ui) {
-        return Err(talk::nothing_to_say("team NAME"));
-    }
-    if let Some(file) = &args.session_file {
-        // It may have come with somebody's project, and would choose what runs here.
-        let words = format!(
-            "the session in {} is a team session: name the team that continues it",
-            file.display()
-        );
-        let hint = format!("`tertulia team CONFIG --session-file {}`", file.display());
-        return Err(CommandError::new(ErrorKind::Usage, words).hint(hint));
-    }
-    let (file, team) = teams::of_session(&workspace.settings, &row.meta)?;
-    let plan = Plan {
-        file,
-        team,
-        args,
-        seating,
-        row: Some(row),
-        copy,
-        typed: words.typed,
-        words: words.all,
-        workspace,
-    };
-    lead(plan, ui)
-}
-
-/// What is asked for.
-struct Plan {
-    file: PathBuf,
-    team: TeamFile,
-    args: TalkArgs,
-    seating: SeatingArgs,
-    row: Option<Row>,
-    copy: Option<Arc<dyn SessionMirror>>,
-    /// What was typed to be said.
-    typed: Option<String>,
-    /// What is said first: that, with what was piped in.
-    words: Option<String>,
-    workspace: Workspace,
-}
-
-fn lead(plan: Plan, ui: &mut Ui) -> CommandResult<Option<Prepared>> {
-    let on_screen = plan.args.is_on_screen(ui);
-    let heirs = heirs(&plan.seating.map)?;
-    let table = seats::seating(&plan.workspace.settings, &plan.file, &plan.team, ui)?;
-    let mut row = plan.row;
-    let begins_anew = row.is_none() && on_screen && !plan.args.ephemeral;
+    let on_screen = args.is_on_screen(ui);
+    let begins_anew = existing.row.is_none() && on_screen && !args.ephemeral;
     let mut earlier = None;
-    if begins_anew && plan.words.is_some() {
-        earlier::mention(&plan.workspace, &plan.team, ui)?;
-    } else if begins_anew && plan.args.is_full_screen(ui) {
-        earlier = earlier::newest(&plan.workspace, &plan.team)?.map(Box::new);
+    if begins_anew && words.all.is_some() {
+        earlier::mention(&workspace, &team, ui)?;
+    } else if begins_anew && args.is_full_screen(ui) {
+        earlier = earlier::newest(&workspace, &team)?.map(Box::new);
     } else if begins_anew {
-        row = match earlier::offer(&plan.workspace, &plan.team, ui)? {
+        existing.row = match earlier::offer(&workspace, &team, ui)? {
             earlier::Choice::Resume(row) => Some(*row),
             earlier::Choice::New => None,
             earlier::Choice::Leave => return Ok(None),
         };
     }
-    let fit = match &row {
-        None if !heirs.is_empty() => {
-            return Err(
-                CommandError::new(ErrorKind::Usage, "--map needs a session to resume")
-                    .hint("add -c, --resume REF or --session REF"),
-            );
-        }
-        None => table::Fit::default(),
-        Some(row) => fit(row, &table, &heirs, plan.seating.strict)?,
+    let spec = TeamSpec {
+        config: Some(file.display().to_string()),
+        seat: seating.seat,
+        map: seating.map,
+        strict: seating.strict,
     };
-    if on_screen || !table.members.iter().any(|member| member.is_human()) {
-        // The terminal asks again; a team without people is refused where it sits down.
-    } else if let Some(words) = &plan.words {
-        let seat = plan.seating.seat.as_deref();
-        seats::check_sender(&table, seat, words)?;
-        // What is piped in is often somebody else's text.
-        seats::check_agreement(&table, seat, plan.typed.as_ref().unwrap_or(words))?;
+    let Words { typed, all } = words;
+    if let Some(words) = all.as_ref().filter(|_| !on_screen) {
+        let typed = typed.as_ref().unwrap_or(words);
+        participants::check_speaker(&spec, &team, words, typed)?;
     }
-    let terms = talk::terms(&plan.args, &plan.workspace, ui);
-    talk::close_to_others(ui);
-    let sort = Sort::of(Kind::Team, Some(plan.team.id()));
-    let target = target::open(&plan.args, sort, row, plan.copy, &plan.workspace, ui)?;
-    let introduction = introduction(&plan.team);
-    let opening = Opening {
-        leaving: Leaving::new(&plan.args, &plan.workspace),
-        workspace: plan.workspace,
-        cast: Cast::Team {
-            team: Box::new(plan.team),
-            seating: Box::new(table),
-            fit,
-            seat: plan.seating.seat,
-        },
-        introduction,
-        unasked: false,
-        terms,
-        target,
-        args: plan.args,
-        earlier,
-        is_switch: false,
-    };
+    let participants = ParticipantSpec::Team(spec);
+    let mut opening = Opening::prepare(participants, existing, args, workspace, ui)?;
+    opening.earlier = earlier;
     Ok(Some(Prepared {
         opening,
-        words: plan.words,
+        words: all,
     }))
-}
-
-/// Who is here.
-fn introduction(team: &TeamFile) -> String {
-    let members: Vec<String> = team
-        .members
-        .iter()
-        .map(|member| match (&member.kind, &member.agent_type) {
-            (MemberKind::Ai, Some(agent)) => format!("{} ({agent})", member.display_name),
-            _ => member.display_name.clone(),
-        })
-        .collect();
-    format!("{}: {}.", team.shown_name(), members.join(", "))
-}
-
-/// Seats that change hands, as `--map` gives them.
-fn heirs(map: &[String]) -> CommandResult<MemberMap> {
-    let mut heirs = BTreeMap::new();
-    for pair in map {
-        let parts = pair
-            .split_once('=')
-            .map(|(old, new)| (old.trim(), new.trim()));
-        match parts {
-            Some((old, new)) if !old.is_empty() && !new.is_empty() => {
-                heirs.insert(old.to_owned(), new.to_owned());
-            }
-            _ => {
-                return Err(
-                    CommandError::new(ErrorKind::Usage, format!("--map is '{pair}'"))
-                        .hint("write the former and the present member: --map old=new"),
-                );
-            }
-        }
-    }
-    Ok(heirs)
-}
-
-/// Whether the team can go on with the session, before anything is touched.
-fn fit(row: &Row, seating: &Seating, heirs: &MemberMap, strict: bool) -> CommandResult<table::Fit> {
-    let fit = table::fit(&row.meta, seating, heirs).map_err(|misfit| {
-        let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
-        match misfit {
-            table::ResumeError::OtherTeam { session, .. } => error.hint(format!(
-                "`tertulia --resume {session}` opens it with its own team"
-            )),
-            table::ResumeError::NoTeam { session, .. } => error.hint(format!(
-                "`tertulia --resume {session}` opens it as what it is"
-            )),
-            table::ResumeError::NoSuchSpeaker(_)
-            | table::ResumeError::NoSuchMember { .. }
-            | table::ResumeError::StillHere(_)
-            | table::ResumeError::OtherNature { .. } => error,
-        }
-    })?;
-    if strict && !fit.missing.is_empty() {
-        return Err(CommandError::new(
-            ErrorKind::Invalid,
-            format!("no longer in the team: {}", fit.missing.join(", ")),
-        )
-        .hint("reseat them with --map OLD=NEW; without --strict this is a warning"));
-    }
-    Ok(fit)
 }

@@ -4,12 +4,13 @@ use tertulia_agents::approval::Verdict;
 use tertulia_agents::{AgentError, AgentEvent};
 use tertulia_core::entry::{Entry, Message, Role, Speaker, SpeakerKind};
 use tertulia_core::session::SessionMeta;
-use tertulia_engine::pair::PairEvent;
+use tertulia_engine::event::{SessionEvent, SessionState};
+use tertulia_engine::pair::{PairEvent, text};
 use tertulia_engine::team::events::Output;
 
 use super::{begin, open, order};
 use crate::show;
-use crate::talk::{paired, routed};
+use crate::talk::routed;
 use crate::tui::activity::Doing;
 use crate::tui::dialog::approval::Approval;
 use crate::tui::dialog::confirm::Confirm;
@@ -17,26 +18,19 @@ use crate::tui::dialog::restore::Restore;
 use crate::tui::effect::{Effect, Now};
 use crate::tui::entries;
 use crate::tui::item::{Item, Said, Tone, What};
-use crate::tui::news::{Floor, News, Order};
+use crate::tui::news::{News, Order};
 use crate::tui::queue::Queue;
 use crate::tui::state::{Overlay, Phase, State};
 
 /// Approximate bytes per token.
 const LETTERS: usize = 4;
 
-/// Applies an event.
+/// Applies news.
 pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
     match news {
-        News::Opened(floor) => return opened(state, *floor, now),
+        News::Session(event) => return session_event(state, event, now),
         News::NotOpened(error) => state.broken = Some(*error),
-        News::Began => {
-            if !state.is_running() {
-                begin(state, Doing::Thinking, now);
-            }
-        }
         News::Refused => rest(state),
-        News::Settled => settled(state),
-        News::Moved(to) => state.id = to,
         News::Rested(words) => {
             rest(state);
             // A server forgets permissions when it closes an idle session.
@@ -45,30 +39,13 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
                 notice(state, Tone::Note, words, now);
             }
         }
-        News::Text(text) => spoken(state, &text, now),
-        News::Thought(text) => {
-            doing(state, Doing::Thinking);
-            state.transcript.think(&text);
-        }
-        News::Heard(event) => did(state, event, now),
-        News::Durable(entry) => durable(state, &entry),
-        News::Held(message) => {
-            state.held += 1;
-            said(state, &message, None);
-        }
-        News::Asked(speaker) => asked(state, speaker, now),
-        News::Failed(speaker, error) => failed(state, &speaker, &error, now),
-        News::Routed(output) => routed(state, &output, now),
-        News::Pair(event) => paired(state, &event, now),
-        News::Notice(tone, text) => notice(state, tone, text, now),
-        News::Permissions(permissions) => state.permissions = permissions,
         // Another client may still answer for a session on a server.
-        News::MayI(..) if state.is_leaving() && state.scene.is_remote => {}
+        News::Permission(..) if state.is_leaving() && state.scene.is_remote => {}
         // A user who is leaving answers no more requests: deny.
-        News::MayI(ticket, _) if state.is_leaving() => {
+        News::Permission(ticket, _) if state.is_leaving() => {
             return vec![Effect::Verdict(ticket, Verdict::No)];
         }
-        News::MayI(ticket, request) => {
+        News::Permission(ticket, request) => {
             drop_approvals(state);
             let who = match &state.running {
                 Some(running) => running.who.display_name.clone(),
@@ -85,11 +62,52 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             open(state, Overlay::Approval(ticket, Box::new(question)));
             return ring(state);
         }
-        News::Over(floor) => return over(state, *floor, now),
-        News::Gone(farewell) => {
+        News::Gone(end) => {
             state.phase = Phase::Gone;
-            state.farewell = farewell;
+            state.farewell = end;
         }
+    }
+    Vec::new()
+}
+
+/// Applies an event of the session.
+fn session_event(state: &mut State, event: SessionEvent, now: Now) -> Vec<Effect> {
+    match event {
+        SessionEvent::Opened { floor } => return opened(state, *floor, now),
+        SessionEvent::Over { floor } => return over(state, *floor, now),
+        SessionEvent::Began => {
+            if !state.is_running() {
+                begin(state, Doing::Thinking, now);
+            }
+        }
+        SessionEvent::Settled { .. } => settled(state),
+        SessionEvent::Moved { to } => state.id = to,
+        SessionEvent::Text { text } => spoken(state, &text, now),
+        SessionEvent::Thought { text } => {
+            doing(state, Doing::Thinking);
+            state.transcript.think(&text);
+        }
+        SessionEvent::Heard { event } => did(state, event, now),
+        SessionEvent::Durable { .. } => {
+            if let Some(entry) = event.entry() {
+                durable(state, &entry);
+            }
+        }
+        SessionEvent::Held { message } => {
+            state.held += 1;
+            said(state, &message, None);
+        }
+        SessionEvent::Asked { speaker } => asked(state, speaker, now),
+        SessionEvent::Failed { speaker, error } => failed(state, &speaker, &error, now),
+        SessionEvent::Routed { output } => routed(state, &output, now),
+        SessionEvent::Pair { event } => paired(state, &event, now),
+        SessionEvent::Notice { tone, text, .. } => notice(state, tone, text, now),
+        SessionEvent::Permissions { state: permissions } => state.permissions = permissions,
+        // The session's owner turns these into news of their own.
+        SessionEvent::Started { .. }
+        | SessionEvent::NotOpened { .. }
+        | SessionEvent::MayI { .. }
+        | SessionEvent::Gone { .. } => {}
     }
     Vec::new()
 }
@@ -117,7 +135,7 @@ fn settled(state: &mut State) {
     }
 }
 
-fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
+fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     if std::mem::replace(&mut state.has_begun, true) {
         // A server reopened the session because it received a message.
         stands(state, floor);
@@ -145,7 +163,7 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
             state.scene.restored = None;
         }
     }
-    let undone = floor.undone.clone();
+    let (undone, is_spent) = (floor.undone.clone(), floor.is_spent);
     stands(state, floor);
     if state.is_leaving() {
         return Vec::new();
@@ -157,9 +175,9 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
     }
     let is_free = state.ahead.is_empty() && !state.is_running();
     match undone.filter(|_| is_free) {
-        Some(undone) if undone.is_spent => notice(state, Tone::Note, undone.words, now),
+        Some(undone) if is_spent => notice(state, Tone::Note, undone, now),
         Some(undone) => {
-            let question = Confirm::new("Go on with it?", &undone.words, now.at);
+            let question = Confirm::new("Go on with it?", &undone, now.at);
             open(state, Overlay::GoOn(question));
         }
         None => {}
@@ -168,13 +186,19 @@ fn opened(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
 }
 
 /// Applies the state of the session between turns.
-fn stands(state: &mut State, floor: Floor) {
+fn stands(state: &mut State, floor: SessionState) {
     if state.id != floor.id {
         state.id = floor.id;
     }
     let known = state.meta.as_ref().map(|meta| meta.head.seq);
-    if let Some(words) = floor.introduction {
-        state.scene.introduction = words;
+    if !floor.introduction.is_empty() {
+        state.scene.introduction = floor.introduction;
+    }
+    if let Some(agent) = floor.agent {
+        state.scene.agent = agent;
+    }
+    if floor.model.is_some() {
+        state.scene.model = floor.model;
     }
     if floor
         .meta
@@ -202,7 +226,7 @@ pub fn go_on(state: &mut State, now: Now) -> Vec<Effect> {
     }
 }
 
-fn over(state: &mut State, floor: Floor, now: Now) -> Vec<Effect> {
+fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     let stopped = state.running.take().is_some_and(|running| running.stopped);
     state.activity.end();
     state.transcript.settle();
@@ -381,7 +405,7 @@ fn paired(state: &mut State, event: &PairEvent, now: Now) {
         PairEvent::WorkerFailed(_) => Tone::Warning,
         _ => Tone::Note,
     };
-    notice(state, tone, paired::words(event), now);
+    notice(state, tone, text::event(event), now);
 }
 
 /// Adds a notice to the transcript; a warning or error also appears as a toast, visible at any

@@ -50,9 +50,8 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             "each agent here has its own model: the team's file or the flags of pair name it",
             now,
         ),
-        Slash::Model { .. } if state.scene.is_remote => {
-            warn(state, "the model cannot be changed while attached", now)
-        }
+        // The server knows its agents' models.
+        Slash::Model { name, .. } if state.scene.is_remote => with_model(state, name, now),
         Slash::Models => ask(Request::Models(None)),
         Slash::Model { name, anyway: true } => with_model(state, name, now),
         Slash::Model { name, .. } => busy_or(state, now, |_| ask(Request::Models(Some(name)))),

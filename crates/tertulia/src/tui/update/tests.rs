@@ -20,11 +20,12 @@ use tertulia_core::entry::{
 };
 use tertulia_core::id::{EntryId, Seq};
 use tertulia_core::session::SessionMeta;
+use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState};
 
 use crate::tui::effect::{Effect, Event, Next, Now};
 use crate::tui::history::History;
 use crate::tui::item::Item;
-use crate::tui::news::{Farewell, Floor, News, Order};
+use crate::tui::news::{News, Order};
 use crate::tui::picker;
 use crate::tui::scene::{Member, Scene};
 use crate::tui::search;
@@ -270,35 +271,37 @@ impl Play {
         wanted
     }
 
-    fn floor(&self) -> Floor {
-        Floor {
+    fn floor(&self) -> SessionState {
+        SessionState {
             id: self.state.id,
             meta: self.state.meta.clone(),
-            introduction: None,
             writer: "You".to_owned(),
-            unsaved: false,
-            waiting: Vec::new(),
-            undone: None,
-            failed: false,
+            ..SessionState::blank(self.state.id)
         }
     }
 
     fn opened(&mut self) -> Vec<String> {
         let floor = self.floor();
-        self.news(News::Opened(Box::new(floor)))
+        self.news(News::Session(SessionEvent::Opened {
+            floor: Box::new(floor),
+        }))
     }
 
     fn over(&mut self) -> Vec<String> {
         let floor = self.floor();
-        self.news(News::Over(Box::new(floor)))
+        self.news(News::Session(SessionEvent::Over {
+            floor: Box::new(floor),
+        }))
     }
 
     fn text(&mut self, text: &str) {
-        self.news(News::Text(text.to_owned()));
+        self.news(News::Session(SessionEvent::Text {
+            text: text.to_owned(),
+        }));
     }
 
     fn heard(&mut self, event: AgentEvent) {
-        self.news(News::Heard(event));
+        self.news(News::Session(SessionEvent::Heard { event }));
     }
 
     fn durable(&mut self, message: Message) {
@@ -328,7 +331,7 @@ impl Play {
         };
         let entry = Entry::seal(&self.head, vec![unsealed]).unwrap().remove(0);
         self.head = entry.head();
-        self.news(News::Durable(Box::new(entry)));
+        self.news(News::Session(SessionEvent::durable(&entry)));
     }
 
     /// A question and its answer.
@@ -436,7 +439,7 @@ fn ticket(effects: &[Effect], kind: &str) -> u64 {
 }
 
 fn gone() -> News {
-    News::Gone(Farewell::default())
+    News::Gone(SessionEnd::default())
 }
 
 /// Answers a transcript request with these items.

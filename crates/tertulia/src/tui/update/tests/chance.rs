@@ -5,7 +5,6 @@ use tertulia_agents::approval::Verdict;
 use tertulia_core::query::Listing;
 
 use super::*;
-use crate::talk::conversation::LeftUndone;
 use crate::tui::item::Tone;
 use crate::tui::rewind::Moment;
 use crate::tui::stage::{any_key, any_size, said, session};
@@ -165,13 +164,10 @@ impl Chance {
         self.happens(Event::News(news));
     }
 
-    fn floor(&self, failed: bool) -> Floor {
-        Floor {
+    fn floor(&self, failed: bool) -> SessionState {
+        SessionState {
             failed,
-            undone: failed.then(|| LeftUndone {
-                words: "half".to_owned(),
-                is_spent: false,
-            }),
+            undone: failed.then(|| "half".to_owned()),
             ..self.play.floor()
         }
     }
@@ -206,29 +202,42 @@ impl Chance {
             Step::Opened(undone) => {
                 if self.play.state.phase == Phase::Opening {
                     let floor = self.floor(undone);
-                    self.news(News::Opened(Box::new(floor)));
+                    self.news(News::Session(SessionEvent::Opened {
+                        floor: Box::new(floor),
+                    }));
                 }
             }
-            Step::Text(text) => self.news(News::Text(text)),
-            Step::Thought(text) => self.news(News::Thought(text)),
+            Step::Text(text) => self.news(News::Session(SessionEvent::Text { text })),
+            Step::Thought(text) => self.news(News::Session(SessionEvent::Thought { text })),
             Step::Human(text) => self.play.durable(message(person(), &text)),
             Step::Agent(text) => self.play.durable(message(agent("demo"), &text)),
-            Step::Held(text) => self.news(News::Held(Box::new(message(agent("demo"), &text)))),
+            Step::Held(text) => self.news(News::Session(SessionEvent::Held {
+                message: Box::new(message(agent("demo"), &text)),
+            })),
             Step::Tool => {
                 let used = call(3, "shell", json!({ "command": "ls" }));
-                self.news(News::Heard(AgentEvent::ToolStarted(used.clone())));
+                self.news(News::Session(SessionEvent::Heard {
+                    event: AgentEvent::ToolStarted(used.clone()),
+                }));
                 self.play.durable(Message {
                     tool_calls: vec![used],
                     ..message(agent("demo"), "")
                 });
             }
-            Step::MayI => self.news(News::MayI(1, Box::new(request()))),
-            Step::Notice => self.news(News::Notice(Tone::Warning, "careful".to_owned())),
-            Step::Asked => self.news(News::Asked(agent("Ben"))),
+            Step::MayI => self.news(News::Permission(1, Box::new(request()))),
+            Step::Notice => self.news(News::Session(SessionEvent::notice(
+                Tone::Warning,
+                "careful".to_owned(),
+            ))),
+            Step::Asked => self.news(News::Session(SessionEvent::Asked {
+                speaker: agent("Ben"),
+            })),
             Step::Over(failed) => {
                 if self.play.state.phase != Phase::Opening {
                     let floor = self.floor(failed);
-                    self.news(News::Over(Box::new(floor)));
+                    self.news(News::Session(SessionEvent::Over {
+                        floor: Box::new(floor),
+                    }));
                 }
             }
             Step::Answers(refuses) => {

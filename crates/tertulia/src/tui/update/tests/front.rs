@@ -267,7 +267,7 @@ fn answers_about_another_session_are_passed_over() {
 #[test]
 fn each_lies_over_the_other() {
     let mut play = picking();
-    play.news(News::MayI(1, Box::new(request())));
+    play.news(News::Permission(1, Box::new(request())));
     play.wait(400);
     play.sees("file_edit");
     play.event(Event::Resize(Size::new(60, 20)));

@@ -227,7 +227,7 @@ fn the_wheel_moves_lists_and_answers_no_question() {
     mouse(&mut play, MouseEventKind::ScrollDown, 5);
     assert_ne!(play.seen(), before);
     let mut play = Play::asked();
-    play.news(News::MayI(1, Box::new(request())));
+    play.news(News::Permission(1, Box::new(request())));
     mouse(&mut play, MouseEventKind::ScrollUp, 5);
     assert!(play.input().is_empty(), "it is no arrow for the input");
     play.wait(400);

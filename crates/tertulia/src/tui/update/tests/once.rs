@@ -35,9 +35,13 @@ fn what_was_held_and_is_saved_later_is_there_once() {
     play.keys("hello there<enter>");
     let question = message(person(), "hello there");
     let answer = message(agent("demo"), "good day");
-    play.news(News::Held(Box::new(question.clone())));
+    play.news(News::Session(SessionEvent::Held {
+        message: Box::new(question.clone()),
+    }));
     play.text("good day");
-    play.news(News::Held(Box::new(answer.clone())));
+    play.news(News::Session(SessionEvent::Held {
+        message: Box::new(answer.clone()),
+    }));
     play.sees("UNSAVED");
     play.durable(question);
     play.sees("UNSAVED");
@@ -134,7 +138,10 @@ fn news_after_leaving_changes_no_way() {
     play.keys("<^d>");
     play.text("more");
     play.durable(message(agent("demo"), "more"));
-    play.news(News::Notice(Tone::Warning, "late".to_owned()));
+    play.news(News::Session(SessionEvent::notice(
+        Tone::Warning,
+        "late".to_owned(),
+    )));
     assert_eq!(play.over(), [""; 0]);
     assert_eq!(play.state.phase, Phase::Leaving);
     // A late answer neither switches the session nor interrupts saving.
@@ -159,11 +166,13 @@ fn a_talk_that_cannot_be_opened_is_over() {
 #[test]
 fn a_session_goes_on_under_the_id_that_the_talk_tells() {
     let mut play = Play::talked();
-    let floor = Floor {
+    let floor = SessionState {
         id: id(8),
         ..play.floor()
     };
-    play.news(News::Over(Box::new(floor)));
+    play.news(News::Session(SessionEvent::Over {
+        floor: Box::new(floor),
+    }));
     let effects = play.effects(Event::Paste("/tree".to_owned()));
     assert!(effects.is_empty());
     let effects = play.effects(Event::Key(key("enter")));

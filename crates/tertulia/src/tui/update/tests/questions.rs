@@ -4,13 +4,12 @@ use proptest::prelude::*;
 use tertulia_agents::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
-use crate::talk::conversation::LeftUndone;
 use crate::tui::stage::session;
 use crate::tui::state::Overlay;
 
 fn may_i() -> Play {
     let mut play = Play::asked();
-    play.news(News::MayI(1, Box::new(request())));
+    play.news(News::Permission(1, Box::new(request())));
     play
 }
 
@@ -64,7 +63,7 @@ fn what_is_written_is_left_and_come_back_to() {
     // If text was already written, Tab leads to the dialog, too.
     let mut play = Play::asked();
     play.keys("ab");
-    play.news(News::MayI(1, Box::new(request())));
+    play.news(News::Permission(1, Box::new(request())));
     play.wait(400);
     assert_eq!(play.keys("y"), [""; 0]);
     assert_eq!(play.input(), "aby");
@@ -82,9 +81,11 @@ fn what_is_written_is_left_and_come_back_to() {
 fn what_is_always_allowed_is_seen_and_revoked() {
     let mut play = Play::talked();
     let permissions = |always: &[&str]| {
-        News::Permissions(PermissionState {
-            mode: Approval::Ask,
-            always: always.iter().map(|key| (*key).to_owned()).collect(),
+        News::Session(SessionEvent::Permissions {
+            state: PermissionState {
+                mode: Approval::Ask,
+                always: always.iter().map(|key| (*key).to_owned()).collect(),
+            },
         })
     };
     play.news(permissions(&["file_edit"]));
@@ -111,7 +112,9 @@ fn what_is_always_allowed_is_seen_and_revoked() {
     assert_eq!(play.keys("/approve all<enter>")[1], "permit Mode(All)");
     let mode = Approval::All;
     let always = Vec::new();
-    play.news(News::Permissions(PermissionState { mode, always }));
+    play.news(News::Session(SessionEvent::Permissions {
+        state: PermissionState { mode, always },
+    }));
     play.sees("approve: all");
 }
 
@@ -130,7 +133,7 @@ proptest! {
         let mut typed = String::new();
         for (place, (letter, pause)) in sentence.chars().zip(pauses).enumerate() {
             if place == at {
-                play.news(News::MayI(1, Box::new(request())));
+                play.news(News::Permission(1, Box::new(request())));
             }
             play.wait(pause);
             for effect in play.effects(Event::Key(key(&letter.to_string()))) {
@@ -164,7 +167,7 @@ fn keys_that_come_too_early_are_written() {
 fn early_keys_reach_what_lies_below() {
     let mut play = Play::asked();
     play.keys("/search x<enter>");
-    play.news(News::MayI(1, Box::new(request())));
+    play.news(News::Permission(1, Box::new(request())));
     play.keys("yz");
     play.wait(400);
     assert_eq!(play.keys("n<tab>n<enter>"), ["verdict No"]);
@@ -205,7 +208,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     assert!(matches!(play.state.overlays[..], [Overlay::Help(_)]));
     // Another request replaces the dialog: the first is obsolete.
     let mut play = may_i();
-    play.news(News::MayI(2, Box::new(request())));
+    play.news(News::Permission(2, Box::new(request())));
     assert_eq!(play.state.overlays.len(), 1);
     play.wait(400);
     play.keys("y");
@@ -213,7 +216,9 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     assert!(matches!(effects[..], [Effect::Verdict(2, Verdict::Yes)]));
     // So does another agent's turn: the turn of the first is over.
     let mut play = may_i();
-    play.news(News::Asked(agent("Ben")));
+    play.news(News::Session(SessionEvent::Asked {
+        speaker: agent("Ben"),
+    }));
     assert!(play.state.overlays.is_empty());
 }
 
@@ -221,7 +226,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
 fn whoever_leaves_is_asked_nothing() {
     let mut play = Play::asked();
     play.keys("<^d>");
-    let wanted = play.news(News::MayI(1, Box::new(request())));
+    let wanted = play.news(News::Permission(1, Box::new(request())));
     assert_eq!(wanted, ["verdict No"]);
     assert!(play.state.overlays.is_empty());
 
@@ -232,7 +237,9 @@ fn whoever_leaves_is_asked_nothing() {
     play.event(Event::Signal(15));
     assert_eq!(play.opened(), [""; 0]);
     assert!(play.state.overlays.is_empty() && play.state.is_leaving());
-    play.news(News::Text("late".to_owned()));
+    play.news(News::Session(SessionEvent::Text {
+        text: "late".to_owned(),
+    }));
     assert_eq!(play.over(), [""; 0]);
     play.news(gone());
     assert!(play.state.is_over());
@@ -304,14 +311,14 @@ fn undone(is_spent: bool) -> Play {
         restored: Some(Box::new(meta(1, 4))),
         ..scene(Kind::Pair)
     });
-    let floor = Floor {
-        undone: Some(LeftUndone {
-            words: "the worker was to write the tests".to_owned(),
-            is_spent,
-        }),
+    let floor = SessionState {
+        undone: Some("the worker was to write the tests".to_owned()),
+        is_spent,
         ..play.floor()
     };
-    play.news(News::Opened(Box::new(floor)));
+    play.news(News::Session(SessionEvent::Opened {
+        floor: Box::new(floor),
+    }));
     play
 }
 
@@ -353,7 +360,7 @@ fn nobody_writes_over_what_they_ask_leave_for() {
     let preview: String = (0..60)
         .map(|row| format!("{row:02} {}\n", "x".repeat(70)))
         .collect();
-    play.news(News::MayI(
+    play.news(News::Permission(
         1,
         Box::new(ToolRequest {
             preview,

@@ -7,8 +7,8 @@ use tertulia_engine::pair::{Budget, PairEvent, Progress};
 
 use super::*;
 use crate::tui::item::Tone;
-use crate::tui::queue::Waiting;
 use crate::tui::stage::said;
+use tertulia_engine::event::QueuedMember;
 
 const EVERYTHING: &str = "# Findings\n\nThe parser is *slow* because of the `lock`:\n\n\
     ```rust\nfn parse() {\n    let line = read(); // 漢字\n}\n```\n\n\
@@ -41,7 +41,9 @@ fn an_answer_comes() {
     let mut play = Play::asked();
     seen!("asked", play);
     play.wait(3_250);
-    play.news(News::Thought("The lock is taken twice. ".to_owned()));
+    play.news(News::Session(SessionEvent::Thought {
+        text: "The lock is taken twice. ".to_owned(),
+    }));
     seen!("thinking", play);
     play.text("Because every reader ");
     play.text("takes the lo");
@@ -104,39 +106,42 @@ fn a_team_takes_turns() {
         ..Speaker::plain("Ann", SpeakerKind::Human)
     };
     play.durable(message(person, "hello [NEXT: ben, cleo]"));
-    let floor = Floor {
+    let floor = SessionState {
         waiting: vec![
-            Waiting {
+            QueuedMember {
                 name: "Cleo".to_owned(),
                 intent: Intent::P1,
                 is_you: false,
             },
-            Waiting {
+            QueuedMember {
                 name: "多恵".to_owned(),
                 intent: Intent::P2,
                 is_you: false,
             },
         ],
-        introduction: None,
         writer: "Ann".to_owned(),
         ..play.floor()
     };
-    play.news(News::Asked(Speaker {
-        id: "m-ben".to_owned(),
-        ..agent("Ben")
+    play.news(News::Session(SessionEvent::Asked {
+        speaker: Speaker {
+            id: "m-ben".to_owned(),
+            ..agent("Ben")
+        },
     }));
     play.text("Hello Ann.");
     play.state.queue = crate::tui::queue::Queue::new(floor.waiting.clone());
     seen!("team", play);
-    play.news(News::Failed(
-        agent("Ben"),
-        AgentError::new(FailureKind::Auth, "the key was refused"),
-    ));
+    play.news(News::Session(SessionEvent::Failed {
+        speaker: agent("Ben"),
+        error: AgentError::new(FailureKind::Auth, "the key was refused"),
+    }));
     seen!("member_failed", play);
     play.keys("<^u>/queue<enter>");
     play.sees("Cleo (P1)");
     play.keys("<esc>");
-    play.news(News::Over(Box::new(floor)));
+    play.news(News::Session(SessionEvent::Over {
+        floor: Box::new(floor),
+    }));
     seen!("team_waits", play);
 }
 
@@ -145,16 +150,22 @@ fn a_pair_works_in_rounds() {
     let mut play = Play::open(scene(Kind::Pair));
     play.keys("make it fast<enter>");
     play.durable(message(person(), "make it fast"));
-    play.news(News::Asked(agent("boss")));
+    play.news(News::Session(SessionEvent::Asked {
+        speaker: agent("boss"),
+    }));
     play.durable(message(agent("boss"), "Measure first."));
-    play.news(News::Pair(PairEvent::Round(Progress {
-        round: 3,
-        worker_calls: 2,
-        remaining: Budget::Calls(7),
-        tokens: Usage::told(12_000, 800),
-        elapsed: SignedDuration::from_secs(75),
-    })));
-    play.news(News::Asked(agent("hand")));
+    play.news(News::Session(SessionEvent::Pair {
+        event: PairEvent::Round(Progress {
+            round: 3,
+            worker_calls: 2,
+            remaining: Budget::Calls(7),
+            tokens: Usage::told(12_000, 800),
+            elapsed: SignedDuration::from_secs(75),
+        }),
+    }));
+    play.news(News::Session(SessionEvent::Asked {
+        speaker: agent("hand"),
+    }));
     play.wait(5_000);
     seen!("pair", play);
     play.sees("round 3");
@@ -201,14 +212,20 @@ fn what_went_wrong_is_seen() {
         interrupted: true,
         ..message(agent("demo"), "Because every reader")
     });
-    play.news(News::Notice(Tone::Note, "stopped".to_owned()));
+    play.news(News::Session(SessionEvent::notice(
+        Tone::Note,
+        "stopped".to_owned(),
+    )));
     play.over();
     seen!("interrupted", play);
 
     let mut play = Play::chat();
     play.turn("my key is [redacted:aws-key]", "I see no key.");
     let words = "1 secret was replaced before it was saved: aws-key";
-    play.news(News::Notice(Tone::Note, words.to_owned()));
+    play.news(News::Session(SessionEvent::notice(
+        Tone::Note,
+        words.to_owned(),
+    )));
     seen!("redacted", play);
 
     let mut play = Play::asked();
@@ -219,11 +236,13 @@ fn what_went_wrong_is_seen() {
         retry_at: None,
         withdrawn: false,
     }));
-    let floor = Floor {
+    let floor = SessionState {
         failed: true,
         ..play.floor()
     };
-    play.news(News::Over(Box::new(floor)));
+    play.news(News::Session(SessionEvent::Over {
+        floor: Box::new(floor),
+    }));
     seen!("failed", play);
 }
 
@@ -231,17 +250,21 @@ fn what_went_wrong_is_seen() {
 fn what_is_not_saved_is_told() {
     let mut play = Play::asked();
     let words = "it cannot be saved: no space left on device; it is tried again";
-    play.news(News::Notice(Tone::Warning, words.to_owned()));
+    play.news(News::Session(SessionEvent::notice(
+        Tone::Warning,
+        words.to_owned(),
+    )));
     play.text("Because of the disk.");
-    play.news(News::Held(Box::new(message(
-        agent("demo"),
-        "Because of the disk.",
-    ))));
-    let floor = Floor {
+    play.news(News::Session(SessionEvent::Held {
+        message: Box::new(message(agent("demo"), "Because of the disk.")),
+    }));
+    let floor = SessionState {
         unsaved: true,
         ..play.floor()
     };
-    play.news(News::Over(Box::new(floor)));
+    play.news(News::Session(SessionEvent::Over {
+        floor: Box::new(floor),
+    }));
     seen!("unsaved", play);
 
     let mut play = Play::open(Scene {

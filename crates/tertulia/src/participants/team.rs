@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tertulia_agents::{AgentError, FailureKind};
 use tertulia_core::team::markers;
 use tertulia_core::team::{Member, MemberKind, TeamFile};
+use tertulia_engine::spec::TeamSpec;
 use tertulia_engine::table::{Place, Seating};
 use tertulia_engine::team::events::SenderError;
 use tertulia_engine::team::names::{self, Nature};
@@ -79,12 +80,16 @@ pub fn seating(
     Ok(Seating {
         team: team.id().to_owned(),
         file: Some(file.display().to_string()),
-        members: team.members.iter().map(seated).collect(),
+        members: members(team),
         places,
         max_rounds: team.max_rounds.unwrap_or(0),
         window: team.conversation.context_window_size as usize,
         max_bytes: team.conversation.max_bytes as usize,
     })
+}
+
+fn members(team: &TeamFile) -> Vec<names::Member> {
+    team.members.iter().map(seated).collect()
 }
 
 fn seated(member: &Member) -> names::Member {
@@ -219,23 +224,31 @@ fn named(file: &Path) -> String {
     agents::shown(&file.to_string_lossy())
 }
 
-/// Whether it is known who speaks, before anything is written.
-pub fn check_sender(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
-    let router = Router::new(seating.members.clone(), 0)
+/// Checks before anything is written that it is known who speaks, and that flag and message name the same person.
+/// What is piped in is often another author's text, so that only `typed` must agree with the flag.
+pub fn check_speaker(
+    spec: &TeamSpec,
+    team: &TeamFile,
+    words: &str,
+    typed: &str,
+) -> CommandResult<()> {
+    let members = members(team);
+    if !members.iter().any(names::Member::is_human) {
+        // Refused where the team sits down.
+        return Ok(());
+    }
+    let seat = spec.seat.as_deref();
+    let router = Router::new(members.clone(), 0)
         .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?;
     match router.sender(seat, words) {
         // A session that goes on waits for its first human, whom nobody need name.
-        Ok(_) | Err(SenderError::Ambiguous { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
+        Ok(_) | Err(SenderError::Ambiguous { .. }) => {}
+        Err(error) => return Err(error.into()),
     }
-}
-
-/// Whether the flag and the words name the same person, if both do.
-pub fn check_agreement(seating: &Seating, seat: Option<&str>, words: &str) -> CommandResult<()> {
-    let (Some(seat), Some(from)) = (seat, markers::parse(words).from) else {
+    let (Some(seat), Some(from)) = (seat, markers::parse(typed).from) else {
         return Ok(());
     };
-    let named = |name: &str| names::find(&seating.members, name).map(|member| &member.id);
+    let named = |name: &str| names::find(&members, name).map(|member| &member.id);
     if named(seat) == named(&from) {
         return Ok(());
     }

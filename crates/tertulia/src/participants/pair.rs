@@ -9,7 +9,8 @@ use tertulia_engine::duet::{Maker, Place, Seating};
 use tertulia_engine::pair::{Budget, Pair, PairRole, words};
 use tertulia_engine::run::{RunOptions, ToolAccess};
 
-use super::SeatArgs;
+use tertulia_engine::spec::PairSpec;
+
 use crate::agents::{self, Asked};
 use crate::error::CommandResult;
 use crate::settings::Settings;
@@ -24,22 +25,22 @@ pub struct Seated {
 /// Finds the two. `settings` are those of the work folder.
 pub fn seating(
     settings: &Settings,
-    args: &SeatArgs,
+    spec: &PairSpec,
     known: Option<&Pair>,
     terms: &RunOptions,
 ) -> CommandResult<Seated> {
-    let thinking = !args.no_thinking && known.is_none_or(|known| known.thinking);
+    let thinking = !spec.no_thinking && known.is_none_or(|known| known.thinking);
     let instructor = Wanted {
         seat: PairRole::Instructor,
-        name: args.instructor.as_deref(),
-        model: args.instructor_model.as_deref(),
+        name: spec.instructor.as_deref(),
+        model: spec.instructor_model.as_deref(),
         known: known.map(|known| &known.instructor),
         thinking,
     };
     let worker = Wanted {
         seat: PairRole::Worker,
-        name: args.worker.as_deref(),
-        model: args.worker_model.as_deref(),
+        name: spec.worker.as_deref(),
+        model: spec.worker_model.as_deref(),
         known: known.map(|known| &known.worker),
         thinking: true,
     };
@@ -64,7 +65,7 @@ pub fn seating(
             instructor: instructor.place,
             worker: worker.place,
             paired,
-            budget: args.max_rounds.map(Budget::Calls),
+            budget: spec.max_rounds.map(Budget::Calls),
         },
     })
 }

@@ -1,0 +1,158 @@
+//! The state of a conversation between turns.
+
+use super::Conversation;
+use crate::event::{QueuedMember, SessionState};
+use crate::pair::Next;
+use crate::table::Table;
+use tertulia_core::entry::human;
+
+/// Why a command that only teams have is not available.
+const NO_TEAM: &str = "this session has no team";
+/// Characters of an instruction that are shown.
+const SHOWN: usize = 200;
+
+/// Unfinished work of a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedWork {
+    /// Description for the user.
+    pub text: String,
+    /// Whether more worker calls must be allowed first.
+    pub is_spent: bool,
+}
+
+impl Conversation {
+    /// Describes the conversation between turns; the user speaks as `seat` in a team.
+    pub fn state(&self, seat: Option<&str>) -> SessionState {
+        let writer = self.talk().writer();
+        let (agent, model) = match self {
+            Conversation::Chat(talk) => (Some(talk.agent_name().to_owned()), talk.model()),
+            Conversation::Team(_) | Conversation::Pair(_) => (None, None),
+        };
+        let unfinished = self.unfinished();
+        SessionState {
+            id: writer.id(),
+            meta: writer.meta().cloned(),
+            introduction: String::new(),
+            writer: self.whose_turn(seat),
+            agent,
+            model,
+            unsaved: writer.has_unsaved(),
+            waiting: match self {
+                Conversation::Team(table) => queued(table),
+                Conversation::Chat(_) | Conversation::Pair(_) => Vec::new(),
+            },
+            is_spent: unfinished.as_ref().is_some_and(|work| work.is_spent),
+            undone: unfinished.map(|work| work.text),
+            failed: false,
+        }
+    }
+
+    /// Returns the member id of the person with this name; an empty name stands for nobody in
+    /// particular. Fails with a message for the user.
+    pub fn seat_of(&self, name: &str) -> Result<Option<String>, String> {
+        match self {
+            Conversation::Team(_) if name.is_empty() => Ok(None),
+            Conversation::Team(table) => match table.router().sender(Some(name), "") {
+                Ok(member) => Ok(Some(member.id.clone())),
+                Err(error) => Err(error.to_string()),
+            },
+            Conversation::Chat(_) | Conversation::Pair(_) => Err(NO_TEAM.to_owned()),
+        }
+    }
+
+    /// Returns the display name of the person who writes next.
+    pub fn whose_turn(&self, seat: Option<&str>) -> String {
+        let Conversation::Team(table) = self else {
+            return "you".to_owned();
+        };
+        let name = match table.router().sender(seat, "") {
+            Ok(member) => member.display_name.clone(),
+            Err(_) => {
+                let members = table.router().members().iter();
+                let humans = members.filter(|member| member.is_human());
+                let names: Vec<&str> = humans.map(|human| human.display_name.as_str()).collect();
+                names.join("/")
+            }
+        };
+        match seat {
+            Some(_) => format!("as {name}"),
+            None => name,
+        }
+    }
+
+    /// Returns the name of the person that the conversation waits for.
+    pub fn waiting_for(&self) -> String {
+        match self {
+            Conversation::Team(table) => table.router().waiting().unwrap_or_default().to_owned(),
+            Conversation::Chat(_) | Conversation::Pair(_) => human().name,
+        }
+    }
+
+    /// Returns the names of queued members, each once.
+    pub fn queued_names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        if let Conversation::Team(table) = self {
+            let members = table.router().members();
+            for item in table.router().queue().items() {
+                let target = &item.request.target;
+                let member = members.iter().find(|member| member.id == *target);
+                let name = member.map_or(target, |member| &member.name).as_str();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    /// Returns the unfinished work of a pair. It is never repeated without asking.
+    pub fn unfinished(&self) -> Option<UnfinishedWork> {
+        let Conversation::Pair(duet) = self else {
+            return None;
+        };
+        let next = duet.pending()?;
+        let instruction = shown(&duet.pair()?.last_instruction);
+        let mut text = match next {
+            Next::Worker => {
+                format!("The worker was cut off. Its instruction was: {instruction}")
+            }
+            Next::Handover => {
+                format!("This instruction has not been given to the worker: {instruction}")
+            }
+            Next::Report => {
+                "The worker has finished; its report has not reached the instructor.".to_owned()
+            }
+            _ => "The instructor has not replied.".to_owned(),
+        };
+        let is_spent = next == Next::Handover && duet.progress().remaining.is_spent();
+        if is_spent {
+            text.push_str("\nNo worker calls left: [r+5] allows five more.");
+        }
+        Some(UnfinishedWork { text, is_spent })
+    }
+}
+
+/// Shortens an instruction to one line.
+fn shown(instruction: &str) -> String {
+    let line = instruction.replace('\n', " ");
+    match line.char_indices().nth(SHOWN) {
+        Some((cut, _)) => format!("{}…", &line[..cut]),
+        None => line,
+    }
+}
+
+fn queued(table: &Table) -> Vec<QueuedMember> {
+    let items = table.router().queue().items().iter();
+    items
+        .map(|item| {
+            let target = &item.request.target;
+            let members = table.router().members();
+            let member = members.iter().find(|member| member.id == *target);
+            QueuedMember {
+                name: member.map_or(target, |member| &member.display_name).clone(),
+                intent: item.request.intent,
+                is_you: false,
+            }
+        })
+        .collect()
+}

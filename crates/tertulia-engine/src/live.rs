@@ -1,0 +1,211 @@
+//! [`LiveSession`]: an open session that executes the commands of its frontends.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::conversation::Conversation;
+use crate::error::{ErrorBody, ErrorKind};
+use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
+use crate::frontend::Frontend;
+use crate::run::Compaction;
+use crate::setup::Setup;
+use tertulia_agents::approval::Permissions;
+use tertulia_core::entry::Kind;
+
+/// What a frontend asks a live session to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionCommand {
+    /// Run a turn with this message. An empty one continues a pair's unfinished work.
+    Say(String),
+    /// Speak as this member of the team from now on, or as whom the team waits for.
+    As(Option<String>),
+    /// Compact the older part of the context.
+    Compact,
+    /// Retry to save held messages.
+    Save,
+}
+
+/// What ends with a live session: unsaved messages are offered to the user.
+#[async_trait]
+pub trait Closing: Send + Sync {
+    /// Saves what is held, or offers it as a file.
+    async fn close(&self, conversation: &mut Conversation) -> SessionEnd;
+}
+
+/// Result of a command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandOutcome {
+    /// The status.
+    pub status: TurnStatus,
+    /// The error for the client that sent the command, if not reported yet.
+    pub error: Option<ErrorBody>,
+    /// Messages for the user.
+    pub notices: Vec<UserMessage>,
+}
+
+impl CommandOutcome {
+    /// Creates an outcome without an error or notices.
+    pub fn plain(status: TurnStatus) -> CommandOutcome {
+        CommandOutcome {
+            status,
+            error: None,
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// An open session.
+pub struct LiveSession {
+    conversation: Conversation,
+    /// The member as whom the user speaks.
+    seat: Option<String>,
+    introduction: String,
+    closing: Arc<dyn Closing>,
+    /// Whether the last turn ended with an agent's failure.
+    failed: bool,
+}
+
+impl LiveSession {
+    /// Opens a session.
+    pub async fn open(setup: Setup, frontend: &mut dyn Frontend) -> Result<LiveSession, ErrorBody> {
+        let seat = setup.participants.seat();
+        let introduction = setup.introduction.clone();
+        let closing = setup.closing.clone();
+        Ok(LiveSession {
+            conversation: setup.open(frontend).await?,
+            seat,
+            introduction,
+            closing,
+            failed: false,
+        })
+    }
+
+    /// Returns the kind of conversation.
+    pub fn kind(&self) -> Kind {
+        self.conversation.kind()
+    }
+
+    /// Describes the session between turns.
+    pub fn state(&self) -> SessionState {
+        SessionState {
+            introduction: self.introduction.clone(),
+            failed: self.failed,
+            ..self.conversation.state(self.seat.as_deref())
+        }
+    }
+
+    /// Returns the tool permissions, which can be changed while it runs.
+    pub fn permissions(&self) -> Permissions {
+        self.conversation.talk().permissions().clone()
+    }
+
+    /// Executes a command.
+    pub async fn execute(
+        &mut self,
+        command: SessionCommand,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> CommandOutcome {
+        let completed = CommandOutcome::plain(TurnStatus::Completed);
+        let mut outcome = match command {
+            SessionCommand::Say(text) => self.say(text, frontend, cancel).await,
+            SessionCommand::As(name) => {
+                return match self
+                    .conversation
+                    .seat_of(name.as_deref().unwrap_or_default())
+                {
+                    Ok(seat) => {
+                        self.seat = seat;
+                        completed
+                    }
+                    Err(why) => CommandOutcome {
+                        notices: vec![UserMessage::warning(why)],
+                        ..CommandOutcome::plain(TurnStatus::Refused)
+                    },
+                };
+            }
+            SessionCommand::Compact => {
+                frontend.show(SessionEvent::Began);
+                let compacted = self.conversation.compact(frontend, cancel).await;
+                let notice = not_compacted(compacted).map(UserMessage::note);
+                CommandOutcome {
+                    notices: notice.into_iter().collect(),
+                    ..completed
+                }
+            }
+            SessionCommand::Save => {
+                let saved = self.save(frontend).await;
+                return CommandOutcome::plain(match saved {
+                    true => TurnStatus::Completed,
+                    false => TurnStatus::Failed,
+                });
+            }
+        };
+        if let Err(reason) = self.conversation.talk().writer().copy().await {
+            let words = format!("saved, but not in the session file: {reason}");
+            outcome.notices.push(UserMessage::warning(words));
+        }
+        outcome
+    }
+
+    async fn say(
+        &mut self,
+        text: String,
+        frontend: &mut dyn Frontend,
+        cancel: &CancellationToken,
+    ) -> CommandOutcome {
+        if let Err(error) = tertulia_store::check_message(&text) {
+            let error = ErrorBody::from(&error);
+            return CommandOutcome {
+                notices: vec![UserMessage {
+                    tone: Tone::Error,
+                    text: error.sentence(),
+                }],
+                error: Some(error),
+                ..CommandOutcome::plain(TurnStatus::Refused)
+            };
+        }
+        frontend.show(SessionEvent::Began);
+        let seat = self.seat.as_deref();
+        match self.conversation.say(text, seat, frontend, cancel).await {
+            Ok(result) => {
+                self.failed = result.failure().is_some();
+                CommandOutcome {
+                    status: result.status(),
+                    error: result.error(),
+                    notices: result.screen_notes(&self.conversation),
+                }
+            }
+            Err(error) => CommandOutcome {
+                status: TurnStatus::Refused,
+                error: Some(ErrorBody::new(ErrorKind::Usage, error.to_string())),
+                notices: vec![UserMessage::warning(error.to_string())],
+            },
+        }
+    }
+
+    /// Retries to save held messages. Returns true if everything is saved.
+    pub async fn save(&mut self, frontend: &mut dyn Frontend) -> bool {
+        self.conversation.talk_mut().save_held(frontend).await
+    }
+
+    /// Closes the session; ends the agents' processes gracefully if `gently`.
+    pub async fn close(mut self, gently: bool) -> SessionEnd {
+        if gently {
+            self.conversation.leave().await;
+        }
+        let closing = self.closing.clone();
+        closing.close(&mut self.conversation).await
+    }
+}
+
+/// Says why nothing was compacted.
+fn not_compacted(compacted: Option<Compaction>) -> Option<&'static str> {
+    match compacted {
+        None => Some("not needed here: each agent gets only the messages that fit its context"),
+        Some(Compaction::Nothing) => Some("nothing was summed up: there is nothing older"),
+        Some(Compaction::Done | Compaction::Failed) => None,
+    }
+}

@@ -1,0 +1,218 @@
+//! [`Notice`]: what a user should know about a running conversation, besides its messages.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use crate::error::ErrorBody;
+use crate::event::{SessionEvent, Tone};
+use tertulia_agents::AgentError;
+use tertulia_core::id::SessionId;
+use tertulia_core::session::Damage;
+use tertulia_store::{HeldLock, StoreError};
+
+/// Something that the human should know.
+#[derive(Debug)]
+pub enum Notice {
+    /// Another program writes to the session: the talk goes on in a fork.
+    SteppedAside {
+        /// The session that was left.
+        from: SessionId,
+        /// The fork.
+        to: SessionId,
+    },
+    /// A half-written answer was read back.
+    Recovered {
+        /// Who was speaking.
+        speaker: String,
+    },
+    /// Nobody answered the last words: the program ended before.
+    Unanswered,
+    /// Tools had been called for and never came back: so many calls were closed.
+    ClosedCalls(usize),
+    /// So many processes still ran for this session, left by a program that was killed, and were ended.
+    EndedOrphans(usize),
+    /// The session's answers came from another model.
+    OtherModel {
+        /// The model of the last answer.
+        recorded: String,
+        /// The model that answers now.
+        now: String,
+    },
+    /// The older part is being summed up.
+    Compacting {
+        /// How many messages.
+        messages: usize,
+    },
+    /// The older part was summed up.
+    Compacted,
+    /// Messages that are too long for the agent are given without their middles.
+    Shortened,
+    /// The older part could not be summed up; the talk goes on as it was.
+    NotCompacted(AgentError),
+    /// Speakers of this session are not in the team any more; what they said keeps their names.
+    Missing(Vec<String>),
+    /// A member answered with another model before.
+    OtherModelOf {
+        /// The member.
+        member: String,
+        /// The model of their last answer.
+        recorded: String,
+        /// The model that answers now.
+        now: String,
+    },
+    /// These had been asked and did not get to answer before the program ended.
+    NotHeard(Vec<String>),
+    /// Another program keeps everybody else from writing: saving waits for it.
+    Waiting(HeldLock),
+    /// Nothing can be saved; the talk goes on in memory.
+    Unsaved(StoreError),
+    /// What could not be saved is saved now.
+    SavedAgain,
+    /// Secrets were replaced, so many of each kind.
+    Redacted(BTreeMap<String, u32>),
+    /// The log nears its limit.
+    NearLimit {
+        /// Its size.
+        bytes: u64,
+    },
+    /// The words may not be in the log.
+    Refused(StoreError),
+    /// Some entries cannot be read.
+    Damaged(Vec<Damage>),
+}
+
+impl Notice {
+    /// Returns how urgent it is.
+    pub fn tone(&self) -> Tone {
+        match self {
+            Notice::SteppedAside { .. }
+            | Notice::NotCompacted(_)
+            | Notice::OtherModel { .. }
+            | Notice::Missing(_)
+            | Notice::OtherModelOf { .. }
+            | Notice::Waiting(_)
+            | Notice::Unsaved(_)
+            | Notice::NearLimit { .. }
+            | Notice::Refused(_)
+            | Notice::Damaged(_) => Tone::Warning,
+            Notice::Recovered { .. }
+            | Notice::Unanswered
+            | Notice::ClosedCalls(_)
+            | Notice::EndedOrphans(_)
+            | Notice::Compacting { .. }
+            | Notice::Compacted
+            | Notice::Shortened
+            | Notice::NotHeard(_)
+            | Notice::SavedAgain
+            | Notice::Redacted(_) => Tone::Note,
+        }
+    }
+
+    /// Returns its text.
+    pub fn text(&self) -> String {
+        match self {
+            Notice::SteppedAside { from, to } => format!(
+                "another program is writing to session {}; continuing in a fork, {}",
+                from.short(),
+                to.short()
+            ),
+            Notice::Recovered { speaker } => format!(
+                "{speaker} was cut off in the middle of an answer; what had arrived is kept as an interrupted message"
+            ),
+            Notice::Unanswered => {
+                "the last message was not answered: tertulia exited before".to_owned()
+            }
+            Notice::ClosedCalls(calls) => format!(
+                "closed as interrupted: {} without a result",
+                count(*calls, "tool call", "tool calls")
+            ),
+            Notice::EndedOrphans(processes) => format!(
+                "ended {} of the interrupted answer that still ran",
+                count(*processes, "process", "processes")
+            ),
+            Notice::Compacting { messages } => {
+                format!("summing up the {messages} oldest messages, so that the rest fits")
+            }
+            Notice::Compacted => "context summarised; the log keeps every message".to_owned(),
+            Notice::Shortened => {
+                "a message is too long for the model: its middle is left out of the prompt; the log keeps all of it"
+                    .to_owned()
+            }
+            Notice::NotCompacted(error) => {
+                format!("the older part could not be summed up: {error}")
+            }
+            Notice::OtherModel { recorded, now } => {
+                format!("this session was recorded with the model {recorded}; {now} answers now")
+            }
+            Notice::Missing(names) => format!(
+                "no longer in the team: {}; their messages keep their names, and `--map OLD=NEW` on the command line reseats them",
+                names.join(", ")
+            ),
+            Notice::OtherModelOf {
+                member,
+                recorded,
+                now,
+            } => format!("{member} answered with the model {recorded} before; {now} answers now"),
+            Notice::NotHeard(names) => format!(
+                "still queued when tertulia exited: {0} (ask again with [NEXT: {0}])",
+                names.join(", ")
+            ),
+            Notice::Waiting(held) => held.waiting_text(),
+            Notice::Unsaved(error) => format!(
+                "not saved: {}. The session continues in memory, and saving is tried again with the next message",
+                chain(error)
+            ),
+            Notice::SavedAgain => "saved: every message so far is on disk".to_owned(),
+            Notice::Redacted(kinds) => format!("redacted before saving: {}", redaction_counts(kinds)),
+            Notice::NearLimit { bytes } => format!(
+                "this session is {} MB of at most 100 MB: start a new one soon, or fork an earlier part with `tertulia fork REF:N`",
+                bytes / 1_000_000
+            ),
+            Notice::Refused(error) => format!("not sent: {}", chain(error)),
+            Notice::Damaged(damaged) => format!(
+                "damaged in this session: {}, the first: {}; `tertulia doctor` lists all",
+                count(damaged.len(), "entry", "entries"),
+                damaged.first().map(Damage::to_string).unwrap_or_default()
+            ),
+        }
+    }
+}
+
+impl From<Notice> for SessionEvent {
+    fn from(notice: Notice) -> SessionEvent {
+        SessionEvent::Notice {
+            tone: notice.tone(),
+            text: notice.text(),
+            error: match notice {
+                Notice::Refused(error) => Some(ErrorBody::from(&error)),
+                _ => None,
+            },
+        }
+    }
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    words
+}
+
+/// Formats numbers of redacted secrets per kind.
+pub fn redaction_counts(kinds: &BTreeMap<String, u32>) -> String {
+    kinds
+        .iter()
+        .map(|(kind, count)| format!("{count} {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,184 @@
+//! [`Setup`]: a session with its participants, ready to be opened by any frontend.
+
+use std::sync::Arc;
+
+use crate::conversation::Conversation;
+use crate::duet::{self, Duet};
+use crate::error::{ErrorBody, ErrorKind};
+use crate::event::{SessionEvent, UserMessage};
+use crate::frontend::Frontend;
+use crate::live::Closing;
+use crate::log_writer::{LogWriter, OnConflict, SessionMirror};
+use crate::run::{RunOptions, Talk};
+use crate::table::{self, Table};
+use tertulia_agents::Agent;
+use tertulia_core::entry::{Body, Kind};
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
+use tertulia_core::team::TeamFile;
+use tertulia_store::{Sessions, Start};
+
+/// A session and its participants.
+pub struct Setup {
+    /// The store.
+    pub sessions: Sessions,
+    /// The session.
+    pub target: Target,
+    /// What happens if another program writes to the session.
+    pub on_conflict: OnConflict,
+    /// The participants.
+    pub participants: Participants,
+    /// Tools, permissions and limits.
+    pub options: RunOptions,
+    /// Description of the participants for the user.
+    pub introduction: String,
+    /// Messages for the user from the preparation.
+    pub notices: Vec<UserMessage>,
+    /// What ends with the session.
+    pub closing: Arc<dyn Closing>,
+}
+
+/// The session of a conversation.
+pub enum Target {
+    /// A new session.
+    New(Start),
+    /// An existing session, and the file that mirrors it.
+    Resume(Box<Row>, Option<Arc<dyn SessionMirror>>),
+}
+
+impl Target {
+    /// Returns the session id.
+    pub fn id(&self) -> SessionId {
+        match self {
+            Target::New(start) => start.id,
+            Target::Resume(row, _) => row.meta.id,
+        }
+    }
+}
+
+/// The participants of a conversation besides the user.
+pub enum Participants {
+    /// One agent.
+    Chat(Arc<dyn Agent>),
+    /// A team.
+    Team {
+        /// Its file.
+        team: Box<TeamFile>,
+        /// Its members and their agents.
+        seating: Box<table::Seating>,
+        /// How they fit to a resumed session.
+        fit: table::Fit,
+        /// The member as whom the user speaks, if chosen.
+        seat: Option<String>,
+    },
+    /// An instructor and a worker.
+    Pair {
+        /// The two.
+        seating: Box<duet::Seating>,
+        /// Whether to ring the bell when a person is needed.
+        notify: bool,
+    },
+}
+
+impl Participants {
+    /// Returns the kind of conversation.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Participants::Chat(_) => Kind::Chat,
+            Participants::Team { .. } => Kind::Team,
+            Participants::Pair { .. } => Kind::Pair,
+        }
+    }
+
+    /// Returns the member as whom the user speaks, if chosen.
+    pub fn seat(&self) -> Option<String> {
+        match self {
+            Participants::Team { seat, .. } => seat.clone(),
+            Participants::Chat(_) | Participants::Pair { .. } => None,
+        }
+    }
+
+    /// Returns the entries that a new session begins with, besides messages.
+    pub fn opening(&self) -> Vec<Body> {
+        match self {
+            Participants::Chat(_) => Vec::new(),
+            Participants::Team { seating, .. } => vec![Body::Seated(seating.opening())],
+            Participants::Pair { seating, .. } => seating.opening(),
+        }
+    }
+
+    /// Returns true if the bell rings when a person is needed.
+    pub fn rings(&self) -> bool {
+        matches!(self, Participants::Pair { notify: true, .. })
+    }
+}
+
+impl Setup {
+    /// Begins or resumes the conversation.
+    pub async fn open(self, frontend: &mut dyn Frontend) -> Result<Conversation, ErrorBody> {
+        match self.target {
+            Target::New(start) => {
+                let (id, resumed) = (start.id, None);
+                frontend.show(SessionEvent::Started { id, resumed });
+                let writer = LogWriter::begin(self.sessions, start, self.on_conflict);
+                begin(self.participants, writer, self.options)
+            }
+            Target::Resume(row, mirror) => {
+                let resumed = LogWriter::resume(self.sessions, row.meta, self.on_conflict).await;
+                let (mut writer, left) = resumed.map_err(|error| ErrorBody::from(&error))?;
+                if let Some(mirror) = mirror {
+                    writer.keep_copies(mirror);
+                }
+                let resumed = Some(writer.meta().map_or(0, |meta| meta.messages));
+                let id = writer.id();
+                frontend.show(SessionEvent::Started { id, resumed });
+                resume(self.participants, writer, left, self.options, frontend).await
+            }
+        }
+    }
+}
+
+fn begin(
+    participants: Participants,
+    writer: LogWriter,
+    options: RunOptions,
+) -> Result<Conversation, ErrorBody> {
+    Ok(match participants {
+        Participants::Chat(agent) => {
+            Conversation::Chat(Box::new(Talk::begin(writer, agent, options)))
+        }
+        Participants::Team { seating, .. } => {
+            let table = Table::begin(writer, *seating, options)
+                .map_err(|error| ErrorBody::new(ErrorKind::Invalid, error.to_string()))?;
+            Conversation::Team(Box::new(table))
+        }
+        Participants::Pair { seating, .. } => {
+            Conversation::Pair(Box::new(Duet::begin(writer, *seating, options)))
+        }
+    })
+}
+
+async fn resume(
+    participants: Participants,
+    writer: LogWriter,
+    left: Option<SessionId>,
+    options: RunOptions,
+    frontend: &mut dyn Frontend,
+) -> Result<Conversation, ErrorBody> {
+    let resumed = match participants {
+        Participants::Chat(agent) => Talk::resume(writer, left, agent, options, frontend)
+            .await
+            .map(|talk| Conversation::Chat(Box::new(talk))),
+        Participants::Team { seating, fit, .. } => {
+            Table::resume(writer, left, *seating, fit, options, frontend)
+                .await
+                .map(|table| Conversation::Team(Box::new(table)))
+        }
+        Participants::Pair { seating, .. } => {
+            Duet::resume(writer, left, *seating, options, frontend)
+                .await
+                .map(|duet| Conversation::Pair(Box::new(duet)))
+        }
+    };
+    resumed.map_err(|error| ErrorBody::from(&error))
+}

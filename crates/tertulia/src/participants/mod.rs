@@ -1,0 +1,325 @@
+//! Resolves a [`SessionSpec`] to agents and prepares the session: the same for the command line, the TUI and the
+//! server. `team` and `pair` find the agents of several participants.
+
+mod pair;
+mod team;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
+use tertulia_core::pair::Pair;
+use tertulia_core::query::Row;
+use tertulia_core::team::{MemberKind, TeamFile};
+use tertulia_engine::log_writer::{OnConflict, SessionMirror};
+use tertulia_engine::run::RunOptions;
+use tertulia_engine::setup::{Participants, Setup};
+use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, TeamSpec};
+use tertulia_engine::table::{self, MemberMap, Seating};
+
+use crate::agents::{self, Chosen};
+use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::open::Workspace;
+use crate::talk::{self, Leaving, Sort, target};
+use crate::teams;
+use crate::ui::Ui;
+
+pub use team::check_speaker;
+
+/// How a session is opened, besides its participants.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Whether the user can be asked about tools.
+    pub can_ask: bool,
+    /// Whether nothing is saved.
+    pub ephemeral: bool,
+    /// What happens if another program writes to the session.
+    pub on_conflict: OnConflict,
+    /// Title of the session.
+    pub title: Option<String>,
+    /// Id of a new session.
+    pub id: Option<SessionId>,
+    /// Whether to continue in a fork.
+    pub fork: bool,
+}
+
+/// An existing session, and the file that mirrors it.
+#[derive(Default)]
+pub struct Existing {
+    pub row: Option<Row>,
+    pub mirror: Option<Arc<dyn SessionMirror>>,
+}
+
+/// A session that is ready to be opened.
+pub struct PreparedSession {
+    pub setup: Setup,
+    pub leaving: Leaving,
+    /// Whether nobody chose the agent.
+    pub unasked: bool,
+}
+
+/// Prepares a session with the participants of `spec`.
+pub fn prepare(
+    spec: &SessionSpec,
+    existing: Existing,
+    options: &OpenOptions,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> CommandResult<PreparedSession> {
+    let recorded = existing.row.as_ref().map(|row| row.meta.kind);
+    let preparing = Preparing {
+        spec,
+        existing,
+        options,
+        workspace,
+    };
+    match (&spec.participants, recorded) {
+        (ParticipantSpec::Recorded, None | Some(Kind::Chat)) => {
+            preparing.chat(&AgentSpec::default(), ui)
+        }
+        (ParticipantSpec::Recorded, Some(Kind::Team)) => preparing.team(&TeamSpec::default(), ui),
+        (ParticipantSpec::Recorded, Some(Kind::Pair)) => preparing.pair(&PairSpec::default(), ui),
+        (ParticipantSpec::Chat(agent), _) => preparing.chat(agent, ui),
+        (ParticipantSpec::Team(team), _) => preparing.team(team, ui),
+        (ParticipantSpec::Pair(pair), _) => preparing.pair(pair, ui),
+    }
+}
+
+/// Reads the file of a team: the named one, or that of the session.
+pub fn team_file(
+    spec: &TeamSpec,
+    row: Option<&Row>,
+    workspace: &Workspace,
+) -> CommandResult<(PathBuf, TeamFile)> {
+    match (&spec.config, row) {
+        (Some(config), _) => teams::read(&workspace.settings.cwd, config),
+        (None, Some(row)) => teams::of_session(&workspace.settings, &row.meta),
+        (None, None) => Err(CommandError::new(ErrorKind::Usage, "which team?")),
+    }
+}
+
+struct Preparing<'a> {
+    spec: &'a SessionSpec,
+    existing: Existing,
+    options: &'a OpenOptions,
+    workspace: &'a Workspace,
+}
+
+impl Preparing<'_> {
+    fn chat(self, spec: &AgentSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
+        self.check_kind(Kind::Chat)?;
+        let asked = agents::Asked {
+            name: spec.agent.as_deref(),
+            model: spec.model.as_deref(),
+        };
+        let row = self.existing.row.as_ref();
+        let recorded = row.and_then(|row| row.meta.last_agent().map(str::to_owned));
+        let chosen = agents::choose(&self.workspace.settings, &asked, recorded.as_deref())?;
+        if let (Some(wanted), Some(model)) = (&spec.model, chosen.agent.model())
+            && wanted != model
+        {
+            let name = chosen.agent.name();
+            ui.warn(&format!(
+                "unknown model '{wanted}' for {name}; known: {model}, which answers"
+            ));
+        }
+        let options = RunOptions {
+            compact_at: chosen.compact_at,
+            ..self.run_options(self.workspace, ui)
+        };
+        let introduction = chat_introduction(&chosen);
+        let unasked = chosen.unasked;
+        let sort = Sort::of(Kind::Chat, None);
+        let participants = Participants::Chat(chosen.agent);
+        self.finish(sort, participants, options, introduction, unasked, ui)
+    }
+
+    fn team(self, spec: &TeamSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
+        let heirs = heirs(&spec.map)?;
+        let row = self.existing.row.as_ref();
+        let (file, team) = team_file(spec, row, self.workspace)?;
+        let seating = team::seating(&self.workspace.settings, &file, &team, ui)?;
+        let fit = match row {
+            None if !heirs.is_empty() => {
+                return Err(
+                    CommandError::new(ErrorKind::Usage, "--map needs a session to resume")
+                        .hint("add -c, --resume REF or --session REF"),
+                );
+            }
+            None => table::Fit::default(),
+            Some(row) => fit(row, &seating, &heirs, spec.strict)?,
+        };
+        let options = self.run_options(self.workspace, ui);
+        let (id, introduction) = (team.id().to_owned(), team_introduction(&team));
+        let participants = Participants::Team {
+            team: Box::new(team),
+            seating: Box::new(seating),
+            fit,
+            seat: spec.seat.clone(),
+        };
+        let sort = Sort::of(Kind::Team, Some(&id));
+        self.finish(sort, participants, options, introduction, false, ui)
+    }
+
+    fn pair(self, spec: &PairSpec, ui: &mut Ui) -> CommandResult<PreparedSession> {
+        self.check_kind(Kind::Pair)?;
+        let row = self.existing.row.as_ref();
+        let known = row.and_then(|row| row.meta.pair.as_deref());
+        let mut there = self.workspace.clone();
+        there.settings.cwd = work_dir(&self.workspace.settings.cwd, spec, known)?;
+        let options = self.run_options(&there, ui);
+        let seated = pair::seating(&there.settings, spec, known, &options)?;
+        let participants = Participants::Pair {
+            seating: Box::new(seated.seating),
+            notify: spec.notify,
+        };
+        let (introduction, unasked) = (seated.introduction, seated.unasked);
+        let sort = Sort::of(Kind::Pair, None);
+        self.finish(sort, participants, options, introduction, unasked, ui)
+    }
+
+    fn check_kind(&self, wanted: Kind) -> CommandResult<()> {
+        match &self.existing.row {
+            Some(row) if row.meta.kind != wanted => Err(target::other_kind(row, wanted)),
+            _ => Ok(()),
+        }
+    }
+
+    fn run_options(&self, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
+        talk::run_options(self.spec.approve, self.options, workspace, ui)
+    }
+
+    fn finish(
+        self,
+        sort: Sort<'_>,
+        participants: Participants,
+        options: RunOptions,
+        introduction: String,
+        unasked: bool,
+        ui: &mut Ui,
+    ) -> CommandResult<PreparedSession> {
+        talk::close_to_others(ui);
+        let target = target::open(self.options, sort, self.existing, self.workspace, ui)?;
+        let leaving = Leaving::new(self.options.ephemeral, self.workspace);
+        let setup = Setup {
+            sessions: self.workspace.sessions.clone(),
+            target,
+            on_conflict: self.options.on_conflict,
+            participants,
+            options,
+            introduction,
+            notices: Vec::new(),
+            closing: Arc::new(leaving.clone()),
+        };
+        Ok(PreparedSession {
+            setup,
+            leaving,
+            unasked,
+        })
+    }
+}
+
+/// Agent to use and why, and how to choose another.
+fn chat_introduction(chosen: &Chosen) -> String {
+    let agent = &chosen.agent;
+    let model = agent.model().map(|model| format!(" ({model})"));
+    format!(
+        "Using {}{}: {}. Choose another with --agent; `tertulia agents` lists those that are ready.",
+        agent.name(),
+        model.unwrap_or_default(),
+        chosen.reason
+    )
+}
+
+/// Who is here.
+fn team_introduction(team: &TeamFile) -> String {
+    let members: Vec<String> = team
+        .members
+        .iter()
+        .map(|member| match (&member.kind, &member.agent_type) {
+            (MemberKind::Ai, Some(agent)) => format!("{} ({agent})", member.display_name),
+            _ => member.display_name.clone(),
+        })
+        .collect();
+    format!("{}: {}.", team.shown_name(), members.join(", "))
+}
+
+/// Seats that change hands, as `--map` gives them.
+fn heirs(map: &[String]) -> CommandResult<MemberMap> {
+    let mut heirs = BTreeMap::new();
+    for pair in map {
+        let parts = pair
+            .split_once('=')
+            .map(|(old, new)| (old.trim(), new.trim()));
+        match parts {
+            Some((old, new)) if !old.is_empty() && !new.is_empty() => {
+                heirs.insert(old.to_owned(), new.to_owned());
+            }
+            _ => {
+                return Err(
+                    CommandError::new(ErrorKind::Usage, format!("--map is '{pair}'"))
+                        .hint("write the former and the present member: --map old=new"),
+                );
+            }
+        }
+    }
+    Ok(heirs)
+}
+
+/// Whether the team can go on with the session, before anything is touched.
+fn fit(row: &Row, seating: &Seating, heirs: &MemberMap, strict: bool) -> CommandResult<table::Fit> {
+    let fit = table::fit(&row.meta, seating, heirs).map_err(|misfit| {
+        let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
+        match misfit {
+            table::ResumeError::OtherTeam { session, .. } => error.hint(format!(
+                "`tertulia --resume {session}` opens it with its own team"
+            )),
+            table::ResumeError::NoTeam { session, .. } => error.hint(format!(
+                "`tertulia --resume {session}` opens it as what it is"
+            )),
+            table::ResumeError::NoSuchSpeaker(_)
+            | table::ResumeError::NoSuchMember { .. }
+            | table::ResumeError::StillHere(_)
+            | table::ResumeError::OtherNature { .. } => error,
+        }
+    })?;
+    if strict && !fit.missing.is_empty() {
+        return Err(CommandError::new(
+            ErrorKind::Invalid,
+            format!("no longer in the team: {}", fit.missing.join(", ")),
+        )
+        .hint("reseat them with --map OLD=NEW; without --strict this is a warning"));
+    }
+    Ok(fit)
+}
+
+/// The folder to work in: as asked for, as before, or this one.
+fn work_dir(cwd: &Path, spec: &PairSpec, known: Option<&Pair>) -> CommandResult<PathBuf> {
+    if let Some(folder) = &spec.work_dir {
+        return existing_folder(&cwd.join(folder), false);
+    }
+    match known.map(|known| known.work_dir.as_str()) {
+        Some(folder) if !folder.is_empty() => existing_folder(Path::new(folder), true),
+        _ => Ok(cwd.to_owned()),
+    }
+}
+
+/// Returns the canonical path of a work folder.
+pub fn existing_folder(folder: &Path, recorded: bool) -> CommandResult<PathBuf> {
+    let wrong = |why: &str| {
+        let words = format!("the work folder {} {why}", folder.display());
+        let error = CommandError::new(ErrorKind::Usage, words);
+        match recorded {
+            true => error.hint("name the folder to continue in: --work-dir DIR"),
+            false => error,
+        }
+    };
+    match folder.canonicalize() {
+        Ok(folder) if folder.is_dir() => Ok(folder),
+        Ok(_) => Err(wrong("is no folder")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
+        Err(error) => Err(wrong("cannot be worked in").because(error)),
+    }
+}
