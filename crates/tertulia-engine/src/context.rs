@@ -17,11 +17,20 @@ Answer with the summary alone.";
 
 /// A message in the context.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct ContextMessage {
     /// Sequence number in the log, once it has one.
     pub seq: Option<Seq>,
     /// The message as an agent receives it.
     pub words: PromptMessage,
+}
+
+/// What an agent remembers of a session: one per thread.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// Compaction summary that replaces the messages before `messages`.
+    pub summary: Option<PromptMessage>,
+    /// Messages, oldest first.
+    pub messages: Vec<ContextMessage>,
 }
 
 /// Converts a message of the log for a prompt.
@@ -47,7 +56,7 @@ pub fn summary(words: &str) -> PromptMessage {
 /// complete.
 pub fn context(
     summary: Option<&PromptMessage>,
-    past: &[Said],
+    past: &[ContextMessage],
     turn: &[PromptMessage],
     room: usize,
 ) -> Vec<PromptMessage> {
@@ -162,7 +171,7 @@ fn paired(messages: &[&PromptMessage]) -> Vec<PromptMessage> {
 }
 
 /// Returns the calls without a result, oldest first: these remain after a crash.
-pub fn dangling(past: &[Said]) -> Vec<tertulia_core::entry::ToolCall> {
+pub fn dangling(past: &[ContextMessage]) -> Vec<tertulia_core::entry::ToolCall> {
     let mut open: Vec<tertulia_core::entry::ToolCall> = Vec::new();
     for said in past {
         open.extend(said.words.calls.iter().cloned());
@@ -177,7 +186,7 @@ pub fn dangling(past: &[Said]) -> Vec<tertulia_core::entry::ToolCall> {
 
 /// Returns how many of the oldest messages must be summarised so that the rest counts at most
 /// `keep`. The rest begins with a user's message, or is empty.
-pub fn older(past: &[Said], keep: u64, count: impl Fn(&PromptMessage) -> u64) -> usize {
+pub fn older(past: &[ContextMessage], keep: u64, count: impl Fn(&PromptMessage) -> u64) -> usize {
     let mut kept = 0;
     let mut cut = past.len();
     for (at, said) in past.iter().enumerate().rev() {
@@ -198,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
     use tertulia_core::entry::ToolCall;
 
-    fn said(role: Role, content: &str, calls: &[&str], answers: Option<&str>) -> Said {
+    fn said(role: Role, content: &str, calls: &[&str], answers: Option<&str>) -> ContextMessage {
         let calls = calls
             .iter()
             .map(|id| ToolCall {
@@ -207,7 +216,7 @@ mod tests {
                 arguments: serde_json::json!({}),
             })
             .collect();
-        Said {
+        ContextMessage {
             seq: None,
             words: PromptMessage {
                 calls,
@@ -309,7 +318,7 @@ mod tests {
         check(8, 0);
     }
 
-    fn any_said() -> impl Strategy<Value = Said> {
+    fn any_said() -> impl Strategy<Value = ContextMessage> {
         (
             0..4u8,
             "[a-z]{0,9}",

@@ -6,11 +6,11 @@ mod turn;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::duet::Duet;
 use crate::frontend::Frontend;
-use crate::run::{Compaction, Talk};
-use crate::table::Table;
+use crate::pair_conversation::PairConversation;
+use crate::runner::{Compaction, Runner};
 use crate::team::events::SenderError;
+use crate::team_conversation::TeamConversation;
 use tertulia_core::entry::Kind;
 use tertulia_core::team::markers;
 
@@ -21,11 +21,11 @@ pub use turn::TurnResult;
 #[derive(Debug)]
 pub enum Conversation {
     /// With one agent.
-    Chat(Box<Talk>),
+    Chat(Box<Runner>),
     /// With a team.
-    Team(Box<Table>),
+    Team(Box<TeamConversation>),
     /// Between an instructor and a worker.
-    Pair(Box<Duet>),
+    Pair(Box<PairConversation>),
 }
 
 impl Conversation {
@@ -39,20 +39,20 @@ impl Conversation {
     }
 
     /// Returns its runner.
-    pub fn talk(&self) -> &Talk {
+    pub fn runner(&self) -> &Runner {
         match self {
-            Conversation::Chat(talk) => talk,
-            Conversation::Team(table) => table.talk(),
-            Conversation::Pair(duet) => duet.talk(),
+            Conversation::Chat(runner) => runner,
+            Conversation::Team(table) => table.runner(),
+            Conversation::Pair(duet) => duet.runner(),
         }
     }
 
     /// Returns its runner.
-    pub fn talk_mut(&mut self) -> &mut Talk {
+    pub fn runner_mut(&mut self) -> &mut Runner {
         match self {
-            Conversation::Chat(talk) => talk,
-            Conversation::Team(table) => table.talk_mut(),
-            Conversation::Pair(duet) => duet.talk_mut(),
+            Conversation::Chat(runner) => runner,
+            Conversation::Team(table) => table.runner_mut(),
+            Conversation::Pair(duet) => duet.runner_mut(),
         }
     }
 
@@ -80,7 +80,9 @@ impl Conversation {
         cancel: &CancellationToken,
     ) -> Result<TurnResult, SenderError> {
         Ok(match self {
-            Conversation::Chat(talk) => TurnResult::Chat(talk.turn(text, frontend, cancel).await),
+            Conversation::Chat(runner) => {
+                TurnResult::Chat(runner.turn(text, frontend, cancel).await)
+            }
             Conversation::Team(table) => {
                 TurnResult::Team(table.turn(seat, text, frontend, cancel).await?)
             }
@@ -99,7 +101,7 @@ impl Conversation {
         cancel: &CancellationToken,
     ) -> Option<Compaction> {
         match self {
-            Conversation::Chat(talk) => Some(talk.compact(frontend, cancel).await),
+            Conversation::Chat(runner) => Some(runner.compact(frontend, cancel).await),
             Conversation::Team(_) | Conversation::Pair(_) => None,
         }
     }
@@ -107,7 +109,7 @@ impl Conversation {
     /// Lets the agents end their processes gracefully.
     pub async fn leave(&self) {
         match self {
-            Conversation::Chat(talk) => talk.leave().await,
+            Conversation::Chat(runner) => runner.leave().await,
             Conversation::Team(table) => table.leave().await,
             Conversation::Pair(duet) => duet.leave().await,
         }

@@ -1,23 +1,25 @@
-//! How a talk goes: pure machines that turn events into effects, and the runner that carries the
-//! effects out.
+//! Live sessions: pure policies turn events into effects, and a runner carries the effects out.
 //!
-//! | part | what |
+//! A frontend builds a [`spec::SessionSpec`]; the program around the engine resolves it to a
+//! [`setup::Setup`]; [`task::run`] opens it, executes the [`live::SessionCommand`]s of its frontends
+//! and publishes [`event::SessionEvent`]s.
+//!
+//! | part | contents |
 //! |---|---|
-//! | [`chat`] | one human, one agent: what follows from what, as data |
-//! | [`context`] | what an agent is given of a talk: summary, as much as there is room for, calls with results |
-//! | [`frontend`] | what a talk shows, and whom it asks |
-//! | [`duet`] | an instructor and a worker at work: carries out what their machine decides, one answer at a time |
-//! | [`pair`] | an instructor and a worker: what a reply says, the budget, who is next |
-//! | [`log_writer`] | writes a talk's entries, keeps what could not be saved, steps aside into a fork |
-//! | [`run`] | carries the effects out: the only room where an agent meets a store |
-//! | [`table`] | a team at one table: carries out what its routing machine decides, one answer at a time |
-//! | [`withdrawn`] | words that were stopped before an answer: found in a log, marked for agents |
-//! | [`team`] | several people and agents in one talk: markers, names, the queue, who speaks next |
+//! | [`spec`], [`setup`] | what to open, by names; the same with agents, ready to be opened |
+//! | [`task`], [`live`] | the task of a live session; an open session that executes commands |
+//! | [`event`], [`notice`], [`error`] | what frontends receive |
+//! | [`conversation`] | a conversation of any kind: its state, and the results of its turns |
+//! | [`runner`] | carries effects out: the only module where an agent meets a store |
+//! | [`team_conversation`], [`pair_conversation`] | prompt the participants that the policy names, one at a time |
+//! | [`chat`], [`team`], [`pair`] | the policies: a turn, a team's router, an instructor and a worker |
+//! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
+//! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
+//! | [`frontend`] | the trait of what shows a conversation and asks the user |
 
 pub mod chat;
 pub mod context;
 pub mod conversation;
-pub mod duet;
 pub mod error;
 pub mod event;
 pub mod frontend;
@@ -25,11 +27,12 @@ pub mod live;
 pub mod log_writer;
 pub mod notice;
 pub mod pair;
-pub mod run;
+pub mod pair_conversation;
+pub mod runner;
 pub mod setup;
 pub mod spec;
-pub mod table;
 pub mod task;
 pub mod team;
+pub mod team_conversation;
 pub mod tokens;
 pub mod withdrawn;

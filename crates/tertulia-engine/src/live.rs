@@ -9,7 +9,7 @@ use crate::conversation::Conversation;
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
-use crate::run::Compaction;
+use crate::runner::Compaction;
 use crate::setup::Setup;
 use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
@@ -98,7 +98,7 @@ impl LiveSession {
 
     /// Returns the tool permissions, which can be changed while it runs.
     pub fn permissions(&self) -> Permissions {
-        self.conversation.talk().permissions().clone()
+        self.conversation.runner().permissions().clone()
     }
 
     /// Executes a command.
@@ -143,7 +143,7 @@ impl LiveSession {
                 });
             }
         };
-        if let Err(reason) = self.conversation.talk().writer().copy().await {
+        if let Err(reason) = self.conversation.runner().writer().copy().await {
             let words = format!("saved, but not in the session file: {reason}");
             outcome.notices.push(UserMessage::warning(words));
         }
@@ -188,7 +188,7 @@ impl LiveSession {
 
     /// Retries to save held messages. Returns true if everything is saved.
     pub async fn save(&mut self, frontend: &mut dyn Frontend) -> bool {
-        self.conversation.talk_mut().save_held(frontend).await
+        self.conversation.runner_mut().save_held(frontend).await
     }
 
     /// Closes the session; ends the agents' processes gracefully if `gently`.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::conversation::Conversation;
-use crate::duet::{self, Duet};
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEvent, UserMessage};
 use crate::frontend::Frontend;
 use crate::live::Closing;
 use crate::log_writer::{LogWriter, OnConflict, SessionMirror};
-use crate::run::{RunOptions, Talk};
-use crate::table::{self, Table};
+use crate::pair_conversation::{PairConversation, PairRoster};
+use crate::runner::{RunOptions, Runner};
+use crate::team_conversation::{ResumePlan, TeamConversation, TeamRoster};
 use tertulia_agents::Agent;
 use tertulia_core::entry::{Body, Kind};
 use tertulia_core::id::SessionId;
@@ -65,16 +65,16 @@ pub enum Participants {
         /// Its file.
         team: Box<TeamFile>,
         /// Its members and their agents.
-        seating: Box<table::Seating>,
+        roster: Box<TeamRoster>,
         /// How they fit to a resumed session.
-        fit: table::Fit,
+        plan: ResumePlan,
         /// The member as whom the user speaks, if chosen.
         seat: Option<String>,
     },
     /// An instructor and a worker.
     Pair {
         /// The two.
-        seating: Box<duet::Seating>,
+        roster: Box<PairRoster>,
         /// Whether to ring the bell when a person is needed.
         notify: bool,
     },
@@ -102,8 +102,8 @@ impl Participants {
     pub fn opening(&self) -> Vec<Body> {
         match self {
             Participants::Chat(_) => Vec::new(),
-            Participants::Team { seating, .. } => vec![Body::Seated(seating.opening())],
-            Participants::Pair { seating, .. } => seating.opening(),
+            Participants::Team { roster, .. } => vec![Body::Seated(roster.opening())],
+            Participants::Pair { roster, .. } => roster.opening(),
         }
     }
 
@@ -145,15 +145,15 @@ fn begin(
 ) -> Result<Conversation, ErrorBody> {
     Ok(match participants {
         Participants::Chat(agent) => {
-            Conversation::Chat(Box::new(Talk::begin(writer, agent, options)))
+            Conversation::Chat(Box::new(Runner::begin(writer, agent, options)))
         }
-        Participants::Team { seating, .. } => {
-            let table = Table::begin(writer, *seating, options)
+        Participants::Team { roster, .. } => {
+            let table = TeamConversation::begin(writer, *roster, options)
                 .map_err(|error| ErrorBody::new(ErrorKind::Invalid, error.to_string()))?;
             Conversation::Team(Box::new(table))
         }
-        Participants::Pair { seating, .. } => {
-            Conversation::Pair(Box::new(Duet::begin(writer, *seating, options)))
+        Participants::Pair { roster, .. } => {
+            Conversation::Pair(Box::new(PairConversation::begin(writer, *roster, options)))
         }
     })
 }
@@ -166,16 +166,16 @@ async fn resume(
     frontend: &mut dyn Frontend,
 ) -> Result<Conversation, ErrorBody> {
     let resumed = match participants {
-        Participants::Chat(agent) => Talk::resume(writer, left, agent, options, frontend)
+        Participants::Chat(agent) => Runner::resume(writer, left, agent, options, frontend)
             .await
-            .map(|talk| Conversation::Chat(Box::new(talk))),
-        Participants::Team { seating, fit, .. } => {
-            Table::resume(writer, left, *seating, fit, options, frontend)
+            .map(|runner| Conversation::Chat(Box::new(runner))),
+        Participants::Team { roster, plan, .. } => {
+            TeamConversation::resume(writer, left, *roster, plan, options, frontend)
                 .await
                 .map(|table| Conversation::Team(Box::new(table)))
         }
-        Participants::Pair { seating, .. } => {
-            Duet::resume(writer, left, *seating, options, frontend)
+        Participants::Pair { roster, .. } => {
+            PairConversation::resume(writer, left, *roster, options, frontend)
                 .await
                 .map(|duet| Conversation::Pair(Box::new(duet)))
         }

@@ -20,7 +20,7 @@ use tertulia_engine::error::ErrorBody;
 use tertulia_engine::event::{SessionEnd, SessionEvent, SessionState, TurnStatus};
 use tertulia_engine::live::{Closing, CommandOutcome, SessionCommand};
 use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::run::RunOptions;
+use tertulia_engine::runner::RunOptions;
 use tertulia_engine::setup::{Participants, Setup, Target};
 use tertulia_engine::task::{self, Controls, Limits, Observer, Step, TaskEnd};
 use tertulia_store::sqlite::SqliteStore;

@@ -3,7 +3,7 @@
 use super::Conversation;
 use crate::event::{QueuedMember, SessionState};
 use crate::pair::Next;
-use crate::table::Table;
+use crate::team_conversation::TeamConversation;
 use tertulia_core::entry::human;
 
 /// Why a command that only teams have is not available.
@@ -23,9 +23,9 @@ pub struct UnfinishedWork {
 impl Conversation {
     /// Describes the conversation between turns; the user speaks as `seat` in a team.
     pub fn state(&self, seat: Option<&str>) -> SessionState {
-        let writer = self.talk().writer();
+        let writer = self.runner().writer();
         let (agent, model) = match self {
-            Conversation::Chat(talk) => (Some(talk.agent_name().to_owned()), talk.model()),
+            Conversation::Chat(runner) => (Some(runner.agent_name().to_owned()), runner.model()),
             Conversation::Team(_) | Conversation::Pair(_) => (None, None),
         };
         let unfinished = self.unfinished();
@@ -141,7 +141,7 @@ fn shown(instruction: &str) -> String {
     }
 }
 
-fn queued(table: &Table) -> Vec<QueuedMember> {
+fn queued(table: &TeamConversation) -> Vec<QueuedMember> {
     let items = table.router().queue().items().iter();
     items
         .map(|item| {

@@ -2,12 +2,12 @@
 
 use super::Conversation;
 use crate::chat::TurnEnd;
-use crate::duet::Pause;
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{Tone, TurnStatus, UserMessage};
 use crate::pair::{Progress, Wait, text};
-use crate::table::Round;
+use crate::pair_conversation::Pause;
 use crate::team::events::{Next, Why};
+use crate::team_conversation::TeamTurn;
 use tertulia_agents::AgentError;
 
 /// How a turn ended.
@@ -16,7 +16,7 @@ pub enum TurnResult {
     /// In a chat.
     Chat(TurnEnd),
     /// In a team.
-    Team(Round),
+    Team(TeamTurn),
     /// In a pair, with its progress.
     Pair(Pause, Progress),
 }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 
 use super::state::CORRECTIONS;
 use super::{PairEvent, Progress, Wait};
-use crate::duet::Pause;
+use crate::pair_conversation::Pause;
 
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {

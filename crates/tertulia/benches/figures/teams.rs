@@ -15,10 +15,10 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::event::SessionEvent;
 use tertulia_engine::frontend::Frontend;
 use tertulia_engine::log_writer::{LogWriter, OnConflict};
-use tertulia_engine::run::RunOptions;
-use tertulia_engine::table::{Place, Seating, Table as TeamTable};
+use tertulia_engine::runner::RunOptions;
 use tertulia_engine::team::names::{Member, Nature};
 use tertulia_engine::team::prompt::Layout;
+use tertulia_engine::team_conversation::{TeamAgent, TeamConversation, TeamRoster};
 use tertulia_store::{Redaction, Sessions, Start, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -106,7 +106,7 @@ pub fn be_a_team() {
 
 /// A talk, and what its turns cost, one by one.
 struct Talk {
-    table: TeamTable,
+    table: TeamConversation,
     walls: Vec<Duration>,
     processor: Vec<Duration>,
 }
@@ -126,7 +126,7 @@ impl Talk {
         };
         let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
         Talk {
-            table: TeamTable::begin(writer, seating(), RunOptions::default()).unwrap(),
+            table: TeamConversation::begin(writer, seating(), RunOptions::default()).unwrap(),
             walls: Vec::with_capacity(TURNS),
             processor: Vec::with_capacity(TURNS),
         }
@@ -145,20 +145,20 @@ impl Talk {
             assert_eq!(round.asked, AGENTS.len());
             assert!(round.failed.is_none());
         }
-        let messages = self.table.talk().writer().meta().unwrap().messages;
+        let messages = self.table.runner().writer().meta().unwrap().messages;
         assert_eq!(messages, (self.walls.len() * (AGENTS.len() + 1)) as u64);
     }
 }
 
 /// Each hands over to the next.
-fn seating() -> Seating {
+fn seating() -> TeamRoster {
     let mut members = Vec::new();
     let mut places = BTreeMap::new();
     for (order, name) in AGENTS.into_iter().enumerate() {
         members.push(member(name, Nature::Ai, order));
         let next = AGENTS.get(order + 1);
         let system = next.map_or_else(String::new, |next| format!("Then [NEXT: {next}]."));
-        let place = Place {
+        let place = TeamAgent {
             agent: Ok(Arc::new(Demo::new(name, Duration::ZERO))),
             layout: Layout::Claude,
             system,
@@ -168,7 +168,7 @@ fn seating() -> Seating {
     let mut person = member("ann", Nature::Human, AGENTS.len());
     person.usual = tertulia_core::team::markers::parse("[NEXT: ada]").next;
     members.push(person);
-    Seating {
+    TeamRoster {
         team: "bench".to_owned(),
         file: None,
         members,

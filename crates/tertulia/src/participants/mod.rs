@@ -14,10 +14,10 @@ use tertulia_core::pair::Pair;
 use tertulia_core::query::Row;
 use tertulia_core::team::{MemberKind, TeamFile};
 use tertulia_engine::log_writer::{OnConflict, SessionMirror};
-use tertulia_engine::run::RunOptions;
+use tertulia_engine::runner::RunOptions;
 use tertulia_engine::setup::{Participants, Setup};
 use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, TeamSpec};
-use tertulia_engine::table::{self, MemberMap, Seating};
+use tertulia_engine::team_conversation::{self, MemberMap, ResumePlan, TeamRoster};
 
 use crate::agents::{self, Chosen};
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -140,23 +140,23 @@ impl Preparing<'_> {
         let heirs = heirs(&spec.map)?;
         let row = self.existing.row.as_ref();
         let (file, team) = team_file(spec, row, self.workspace)?;
-        let seating = team::seating(&self.workspace.settings, &file, &team, ui)?;
-        let fit = match row {
+        let roster = team::roster(&self.workspace.settings, &file, &team, ui)?;
+        let plan = match row {
             None if !heirs.is_empty() => {
                 return Err(
                     CommandError::new(ErrorKind::Usage, "--map needs a session to resume")
                         .hint("add -c, --resume REF or --session REF"),
                 );
             }
-            None => table::Fit::default(),
-            Some(row) => fit(row, &seating, &heirs, spec.strict)?,
+            None => ResumePlan::default(),
+            Some(row) => resume_plan(row, &roster, &heirs, spec.strict)?,
         };
         let options = self.run_options(self.workspace, ui);
         let (id, introduction) = (team.id().to_owned(), team_introduction(&team));
         let participants = Participants::Team {
             team: Box::new(team),
-            seating: Box::new(seating),
-            fit,
+            roster: Box::new(roster),
+            plan,
             seat: spec.seat.clone(),
         };
         let sort = Sort::of(Kind::Team, Some(&id));
@@ -170,9 +170,9 @@ impl Preparing<'_> {
         let mut there = self.workspace.clone();
         there.settings.cwd = work_dir(&self.workspace.settings.cwd, spec, known)?;
         let options = self.run_options(&there, ui);
-        let seated = pair::seating(&there.settings, spec, known, &options)?;
+        let seated = pair::roster(&there.settings, spec, known, &options)?;
         let participants = Participants::Pair {
-            seating: Box::new(seated.seating),
+            roster: Box::new(seated.roster),
             notify: spec.notify,
         };
         let (introduction, unasked) = (seated.introduction, seated.unasked);
@@ -269,30 +269,35 @@ fn heirs(map: &[String]) -> CommandResult<MemberMap> {
 }
 
 /// Whether the team can go on with the session, before anything is touched.
-fn fit(row: &Row, seating: &Seating, heirs: &MemberMap, strict: bool) -> CommandResult<table::Fit> {
-    let fit = table::fit(&row.meta, seating, heirs).map_err(|misfit| {
+fn resume_plan(
+    row: &Row,
+    roster: &TeamRoster,
+    heirs: &MemberMap,
+    strict: bool,
+) -> CommandResult<ResumePlan> {
+    let plan = team_conversation::resume_plan(&row.meta, roster, heirs).map_err(|misfit| {
         let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
         match misfit {
-            table::ResumeError::OtherTeam { session, .. } => error.hint(format!(
+            team_conversation::ResumeError::OtherTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it with its own team"
             )),
-            table::ResumeError::NoTeam { session, .. } => error.hint(format!(
+            team_conversation::ResumeError::NoTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it as what it is"
             )),
-            table::ResumeError::NoSuchSpeaker(_)
-            | table::ResumeError::NoSuchMember { .. }
-            | table::ResumeError::StillHere(_)
-            | table::ResumeError::OtherNature { .. } => error,
+            team_conversation::ResumeError::NoSuchSpeaker(_)
+            | team_conversation::ResumeError::NoSuchMember { .. }
+            | team_conversation::ResumeError::StillHere(_)
+            | team_conversation::ResumeError::OtherNature { .. } => error,
         }
     })?;
-    if strict && !fit.missing.is_empty() {
+    if strict && !plan.missing.is_empty() {
         return Err(CommandError::new(
             ErrorKind::Invalid,
-            format!("no longer in the team: {}", fit.missing.join(", ")),
+            format!("no longer in the team: {}", plan.missing.join(", ")),
         )
         .hint("reseat them with --map OLD=NEW; without --strict this is a warning"));
     }
-    Ok(fit)
+    Ok(plan)
 }
 
 /// The folder to work in: as asked for, as before, or this one.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tertulia_agents::tool::Owner;
 use tertulia_agents::{Agent, AgentError, FailureKind, ToolSide};
 use tertulia_core::entry::{Paired, PairedAgent};
-use tertulia_engine::duet::{Maker, Place, Seating};
 use tertulia_engine::pair::{Budget, Pair, PairRole, words};
-use tertulia_engine::run::{RunOptions, ToolAccess};
+use tertulia_engine::pair_conversation::{Maker, PairAgent, PairRoster};
+use tertulia_engine::runner::{RunOptions, ToolAccess};
 
 use tertulia_engine::spec::PairSpec;
 
@@ -17,13 +17,13 @@ use crate::settings::Settings;
 
 /// The two, and how they are introduced.
 pub struct Seated {
-    pub seating: Seating,
+    pub roster: PairRoster,
     pub introduction: String,
     pub unasked: bool,
 }
 
 /// Finds the two. `settings` are those of the work folder.
-pub fn seating(
+pub fn roster(
     settings: &Settings,
     spec: &PairSpec,
     known: Option<&Pair>,
@@ -61,7 +61,7 @@ pub fn seating(
     Ok(Seated {
         introduction,
         unasked: instructor.unasked || worker.unasked,
-        seating: Seating {
+        roster: PairRoster {
             instructor: instructor.place,
             worker: worker.place,
             paired,
@@ -80,7 +80,7 @@ struct Wanted<'a> {
 }
 
 struct Found {
-    place: Place,
+    place: PairAgent,
     paired: PairedAgent,
     introduction: String,
     unasked: bool,
@@ -124,7 +124,7 @@ impl Wanted<'_> {
                 .map_err(|error| AgentError::new(FailureKind::Unavailable, error.to_string()))
         });
         Ok(Found {
-            place: Place {
+            place: PairAgent {
                 agent,
                 with_model,
                 equipment,

@@ -9,11 +9,11 @@ use tertulia_agents::{AgentError, FailureKind};
 use tertulia_core::team::markers;
 use tertulia_core::team::{Member, MemberKind, TeamFile};
 use tertulia_engine::spec::TeamSpec;
-use tertulia_engine::table::{Place, Seating};
 use tertulia_engine::team::events::SenderError;
 use tertulia_engine::team::names::{self, Nature};
 use tertulia_engine::team::prompt::Layout;
 use tertulia_engine::team::routing::Router;
+use tertulia_engine::team_conversation::{TeamAgent, TeamRoster};
 
 use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -24,12 +24,12 @@ use crate::ui::Ui;
 const INSTRUCTIONS: u64 = 256 * 1024;
 
 /// The team around the table. What is odd about it is told.
-pub fn seating(
+pub fn roster(
     settings: &Settings,
     file: &Path,
     team: &TeamFile,
     ui: &mut Ui,
-) -> CommandResult<Seating> {
+) -> CommandResult<TeamRoster> {
     let registry = settings.registry.read()?;
     let folder = file.parent().unwrap_or(Path::new("."));
     let found = agents::for_team(settings, &registry, team, folder);
@@ -67,7 +67,7 @@ pub fn seating(
         let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         let agent_type = member.agent_type.as_deref().unwrap_or_default();
-        let place = Place {
+        let place = TeamAgent {
             layout: Layout::of(agent_type, &agent.kind),
             system: texts.join("\n\n"),
             agent: agent
@@ -77,7 +77,7 @@ pub fn seating(
         places.insert(member.name.clone(), place);
     }
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
-    Ok(Seating {
+    Ok(TeamRoster {
         team: team.id().to_owned(),
         file: Some(file.display().to_string()),
         members: members(team),

@@ -61,7 +61,7 @@ impl ServerHost {
     fn row(&self, which: Which) -> CommandResult<Option<Row>> {
         match self.workspace.wait(self.workspace.sessions.row(which.id())) {
             Ok(row) => Ok(Some(row)),
-            Err(_) if matches!(which, Which::New(_)) => Ok(None),
+            Err(StoreError::NotFound(_)) if matches!(which, Which::New(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

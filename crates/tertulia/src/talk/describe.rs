@@ -5,7 +5,7 @@ use tertulia_core::entry::Kind;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::conversation::Conversation;
 use tertulia_engine::pair::text;
-use tertulia_engine::table::Table;
+use tertulia_engine::team_conversation::TeamConversation;
 
 use super::Leaving;
 use crate::moment::{ago, dated};
@@ -17,7 +17,7 @@ const NO_TEAM: &str = "this session has no team";
 
 /// Which session it is, and how far it is.
 pub fn info(conversation: &Conversation) -> Vec<String> {
-    let writer = conversation.talk().writer();
+    let writer = conversation.runner().writer();
     let id = writer.id();
     let Some(meta) = writer.meta() else {
         return vec![format!("{id}  no messages yet")];
@@ -63,7 +63,10 @@ pub fn task(conversation: &Conversation) -> Vec<String> {
     })
 }
 
-fn of_team(conversation: &Conversation, words: impl FnOnce(&Table) -> Vec<String>) -> Vec<String> {
+fn of_team(
+    conversation: &Conversation,
+    words: impl FnOnce(&TeamConversation) -> Vec<String>,
+) -> Vec<String> {
     match conversation {
         Conversation::Team(table) => words(table),
         Conversation::Chat(_) | Conversation::Pair(_) => vec![NO_TEAM.to_owned()],

@@ -31,7 +31,7 @@ use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::{SessionEnd, Tone, UserMessage};
 use tertulia_engine::live::Closing;
 use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::run::{RunOptions, Talk};
+use tertulia_engine::runner::{RunOptions, Runner};
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 
 use crate::agents;
@@ -186,17 +186,17 @@ impl Leaving {
 
     /// What is said and done at the end of a talk, however it ended: what is held is saved if it can be now,
     /// and offered as a file if not. What kind of failure it is that something could not be saved.
-    pub async fn farewell(&self, talk: &mut Talk, ui: &mut Ui) -> Option<ErrorKind> {
-        talk.save_at_last().await;
-        let talk = &*talk;
-        write_back(talk, ui).await;
-        let left_unsaved = unsaved::offer(talk, ui).await;
+    pub async fn farewell(&self, runner: &mut Runner, ui: &mut Ui) -> Option<ErrorKind> {
+        runner.save_at_last().await;
+        let runner = &*runner;
+        write_back(runner, ui).await;
+        let left_unsaved = unsaved::offer(runner, ui).await;
         if let Some(hint) = self
             .hint
             .as_ref()
-            .filter(|_| talk.writer().meta().is_some())
+            .filter(|_| runner.writer().meta().is_some())
         {
-            ui.note(&format!("Resume: {hint} {}", talk.writer().id().short()));
+            ui.note(&format!("Resume: {hint} {}", runner.writer().id().short()));
         }
         left_unsaved
     }
@@ -209,7 +209,7 @@ impl Closing for Leaving {
         if let Some(words) = describe::unheard(conversation, self) {
             ui.note(&words);
         }
-        let unsaved = self.farewell(conversation.talk_mut(), &mut ui).await;
+        let unsaved = self.farewell(conversation.runner_mut(), &mut ui).await;
         let (told, content) = messages(&mut ui);
         SessionEnd {
             unsaved: unsaved.is_some(),
@@ -258,8 +258,8 @@ pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
 
 /// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
 /// more, and when the talk is left.
-pub async fn write_back(talk: &Talk, ui: &mut Ui) {
-    if let Err(reason) = talk.writer().copy().await {
+pub async fn write_back(runner: &Runner, ui: &mut Ui) {
+    if let Err(reason) = runner.writer().copy().await {
         ui.warn(&format!("saved, but not in the session file: {reason}"));
     }
 }

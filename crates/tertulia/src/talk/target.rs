@@ -8,7 +8,7 @@ use tertulia_core::id::Seq;
 use tertulia_core::query::{Filter, Page, Row};
 use tertulia_engine::log_writer::SessionMirror;
 use tertulia_engine::setup::Target;
-use tertulia_store::{Fork, Start};
+use tertulia_store::{Fork, Start, StoreError};
 
 use super::copy::FileCopy;
 use super::{Sort, TalkArgs};
@@ -253,8 +253,12 @@ pub fn open(
             project_ids: workspace.settings.project.identities(),
             cwd: Some(workspace.settings.cwd.display().to_string()),
         };
-        if options.id.is_some() && workspace.wait(workspace.sessions.row(start.id)).is_ok() {
-            return Err(tertulia_store::StoreError::Exists(start.id).into());
+        if options.id.is_some() {
+            match workspace.wait(workspace.sessions.row(start.id)) {
+                Ok(_) => return Err(StoreError::Exists(start.id).into()),
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         if !options.ephemeral {
             workspace.remember_project();

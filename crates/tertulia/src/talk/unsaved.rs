@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tertulia_engine::run::Talk;
+use tertulia_engine::runner::Runner;
 
 use crate::commands::export;
 use crate::error::ErrorKind;
@@ -10,8 +10,8 @@ use crate::settings::quoted;
 use crate::ui::Ui;
 
 /// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
-pub async fn offer(talk: &Talk, ui: &mut Ui) -> Option<ErrorKind> {
-    let writer = talk.writer();
+pub async fn offer(runner: &Runner, ui: &mut Ui) -> Option<ErrorKind> {
+    let writer = runner.writer();
     if !writer.has_unsaved() {
         return None;
     }

@@ -34,6 +34,8 @@ struct Shared {
     always: Mutex<Vec<String>>,
     /// Whether the person has left: then a silent end is right.
     leaving: Mutex<bool>,
+    /// Whether the person has ended the session: then it does not run on.
+    ended: Mutex<bool>,
 }
 
 impl Remote {
@@ -45,6 +47,7 @@ impl Remote {
             question: Mutex::new((0, None)),
             always: Mutex::default(),
             leaving: Mutex::new(false),
+            ended: Mutex::new(false),
         });
         let Call { mouth, ear, .. } = call;
         let speaker = thread("orders", move || speak(mouth, &taken))?;
@@ -74,6 +77,7 @@ impl Remote {
             Order::Compact => self.ask(Ask::Compact { session_id }),
             Order::End => {
                 *locked(&self.shared.leaving) = true;
+                *locked(&self.shared.ended) = true;
                 self.ask(Ask::Stop { session_id });
                 self.ask(Ask::Detach {
                     session_id: locked(&self.shared.session).to_string(),
@@ -212,7 +216,7 @@ fn farewell(shared: &Shared, left: bool) -> SessionEnd {
     let short = locked(&shared.session).short();
     let note = format!("Still running. Reattach with: tertulia attach {short}");
     SessionEnd {
-        told: match left {
+        told: match left && !*locked(&shared.ended) {
             true => vec![UserMessage::note(note)],
             false => Vec::new(),
         },

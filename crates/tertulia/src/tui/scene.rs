@@ -97,7 +97,7 @@ impl Scene {
             ),
             project: Some(opening.workspace.settings.project.ids.clone()),
             team_file: match &opening.setup.participants {
-                Participants::Team { seating, .. } => seating.file.clone(),
+                Participants::Team { roster, .. } => roster.file.clone(),
                 Participants::Chat(_) | Participants::Pair { .. } => None,
             },
             mention: mention(opening),
@@ -202,10 +202,10 @@ impl Scene {
 }
 
 fn members(participants: &Participants) -> Vec<Member> {
-    let Participants::Team { team, seating, .. } = participants else {
+    let Participants::Team { team, roster, .. } = participants else {
         return Vec::new();
     };
-    let everybody = seating.members.iter();
+    let everybody = roster.members.iter();
     everybody
         .map(|member| Member {
             id: member.id.clone(),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::silence::{self, Silence};
-use super::{CONTEXT_BYTES, Compaction, Frontend, Notice, SessionEvent, Talk};
+use super::{CONTEXT_BYTES, Compaction, Frontend, Notice, Runner, SessionEvent};
 use crate::chat::{Effect, Event};
 use crate::context::{context, shortened, total_weight};
 use crate::tokens;
@@ -37,7 +37,7 @@ struct Heard {
     anything: bool,
 }
 
-impl Talk {
+impl Runner {
     /// Asks the agent. If it says that the talk is too long, once more with the older part summed up.
     pub(super) async fn ask(
         &mut self,
@@ -106,7 +106,11 @@ impl Talk {
     /// What is asked in half the room, where nothing is left to be summed up: a single message may be longer
     /// than a model can read. Among several, whoever gives the brief sums up first.
     fn shorter(&self, question: &AgentRequest, room: &mut usize) -> Option<Vec<PromptMessage>> {
-        if self.brief.as_ref().is_some_and(|brief| !brief.shorten) {
+        if self
+            .prompt_override
+            .as_ref()
+            .is_some_and(|prompt_override| !prompt_override.shorten)
+        {
             return None;
         }
         *room = total_weight(&question.messages).min(*room) / 2;
@@ -115,13 +119,16 @@ impl Talk {
 
     /// Shows once what a user should know about the agent under the present policy.
     fn tell_notices(&mut self, frontend: &mut dyn Frontend) {
-        let role = self.brief.as_ref().and_then(|brief| brief.part.role);
+        let role = self
+            .prompt_override
+            .as_ref()
+            .and_then(|prompt_override| prompt_override.part.role);
         let approval = match role {
             // That it only looks is what an instructor is for.
             Some(PairRole::Instructor) => Approval::All,
-            _ => self.terms.rules.mode(),
+            _ => self.options.rules.mode(),
         };
-        for notice in self.agent.notices(approval, self.terms.ephemeral) {
+        for notice in self.agent.notices(approval, self.options.ephemeral) {
             if self.noticed.insert(notice.clone()) {
                 frontend.show(SessionEvent::agent(AgentEvent::Remark(notice)));
             }
@@ -155,6 +162,12 @@ impl Talk {
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
                         silence.hear(&event, Instant::now());
+                        if let AgentEvent::Reasoning(text) = &event
+                            && self.by_brief
+                            && self.written.thoughts.len() < MESSAGE_LIMIT / 2
+                        {
+                            self.written.thoughts.push_str(text);
+                        }
                         frontend.show(SessionEvent::agent(event.clone()));
                         heard.note(&event);
                         if let AgentEvent::Model(now) = &event {
@@ -203,7 +216,7 @@ impl Talk {
 
     /// Says that another model answers than before, where that is known only now.
     fn compare_model(&self, now: &str, frontend: &mut dyn Frontend) {
-        if self.brief.is_some() || self.terms.model_switched {
+        if self.prompt_override.is_some() || self.options.model_switched {
             return;
         }
         let meta = self.writer.meta();
@@ -216,41 +229,54 @@ impl Talk {
     }
 
     fn question(&self) -> AgentRequest {
-        let messages = match &self.brief {
-            Some(brief) => {
-                let given: Vec<PromptMessage> =
-                    brief.messages.iter().chain(&self.turn).cloned().collect();
+        let messages = match &self.prompt_override {
+            Some(prompt_override) => {
+                let given: Vec<PromptMessage> = prompt_override
+                    .messages
+                    .iter()
+                    .chain(&self.turn)
+                    .cloned()
+                    .collect();
                 context(None, &[], &given, CONTEXT_BYTES)
             }
             None => {
-                let past = &self.past[..self.turn_start.min(self.past.len())];
-                context(self.summary.as_ref(), past, &self.turn, CONTEXT_BYTES)
+                let past =
+                    &self.context.messages[..self.turn_start.min(self.context.messages.len())];
+                context(
+                    self.context.summary.as_ref(),
+                    past,
+                    &self.turn,
+                    CONTEXT_BYTES,
+                )
             }
         };
         let total = self.writer.meta().map_or(0, |meta| meta.messages);
         AgentRequest {
             total: total.max(messages.len() as u64),
-            native: match self.brief {
+            native: match self.prompt_override {
                 Some(_) => None,
                 None => self.native(&messages),
             },
             messages,
             marker: self.agent_marker(),
             tools: self.tool_specs(),
-            approval: match self.terms.rules.mode() {
+            approval: match self.options.rules.mode() {
                 // Nothing is done that is not in the log first.
                 Approval::Ask | Approval::All if self.unsaved => Approval::Low,
                 mode => mode,
             },
             ephemeral: self.keeps_nothing(),
-            part: self.brief.as_ref().map(|brief| brief.part.clone()),
+            part: self
+                .prompt_override
+                .as_ref()
+                .map(|prompt_override| prompt_override.part.clone()),
         }
     }
 
     /// The tools that the agent may ask for.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        match (&self.terms.tools, self.agent.tools()) {
-            (Some(tools), ToolSide::Ours) if self.terms.rules.mode() != Approval::None => {
+        match (&self.options.tools, self.agent.tools()) {
+            (Some(tools), ToolSide::Ours) if self.options.rules.mode() != Approval::None => {
                 tools.specs()
             }
             _ => Vec::new(),
@@ -260,7 +286,7 @@ impl Talk {
     /// Whether the agent is to keep nothing: what keeps nothing can be gone on with nowhere, and who is
     /// given all it needs each time has no use for a session of its own.
     fn keeps_nothing(&self) -> bool {
-        self.terms.ephemeral || self.brief.is_some()
+        self.options.ephemeral || self.prompt_override.is_some()
     }
 
     /// The marker of what is started for the agent. One that is reached without a program starts none; the
@@ -280,7 +306,12 @@ impl Talk {
         let unique = self.writer.sessions().clock().entry_id().to_string();
         let prefix = marker_prefix(self.writer.id());
         // Without a helper, resuming the session still ends what was left running.
-        match self.terms.guard.as_ref().and_then(|guard| guard.run().ok()) {
+        match self
+            .options
+            .guard
+            .as_ref()
+            .and_then(|guard| guard.run().ok())
+        {
             Some(run) => guard::marker(&prefix, run, &unique),
             None => format!("{prefix}{unique}"),
         }
@@ -292,7 +323,7 @@ impl Talk {
         let meta = self.writer.meta()?;
         let native = meta.natives.iter().find(|native| native.agent == name)?;
         // What it said before this session of its own began, it said in another.
-        let spoke_there = self.past.iter().any(|said| {
+        let spoke_there = self.context.messages.iter().any(|said| {
             said.words.role == Role::Assistant
                 && said.words.speaker == name
                 && said.seq.is_none_or(|seq| seq > native.since)
@@ -327,7 +358,10 @@ impl Talk {
             at: self.writer.sessions().clock().now(),
             speaker: self.chat.agent().clone(),
             model: self.agent.model().map(str::to_owned),
-            thread: self.brief.as_ref().and_then(|brief| brief.thread.clone()),
+            thread: self
+                .prompt_override
+                .as_ref()
+                .and_then(|prompt_override| prompt_override.thread.clone()),
             content,
         };
         // The answer itself is saved when it is finished; a draft that cannot be kept costs only what

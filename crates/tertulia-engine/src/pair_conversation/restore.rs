@@ -1,38 +1,38 @@
 //! Going on with a pair: the row of the session says how far it is; what was said is read only when
 //! somebody is to be asked, and only as far back as they could be given it.
 
-use super::{Duet, Seating};
+use super::{PairConversation, PairRoster};
 use crate::chat::{INTERRUPTED, result_of};
 use crate::context::{dangling, summary};
 use crate::frontend::Frontend;
 use crate::log_writer::LogWriter;
 use crate::notice::Notice;
 use crate::pair::{Pair, PairRole};
-use crate::run::{CONTEXT_BYTES, RunOptions, Talk};
+use crate::runner::{CONTEXT_BYTES, RunOptions, Runner};
 use tertulia_agents::{AgentError, FailureKind};
 use tertulia_core::entry::{Body, Budgeted, Entry, Paired, Role, ToolOutcome};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Log, SessionMeta};
 use tertulia_store::{StoreError, StoreResult};
 
-impl Duet {
+impl PairConversation {
     /// A talk that goes on: what a crash left half said is kept, what it left running is ended, and the
     /// human has the floor.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
-        mut seating: Seating,
-        terms: RunOptions,
+        mut seating: PairRoster,
+        options: RunOptions,
         frontend: &mut dyn Frontend,
-    ) -> StoreResult<Duet> {
+    ) -> StoreResult<PairConversation> {
         let agent = seating.instructor.agent.clone();
-        let (talk, _) = Talk::reopen(writer, left, agent, terms, frontend).await?;
-        let talk = talk.by_brief();
-        let meta = talk.writer().meta().cloned();
+        let (runner, _) = Runner::reopen(writer, left, agent, options, frontend).await?;
+        let runner = runner.by_brief();
+        let meta = runner.writer().meta().cloned();
         let pair = meta.as_ref().and_then(|meta| meta.pair.clone());
         let at = pair.as_ref().and_then(|pair| pair.paired_at);
         let known = match (&meta, at) {
-            (Some(meta), Some(at)) => entry_at(&talk, meta, at).await?,
+            (Some(meta), Some(at)) => entry_at(&runner, meta, at).await?,
             _ => None,
         };
         let mut opening = Vec::new();
@@ -53,7 +53,7 @@ impl Duet {
         if let Some(budget) = seating.budget {
             opening.push(Body::Budgeted(Budgeted { budget }));
         }
-        let mut duet = Duet::around(talk, seating, opening);
+        let mut duet = PairConversation::around(runner, seating, opening);
         duet.threads.unread = true;
         Ok(duet)
     }
@@ -67,7 +67,7 @@ impl Duet {
             return Ok(());
         };
         let pair = meta.pair.clone().unwrap_or_default();
-        let sessions = self.talk.writer().sessions();
+        let sessions = self.runner.writer().sessions();
         let mut log = sessions
             .load_back(&meta, |log| is_enough(&pair, log))
             .await?;
@@ -77,9 +77,9 @@ impl Duet {
         }
         for seat in [PairRole::Instructor, PairRole::Worker] {
             if let Some(summed) = pair.summary_of(seat) {
-                let entry = entry_at(&self.talk, &meta, summed.at).await?;
+                let entry = entry_at(&self.runner, &meta, summed.at).await?;
                 if let Some(Body::Compacted(compacted)) = entry.map(|entry| entry.body) {
-                    self.threads.of_mut(seat).summary = Some(summary(&compacted.summary));
+                    self.threads.of_mut(seat).context.summary = Some(summary(&compacted.summary));
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Duet {
     async fn close_calls(&mut self, frontend: &mut dyn Frontend) {
         let mut results = Vec::new();
         for seat in [PairRole::Instructor, PairRole::Worker] {
-            for call in dangling(&self.threads.of(seat).said) {
+            for call in dangling(&self.threads.of(seat).context.messages) {
                 let mut result = result_of(&call, INTERRUPTED, ToolOutcome::Interrupted);
                 if let Body::Message(message) = &mut result {
                     message.thread = Some(seat.name().to_owned());
@@ -113,28 +113,30 @@ impl Duet {
             return;
         }
         frontend.show(Notice::ClosedCalls(results.len()).into());
-        let mut ear = super::Ear::new(frontend);
-        self.talk.put_down(results, &mut ear).await;
-        let heard = ear.heard();
+        self.runner.put_down(results, frontend).await;
+        let heard = self.runner.take_written();
         self.threads.take_in(heard);
     }
 
     /// The words of an entry that the fold points to.
     pub(super) async fn words_at(
         &self,
-        place: impl Fn(&Pair) -> Option<Seq>,
+        agent_of: impl Fn(&Pair) -> Option<Seq>,
     ) -> StoreResult<Option<String>> {
-        let entry = self.pointed_to(place).await?;
+        let entry = self.pointed_to(agent_of).await?;
         Ok(entry.and_then(|entry| Some(entry.message()?.content.clone())))
     }
 
     /// The entry that the fold points to. One that cannot be read is an error: what stands in its place
     /// would be taken for what was said.
-    async fn pointed_to(&self, place: impl Fn(&Pair) -> Option<Seq>) -> StoreResult<Option<Entry>> {
-        let (Some(at), Some(meta)) = (self.pair().and_then(place), self.meta()) else {
+    async fn pointed_to(
+        &self,
+        agent_of: impl Fn(&Pair) -> Option<Seq>,
+    ) -> StoreResult<Option<Entry>> {
+        let (Some(at), Some(meta)) = (self.pair().and_then(agent_of), self.meta()) else {
             return Ok(None);
         };
-        match entry_at(&self.talk, meta, at).await? {
+        match entry_at(&self.runner, meta, at).await? {
             Some(entry) => Ok(Some(entry)),
             None => Err(StoreError::Refused(format!(
                 "entry {at} of this session cannot be read; `tertulia doctor` shows the damage"
@@ -159,7 +161,7 @@ impl Duet {
         let Some(meta) = self.meta() else {
             return Ok(String::new());
         };
-        let sessions = self.talk.writer().sessions();
+        let sessions = self.runner.writer().sessions();
         let asked =
             |entry: &Entry| in_thread(entry, PairRole::Worker) && role(entry) == Some(Role::User);
         let log = sessions
@@ -186,8 +188,8 @@ fn role(entry: &Entry) -> Option<Role> {
     entry.message().map(|message| message.role)
 }
 
-async fn entry_at(talk: &Talk, meta: &SessionMeta, at: Seq) -> StoreResult<Option<Entry>> {
-    let log = talk.writer().sessions().load_one(meta, at).await?;
+async fn entry_at(runner: &Runner, meta: &SessionMeta, at: Seq) -> StoreResult<Option<Entry>> {
+    let log = runner.writer().sessions().load_one(meta, at).await?;
     Ok(log.entries.into_iter().find(|entry| entry.seq == at))
 }
 

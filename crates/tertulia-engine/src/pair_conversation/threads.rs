@@ -1,112 +1,51 @@
 //! What the two remember: each its own thread, as the log has it.
 
-use async_trait::async_trait;
-
-use crate::context::{Said, context, prompt_message, weight};
-use crate::event::SessionEvent;
-use crate::frontend::Frontend;
-use crate::run::CONTEXT_BYTES;
+use crate::context::{Context, ContextMessage, context, prompt_message, weight};
+use crate::runner::{CONTEXT_BYTES, Written};
 use crate::withdrawn::{Withdrawals, withdraw};
-use tertulia_agents::approval::{ToolRequest, Verdict};
 use tertulia_agents::{PromptMessage, ToolSide};
-use tertulia_core::entry::{Entry, MESSAGE_LIMIT, Role};
+use tertulia_core::entry::{Entry, Role};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
-
-/// A door that remembers what went through it.
-pub(super) struct Ear<'a> {
-    frontend: &'a mut dyn Frontend,
-    heard: Heard,
-}
-
-/// What was heard.
-#[derive(Debug, Default)]
-pub(super) struct Heard {
-    entries: Vec<Entry>,
-    thoughts: String,
-}
-
-impl Heard {
-    /// Where the last message stands, if there is one in the log.
-    pub(super) fn last_message(&self) -> Option<Seq> {
-        let messages = self.entries.iter().rev();
-        messages
-            .filter(|entry| entry.message().is_some())
-            .map(|entry| entry.seq)
-            .next()
-    }
-}
-
-impl<'a> Ear<'a> {
-    pub(super) fn new(frontend: &'a mut dyn Frontend) -> Ear<'a> {
-        Ear {
-            frontend,
-            heard: Heard::default(),
-        }
-    }
-
-    pub(super) fn heard(self) -> Heard {
-        self.heard
-    }
-}
-
-#[async_trait]
-impl Frontend for Ear<'_> {
-    fn show(&mut self, event: SessionEvent) {
-        match &event {
-            SessionEvent::Durable { .. } => self.heard.entries.extend(event.entry()),
-            SessionEvent::Thought { text } if self.heard.thoughts.len() < MESSAGE_LIMIT / 2 => {
-                self.heard.thoughts.push_str(text);
-            }
-            _ => {}
-        }
-        self.frontend.show(event);
-    }
-
-    async fn approve(&mut self, request: &ToolRequest) -> Verdict {
-        self.frontend.approve(request).await
-    }
-}
 
 /// What one of the two remembers.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// What stands for the part that `said` no longer has.
-    pub(super) summary: Option<PromptMessage>,
-    /// What was said, oldest first.
-    pub(super) said: Vec<Said>,
+    /// What it remembers, as the log has it.
+    pub(super) context: Context,
 }
 
 impl Thread {
     /// What was said last.
     pub(super) fn last(&self) -> Option<&PromptMessage> {
-        self.said.last().map(|said| &said.words)
+        self.context.messages.last().map(|said| &said.words)
     }
 
     /// How much of it came before what is to be answered.
     pub(super) fn past(&self) -> usize {
         let last = self
-            .said
+            .context
+            .messages
             .iter()
             .rposition(|said| said.words.role == Role::User);
-        last.unwrap_or(self.said.len())
+        last.unwrap_or(self.context.messages.len())
     }
 
     /// What all of it weighs, in bytes.
     pub(super) fn weight(&self) -> usize {
-        let said = self.said.iter().map(|said| &said.words);
-        self.summary.iter().chain(said).map(weight).sum()
+        let said = self.context.messages.iter().map(|said| &said.words);
+        self.context.summary.iter().chain(said).map(weight).sum()
     }
 
     /// Lets go of what nobody will be given any more.
     fn forget(&mut self) {
         let mut kept = 0;
-        let surplus = self.said.iter().rev().take_while(|said| {
+        let surplus = self.context.messages.iter().rev().take_while(|said| {
             kept += weight(&said.words);
             kept <= 2 * CONTEXT_BYTES
         });
-        let surplus = self.said.len() - surplus.count();
-        self.said.drain(..surplus.min(self.past()));
+        let surplus = self.context.messages.len() - surplus.count();
+        self.context.messages.drain(..surplus.min(self.past()));
     }
 }
 
@@ -139,7 +78,7 @@ impl Threads {
     }
 
     /// Takes in what was said.
-    pub(super) fn take_in(&mut self, heard: Heard) {
+    pub(super) fn take_in(&mut self, heard: Written) {
         self.thoughts = heard.thoughts;
         if !self.unread {
             self.remember(&heard.entries);
@@ -157,7 +96,7 @@ impl Threads {
             };
             if let Some(seat) = PairRole::of_thread(message.thread.as_deref()) {
                 let thread = self.of_mut(seat);
-                thread.said.push(Said {
+                thread.context.messages.push(ContextMessage {
                     seq: Some(entry.seq),
                     words: prompt_message(message),
                 });
@@ -169,7 +108,7 @@ impl Threads {
 
     fn withdraw(&mut self, seq: Seq, agent: &str) {
         // A person speaks to the instructor only.
-        let mut said = self.instructor.said.iter_mut().rev();
+        let mut said = self.instructor.context.messages.iter_mut().rev();
         if let Some(said) = said.find(|said| said.seq == Some(seq)) {
             withdraw(&mut said.words, agent);
         }
@@ -200,17 +139,22 @@ impl Threads {
         tools: ToolSide,
     ) -> Vec<PromptMessage> {
         let thread = self.of(seat);
-        let said: Vec<Said> = thread.said.iter().map(|said| self.typed_of(said)).collect();
+        let said: Vec<ContextMessage> = thread
+            .context
+            .messages
+            .iter()
+            .map(|said| self.typed_of(said))
+            .collect();
         let (past, turn) = said.split_at(thread.past());
         let turn: Vec<PromptMessage> = turn.iter().map(|said| said.words.clone()).collect();
-        let mut given = context(thread.summary.as_ref(), past, &turn, CONTEXT_BYTES);
+        let mut given = context(thread.context.summary.as_ref(), past, &turn, CONTEXT_BYTES);
         if tools != ToolSide::Ours {
             given.insert(0, PromptMessage::plain(Role::System, "your part", system));
         }
         given
     }
 
-    fn typed_of(&self, said: &Said) -> Said {
+    fn typed_of(&self, said: &ContextMessage) -> ContextMessage {
         let mut said = said.clone();
         let typed = self.typed.iter().find(|(at, _)| Some(*at) == said.seq);
         if let Some((_, words)) = typed {

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use super::super::frontend::Frontend;
 use super::super::log_writer::LogWriter;
 use super::super::notice::Notice;
-use super::super::run::{RunOptions, Talk};
+use super::super::runner::{RunOptions, Runner};
 use super::super::team::events::Event;
 use super::super::team::memory::Spoken;
 use super::super::team::names::{self, Member};
 use super::super::withdrawn::{Withdrawals, marked};
-use super::{Seating, Table, nobody};
+use super::{TeamConversation, TeamRoster, nobody};
 use tertulia_agents::FailureKind;
 use tertulia_core::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
 use tertulia_core::id::SessionId;
@@ -69,7 +69,7 @@ pub enum ResumeError {
 
 /// What is known about a session before a team goes on with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Fit {
+pub struct ResumePlan {
     /// Seats that are taken over, those of earlier times included.
     pub heirs: MemberMap,
     /// The seats that are taken over now.
@@ -80,7 +80,11 @@ pub struct Fit {
 
 /// Whether a team can go on with a session, found out without touching it. `wanted` are the seats that are
 /// to be taken over, by any name that means them.
-pub fn fit(meta: &SessionMeta, seating: &Seating, wanted: &MemberMap) -> Result<Fit, ResumeError> {
+pub fn resume_plan(
+    meta: &SessionMeta,
+    seating: &TeamRoster,
+    wanted: &MemberMap,
+) -> Result<ResumePlan, ResumeError> {
     let session = meta.id.short().to_string();
     match &meta.team {
         Some(theirs) if *theirs == seating.team => {}
@@ -137,7 +141,7 @@ pub fn fit(meta: &SessionMeta, seating: &Seating, wanted: &MemberMap) -> Result<
     };
     let is_here = |id: &str| is_member(id) || heirs.contains_key(id) || gave_back(id);
     let missing = meta.speakers.iter().filter(|spoke| !is_here(&spoke.id));
-    Ok(Fit {
+    Ok(ResumePlan {
         missing: missing.map(|spoke| told_apart(spoke, seating)).collect(),
         heirs,
         new_heirs,
@@ -165,7 +169,7 @@ fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> Membe
 }
 
 /// A speaker as people know them, with the name that markers use where a member is called the same.
-fn told_apart(spoke: &Spoke, seating: &Seating) -> String {
+fn told_apart(spoke: &Spoke, seating: &TeamRoster) -> String {
     let mut members = seating.members.iter();
     match members.any(|member| member.display_name == spoke.display_name) {
         true => format!("{} ({})", spoke.display_name, spoke.name),
@@ -173,39 +177,39 @@ fn told_apart(spoke: &Spoke, seating: &Seating) -> String {
     }
 }
 
-impl Table {
-    /// A talk that goes on, after [`fit`] has been asked: reads back what was said, repairs what a crash
+impl TeamConversation {
+    /// A talk that goes on, after [`resume_plan`] has been asked: reads back what was said, repairs what a crash
     /// left behind, and gives the first human the floor.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
-        seating: Seating,
-        fit: Fit,
-        terms: RunOptions,
+        seating: TeamRoster,
+        resume_plan: ResumePlan,
+        options: RunOptions,
         frontend: &mut dyn Frontend,
-    ) -> StoreResult<Table> {
+    ) -> StoreResult<TeamConversation> {
         let enough = Enough {
             messages: seating.window + 1,
             bytes: seating.max_bytes,
         };
-        let reopened = Talk::reopen(writer, left, nobody(), terms, frontend).await?;
-        let (mut talk, recovered) = reopened;
-        let log = talk.look_back(|log| enough.is(log), frontend).await?;
-        let meta = talk.writer().meta().cloned();
+        let reopened = Runner::reopen(writer, left, nobody(), options, frontend).await?;
+        let (mut runner, recovered) = reopened;
+        let log = runner.look_back(|log| enough.is(log), frontend).await?;
+        let meta = runner.writer().meta().cloned();
         let Some(meta) = meta else {
             return Err(StoreError::Refused("this session has no messages".into()));
         };
-        if !fit.missing.is_empty() {
-            frontend.show(Notice::Missing(fit.missing.clone()).into());
+        if !resume_plan.missing.is_empty() {
+            frontend.show(Notice::Missing(resume_plan.missing.clone()).into());
         }
-        compare_models(&meta, &seating, &fit.heirs, frontend);
+        compare_models(&meta, &seating, &resume_plan.heirs, frontend);
         let file = seating
             .file
             .clone()
             .filter(|file| meta.team_file.as_ref() != Some(file));
         let seated = Seated {
             file,
-            heirs: fit.new_heirs.clone(),
+            heirs: resume_plan.new_heirs.clone(),
         };
         let unheard = match left {
             // The other program may be asking them just now.
@@ -213,9 +217,9 @@ impl Table {
             None => unheard(&log, &seating.members, recovered),
         };
         // Put down each time, also where nothing has changed: it is where the queue was emptied.
-        let mut table = Table::around(talk, seating, Some(seated))
+        let mut table = TeamConversation::around(runner, seating, Some(seated))
             .map_err(|error| StoreError::Refused(error.to_string()))?;
-        table.take_in(&log, &fit.heirs);
+        table.take_in(&log, &resume_plan.heirs);
         if !unheard.is_empty() {
             frontend.show(Notice::NotHeard(unheard).into());
         }
@@ -299,7 +303,7 @@ pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<S
 
 fn compare_models(
     meta: &SessionMeta,
-    seating: &Seating,
+    seating: &TeamRoster,
     heirs: &MemberMap,
     frontend: &mut dyn Frontend,
 ) {

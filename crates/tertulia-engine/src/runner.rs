@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::chat::{Chat, Effect, Event, TurnEnd};
-use super::context::{Said, prompt_message};
+use super::context::{Context, ContextMessage, prompt_message};
 use super::log_writer::LogWriter;
 use super::team::names;
 use super::withdrawn;
@@ -23,13 +23,13 @@ use tertulia_agents::tool::Toolbox;
 use tertulia_agents::{Agent, AgentError, Part, PromptMessage};
 use tertulia_core::entry::human;
 use tertulia_core::entry::{Body, Entry, Message, Role, Speaker, SpeakerKind};
-use tertulia_core::id::EntryId;
+use tertulia_core::id::{EntryId, Seq};
 
 use super::event::SessionEvent;
 use super::frontend::Frontend;
 use super::notice::Notice;
-pub(super) use ask::tokens_of;
 pub use compact::Compaction;
+pub(super) use compact::{Compacting, Prompt, half_of};
 
 /// How much of the talk an agent is given at most, in bytes, cut at whole messages.
 pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
@@ -62,7 +62,7 @@ pub struct Participant {
 
 /// What whoever is asked is given, where that is not the talk as it was said.
 #[derive(Clone, Debug, Default)]
-pub struct Brief {
+pub struct PromptOverride {
     /// The words.
     pub messages: Vec<PromptMessage>,
     /// The part that it plays.
@@ -88,12 +88,12 @@ pub struct Answered {
     /// How it ended.
     pub end: TurnEnd,
     /// What was said, in this order; tools and their results are not among it.
-    pub said: Vec<Kept>,
+    pub said: Vec<LoggedMessage>,
 }
 
 /// A message with its id, be it in the log or held until it can be.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
+pub struct LoggedMessage {
     /// The id.
     pub id: EntryId,
     /// The message, as it was said.
@@ -102,17 +102,33 @@ pub struct Kept {
     pub logged: Option<String>,
 }
 
+/// What was written for a pair, whose agents' contexts are kept elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    /// Durable entries.
+    pub(crate) entries: Vec<Entry>,
+    /// The agent's reasoning.
+    pub(crate) thoughts: String,
+}
+
+impl Written {
+    /// Returns the sequence number of the last message.
+    pub(crate) fn last_message(&self) -> Option<Seq> {
+        let mut messages = self.entries.iter().rev();
+        let last = messages.find(|entry| entry.message().is_some());
+        last.map(|entry| entry.seq)
+    }
+}
+
 /// A talk: words are made durable, agents are asked one at a time, and what they do is carried out.
 #[derive(Debug)]
-pub struct Talk {
+pub struct Runner {
     chat: Chat,
     writer: LogWriter,
     agent: Arc<dyn Agent>,
-    terms: RunOptions,
-    /// What stands for the part of the talk that `past` no longer has.
-    summary: Option<PromptMessage>,
-    /// The talk as the log has it.
-    past: Vec<Said>,
+    options: RunOptions,
+    /// What the agent of a chat remembers, as the log has it.
+    context: Context,
     /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
     told: Option<(u64, u64)>,
     /// The tokens of the last answer before this conversation was resumed, as the agent told them.
@@ -125,44 +141,46 @@ pub struct Talk {
     /// Whether no other program is in the session that this talk continues.
     alone: bool,
     /// What whoever is asked now is given instead of the talk.
-    brief: Option<Brief>,
+    prompt_override: Option<PromptOverride>,
     /// What was said in this answer.
-    said: Vec<Kept>,
+    said: Vec<LoggedMessage>,
     /// Who can be addressed.
     members: Vec<names::Member>,
-    /// Whether everybody is given a brief: then nothing is remembered here.
+    /// Whether everybody is given a brief: then nothing is remembered here, but collected in
+    /// `written`.
     by_brief: bool,
+    written: Written,
     /// Stops the turn that runs: a write does not wait for another program any longer then.
     cancel: CancellationToken,
     /// What agents' notices said so far, so that each is said once.
     noticed: BTreeSet<String>,
 }
 
-impl Talk {
+impl Runner {
     /// A talk that begins.
-    pub fn begin(writer: LogWriter, agent: Arc<dyn Agent>, terms: RunOptions) -> Talk {
+    pub fn begin(writer: LogWriter, agent: Arc<dyn Agent>, options: RunOptions) -> Runner {
         let speaker = Speaker::plain(agent.name(), SpeakerKind::Ai);
         let model = agent.model().map(str::to_owned);
         let mut chat = Chat::new(human(), speaker, model);
         let folder = agent.work_dir().and_then(|folder| folder.to_str());
         chat.works_in(folder.map(str::to_owned));
-        Talk {
+        Runner {
             chat,
             writer,
             agent,
-            terms,
-            summary: None,
-            past: Vec::new(),
+            options,
+            context: Context::default(),
             told: None,
             reported: None,
             turn_start: 0,
             turn: Vec::new(),
             unsaved: false,
             alone: true,
-            brief: None,
+            prompt_override: None,
             said: Vec::new(),
             members: Vec::new(),
             by_brief: false,
+            written: Written::default(),
             cancel: CancellationToken::new(),
             noticed: BTreeSet::new(),
         }
@@ -170,9 +188,14 @@ impl Talk {
 
     /// The same talk, in which everybody is given a brief.
     #[must_use]
-    pub fn by_brief(mut self) -> Talk {
+    pub fn by_brief(mut self) -> Runner {
         self.by_brief = true;
         self
+    }
+
+    /// Takes what was written since the last call.
+    pub(crate) fn take_written(&mut self) -> Written {
+        std::mem::take(&mut self.written)
     }
 
     /// Puts down something that nobody said. Whether it may be in the log.
@@ -207,7 +230,7 @@ impl Talk {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> TurnEnd {
-        self.turn_start = self.past.len();
+        self.turn_start = self.context.messages.len();
         self.turn.clear();
         self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Said(words));
@@ -218,20 +241,20 @@ impl Talk {
     pub async fn answer(
         &mut self,
         seat: &Participant,
-        brief: Brief,
+        prompt_override: PromptOverride,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Answered {
         self.agent = seat.agent.clone();
         let model = self.agent.model().map(str::to_owned);
         self.chat.seat(seat.speaker.clone(), model);
-        self.brief = Some(brief);
+        self.prompt_override = Some(prompt_override);
         self.said.clear();
         self.turn.clear();
         self.cancel = cancel.clone();
         let effects = self.chat.step(Event::Asked);
         let end = self.carry_out(effects, frontend, cancel).await;
-        self.brief = None;
+        self.prompt_override = None;
         let said = std::mem::take(&mut self.said);
         Answered { end, said }
     }
@@ -242,7 +265,7 @@ impl Talk {
         before: Vec<Body>,
         message: Message,
         frontend: &mut dyn Frontend,
-    ) -> Option<Kept> {
+    ) -> Option<LoggedMessage> {
         let mut bodies = before;
         bodies.push(Body::Message(message));
         self.write(bodies, frontend).await?.into_iter().last()
@@ -264,8 +287,7 @@ impl Talk {
     /// Takes in who can be addressed.
     pub fn seat_members(&mut self, members: Vec<names::Member>) {
         self.members = members;
-        self.past.clear();
-        self.summary = None;
+        self.context = Context::default();
         self.turn_start = 0;
     }
 
@@ -287,7 +309,7 @@ impl Talk {
                         self.withdraw_turn();
                     }
                     // Nothing of it is more recent than the rest any more.
-                    self.turn_start = self.past.len();
+                    self.turn_start = self.context.messages.len();
                     self.turn.clear();
                     return end;
                 }
@@ -298,8 +320,8 @@ impl Talk {
 
     /// Withdraws the words of a turn that a person stopped before the agent said or did anything.
     fn withdraw_turn(&mut self) {
-        let start = self.turn_start.min(self.past.len());
-        let turn = &mut self.past[start..];
+        let start = self.turn_start.min(self.context.messages.len());
+        let turn = &mut self.context.messages[start..];
         if turn.iter().all(|said| said.words.role == Role::User) {
             let agent = self.agent.name();
             turn.iter_mut()
@@ -308,8 +330,8 @@ impl Talk {
     }
 }
 
-fn said_in(entry: &Entry) -> Option<Said> {
-    Some(Said {
+fn said_in(entry: &Entry) -> Option<ContextMessage> {
+    Some(ContextMessage {
         seq: Some(entry.seq),
         words: prompt_message(entry.message()?),
     })

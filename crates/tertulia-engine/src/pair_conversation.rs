@@ -18,13 +18,13 @@ use super::pair::budget::{self, Budget};
 use super::pair::reply;
 use super::pair::words;
 use super::pair::{Next, Pair, PairEvent, PairRole, Progress, Todo, Wait};
-use super::run::{RunOptions, Talk, ToolAccess};
+use super::runner::{RunOptions, Runner, ToolAccess};
 use tertulia_agents::{Agent, AgentError};
 use tertulia_core::entry::{Body, Budgeted, Message, Paired, Role, Speaker};
 use tertulia_core::entry::{human, plain};
 use tertulia_core::session::SessionMeta;
 use tertulia_store::StoreResult;
-use threads::{Ear, Threads};
+use threads::Threads;
 
 /// A worker that fails so often in a row is not asked again before the human has had a look.
 const FAILURES: u32 = 3;
@@ -34,7 +34,7 @@ pub type Maker = Arc<dyn Fn(&str) -> Result<Arc<dyn Agent>, AgentError> + Send +
 
 /// Who has a seat.
 #[derive(Clone)]
-pub struct Place {
+pub struct PairAgent {
     /// The agent.
     pub agent: Arc<dyn Agent>,
     /// The same with another model.
@@ -45,7 +45,7 @@ pub struct Place {
     pub compact_at: Option<u64>,
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for PairAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Place")
             .field("agent", &self.agent)
@@ -55,18 +55,18 @@ impl std::fmt::Debug for Place {
 
 /// A pair that sits down.
 #[derive(Debug)]
-pub struct Seating {
+pub struct PairRoster {
     /// Who instructs.
-    pub instructor: Place,
+    pub instructor: PairAgent,
     /// Who works.
-    pub worker: Place,
+    pub worker: PairAgent,
     /// The same for the log.
     pub paired: Paired,
     /// How often the worker may be called, if that is to be said anew.
     pub budget: Option<Budget>,
 }
 
-impl Seating {
+impl PairRoster {
     /// Returns the entries that a session of the pair begins with.
     pub fn opening(&self) -> Vec<Body> {
         let budget = self.budget.unwrap_or_default();
@@ -98,10 +98,10 @@ pub enum Pause {
 
 /// The pair and its talk.
 #[derive(Debug)]
-pub struct Duet {
-    talk: Talk,
-    instructor: Place,
-    worker: Place,
+pub struct PairConversation {
+    runner: Runner,
+    instructor: PairAgent,
+    worker: PairAgent,
     /// What the instructor is told about its part.
     system: String,
     /// What is to be put down with the next words.
@@ -117,19 +117,19 @@ pub struct Duet {
     begun: Timestamp,
 }
 
-impl Duet {
+impl PairConversation {
     /// A talk that begins.
-    pub fn begin(writer: LogWriter, seating: Seating, terms: RunOptions) -> Duet {
+    pub fn begin(writer: LogWriter, seating: PairRoster, options: RunOptions) -> PairConversation {
         let opening = seating.opening();
         let agent = seating.instructor.agent.clone();
-        let talk = Talk::begin(writer, agent, terms).by_brief();
-        Duet::around(talk, seating, opening)
+        let runner = Runner::begin(writer, agent, options).by_brief();
+        PairConversation::around(runner, seating, opening)
     }
 
-    fn around(talk: Talk, seating: Seating, opening: Vec<Body>) -> Duet {
-        let begun = talk.writer().sessions().clock().now();
-        Duet {
-            talk,
+    fn around(runner: Runner, seating: PairRoster, opening: Vec<Body>) -> PairConversation {
+        let begun = runner.writer().sessions().clock().now();
+        PairConversation {
+            runner,
             instructor: seating.instructor,
             worker: seating.worker,
             system: seating.paired.system,
@@ -143,18 +143,18 @@ impl Duet {
     }
 
     /// The pen.
-    pub fn talk(&self) -> &Talk {
-        &self.talk
+    pub fn runner(&self) -> &Runner {
+        &self.runner
     }
 
     /// The pen, to be written with.
-    pub fn talk_mut(&mut self) -> &mut Talk {
-        &mut self.talk
+    pub fn runner_mut(&mut self) -> &mut Runner {
+        &mut self.runner
     }
 
     /// How far the pair is, once something has been said.
     pub fn pair(&self) -> Option<&Pair> {
-        self.talk.writer().meta()?.pair.as_deref()
+        self.runner.writer().meta()?.pair.as_deref()
     }
 
     /// What was left undone and can be gone on with.
@@ -165,8 +165,8 @@ impl Duet {
 
     /// How far it is, what it cost and how long it took.
     pub fn progress(&self) -> Progress {
-        let now = self.talk.writer().sessions().clock().now();
-        let meta = self.talk.writer().meta();
+        let now = self.runner.writer().sessions().clock().now();
+        let meta = self.runner.writer().meta();
         let pair = self.pair();
         Progress {
             round: pair.map_or(0, |pair| pair.round),
@@ -200,11 +200,11 @@ impl Duet {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Pause {
-        self.begun = self.talk.writer().sessions().clock().now();
+        self.begun = self.runner.writer().sessions().clock().now();
         self.failures = 0;
         self.heard = None;
         self.threads.forget_typed();
-        if self.talk.writer().has_unsaved() {
+        if self.runner.writer().has_unsaved() {
             // What was held comes first, so that it is known what there is to say.
             self.put_down(Vec::new(), frontend).await;
         }
@@ -270,7 +270,7 @@ impl Duet {
     /// Does what is next until the human is.
     async fn follow(&mut self, frontend: &mut dyn Frontend, cancel: &CancellationToken) -> Pause {
         loop {
-            if self.talk.writer().has_unsaved() {
+            if self.runner.writer().has_unsaved() {
                 return Pause::Unsaved;
             }
             let Some(pair) = self.pair() else {
@@ -385,14 +385,14 @@ impl Duet {
         })
     }
 
-    fn place(&self, seat: PairRole) -> &Place {
+    fn agent_of(&self, seat: PairRole) -> &PairAgent {
         match seat {
             PairRole::Instructor => &self.instructor,
             PairRole::Worker => &self.worker,
         }
     }
 
-    fn place_mut(&mut self, seat: PairRole) -> &mut Place {
+    fn agent_of_mut(&mut self, seat: PairRole) -> &mut PairAgent {
         match seat {
             PairRole::Instructor => &mut self.instructor,
             PairRole::Worker => &mut self.worker,
@@ -400,7 +400,7 @@ impl Duet {
     }
 
     fn meta(&self) -> Option<&SessionMeta> {
-        self.talk.writer().meta()
+        self.runner.writer().meta()
     }
 
     /// Says something to one of the two; what waits to be put down goes with it.
@@ -416,9 +416,8 @@ impl Duet {
         message: Message,
         frontend: &mut dyn Frontend,
     ) -> bool {
-        let mut ear = Ear::new(frontend);
-        let kept = self.talk.hear(before, message, &mut ear).await;
-        let heard = ear.heard();
+        let kept = self.runner.hear(before, message, frontend).await;
+        let heard = self.runner.take_written();
         let at = heard.last_message();
         self.threads.take_in(heard);
         let Some(kept) = kept else {
@@ -431,7 +430,7 @@ impl Duet {
     }
 
     async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
-        self.talk.put_down(bodies, frontend).await
+        self.runner.put_down(bodies, frontend).await
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Kept, Talk, said_in};
+use super::{LoggedMessage, Runner, said_in};
 use crate::chat::{Effect, Event};
-use crate::context::{Said, prompt_message};
+use crate::context::{ContextMessage, prompt_message};
 use crate::event::SessionEvent;
 use crate::frontend::Frontend;
 use crate::log_writer::Recorded;
@@ -18,7 +18,7 @@ use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 use tertulia_store::StoreResult;
 
-impl Talk {
+impl Runner {
     /// Makes entries durable and tells the machine. What follows from that.
     pub(super) async fn save(
         &mut self,
@@ -42,7 +42,7 @@ impl Talk {
         &mut self,
         bodies: Vec<Body>,
         frontend: &mut dyn Frontend,
-    ) -> Option<Vec<Kept>> {
+    ) -> Option<Vec<LoggedMessage>> {
         let bodies = self.threaded(self.addressed(bodies));
         let messages: Vec<Message> = bodies.iter().filter_map(message_of).cloned().collect();
         let said: Vec<PromptMessage> = messages.iter().map(prompt_message).collect();
@@ -65,8 +65,10 @@ impl Talk {
                     });
                 }
                 if self.remembers() {
-                    let held = said.into_iter().map(|words| Said { seq: None, words });
-                    self.past.extend(held);
+                    let held = said
+                        .into_iter()
+                        .map(|words| ContextMessage { seq: None, words });
+                    self.context.messages.extend(held);
                 }
                 frontend.show(Notice::Unsaved(error).into());
             }
@@ -74,7 +76,7 @@ impl Talk {
         }
         let kept = places.into_iter().zip(messages);
         Some(
-            kept.map(|((id, logged), message)| Kept {
+            kept.map(|((id, logged), message)| LoggedMessage {
                 id,
                 message,
                 logged,
@@ -179,7 +181,10 @@ impl Talk {
 
     /// Puts what is said into the thread of whoever speaks.
     fn threaded(&self, mut bodies: Vec<Body>) -> Vec<Body> {
-        let thread = self.brief.as_ref().and_then(|brief| brief.thread.as_ref());
+        let thread = self
+            .prompt_override
+            .as_ref()
+            .and_then(|prompt_override| prompt_override.thread.as_ref());
         for body in &mut bodies {
             if let Body::Message(message) = body
                 && message.thread.is_none()
@@ -200,6 +205,11 @@ impl Talk {
             self.unsaved = false;
             frontend.show(Notice::SavedAgain.into());
         }
+        if self.by_brief {
+            self.written
+                .entries
+                .extend(recorded.entries.iter().cloned());
+        }
         let mut redacted = BTreeMap::new();
         for entry in &recorded.entries {
             frontend.show(SessionEvent::durable(entry));
@@ -218,16 +228,16 @@ impl Talk {
     /// Later turns see what is in the log, not what was typed. Words that were held back before are
     /// remembered already.
     pub(super) fn remember(&mut self, entries: &[Entry], new: usize) {
-        let said: Vec<Said> = entries.iter().filter_map(said_in).collect();
+        let said: Vec<ContextMessage> = entries.iter().filter_map(said_in).collect();
         let known = said.len().saturating_sub(new);
         if self.remembers() {
-            self.past.extend(said.into_iter().skip(known));
+            self.context.messages.extend(said.into_iter().skip(known));
         }
     }
 
     /// Among several each is given a brief: a memory of the talk here would only grow with it.
     fn remembers(&self) -> bool {
-        self.brief.is_none() && self.members.is_empty() && !self.by_brief
+        self.prompt_override.is_none() && self.members.is_empty() && !self.by_brief
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ask::{marker_prefix, tell};
-use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, SessionEvent, Talk, said_in};
+use super::{CONTEXT_BYTES, Frontend, Notice, RunOptions, Runner, SessionEvent, said_in};
 use crate::chat::{INTERRUPTED, result_of};
 use crate::context::{dangling, summary};
 use crate::log_writer::LogWriter;
@@ -15,18 +15,18 @@ use tertulia_core::id::SessionId;
 use tertulia_core::session::{Log, SessionMeta, Status};
 use tertulia_store::StoreResult;
 
-impl Talk {
+impl Runner {
     /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
         agent: Arc<dyn Agent>,
-        terms: RunOptions,
+        options: RunOptions,
         frontend: &mut dyn Frontend,
-    ) -> StoreResult<Talk> {
-        let (mut talk, _) = Talk::reopen(writer, left, agent, terms, frontend).await?;
-        talk.read_back(frontend).await?;
-        Ok(talk)
+    ) -> StoreResult<Runner> {
+        let (mut runner, _) = Runner::reopen(writer, left, agent, options, frontend).await?;
+        runner.read_back(frontend).await?;
+        Ok(runner)
     }
 
     /// Takes up the pen again and ends what a killed program left running. Whether somebody had been cut
@@ -35,9 +35,9 @@ impl Talk {
         mut writer: LogWriter,
         left: Option<SessionId>,
         agent: Arc<dyn Agent>,
-        terms: RunOptions,
+        options: RunOptions,
         frontend: &mut dyn Frontend,
-    ) -> StoreResult<(Talk, bool)> {
+    ) -> StoreResult<(Runner, bool)> {
         let mut recovered = false;
         if let Some(from) = left {
             let to = writer.id();
@@ -52,10 +52,10 @@ impl Talk {
             tell(frontend, Notice::Recovered { speaker });
             frontend.show(SessionEvent::durable(&entry));
         }
-        let mut talk = Talk::begin(writer, agent, terms);
-        talk.alone = left.is_none();
-        talk.end_orphans(recovered, frontend).await;
-        Ok((talk, recovered))
+        let mut runner = Runner::begin(writer, agent, options);
+        runner.alone = left.is_none();
+        runner.end_orphans(recovered, frontend).await;
+        Ok((runner, recovered))
     }
 
     /// The end of the log, back to where `enough` says that it is; calls that never came back are closed.
@@ -109,7 +109,7 @@ impl Talk {
             .await?;
         if let (Some(recorded), Some(now)) = (&meta.model, self.agent.model())
             && recorded != now
-            && !self.terms.model_switched
+            && !self.options.model_switched
         {
             let (recorded, now) = (recorded.clone(), now.to_owned());
             tell(frontend, Notice::OtherModel { recorded, now });
@@ -127,10 +127,10 @@ impl Talk {
                 Body::Compacted(compacted) => Some(compacted),
                 _ => None,
             });
-        self.summary = newest.map(|compacted| summary(&compacted.summary));
+        self.context.summary = newest.map(|compacted| summary(&compacted.summary));
         let covered = newest.map(|compacted| compacted.upto);
         let withdrawn = Withdrawals::of(&log.entries);
-        self.past = log
+        self.context.messages = log
             .entries
             .iter()
             .filter(|entry| covered.is_none_or(|covered| entry.seq > covered))
@@ -142,29 +142,25 @@ impl Talk {
                 said
             })
             .collect();
-        self.turn_start = self.past.len();
+        self.turn_start = self.context.messages.len();
         self.reported = last_usage(log);
     }
 
     /// Closes calls whose results never came, in the log too.
     async fn close_calls(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
-        let open = dangling(&self.past);
+        let open = dangling(&self.context.messages);
         if open.is_empty() {
             return Ok(());
         }
+        tell(frontend, Notice::ClosedCalls(open.len()));
         let stopped = ToolOutcome::Interrupted;
         let results = open
             .iter()
             .map(|call| result_of(call, INTERRUPTED, stopped));
-        let recorded = self.writer.record(results.collect()).await?;
-        tell(frontend, Notice::ClosedCalls(open.len()));
-        self.show_recorded(&recorded, frontend);
-        match recorded.trouble {
-            // Nothing is lost: whoever resumes next closes them.
-            Some(error) => tell(frontend, Notice::Unsaved(error)),
-            None => self.remember(&recorded.entries, open.len()),
-        }
-        self.turn_start = self.past.len();
+        // If they cannot be saved, the next resume closes them.
+        self.write(results.collect(), frontend).await;
+        self.turn.clear();
+        self.turn_start = self.context.messages.len();
         Ok(())
     }
 }

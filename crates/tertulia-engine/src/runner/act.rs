@@ -2,24 +2,24 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Frontend, SessionEvent, Talk, ToolAccess};
+use super::{Frontend, Runner, SessionEvent, ToolAccess};
 use crate::chat::{Effect, Event};
 use tertulia_agents::AgentEvent;
 use tertulia_agents::approval::{Approval, Permissions, Risk, Ruling, ToolRequest, Verdict};
 use tertulia_agents::tool::ToolOutput;
 use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
 
-impl Talk {
+impl Runner {
     /// Returns the tool permissions. Clones share one state.
     pub fn permissions(&self) -> &Permissions {
-        &self.terms.rules
+        &self.options.rules
     }
 
     /// Replaces the tool access of the agent. Returns the previous one.
     pub fn equip(&mut self, equipment: ToolAccess) -> ToolAccess {
         ToolAccess {
-            tools: std::mem::replace(&mut self.terms.tools, equipment.tools),
-            rules: std::mem::replace(&mut self.terms.rules, equipment.rules),
+            tools: std::mem::replace(&mut self.options.tools, equipment.tools),
+            rules: std::mem::replace(&mut self.options.rules, equipment.rules),
         }
     }
 
@@ -55,7 +55,7 @@ impl Talk {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Option<ToolOutput> {
-        let Some(tools) = self.terms.tools.clone() else {
+        let Some(tools) = self.options.tools.clone() else {
             return Some(refusal("there are no tools in this conversation"));
         };
         // It reads what would be changed, and whoever waits for a disk must still hear a signal.
@@ -73,12 +73,12 @@ impl Talk {
         }
         match self.settle(&request, frontend, cancel).await {
             _ if cancel.is_cancelled() => None,
-            Verdict::No if self.terms.rules.mode() == Approval::Ask => Some(refusal(
+            Verdict::No if self.options.rules.mode() == Approval::Ask => Some(refusal(
                 "the user does not want this tool to be used now; do not try again, ask what to do instead",
             )),
             Verdict::No => Some(refusal(&format!(
                 "this tool is not allowed here: only tools that look and change nothing are (approval mode '{}')",
-                self.terms.rules.mode().name()
+                self.options.rules.mode().name()
             ))),
             Verdict::Yes | Verdict::Always => {
                 let marker = self.marker();
@@ -98,7 +98,7 @@ impl Talk {
         if self.unsaved && request.risk != Risk::Low {
             return Verdict::No;
         }
-        match self.terms.rules.ruling(request) {
+        match self.options.rules.ruling(request) {
             Ruling::Run => Verdict::Yes,
             Ruling::Refuse => Verdict::No,
             Ruling::Ask => {
@@ -107,10 +107,10 @@ impl Talk {
                     () = cancel.cancelled() => Verdict::No,
                     verdict = frontend.approve(request) => verdict,
                 };
-                self.terms.rules.settle(request, verdict);
+                self.options.rules.settle(request, verdict);
                 if verdict == Verdict::Always {
                     frontend.show(SessionEvent::Permissions {
-                        state: self.terms.rules.state(),
+                        state: self.options.rules.state(),
                     });
                 }
                 verdict

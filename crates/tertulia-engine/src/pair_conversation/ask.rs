@@ -4,17 +4,16 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::threads::Ear;
-use super::{Duet, Pause, message_to};
+use super::{PairConversation, Pause, message_to};
 use crate::chat::TurnEnd;
 use crate::event::SessionEvent;
 use crate::frontend::Frontend;
 use crate::pair::{PairEvent, PairRole, Todo, words};
-use crate::run::{self, Answered, Brief};
+use crate::runner::{Answered, Participant, PromptOverride};
 use tertulia_agents::{Agent, AgentError, FailureKind, Part, ToolSide};
 use tertulia_core::entry::{Body, Role, Thought};
 
-impl Duet {
+impl PairConversation {
     /// Has whoever sits there answer.
     pub(super) async fn ask(
         &mut self,
@@ -31,7 +30,7 @@ impl Duet {
         let agent = match self.agent(seat, frontend).await {
             Ok(agent) => agent,
             Err(error) => {
-                self.talk
+                self.runner
                     .fail(&words::speaker(seat), &error, frontend)
                     .await;
                 return self.failed(seat, error);
@@ -89,7 +88,13 @@ impl Duet {
 
     /// Whether the instructor's thread ends in the middle of a reply for which tools were used.
     fn has_used_tools(&self) -> bool {
-        let said = self.threads.of(PairRole::Instructor).said.iter().rev();
+        let said = self
+            .threads
+            .of(PairRole::Instructor)
+            .context
+            .messages
+            .iter()
+            .rev();
         let reply = said.take_while(|said| said.words.role != Role::User);
         reply.into_iter().any(|said| said.words.role == Role::Tool)
     }
@@ -112,22 +117,24 @@ impl Duet {
         frontend.show(SessionEvent::Asked {
             speaker: speaker.clone(),
         });
-        let brief = Brief {
+        let prompt_override = PromptOverride {
             shorten,
-            ..self.brief(seat, agent)
+            ..self.prompt_override(seat, agent)
         };
-        let place = self.place_mut(seat);
-        let equipment = std::mem::take(&mut place.equipment);
-        let before = self.talk.equip(equipment);
-        let occupied = run::Participant {
+        let agent_of = self.agent_of_mut(seat);
+        let equipment = std::mem::take(&mut agent_of.equipment);
+        let before = self.runner.equip(equipment);
+        let occupied = Participant {
             agent: agent.clone(),
             speaker: speaker.clone(),
         };
-        let mut ear = Ear::new(frontend);
-        let answered = self.talk.answer(&occupied, brief, &mut ear, cancel).await;
-        let heard = ear.heard();
-        let equipment = self.talk.equip(before);
-        self.place_mut(seat).equipment = equipment;
+        let answered = self
+            .runner
+            .answer(&occupied, prompt_override, frontend, cancel)
+            .await;
+        let heard = self.runner.take_written();
+        let equipment = self.runner.equip(before);
+        self.agent_of_mut(seat).equipment = equipment;
         self.threads.take_in(heard);
         if let TurnEnd::Failed(error) = &answered.end
             && seat == PairRole::Instructor
@@ -168,25 +175,25 @@ impl Duet {
                 .and_then(|pair| pair.last_reply.as_ref()?.worker_model.clone()),
             PairRole::Instructor => None,
         };
-        let place = self.place(seat);
+        let agent_of = self.agent_of(seat);
         let Some(model) = chosen else {
-            return Ok(place.agent.clone());
+            return Ok(agent_of.agent.clone());
         };
-        let model = meant(&place.agent, model).await;
+        let model = meant(&agent_of.agent, model).await;
         frontend.show(SessionEvent::Pair {
             event: PairEvent::Chose(model.clone()),
         });
-        (place.with_model)(&model)
+        (agent_of.with_model)(&model)
     }
 
-    fn brief(&self, seat: PairRole, agent: &Arc<dyn Agent>) -> Brief {
+    fn prompt_override(&self, seat: PairRole, agent: &Arc<dyn Agent>) -> PromptOverride {
         let system = match seat {
             PairRole::Instructor => self.system.as_str(),
             PairRole::Worker => words::WORKER,
         };
         let messages = self.threads.given(seat, system, agent.tools());
         let newest = messages.last();
-        Brief {
+        PromptOverride {
             part: Part {
                 system: system.to_owned(),
                 from: newest.map_or_else(String::new, |words| words.speaker.clone()),

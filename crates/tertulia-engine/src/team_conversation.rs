@@ -11,7 +11,7 @@ use super::chat::TurnEnd;
 use super::event::SessionEvent;
 use super::frontend::Frontend;
 use super::log_writer::LogWriter;
-use super::run::{Answered, Brief, Kept, Participant, RunOptions, Talk};
+use super::runner::{Answered, LoggedMessage, Participant, PromptOverride, RunOptions, Runner};
 use super::team::events::{Ending, Event, Next, Output, SenderError, TeamError, Turn, Voice, Why};
 use super::team::memory::{Memory, Spoken};
 use super::team::names::Member;
@@ -25,11 +25,11 @@ use tertulia_core::entry::{Body, Role, Seated};
 use tertulia_core::id::EntryId;
 use tertulia_core::team::markers;
 
-pub use restore::{Fit, MemberMap, ResumeError, fit};
+pub use restore::{MemberMap, ResumeError, ResumePlan, resume_plan};
 
 /// A team that sits down.
 #[derive(Debug)]
-pub struct Seating {
+pub struct TeamRoster {
     /// Its id.
     pub team: String,
     /// The file that describes it.
@@ -37,7 +37,7 @@ pub struct Seating {
     /// Everybody, in the team's order.
     pub members: Vec<Member>,
     /// The agents' places, by the member's id.
-    pub places: BTreeMap<String, Place>,
+    pub places: BTreeMap<String, TeamAgent>,
     /// How many turns agents may have without a human, 0 for any number.
     pub max_rounds: u32,
     /// How many earlier messages an agent is given.
@@ -46,7 +46,7 @@ pub struct Seating {
     pub max_bytes: usize,
 }
 
-impl Seating {
+impl TeamRoster {
     /// Returns the entry that a session of the team begins with.
     pub fn opening(&self) -> Seated {
         Seated {
@@ -58,7 +58,7 @@ impl Seating {
 
 /// The place of a member that is an agent.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct TeamAgent {
     /// The agent, or why there is none: then their turn fails, and the talk goes on.
     pub agent: Result<Arc<dyn Agent>, AgentError>,
     /// How it likes to read.
@@ -69,7 +69,7 @@ pub struct Place {
 
 /// How a turn of a team ended.
 #[derive(Debug)]
-pub struct Round {
+pub struct TeamTurn {
     /// Who has the floor now; nobody if the words were not taken.
     pub floor: Option<Next>,
     /// The last failure of an agent, if nobody spoke after it.
@@ -78,7 +78,7 @@ pub struct Round {
     pub asked: usize,
 }
 
-impl Round {
+impl TeamTurn {
     /// Whether it ended because of a failure: nobody else was to speak.
     pub fn ended_by_failure(&self) -> bool {
         matches!(
@@ -105,10 +105,10 @@ impl Round {
 
 /// The team and its talk.
 #[derive(Debug)]
-pub struct Table {
-    talk: Talk,
+pub struct TeamConversation {
+    runner: Runner,
     router: Router,
-    places: BTreeMap<String, Place>,
+    places: BTreeMap<String, TeamAgent>,
     memory: Memory,
     task: Option<String>,
     max_bytes: usize,
@@ -122,26 +122,26 @@ pub struct Table {
     withdrawn: Option<EntryId>,
 }
 
-impl Table {
+impl TeamConversation {
     /// A talk that begins.
     pub fn begin(
         writer: LogWriter,
-        seating: Seating,
-        terms: RunOptions,
-    ) -> Result<Table, TeamError> {
+        seating: TeamRoster,
+        options: RunOptions,
+    ) -> Result<TeamConversation, TeamError> {
         let seated = seating.opening();
-        let talk = Talk::begin(writer, nobody(), terms);
-        Table::around(talk, seating, Some(seated))
+        let runner = Runner::begin(writer, nobody(), options);
+        TeamConversation::around(runner, seating, Some(seated))
     }
 
     fn around(
-        mut talk: Talk,
-        seating: Seating,
+        mut runner: Runner,
+        seating: TeamRoster,
         seated: Option<Seated>,
-    ) -> Result<Table, TeamError> {
-        talk.seat_members(seating.members.clone());
-        Ok(Table {
-            talk,
+    ) -> Result<TeamConversation, TeamError> {
+        runner.seat_members(seating.members.clone());
+        Ok(TeamConversation {
+            runner,
             router: Router::new(seating.members, seating.max_rounds)?,
             places: seating.places,
             memory: Memory::new(seating.window, seating.max_bytes),
@@ -155,13 +155,13 @@ impl Table {
     }
 
     /// The pen.
-    pub fn talk(&self) -> &Talk {
-        &self.talk
+    pub fn runner(&self) -> &Runner {
+        &self.runner
     }
 
     /// The pen, to be written with.
-    pub fn talk_mut(&mut self) -> &mut Talk {
-        &mut self.talk
+    pub fn runner_mut(&mut self) -> &mut Runner {
+        &mut self.runner
     }
 
     /// Who is where, who waits, who is waited for.
@@ -191,7 +191,7 @@ impl Table {
         words: String,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
-    ) -> Result<Round, SenderError> {
+    ) -> Result<TeamTurn, SenderError> {
         let sender = self.router.sender(seat, &words)?.clone();
         for (id, text) in self.cleaned.drain(..) {
             self.memory.reword(id, text);
@@ -203,8 +203,8 @@ impl Table {
         let mut message = plain(&sender.speaker(), Role::User, words);
         message.addressees = self.router.addressees(&sender.id, &message.content);
         let before = self.seated.clone().map(Body::Seated).into_iter().collect();
-        let Some(kept) = self.talk.hear(before, message, frontend).await else {
-            return Ok(Round {
+        let Some(kept) = self.runner.hear(before, message, frontend).await else {
+            return Ok(TeamTurn {
                 floor: None,
                 failed: None,
                 asked: 0,
@@ -227,7 +227,7 @@ impl Table {
         mut outputs: Vec<Output>,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
-    ) -> Round {
+    ) -> TeamTurn {
         let (mut failed, mut asked) = (None, 0);
         loop {
             let next = self.show(outputs, frontend);
@@ -243,7 +243,7 @@ impl Table {
                     outputs
                 }
                 floor => {
-                    return Round {
+                    return TeamTurn {
                         floor,
                         failed,
                         asked,
@@ -318,7 +318,7 @@ impl Table {
     }
 
     /// Of an answer that was not finished nobody is asked, but a task that it gave is in the log.
-    fn keep_task(&mut self, said: &[Kept]) {
+    fn keep_task(&mut self, said: &[LoggedMessage]) {
         let mut whole = said.iter().rev().filter(|kept| !kept.message.interrupted);
         if let Some(task) = whole.find_map(|kept| markers::parse(&kept.message.content).task) {
             self.task = Some(markers::cut_task(&task).text);
@@ -327,7 +327,7 @@ impl Table {
 
     /// Later turns are given the task as the log has it, without secrets.
     fn task_as_logged(&mut self) {
-        let writer = self.talk.writer();
+        let writer = self.runner.writer();
         if let Some(meta) = writer.meta().filter(|_| !writer.has_unsaved()) {
             self.task.clone_from(&meta.task);
         }
@@ -357,13 +357,16 @@ impl Table {
         });
         let answered = match place.agent.clone() {
             Ok(agent) => {
-                let brief = self.brief(place, agent.tools(), item);
+                let prompt_override = self.prompt_override(place, agent.tools(), item);
                 let seat = Participant { agent, speaker };
-                let answered = self.talk.answer(&seat, brief, frontend, cancel).await;
+                let answered = self
+                    .runner
+                    .answer(&seat, prompt_override, frontend, cancel)
+                    .await;
                 (answered, seat.speaker)
             }
             Err(error) => {
-                self.talk.fail(&speaker, &error, frontend).await;
+                self.runner.fail(&speaker, &error, frontend).await;
                 let answered = Answered {
                     end: TurnEnd::Failed(error),
                     said: Vec::new(),
@@ -388,9 +391,9 @@ impl Table {
     }
 
     /// What somebody is told who is asked.
-    fn brief(&self, place: &Place, tools: ToolSide, item: &Item) -> Brief {
+    fn prompt_override(&self, place: &TeamAgent, tools: ToolSide, item: &Item) -> PromptOverride {
         let Some(recalled) = self.memory.recall(item.request.parent) else {
-            return Brief::default();
+            return PromptOverride::default();
         };
         let material = Material {
             system: &place.system,
@@ -401,7 +404,7 @@ impl Table {
         };
         let words = prompt(place.layout, &material, self.max_bytes);
         let newest = recalled.message;
-        Brief {
+        PromptOverride {
             messages: vec![PromptMessage::plain(Role::User, &newest.from, words)],
             part: Part {
                 system: place.system.clone(),
@@ -415,7 +418,7 @@ impl Table {
         }
     }
 
-    fn remember(&mut self, kept: &Kept, replies_to: Option<EntryId>) {
+    fn remember(&mut self, kept: &LoggedMessage, replies_to: Option<EntryId>) {
         if let Some(logged) = &kept.logged {
             self.cleaned.push((kept.id, markers::shown(logged)));
         }
