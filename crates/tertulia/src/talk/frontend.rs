@@ -124,7 +124,7 @@ impl<'a> Output<'a> {
         self.break_line();
     }
 
-    /// Reports how the run ended. Returns the error that ended the session, for the caller to
+    /// Reports how the run ended. Returns the error of a rejected message, for the caller to
     /// report.
     pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
         self.hear_out();

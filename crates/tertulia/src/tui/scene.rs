@@ -25,8 +25,7 @@ pub struct Scene {
     pub id: SessionId,
     /// Introduces the participants and why they were chosen.
     pub introduction: String,
-    /// Name of the agent in a chat, of the team, or `pair`; may be empty if a server runs the
-    /// session.
+    /// Name of the agent in a chat or of the team; `pair` for a pair.
     pub agent: String,
     /// Model of the agent in a chat.
     pub model: Option<String>,
