@@ -20,8 +20,7 @@ const PATIENCE: Timespec = Timespec {
 pub enum Attached {
     /// Unchanged.
     Plain,
-    /// As a code block: in teams, markers in piped text (a diff, for example) must not address
-    /// anyone.
+    /// As a code block, so that text such as a diff cannot address members of a team with markers.
     Fenced,
 }
 

@@ -41,8 +41,7 @@ pub fn clock() -> Clock {
     Clock::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
 }
 
-/// Returns a new UUID. Version 7 cannot hold a time before 1970, so an earlier clock counts as
-/// 1970.
+/// Returns a new UUID. Version 7 holds no time before 1970, so an earlier clock counts as 1970.
 fn new_uuid(now: SystemTime) -> Uuid {
     match now.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(_) => Uuid::now_v7(),

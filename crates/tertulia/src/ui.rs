@@ -258,8 +258,7 @@ impl Ui {
 
     /// Prints a note, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
-        // Under --json a script reads stderr too, and expects nothing but errors and warnings
-        // there.
+        // Under --json a script reads stderr too, and expects only errors and warnings there.
         if !self.quiet && !self.json && !self.holds(|| Told::Note(text.to_owned())) {
             self.say(&self.styled_err(DIM, &harmless(text)));
         }

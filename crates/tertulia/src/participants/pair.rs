@@ -141,8 +141,8 @@ impl Wanted<'_> {
             PairRole::Instructor => Owner::Instructor,
             PairRole::Worker => Owner::Worker,
         };
-        // This program cannot supervise an instructor's own tools, so they run read-only unless the
-        // agent asks for permission.
+        // This program does not supervise an instructor's own tools, so the policy `all` counts as
+        // `low` for them.
         let own_tools = self.seat == PairRole::Instructor && agent.tools() == ToolSide::Its;
         let rules = match own_tools {
             true => terms.rules.at_most_low(),

@@ -22,7 +22,7 @@ use crate::ui::Ui;
 /// Largest part of an instruction file that is read, since it is sent with every turn.
 const INSTRUCTIONS: u64 = 256 * 1024;
 
-/// Resolves the members of a team to agents and people. Warns about oddities.
+/// Resolves the members of a team to agents and people. Shows warnings about them.
 pub fn seating(
     settings: &Settings,
     file: &Path,

@@ -143,7 +143,7 @@ fn runtime(name: &str, threads: usize) -> CommandResult<tokio::runtime::Runtime>
         })
 }
 
-/// Ends all sessions and lets clients receive the news.
+/// Ends all sessions and gives clients time to read the last replies.
 async fn end(hub: &Hub, clients: &TaskTracker) {
     hub.end("the server is ending").await;
     clients.close();

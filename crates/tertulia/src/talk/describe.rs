@@ -98,7 +98,7 @@ pub fn resumed(meta: &SessionMeta, now: Timestamp) -> String {
     format!("Resumed \"{title}\" of {date} ({ago}): {how_far}.")
 }
 
-/// Returns the message count and the share of each speaker.
+/// Formats the message count, in total and per speaker, and the duration.
 fn statistics(meta: &SessionMeta) -> String {
     let count = show::messages(meta.messages);
     format!("{count}, {}", show::statistics(meta))

@@ -26,7 +26,7 @@ use crate::ui::{AGENT, DIM, Ui, harmless};
 pub struct Output<'a> {
     format: OutputFormat,
     ui: &'a mut Ui,
-    /// Source of answers to permission questions; `None` if nobody can be asked.
+    /// Source of answers to permission questions; `None` if the user cannot be asked.
     keyboard: Option<&'a mut Keyboard>,
     /// Messages of the final JSON document. The other formats have already written them and keep
     /// none, since agents may run for very long before a person is next.
@@ -124,8 +124,7 @@ impl<'a> Output<'a> {
         self.break_line();
     }
 
-    /// Reports how the run ended. Returns the error of a rejected message, for the caller to
-    /// report.
+    /// Reports how the run ended. Returns the error of a rejected message for the caller to report.
     pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
         self.hear_out();
         self.break_line();
@@ -204,8 +203,7 @@ impl<'a> Output<'a> {
                             self.ui.detail(&words);
                         }
                         AgentEvent::Remark(_) => self.ui.warn(&harmless(&words)),
-                        // The stream has reported it already, and the document has it in its
-                        // messages.
+                        // The stream has it already, and the document has it in its messages.
                         _ if format == OutputFormat::Text => self.ui.note(&words),
                         _ => {}
                     }

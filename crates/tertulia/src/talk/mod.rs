@@ -349,8 +349,7 @@ pub fn close_to_others(ui: &mut Ui) {
     }
 }
 
-/// Returns the first message: the prompt that a flag's value turned out to be, then `words` below
-/// it.
+/// Returns the first message: the prompt from a flag's value, with `words` below it.
 pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<String> {
     match (prompt, words) {
         (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),

@@ -116,7 +116,7 @@ fn error_of(turned: &TurnResult, output: &mut Output<'_>) -> Option<CommandError
     }
 }
 
-/// Returns the error for a team whose last prompted member failed with nobody left in the queue.
+/// Returns the error for a team whose last prompted member failed with an empty queue.
 fn could_not_answer(failure: Failure) -> CommandError {
     let error = CommandError::new(ErrorKind::Agent, failure.words);
     error.hint(failure.hint.unwrap_or_else(|| {

@@ -10,8 +10,7 @@ use crate::ui::Ui;
 /// File in the data folder that holds the rules as they were announced.
 const ANNOUNCED: &str = "retention-announced";
 
-/// Announces the rules, or moves sessions to the trash and purges old ones. Failures are only
-/// warnings.
+/// Announces the rules, or applies them. Failures are shown as warnings and change nothing else.
 pub fn keep_workspace(workspace: &Workspace, ui: &mut Ui) {
     if !workspace.settings.retention.is_on() {
         return;

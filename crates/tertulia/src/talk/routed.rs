@@ -14,9 +14,9 @@ const TASK_COLUMNS: usize = 120;
 pub enum Tone {
     Warning,
     Note,
-    /// Shown on a terminal only.
+    /// Shown on a terminal; elsewhere only with `--verbose`.
     Watching,
-    /// Shown in verbose output only.
+    /// Shown with `--verbose` only.
     Detail,
 }
 

@@ -1,4 +1,4 @@
-//! Finds the session that the flags name, without changing anything, and opens it.
+//! Finds the session that the flags name, and opens it in a second step.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -7,8 +7,7 @@ struct Command {
     name: &'static str,
     /// Placeholder of the argument; empty if the command takes none.
     argument: &'static str,
-    /// Kinds of session that have the command. Elsewhere it is recognised and reports that it does
-    /// nothing.
+    /// Kinds of session that have the command. Elsewhere it reports that it does not apply.
     kinds: &'static [Kind],
     /// Help text; empty if another command's help covers it.
     help: &'static str,
