@@ -158,7 +158,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Id of requests whose errors are shown.
+/// Id of requests after whose errors the TUI must not wait for an answer.
 fn order_id() -> Id {
     Id::Text("order".to_owned())
 }
@@ -166,7 +166,7 @@ fn order_id() -> Id {
 /// Sends commands, and closes the connection when there are no more.
 fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
     for ask in asks {
-        // Errors matter only for these: the user would wait for an answer in vain.
+        // After an error to one of these, no answer follows.
         let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(order_id);
         if mouth.say(id, ask).is_err() {
             break;
