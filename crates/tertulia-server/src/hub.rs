@@ -88,7 +88,7 @@ pub struct Guest {
     /// False after the client has closed its sending side.
     pub speaks: Arc<AtomicBool>,
     current: Mutex<Option<Which>>,
-    /// Rooms with orders or subscriptions of this client: only these are cleaned up when it leaves.
+    /// Rooms with orders or subscriptions of this client, to clean up when it disconnects.
     rooms: Mutex<Vec<Arc<Room>>>,
 }
 

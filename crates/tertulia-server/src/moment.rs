@@ -13,7 +13,7 @@ use tertulia_engine::event::{SessionEvent, SessionState};
 pub struct Moment {
     floor: SessionState,
     answering: bool,
-    /// The last `Asked` event: the current speaker of several.
+    /// The last `Asked` event: the speaker in a team or pair that is answering.
     asked: Option<SessionEvent>,
     text: String,
     thought: String,

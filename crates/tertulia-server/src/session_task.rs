@@ -73,7 +73,7 @@ fn opened_as(room: &Room, which: Which) -> Which {
     }
 }
 
-/// Chooses the agents of a session. After a switch, the user is told who answers.
+/// Prepares a session with its agents. After a switch, adds a notice that names the new agent.
 async fn prepare(
     hub: &Hub,
     which: Which,

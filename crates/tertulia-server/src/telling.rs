@@ -14,7 +14,7 @@ use tertulia_engine::event::{SessionEvent, Tone};
 #[derive(Debug, Default)]
 pub struct Telling {
     blocks: Blocks,
-    /// The current speaker, if there are several.
+    /// The speaker that is answering in a team or pair.
     speaker: Option<String>,
     /// Names of the called tools by call id.
     tools: HashMap<String, String>,

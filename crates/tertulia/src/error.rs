@@ -1,4 +1,5 @@
-//! What went wrong, for people and for scripts: a kind, a cause, hints; the kind decides the exit code.
+//! Errors of commands, for people and for scripts: a kind, a cause and hints. The kind determines
+//! the exit code.
 
 use std::error::Error;
 use std::fmt;
@@ -22,31 +23,31 @@ use crate::commands;
 use crate::env;
 use crate::ui::Ui;
 
-/// What kind of failure.
+/// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It failed.
+    /// Any other failure.
     Failed,
-    /// It failed because a disk is full.
+    /// A disk is full.
     NoSpace,
-    /// It was asked for in a wrong way.
+    /// Invalid usage.
     Usage,
     /// There is no such session, team or agent.
     NotFound,
-    /// Several are meant.
+    /// A reference matches several sessions.
     Ambiguous,
-    /// Somebody else writes, or holds it.
+    /// Another program writes to the resource or holds it.
     Conflict,
     /// The data is invalid or damaged.
     Invalid,
     /// An agent failed or is unavailable.
     Agent,
-    /// A signal ended it.
+    /// Ended by a signal.
     Interrupted(u8),
 }
 
 impl ErrorKind {
-    /// The name in `--json` errors.
+    /// Returns the name in `--json` errors.
     pub const fn name(self) -> &'static str {
         match self {
             ErrorKind::Failed => "failed",
@@ -61,7 +62,7 @@ impl ErrorKind {
         }
     }
 
-    /// The exit code: the one table.
+    /// Returns the exit code; the only table of exit codes.
     pub const fn exit_code(self) -> u8 {
         match self {
             ErrorKind::Failed | ErrorKind::NoSpace => 1,
@@ -75,7 +76,7 @@ impl ErrorKind {
     }
 }
 
-/// A command's failure.
+/// A command's error.
 #[derive(Debug)]
 pub struct CommandError {
     kind: ErrorKind,
@@ -84,11 +85,11 @@ pub struct CommandError {
     hints: Vec<String>,
 }
 
-/// What a command answers.
+/// Result of a command.
 pub type CommandResult<T> = Result<T, CommandError>;
 
 impl CommandError {
-    /// A failure with its words.
+    /// Creates an error with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> CommandError {
         CommandError {
             kind,
@@ -98,31 +99,31 @@ impl CommandError {
         }
     }
 
-    /// What kind of failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The same with what to do about it.
+    /// Adds a hint for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> CommandError {
         self.hints.push(hint.into());
         self
     }
 
-    /// The same with its cause.
+    /// Adds the cause.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> CommandError {
         self.source = Some(source.into());
         self
     }
 
-    /// What to do about it.
+    /// Returns the hints.
     pub fn hints(&self) -> &[String] {
         &self.hints
     }
 
-    /// What went wrong, with its causes.
+    /// Returns the message with its causes.
     pub fn words(&self) -> String {
         let mut message = self.message.clone();
         let mut cause = self
@@ -140,7 +141,7 @@ impl CommandError {
         message
     }
 
-    /// Shows the failure and gives its exit code.
+    /// Shows the error and returns its exit code.
     pub fn report(&self, ui: &mut Ui) -> ExitCode {
         ui.error(self.kind.name(), &self.words(), &self.hints);
         ExitCode::from(self.kind.exit_code())
@@ -153,7 +154,8 @@ impl fmt::Display for CommandError {
     }
 }
 
-/// Replaces the parser's suggestion for an unknown flag by one that is near, or by the command of that name.
+/// Replaces clap's suggestion for an unknown flag by a similar flag, or by the command of that
+/// name.
 fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
     let text = |error: &clap::Error, kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -168,7 +170,7 @@ fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
     let is_command = unknown.starts_with("--") && command.find_subcommand(name).is_some();
     if is_command || suggested.is_some_and(|flag| !commands::is_near(&unknown, &flag)) {
         error.remove(ContextKind::SuggestedArg);
-        // It is made of what was suggested.
+        // The usage line is built from the suggestion.
         error.remove(ContextKind::Usage);
     }
     if is_command {
@@ -179,7 +181,7 @@ fn with_near_suggestion(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Shows what the argument parser says. Help and version go to stdout and are no failure.
+/// Shows an error of the argument parser. Help and version go to stdout and are no error.
 pub fn from_clap(error: clap::Error) -> ExitCode {
     let error = with_near_suggestion(error);
     let wants_json = std::env::args_os().any(|arg| arg == "--json");
@@ -202,7 +204,7 @@ pub fn from_clap(error: clap::Error) -> ExitCode {
             .hint("see --help")
             .report(&mut ui);
     }
-    // Nothing is left to tell if the terminal is gone.
+    // If the terminal is gone, nothing can be reported.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }

@@ -1,5 +1,5 @@
-//! The helper process that ends an agent's programs when this program is killed: this program's own file, started
-//! with a word that no user types.
+//! The helper process that ends an agent's child processes when this program is killed. It runs
+//! this program's own executable with a hidden first argument.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::process::ExitCode;
 use tertulia_agents::process::guard::{Guard, watch};
 use uuid::Uuid;
 
-/// The first argument of the helper.
+/// First argument of the helper.
 const WORD: &str = "__guard";
-/// This program's own file, also after it was replaced by another version.
+/// This program's own executable, even after the file was replaced by another version.
 #[cfg(target_os = "linux")]
 const OWN_FILE: &str = "/proc/self/exe";
 
-/// A guard for one session.
+/// Creates a guard for one session.
 pub fn guard() -> Guard {
     let run = Uuid::new_v4().to_string();
     Guard::new(own_file(), vec![WORD.into()], run)
@@ -30,7 +30,7 @@ fn own_file() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tertulia"))
 }
 
-/// The run to guard, if this process was started as a helper.
+/// Returns the run to guard, if this process was started as a helper.
 pub fn asked_for(args: impl IntoIterator<Item = OsString>) -> Option<String> {
     let mut words = args.into_iter().skip(1);
     if words.next()? != WORD {

@@ -1,15 +1,15 @@
-//! Commands in hints. A hint is followed in the store and at the server that this run was given, so the commands
-//! that it names carry the same flags.
+//! Completes the commands in hints with the flags of this run, so that they use the same store and
+//! server.
 
-/// Commands that talk to a server.
+/// Commands that connect to a server.
 const OF_SERVERS: &[&str] = &["serve", "attach", "ps", "stop"];
 
-/// How this run was started, as far as a command in a hint must repeat it.
+/// How this run was started, as far as commands in hints must repeat it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invocation {
-    /// The program, with the flags that chose where sessions are.
+    /// The program with the flags that chose the store.
     pub program: String,
-    /// The value of `--socket`, as a shell takes it.
+    /// Value of `--socket`, quoted for a shell.
     pub socket: Option<String>,
 }
 
@@ -23,7 +23,7 @@ impl Default for Invocation {
 }
 
 impl Invocation {
-    /// The invocation that chose the store as `program` does.
+    /// Creates an invocation with this program and these flags.
     pub fn of(program: &str) -> Invocation {
         Invocation {
             program: program.to_owned(),
@@ -31,7 +31,7 @@ impl Invocation {
         }
     }
 
-    /// A hint with its commands (those in backticks) completed.
+    /// Completes the commands of a hint, which stand in backticks.
     pub fn complete(&self, hint: &str) -> String {
         let mut parts = hint.split('`');
         let mut text = parts.next().unwrap_or_default().to_owned();
@@ -50,7 +50,7 @@ impl Invocation {
 
     fn command(&self, command: &str) -> String {
         let rest = match command.strip_prefix("tertulia") {
-            // One that names a store is complete.
+            // A command that names a store is complete.
             Some(rest) if !rest.contains("--store ") => rest,
             _ => return command.to_owned(),
         };

@@ -1,4 +1,4 @@
-//! What a person gives to say: arguments, standard input, or both.
+//! Reads the first message from the arguments, from standard input, or from both.
 
 use std::io::{self, Read};
 
@@ -9,22 +9,23 @@ use tertulia_store::check_message;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
 
-/// How long standard input may be silent when there is a prompt already.
+/// How long standard input may be silent if there is a prompt already.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 3,
     tv_nsec: 0,
 };
 
-/// How standard input stands below a prompt.
+/// How standard input is placed below a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attached {
-    /// As it is.
+    /// Unchanged.
     Plain,
-    /// As a block of code: where words can say who speaks next, somebody's diff must not.
+    /// As a code block, so that text such as a diff cannot address members of a team with markers.
     Fenced,
 }
 
-/// The words to say, if there are any: the prompt, standard input, or the prompt with the input below it.
+/// Returns the message, if there is one: the prompt, standard input, or the prompt with the input
+/// below it.
 pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResult<Option<String>> {
     let prompt = Some(prompt.join(" ")).filter(|prompt| !prompt.trim().is_empty());
     let piped = if ui.has_keyboard() || (prompt.is_some() && is_silent(ui)) {
@@ -46,7 +47,7 @@ pub fn words(prompt: &[String], attached: Attached, ui: &mut Ui) -> CommandResul
     Ok(words)
 }
 
-/// A text between fences that are longer than any in it.
+/// Puts text between fences that are longer than any in it.
 fn fenced(text: &str) -> String {
     let runs = text.split(|letter| letter != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
@@ -54,8 +55,8 @@ fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{end}{fence}")
 }
 
-/// Whether standard input stays open and says nothing: whoever runs a program with a prompt often
-/// leaves its input open by accident, and waiting for its end would be waiting for ever.
+/// Returns true if standard input stays open without sending anything. Programs that start this one
+/// often leave its input open by accident, and waiting for its end would never return.
 fn is_silent(ui: &mut Ui) -> bool {
     let stdin = io::stdin();
     let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
@@ -71,7 +72,7 @@ fn is_silent(ui: &mut Ui) -> bool {
 
 fn piped() -> CommandResult<Option<String>> {
     let mut bytes = Vec::new();
-    // One byte more than fits tells that it does not fit; how much too long it is takes reading on.
+    // One byte more than the limit shows that the input is too long; its size takes reading on.
     let stdin = io::stdin();
     let mut stdin = stdin.lock();
     stdin

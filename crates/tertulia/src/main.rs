@@ -1,4 +1,4 @@
-//! `tertulia`: conversations between people and AI agents in the terminal that are never lost.
+//! `tertulia`: durable sessions of people and AI agents in the terminal.
 
 mod agents;
 mod args;

@@ -1,4 +1,4 @@
-//! Moments as people say them: `7d`, `2026-11-01`, "3 hours ago".
+//! Parses and formats times as people write them: `7d`, `2026-11-01`, "3 hours ago".
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -7,7 +7,7 @@ pub use tertulia_engine::pair::text::lasting;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// A span such as `24h`, `7d`, `4w`.
+/// Parses a span such as `24h`, `7d`, `4w`.
 pub fn span(text: &str) -> CommandResult<SignedDuration> {
     let wrong = || {
         CommandError::new(ErrorKind::Usage, format!("'{text}' is not a span of time"))
@@ -30,7 +30,7 @@ pub fn span(text: &str) -> CommandResult<SignedDuration> {
         .ok_or_else(wrong)
 }
 
-/// A moment: so long ago, a date, or a full time.
+/// Parses a time: a span before now, a date, or a full time.
 pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
     let wrong = || {
         CommandError::new(ErrorKind::Usage, format!("'{text}' is not a moment"))
@@ -54,7 +54,7 @@ pub fn moment(text: &str, now: Timestamp) -> CommandResult<Timestamp> {
     now.checked_sub(span).map_err(|_| wrong())
 }
 
-/// How long ago something was, in words.
+/// Formats how long ago a time was.
 pub fn ago(then: Timestamp, now: Timestamp) -> String {
     let span = now.duration_since(then);
     if span.as_secs() < 60 {
@@ -63,7 +63,7 @@ pub fn ago(then: Timestamp, now: Timestamp) -> String {
     format!("{} ago", lasting(span))
 }
 
-/// The time of day where the reader is, with the date if it is not today.
+/// Formats a time in the system's zone, with the date if it is not today.
 pub fn clock(then: Timestamp, now: Timestamp) -> String {
     let zone = TimeZone::system();
     let then = then.to_zoned(zone.clone());
@@ -75,7 +75,7 @@ pub fn clock(then: Timestamp, now: Timestamp) -> String {
     then.strftime(format).to_string()
 }
 
-/// The date and the time of day where the reader is.
+/// Formats date and time in the system's zone.
 pub fn dated(then: Timestamp) -> String {
     let then = then.to_zoned(TimeZone::system());
     then.strftime("%Y-%m-%d %H:%M").to_string()

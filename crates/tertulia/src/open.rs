@@ -1,4 +1,4 @@
-//! Opening the store, and finding the session that a person named.
+//! Opens the workspace, and finds the session that a reference names.
 
 mod seen;
 
@@ -26,21 +26,22 @@ use crate::moment::{ago, moment};
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
 
-/// The settings and the sessions: what almost every command begins with.
+/// Settings and sessions, which almost every command needs.
 #[derive(Clone)]
 pub struct Workspace {
     pub settings: Settings,
     pub sessions: Sessions,
-    /// Says that a command waits for another program, where nobody else does.
+    /// Warns on stderr that a command waits for another program; `None` where another component
+    /// reports it.
     pub aside: Option<ui::Aside>,
 }
 
-/// The system's clock and ids.
+/// Returns the system clock and id source.
 pub fn clock() -> Clock {
     Clock::new(jiff::Timestamp::now, || new_uuid(SystemTime::now()))
 }
 
-/// A fresh UUID. A clock that stands before 1970 cannot be written in one: then it is 1970.
+/// Returns a new UUID. Version 7 holds no time before 1970, so an earlier clock counts as 1970.
 fn new_uuid(now: SystemTime) -> Uuid {
     match now.duration_since(SystemTime::UNIX_EPOCH) {
         Ok(_) => Uuid::now_v7(),
@@ -48,7 +49,7 @@ fn new_uuid(now: SystemTime) -> Uuid {
     }
 }
 
-/// Opens a store by its URL, whose writers wait for other programs like this.
+/// Opens a store by its URL. `patience` says how its writers wait for other programs.
 pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>> {
     Ok(match url {
         StoreUrl::Sqlite(path) => Arc::new(SqliteStore::open_with(path, patience)?),
@@ -57,7 +58,7 @@ pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>>
     })
 }
 
-/// How writers wait, and how they show themselves to others who wait for them.
+/// Returns how writers wait, and how they identify themselves to programs that wait for them.
 fn patience(settings: &Settings) -> Patience {
     let host = ["/proc/sys/kernel/hostname", "/etc/hostname"]
         .into_iter()
@@ -70,7 +71,7 @@ fn patience(settings: &Settings) -> Patience {
     )
 }
 
-/// Settings, with what was odd in them told. A wrong value is refused.
+/// Resolves the settings and shows their warnings. Rejects invalid values.
 pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
     let settings = told(Settings::resolve(global, ui, Faults::Refuse)?, ui);
     if let Some(rules) = &settings.redact_rules {
@@ -79,12 +80,12 @@ pub fn settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
     Ok(settings)
 }
 
-/// Settings of a command that only reads: a wrong value is warned about and ignored.
+/// Resolves the settings for a command that only reads: invalid values are ignored with a warning.
 pub fn reading_settings(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Settings> {
     Ok(told(Settings::resolve(global, ui, Faults::Ignore)?, ui))
 }
 
-/// The same without a word about them.
+/// Resolves the settings without showing warnings.
 pub fn quiet_settings(global: &GlobalArgs, ui: &Ui) -> CommandResult<Settings> {
     Settings::resolve(global, ui, Faults::Ignore)
 }
@@ -109,7 +110,7 @@ fn told(settings: Settings, ui: &mut Ui) -> Settings {
     settings
 }
 
-/// Adds the user's own rules of what is a secret.
+/// Adds the user's own redaction rules.
 fn extend_redaction(file: &Path) -> CommandResult<()> {
     let wrong = |reason: String| {
         let message = format!("{}: {reason}", file.display());
@@ -121,13 +122,13 @@ fn extend_redaction(file: &Path) -> CommandResult<()> {
     redact::extend(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Opens everything.
+/// Opens the workspace.
 pub fn workspace(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = settings(global, ui)?;
     opened(settings, ui)
 }
 
-/// Opens everything for a command that only reads.
+/// Opens the workspace for a command that only reads.
 pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = reading_settings(global, ui)?;
     opened(settings, ui)
@@ -146,8 +147,8 @@ fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
     Ok(workspace)
 }
 
-/// Opens everything for a new session. If the store cannot be made or written now, each write tries again, and
-/// until one succeeds nothing counts as saved.
+/// Opens the workspace for a new session. If the store cannot be created or written now, each write
+/// tries again, and until one succeeds nothing counts as saved.
 pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     let settings = settings(global, ui)?;
     ui.detail(&format!("store: {}", settings.store));
@@ -179,7 +180,7 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
     Ok(workspace)
 }
 
-/// The sessions of a store.
+/// Opens the sessions of a store.
 pub fn sessions(settings: &Settings, url: &StoreUrl) -> CommandResult<Sessions> {
     let store = store(url, &patience(settings))?;
     Ok(Sessions::new(store, clock(), redaction(settings)))
@@ -193,7 +194,8 @@ fn redaction(settings: &Settings) -> Redaction {
 }
 
 impl Workspace {
-    /// Waits for a store. The stores on disk have threads of their own and need no runtime.
+    /// Blocks until work on a store is done. Stores on disk have threads of their own and need no
+    /// runtime.
     pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
         let mut waits = self.sessions.store().patience().waits();
         pollster::block_on(async move {
@@ -211,7 +213,7 @@ impl Workspace {
         })
     }
 
-    /// This project's sessions.
+    /// Returns the filter for this project's sessions.
     pub fn here(&self) -> Filter {
         Filter {
             project: Some(self.settings.project.ids.clone()),
@@ -219,7 +221,7 @@ impl Workspace {
         }
     }
 
-    /// The filter that the flags ask for.
+    /// Returns the filter that the flags describe.
     pub fn filter(&self, args: &FilterArgs) -> CommandResult<Filter> {
         let now = self.sessions.clock().now();
         Ok(Filter {
@@ -246,7 +248,7 @@ impl Workspace {
         })
     }
 
-    /// Adds the answer that nobody finished to the end of a log, unless somebody is giving it now.
+    /// Appends an interrupted answer to a log, unless another program has the session open.
     pub fn with_unfinished(&self, row: &Row, log: &mut Log) -> CommandResult<()> {
         if !row.open {
             log.entries
@@ -255,7 +257,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// Where a fork begins if nobody says so: at the end, or before the turn that another program has under way.
+    /// Returns where a fork begins: at `at`, else at the end, or before the turn that another
+    /// program is running.
     pub fn fork_at(&self, row: &Row, at: Option<Seq>) -> CommandResult<Option<Seq>> {
         if at.is_some() || !row.open {
             return Ok(at);
@@ -263,7 +266,8 @@ impl Workspace {
         Ok(self.wait(self.sessions.turn_border(&row.meta))?)
     }
 
-    /// The row as it reads: with the answer that nobody finished, unless somebody is giving it now.
+    /// Counts an interrupted answer as a message of the row, unless another program has the session
+    /// open.
     pub fn as_read(&self, mut row: Row) -> CommandResult<Row> {
         if !row.open
             && row.meta.status == Status::Active
@@ -274,12 +278,13 @@ impl Workspace {
         Ok(row)
     }
 
-    /// The session that a text names, or an error that says what was looked for, where, and what is near.
+    /// Returns the session that a reference names. The error says where it was looked for, and
+    /// suggests similar ones.
     pub fn find(&self, text: &str) -> CommandResult<Row> {
         self.find_in(text, &self.here())
     }
 
-    /// The same, with the sessions among which `@` counts back.
+    /// Same as `find`, with the filter within which `@` references count back.
     pub fn find_in(&self, text: &str, scope: &Filter) -> CommandResult<Row> {
         match self.look_up(text, scope)? {
             Some(row) => Ok(row),
@@ -287,13 +292,13 @@ impl Workspace {
         }
     }
 
-    /// The session that a text names, if there is one.
+    /// Returns the session that a reference names, if there is one.
     pub fn look_up(&self, text: &str, scope: &Filter) -> CommandResult<Option<Row>> {
         let reference: Reference = text.parse()?;
         self.resolve(&reference, scope)
     }
 
-    /// The newest session, of the project if it has one.
+    /// Returns the newest session, of the project if it has one.
     pub fn newest(&self, scope: &Filter) -> CommandResult<Option<Row>> {
         self.resolve(&Reference::Latest(0), scope)
     }
@@ -306,7 +311,7 @@ impl Workspace {
         }
     }
 
-    /// The session and the entry that a text names.
+    /// Returns the session and the entry that a reference names.
     pub fn find_place(&self, text: &str) -> CommandResult<(Row, Option<Seq>)> {
         let place: Place = text.parse()?;
         if place.seq.is_some() {
@@ -333,7 +338,7 @@ impl Workspace {
         error
     }
 
-    /// The error for a text that names no session, or an entry where a session is needed.
+    /// Returns the error for a reference to no session, or to an entry where a session is needed.
     pub fn not_found(&self, text: &str, scope: &Filter) -> CommandError {
         if let Some(error) = self.names_an_entry(text, scope) {
             return error;
@@ -345,7 +350,7 @@ impl Workspace {
         };
         let words = match (newest, scope.trash) {
             (Some(0), Trash::Only) => format!("the trash of {store} is empty"),
-            // The newest is also meant where nothing was typed.
+            // An omitted reference also means the newest session.
             (Some(0), _) => format!("there are no sessions in {store}"),
             _ => format!("there is no session '{text}' in {store}"),
         };
@@ -363,7 +368,7 @@ impl Workspace {
         error
     }
 
-    /// The error for `REF:12` where a whole session is needed.
+    /// Returns the error for `REF:12` where a whole session is needed.
     fn names_an_entry(&self, text: &str, scope: &Filter) -> Option<CommandError> {
         let place: Place = text.parse().ok()?;
         let (seq, reference) = (place.seq?, place.session.to_string());
@@ -387,7 +392,7 @@ impl Workspace {
         )
     }
 
-    /// The sessions whose titles or ids are most like the text, of the newest; none if none is like it.
+    /// Returns the sessions whose titles or ids are most similar to the text, among the newest.
     fn nearest(&self, text: &str) -> Vec<Row> {
         let listing = self.wait(
             self.sessions
@@ -410,7 +415,7 @@ impl Workspace {
     }
 }
 
-/// Refuses an entry that a session does not have.
+/// Returns an error if the session does not have the entry.
 pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
     let last = row.meta.head.seq;
     if seq > Seq::START && seq <= last {
@@ -420,18 +425,18 @@ pub fn has_entry(row: &Row, seq: Seq) -> CommandResult<()> {
     Err(CommandError::new(ErrorKind::NotFound, words).hint(format!("it has entries 1 to {last}")))
 }
 
-/// From here on a title or an id is like enough to what was typed to be offered.
+/// Minimum similarity of a suggestion.
 const NEAR: f64 = 0.5;
 
-/// How alike what was typed is to a title or a short id, from 0 to 1.
+/// Returns the similarity of the typed text to a title or a short id, from 0 to 1.
 fn likeness(wanted: &str, title: &str, short: &str) -> f64 {
-    // A part of a title is often what is remembered of it.
+    // Users often remember only a part of a title.
     let is_part = wanted.chars().count() >= SHORTEST_PART && title.contains(wanted);
     let title = match is_part {
         true => 1.0,
         false => strsim::sorensen_dice(wanted, title),
     };
-    // One or two wrong characters in what was copied from a list.
+    // Allows one or two wrong characters in an id that was copied from a list.
     let is_id = wanted.len().abs_diff(short.len()) <= 1;
     let id = match is_id && strsim::damerau_levenshtein(wanted, short) <= 2 {
         true => 1.0,

@@ -1,4 +1,4 @@
-//! Small files that the program keeps for its user: private, locked while they change, replaced as a whole.
+//! Small files with private permissions: locked while they change, replaced atomically.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Write};
@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// How long another program may take to write its change.
+/// How long to wait for another program to write its change.
 const LOCK_PATIENCE: Duration = Duration::from_secs(10);
-/// How long to wait before the lock is tried again.
+/// Pause between attempts to take the lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Takes the lock of a file, which lies beside it since the file itself is replaced by each change.
+/// Takes the lock of a file. The lock is a file beside it, since each change replaces the file
+/// itself.
 pub fn lock_of(file: &Path) -> CommandResult<File> {
     let folder = file.parent().unwrap_or(Path::new("."));
     make_folder(folder)?;
@@ -21,13 +22,13 @@ pub fn lock_of(file: &Path) -> CommandResult<File> {
     lock(&folder.join(format!(".{name}.lock")))
 }
 
-/// Replaces a file as a whole: readers see the old one or the new one.
+/// Replaces a file atomically: readers see the old one or the new one.
 pub fn replace(file: &Path, text: &str) -> CommandResult<()> {
-    // Whoever keeps it elsewhere and links to it wants the link to stay.
+    // Follows a link, so that its target is replaced and the link stays.
     let file = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let temporary = file.with_extension("json.new");
     let write = || -> io::Result<()> {
-        // What a program left that was killed while it wrote.
+        // Left by a program that was killed while it wrote.
         if let Err(error) = fs::remove_file(&temporary)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -43,14 +44,14 @@ pub fn replace(file: &Path, text: &str) -> CommandResult<()> {
     write().map_err(|error| trouble(&file, "cannot be written", error))
 }
 
-/// A file for its owner alone, to be opened for writing.
+/// Returns options to open a file for writing, with permissions for its owner only.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).mode(0o600);
     options
 }
 
-/// Makes a folder and what is missing above it, each for its owner alone whatever the umask.
+/// Creates a folder and its missing parents, each for its owner only, whatever the umask.
 pub fn make_folder(folder: &Path) -> CommandResult<()> {
     if folder.as_os_str().is_empty() || folder.is_dir() {
         return Ok(());
@@ -64,7 +65,7 @@ pub fn make_folder(folder: &Path) -> CommandResult<()> {
                 fs::set_permissions(folder, Permissions::from_mode(0o700))?;
                 sync_folder_of(folder)
             }
-            // Another program was faster.
+            // Another program has created it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
             Err(error) => Err(error),
         }
@@ -81,8 +82,7 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Waits for the lock. It is on a file of its own, since the registry's is replaced by each change;
-/// the system lets go of it when its holder ends, however that ends.
+/// Waits for the lock on a lock file. The system releases it when its holder ends, in any way.
 pub fn lock(path: &Path) -> CommandResult<File> {
     let failed = |error| trouble(path, "cannot be locked", error);
     let file = private()
@@ -90,7 +90,8 @@ pub fn lock(path: &Path) -> CommandResult<File> {
         .truncate(false)
         .open(path)
         .map_err(failed)?;
-    // Under an odd umask the next one could not open it. If it is somebody else's, it is theirs to set.
+    // With an unusual umask the next program could not open it. Fails harmlessly for another user's
+    // file.
     let _ = file.set_permissions(Permissions::from_mode(0o600));
     let begun = Instant::now();
     loop {
@@ -111,7 +112,7 @@ pub fn lock(path: &Path) -> CommandResult<File> {
     }
 }
 
-/// What went wrong with a file.
+/// Returns the error for a failed file operation.
 pub fn trouble(path: &Path, what: &str, error: io::Error) -> CommandError {
     let kind = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,

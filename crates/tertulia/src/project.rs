@@ -1,5 +1,5 @@
-//! Where a session belongs. A project is the set of all identities that its folder has had: the folder itself,
-//! the root commit, the remote. Gaining or changing one hides no session.
+//! Identifies the project of a session. A project is the set of all identities that its folder has
+//! had: the folder itself, the root commit, the remote. Gaining or changing one hides no session.
 
 mod folders;
 mod git;
@@ -19,22 +19,22 @@ use git::Repository;
 /// The project that a folder belongs to.
 #[derive(Clone, Debug)]
 pub struct Project {
-    /// The identity that new sessions get: the remote, else the root commit, else the folder.
+    /// Identity of new sessions: the remote, else the root commit, else the folder.
     pub id: String,
-    /// Every identity that sessions of this project may have been made with.
+    /// All identities that sessions of this project may have been created with.
     pub ids: ProjectIds,
     /// The repository's work tree, or the folder itself.
     pub root: PathBuf,
     /// The folder as it is now.
     now: FolderRecord,
-    /// The identities that it has had.
+    /// Identities that the folder has had.
     had: BTreeSet<String>,
     /// The folder in which the program was started.
     cwd: PathBuf,
 }
 
 impl Project {
-    /// Looks at a folder. `home` is the user's home folder, `known` what was seen before.
+    /// Inspects a folder. `home` is the user's home folder, `known` the result of earlier runs.
     pub fn of(folder: &Path, home: Option<&Path>, known: &Folders) -> Project {
         let repository = Repository::of(folder, home);
         let root = repository
@@ -50,7 +50,7 @@ impl Project {
             now.git_mark = mark(&repository.git);
             now.remote = repository.remote().map(|remote| format!("git:{remote}"));
             match known.find(&now) {
-                // Looking through a long history takes time, and its beginning stays.
+                // Searching a long history takes time, and its root never changes.
                 Some(before)
                     if before.git_mark.is_some()
                         && before.git_mark == now.git_mark
@@ -86,10 +86,11 @@ impl Project {
         project
     }
 
-    /// Adds what earlier looks at this folder, and at other clones of its repository, have seen.
+    /// Adds the identities that earlier runs saw in this folder and in other clones of its
+    /// repository.
     pub fn unite(&mut self, known: &Folders) {
         let before = known.find(&self.now);
-        // Where this folder was before it was moved, as it was then.
+        // Earlier paths of this folder, if it was moved.
         let moved_from = before
             .into_iter()
             .flat_map(|before| known.clones_of(before))
@@ -103,23 +104,23 @@ impl Project {
         let clones = known.clones_of(&self.now).flat_map(ids_of);
         let mut ids: BTreeSet<String> = self.now.ids.iter().chain(&self.had).cloned().collect();
         ids.extend(clones);
-        // Sessions that were begun in this folder before it became part of a repository.
+        // Sessions that began in this folder before it became part of a repository.
         ids.insert(directory(&self.cwd));
         self.ids = ids.into_iter().collect();
     }
 
-    /// Every identity that the folder has now, the one of new sessions first.
+    /// Returns the current identities, the one for new sessions first.
     pub fn identities(&self) -> Vec<String> {
         let others = self.now.ids.iter().filter(|id| **id != self.id);
         std::iter::once(&self.id).chain(others).cloned().collect()
     }
 
-    /// Whether it is a repository.
+    /// Returns true if the project is a git repository.
     pub fn has_git(&self) -> bool {
         self.now.git_mark.is_some() || self.now.remote.is_some()
     }
 
-    /// The folder as it is now with all that it has been, to be remembered.
+    /// Returns the folder's current record with its earlier identities, to be saved.
     pub fn record(&self) -> FolderRecord {
         let mut record = self.now.clone();
         record.ids.extend(self.had.iter().cloned());
@@ -133,13 +134,13 @@ impl std::fmt::Display for Project {
     }
 }
 
-/// The root of the project that a folder belongs to.
+/// Returns the root of the project that a folder belongs to.
 pub fn root_of(folder: &Path, home: Option<&Path>) -> PathBuf {
     Repository::of(folder, home).map_or_else(|| folder.to_owned(), |found| found.root)
 }
 
-/// What people call a project: the last parts of its address, or its folder. A root commit says nothing to them, so
-/// that `folder`, where a session was begun, stands for it.
+/// Returns a short name of a project: the last parts of its remote, or its folder. A root commit is
+/// not readable, so `folder`, where a session began, is used instead.
 pub fn name(id: &str, folder: Option<&str>) -> String {
     let last = |path: &str, parts: usize| {
         let mut names: Vec<&str> = path.rsplit('/').take(parts).collect();
@@ -157,7 +158,7 @@ pub fn name(id: &str, folder: Option<&str>) -> String {
     }
 }
 
-/// What people call the project of a session.
+/// Returns a short name of a session's project.
 pub fn name_of(session: &SessionMeta) -> String {
     let project = session.project.as_deref();
     project.map_or_else(String::new, |id| name(id, session.cwd.as_deref()))
@@ -167,8 +168,8 @@ fn directory(folder: &Path) -> String {
     format!("dir:{}", folder.display())
 }
 
-/// What stays of a folder when it is renamed: its place in the file system and its birth. Without a birth time it
-/// cannot be told from a later folder in the same place.
+/// Returns a fingerprint of a folder that survives renaming: device, inode and creation time.
+/// `None` without a creation time, since a later folder may reuse the inode.
 fn mark(folder: &Path) -> Option<String> {
     let found = fs::metadata(folder).ok()?;
     let born = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -180,7 +181,7 @@ fn mark(folder: &Path) -> Option<String> {
     ))
 }
 
-/// The identities of a session's project, by what they are.
+/// Splits the identities of a session's project: all of them, the root commit, the remote.
 fn sorted(ids: &[String]) -> (BTreeSet<String>, Option<String>, Option<String>) {
     let git = |id: &&String| id.starts_with("git:");
     let commit = |id: &&String| git::is_commit(id.trim_start_matches("git:"));

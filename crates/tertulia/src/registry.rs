@@ -1,4 +1,5 @@
-//! The agent registry on disk: where it is, reading it, and changing it so that nobody's change is lost.
+//! The agent registry on disk: its path, reading it, and changing it without losing concurrent
+//! changes.
 
 use std::fs;
 use std::io;
@@ -9,12 +10,12 @@ use tertulia_core::team::Registry;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::private_file::{lock_of, replace, trouble};
 
-/// The registry's file, in the folder of the user's settings.
+/// Registry file, in the folder of the user's settings.
 const FILE: &str = "agents.json";
-/// Where agent-chatter keeps its own, below the home folder.
+/// Registry of agent-chatter, below the home folder.
 const INHERITED: &str = ".agent-chatter/agents/config.json";
 
-/// Where the registry is.
+/// Location of the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     own: PathBuf,
@@ -22,8 +23,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// The registry next to the settings in `config`; as long as there is none, agent-chatter's in
-    /// `home` is read.
+    /// Uses the registry next to the settings in `config`; as long as there is none,
+    /// agent-chatter's in `home` is read.
     pub fn new(config: &Path, home: Option<&Path>) -> Place {
         Place {
             own: config.join(FILE),
@@ -31,7 +32,7 @@ impl Place {
         }
     }
 
-    /// The file that is read now.
+    /// Returns the file to read.
     pub fn file(&self) -> &Path {
         match &self.inherited {
             Some(inherited) if !self.own.exists() && inherited.exists() => inherited,
@@ -39,12 +40,12 @@ impl Place {
         }
     }
 
-    /// The file that a change goes to.
+    /// Returns the file to write.
     pub fn own(&self) -> &Path {
         &self.own
     }
 
-    /// Reads the registry. Where there is no file nobody is registered.
+    /// Reads the registry. A missing file means that no agent is registered.
     pub fn read(&self) -> CommandResult<Registry> {
         let file = self.file();
         let bytes = match fs::read(file) {
@@ -70,8 +71,8 @@ impl Place {
         Registry::read(&text, &origin).map_err(|error| unusable(error.into()))
     }
 
-    /// Changes the registry while nobody else does. What the change refuses, and what changes nothing,
-    /// is not written. The first change takes over what was read from agent-chatter.
+    /// Changes the registry under its lock. Writes nothing if `change` fails or changes nothing.
+    /// The first change copies what was read from agent-chatter.
     pub fn change<T>(
         &self,
         change: impl FnOnce(&mut Registry) -> CommandResult<T>,
@@ -156,7 +157,7 @@ mod tests {
             Err::<(), _>(CommandError::new(ErrorKind::Usage, "no"))
         });
         assert!(refused.is_err() && !place.own().exists());
-        // What could not be read again is not written either.
+        // A registry that could not be read again is not written either.
         let unreadable = place.change(|registry| {
             registry.agents.insert("x".to_owned(), agent(""));
             Ok(())

@@ -1,4 +1,4 @@
-//! Entries and what agents do as words on a terminal.
+//! Formats entries and agent events as text for a terminal.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ use tertulia_core::team::markers;
 use crate::moment::{clock, lasting};
 use crate::ui::{ADDED, AGENT, BOLD, DIM, HUMAN, REMOVED, Ui, fit, harmless};
 
-/// A message as it stands in a transcript: in a team's without markers, but with whom it addresses.
+/// Formats a message for a transcript. In teams, markers are removed and the addressees shown
+/// instead.
 pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Timestamp) -> String {
     let content = match kind {
         Kind::Team => markers::shown(&message.content),
@@ -48,9 +49,9 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
         "{name}  {}\n",
         ui.styled(DIM, &format!("{} · {when}", entry.seq))
     );
-    // Whoever only calls a tool says nothing.
+    // A message that only calls tools has no text.
     if !message.content.is_empty() || message.tool_calls.is_empty() {
-        // Only a terminal can be steered; elsewhere words are as they were said.
+        // Control characters can harm only a terminal; other output gets the exact text.
         let content = if ui.has_screen() {
             harmless(&content)
         } else {
@@ -72,10 +73,10 @@ pub fn message(ui: &Ui, entry: &Entry, message: &Message, kind: Kind, now: Times
     text
 }
 
-/// A number of things: "1 message", "2 messages".
+/// Formats a count: "1 message", "2 messages".
 pub fn count(number: u64, thing: &str) -> String {
     let (stem, plural) = match thing.strip_suffix('y') {
-        // An entry, two entries; a day, two days.
+        // "entry" becomes "entries", but "day" becomes "days".
         Some(stem) if !stem.ends_with(['a', 'e', 'o']) => (stem, "ies"),
         _ if thing.ends_with('s') => (thing, "es"),
         _ => (thing, "s"),
@@ -86,12 +87,12 @@ pub fn count(number: u64, thing: &str) -> String {
     }
 }
 
-/// How many messages.
+/// Formats a number of messages.
 pub fn messages(number: u64) -> String {
     count(number, "message")
 }
 
-/// Who spoke how often, and how long it went on.
+/// Formats the message count of each speaker and the duration of the session.
 pub fn statistics(meta: &SessionMeta) -> String {
     let mut parts: Vec<String> = meta
         .speakers
@@ -102,7 +103,7 @@ pub fn statistics(meta: &SessionMeta) -> String {
     parts.join(" · ")
 }
 
-/// Any entry on one line.
+/// Formats any entry on one line.
 pub fn entry_line(entry: &Entry) -> String {
     let what = match &entry.body {
         Body::Created(created) => format!("{} session created", created.kind.name()),
@@ -180,7 +181,7 @@ pub fn entry_line(entry: &Entry) -> String {
     harmless(&what)
 }
 
-/// What kind of entry it is, for people. Scripts read the type of `show --json`.
+/// Returns the kind of an entry for people. Scripts read `type` of `show --json`.
 pub fn entry_kind(body: &Body) -> &str {
     match body {
         Body::Seated(_) => "team",
@@ -193,7 +194,7 @@ pub fn entry_kind(body: &Body) -> &str {
     }
 }
 
-/// What only happens to an instructor and a worker, on one line.
+/// Formats an entry that only pairs have, on one line.
 fn pair_line(body: &Body) -> String {
     let shown = |seat: &PairedAgent| match &seat.model {
         Some(model) => format!("{} ({model})", seat.agent),
@@ -212,7 +213,7 @@ fn pair_line(body: &Body) -> String {
     }
 }
 
-/// What an agent says or does as an event of a stream, if it has a place there.
+/// Converts an agent event to a JSON object of the stream, if the stream reports it.
 pub fn event_object(event: &AgentEvent) -> Option<Value> {
     Some(match event {
         AgentEvent::Text(text) => json!({ "type": "text", "text": text }),
@@ -243,7 +244,7 @@ pub fn event_object(event: &AgentEvent) -> Option<Value> {
     })
 }
 
-/// What an agent does, in words.
+/// Describes what an agent does.
 pub fn event_words(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::ToolStarted(call) => format!("→ {}", call_line(call)),
@@ -290,7 +291,7 @@ pub fn event_words(event: &AgentEvent) -> Option<String> {
     })
 }
 
-/// A call on one line: its name, and what it is given without the ceremony of JSON.
+/// Formats a tool call on one line: its name and the values of its arguments, without JSON syntax.
 pub fn call_line(call: &ToolCall) -> String {
     let values: Vec<String> = match &call.arguments {
         Value::Object(fields) => fields
@@ -306,7 +307,7 @@ pub fn call_line(call: &ToolCall) -> String {
     fit(&format!("{} {}", call.name, values.join(" ")), 120)
 }
 
-/// What a person is asked about.
+/// Formats a permission question.
 pub fn request(ui: &Ui, request: &ToolRequest) -> String {
     let head = format!("{} ({} risk)", request.call.name, request.risk.name());
     let mut text = ui.styled_words(BOLD, &harmless(&head));
@@ -321,7 +322,7 @@ pub fn request(ui: &Ui, request: &ToolRequest) -> String {
     text
 }
 
-/// What is damaged, one line each.
+/// Lists the damage, one line each.
 pub fn damage(damage: &[Damage]) -> Vec<String> {
     damage.iter().map(Damage::to_string).collect()
 }

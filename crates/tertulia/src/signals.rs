@@ -1,4 +1,4 @@
-//! Signals that end a talk: what was said so far is saved first.
+//! Handles the signals that end a session; the answer so far is saved first.
 
 use tertulia_store::{GivenUp, Patience};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -6,21 +6,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// What ends a talk from outside, by number.
+/// Signal numbers.
 const INTERRUPT: u8 = 2;
 pub const TERMINATE: u8 = 15;
 pub const HANG_UP: u8 = 1;
 
-/// Listens for them.
+/// Receives the signals.
 pub struct Signals {
-    /// Cancelled when the first one arrives.
+    /// Cancelled when the first signal arrives.
     pub cancel: CancellationToken,
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
     caught: Option<u8>,
     insists: bool,
-    /// Whose writers wait no more for other programs once a signal has arrived.
+    /// Waits of the store's writers, which end when a signal arrives.
     hurries: Option<Patience>,
     given_up: Option<GivenUp>,
 }
@@ -45,14 +45,14 @@ impl Signals {
         })
     }
 
-    /// The same; the first signal also ends what waits for another program to write.
+    /// Makes the first signal also end waits for other programs that hold the store.
     #[must_use]
     pub fn hurrying(mut self, patience: &Patience) -> Signals {
         self.hurries = Some(patience.clone());
         self
     }
 
-    /// Waits for the next one and stops what is running.
+    /// Waits for the next signal and cancels what is running.
     pub async fn next(&mut self) {
         let number = tokio::select! {
             _ = self.interrupt.recv() => INTERRUPT,
@@ -67,8 +67,8 @@ impl Signals {
         self.cancel.cancel();
     }
 
-    /// Waits for a turn to end. Whoever asks twice does not want to wait for anything: then the turn is
-    /// dropped, which ends the agent, and the program is to be left; what was on screen is in the draft.
+    /// Waits for a turn to end. On a second signal, drops the turn, which ends the agent, and
+    /// returns an error so that the program exits; the text on screen is in the draft.
     pub async fn during<T>(&mut self, turn: impl Future<Output = T>) -> CommandResult<T> {
         tokio::pin!(turn);
         loop {
@@ -85,12 +85,13 @@ impl Signals {
         }
     }
 
-    /// The one that arrived, if any did.
+    /// Returns the signal that arrived, if any.
     pub fn caught(&self) -> Option<u8> {
         self.caught
     }
 
-    /// Whether it was only Ctrl+C: on a terminal that stops the answer, not the talk.
+    /// Clears a Ctrl+C, which on a terminal cancels the answer and not the session. Returns whether
+    /// it was one.
     pub fn forgive_interrupt(&mut self) -> bool {
         let forgiven = self.caught == Some(INTERRUPT);
         if forgiven {

@@ -1,4 +1,4 @@
-//! Where team files are, and reading them.
+//! Finds and reads team files.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read, Write};
@@ -13,23 +13,23 @@ use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{Settings, quoted};
 
-/// The folders of team files, below this folder or one above it.
+/// Folders of team files, in the current folder or one above it.
 const FOLDERS: &[&str] = &[".tertulia/teams", ".agent-chatter/team-config"];
-/// The folder that new ones go to.
+/// Folder for new team files.
 pub const HOME: &str = FOLDERS[0];
 
-/// The list of those that were named, in the folder of the program's own data.
+/// File in the data folder that lists the team files the user has named.
 const NAMED: &str = "teams-named";
-/// A team file has at most so many bytes.
+/// Maximum size of a team file in bytes.
 const LARGEST: u64 = 10_000_000;
 
-/// Reads the team that a person named: a path, or a name in one of the folders.
+/// Reads a team by path, or by its name in one of the folders.
 pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
     let (file, text) = read_text(cwd, name)?;
     let shown = file.display().to_string();
     let team = TeamFile::read(&text, &shown).map_err(|error| {
         let error = CommandError::from(error);
-        // An older published form is not the person's mistake.
+        // An older published format is not the user's mistake.
         match migrate(&text, &shown) {
             Ok(_) => error.hint(format!("tertulia team migrate {}", quoted(&shown))),
             Err(_) => error,
@@ -38,7 +38,7 @@ pub fn read(cwd: &Path, name: &str) -> CommandResult<(PathBuf, TeamFile)> {
     Ok((file, team))
 }
 
-/// The file that a person named, and its text.
+/// Returns the path and the text of a team file.
 pub fn read_text(cwd: &Path, name: &str) -> CommandResult<(PathBuf, String)> {
     let file = find(cwd, name)?;
     let text = text(&file)?;
@@ -66,9 +66,10 @@ fn text(file: &Path) -> CommandResult<String> {
     })
 }
 
-/// The team of a session: in the file that its log has, else the one of that name that can be found from
-/// where it began or from here. A log may be somebody else's, taken in from a file: beyond what is named
-/// here anyway it leads only to files that the person has named before.
+/// Returns the team of a session: from the file that its log records, else from a file of that name
+/// near the folder where it began or near the current one. A log may be imported from another
+/// author, so beyond files that can be named here anyway, it leads only to files that the user has
+/// named before.
 pub fn of_session(settings: &Settings, meta: &SessionMeta) -> CommandResult<(PathBuf, TeamFile)> {
     let cwd = &settings.cwd;
     let named = Named::of(settings);
@@ -112,8 +113,8 @@ pub fn of_session(settings: &Settings, meta: &SessionMeta) -> CommandResult<(Pat
         )))
 }
 
-/// The team files that a person has named on the command line, so that a session may name them again.
-/// They are paths, one in each line, written as JSON.
+/// Team files that the user has named on the command line, which sessions may therefore refer to.
+/// One JSON string with a path per line.
 #[derive(Debug)]
 pub struct Named {
     list: PathBuf,
@@ -126,7 +127,7 @@ impl Named {
         }
     }
 
-    /// Keeps a file in mind.
+    /// Adds a file.
     pub fn add(&self, file: &Path) -> CommandResult<()> {
         if self.has(file) {
             return Ok(());
@@ -140,7 +141,7 @@ impl Named {
                     .create(folder)?;
             }
             let mut options = File::options();
-            // In one step and at the end: two programs lose nothing to each other.
+            // One write in append mode, so that two programs do not overwrite each other's lines.
             let mut list = options
                 .create(true)
                 .append(true)
@@ -161,13 +162,13 @@ impl Named {
     }
 }
 
-/// A file's one true path.
+/// Returns the canonical path of a file.
 fn resolved(file: &Path) -> String {
     let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     path.to_string_lossy().into_owned()
 }
 
-/// The names by which teams can be named here, to be shown.
+/// Returns the names of the teams that can be named here, for display.
 pub fn names(cwd: &Path) -> CommandResult<Vec<String>> {
     let stem = |file: &PathBuf| Some(agents::shown(&file.file_stem()?.to_string_lossy()));
     Ok(all(cwd)?.iter().filter_map(stem).collect())
@@ -203,7 +204,7 @@ fn find(cwd: &Path, name: &str) -> CommandResult<PathBuf> {
     })
 }
 
-/// All team files that can be named here, by name.
+/// Returns all team files that can be named here, by name.
 pub fn all(cwd: &Path) -> CommandResult<Vec<PathBuf>> {
     let mut files = Vec::new();
     for folder in Folders::of(cwd, user()).own {
@@ -225,7 +226,7 @@ pub fn all(cwd: &Path) -> CommandResult<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The folders of other people that were passed over when teams were looked for.
+/// Describes the folders of other users that were skipped in the search for teams.
 pub fn passed_over(cwd: &Path) -> Option<String> {
     let others = Folders::of(cwd, user()).others;
     let others: Vec<String> = others
@@ -240,17 +241,17 @@ pub fn passed_over(cwd: &Path) -> Option<String> {
     })
 }
 
-/// Who runs this program.
+/// Returns the id of the user who runs this program.
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// The nearest folders of team files, at or above a place.
+/// The nearest folders of team files, at or above a folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Folders {
     own: Vec<PathBuf>,
-    /// Those of other people: in a folder that all may write to, like that for temporary files, anybody
-    /// could leave a team for whoever works below it.
+    /// Folders of other users: in a folder that everyone can write to, such as `/tmp`, anyone could
+    /// place a team for users who work below it.
     others: Vec<PathBuf>,
 }
 
@@ -271,7 +272,7 @@ impl Folders {
     }
 }
 
-/// Whether all steps down to a folder are a user's own, and where they lead.
+/// Returns true if the user owns every step from `above` down to `folder`, links and their targets.
 fn belongs_to(user: u32, above: &Path, folder: &Path) -> bool {
     let owns = |meta: io::Result<Metadata>| meta.is_ok_and(|meta| meta.uid() == user);
     let mut steps = folder.ancestors().take_while(|step| *step != above);

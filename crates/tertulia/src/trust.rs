@@ -1,4 +1,5 @@
-//! Which project folders the user trusts: the decision holds for a folder and the content of its settings file.
+//! Records which project folders the user trusts. A decision applies to a folder and the content of
+//! its settings file.
 
 use std::fs;
 use std::io;
@@ -13,27 +14,27 @@ use crate::open;
 use crate::private_file::{lock_of, replace, trouble};
 use crate::ui::{Ui, harmless};
 
-/// Every decision.
+/// All decisions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decisions {
     folders: Vec<Decision>,
 }
 
-/// What the user decided about one folder.
+/// The user's decision about one folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
-    /// The project's root.
+    /// Root of the project.
     pub folder: String,
-    /// The hash of its settings file at that time.
+    /// Hash of its settings file at that time.
     pub hash: String,
     /// Whether it is trusted.
     pub trusted: bool,
-    /// When that was decided.
+    /// When the user decided.
     pub at: Timestamp,
 }
 
 impl Decisions {
-    /// Reads the file. Where there is none, nothing is decided.
+    /// Reads the file. A missing file holds no decisions.
     pub fn read(file: &Path) -> CommandResult<Decisions> {
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
@@ -49,7 +50,7 @@ impl Decisions {
         })
     }
 
-    /// What was decided about a folder whose settings file has this hash.
+    /// Returns the decision about a folder whose settings file has this hash.
     pub fn about(&self, folder: &Path, hash: &str) -> Option<bool> {
         let folder = folder.to_string_lossy();
         self.folders
@@ -58,13 +59,13 @@ impl Decisions {
             .map(|decision| decision.trusted)
     }
 
-    /// All of them.
+    /// Returns all decisions.
     pub fn iter(&self) -> impl Iterator<Item = &Decision> {
         self.folders.iter()
     }
 }
 
-/// Writes down a decision, in the place of an earlier one.
+/// Records a decision, replacing an earlier one.
 pub fn decide(file: &Path, decision: Decision) -> CommandResult<()> {
     change(file, |decisions| {
         decisions
@@ -74,7 +75,7 @@ pub fn decide(file: &Path, decision: Decision) -> CommandResult<()> {
     })
 }
 
-/// Takes back what was decided about a folder. False if nothing was.
+/// Removes the decision about a folder. Returns false if there was none.
 pub fn revoke(file: &Path, folder: &Path) -> CommandResult<bool> {
     let folder = folder.to_string_lossy();
     let mut found = false;
@@ -100,7 +101,8 @@ fn change(file: &Path, change: impl FnOnce(&mut Decisions)) -> CommandResult<()>
     replace(file, &text)
 }
 
-/// Asks once, where a person can answer, whether this project is trusted, if its settings file says what needs it.
+/// Asks the user once, if interactive, whether to trust this project, if its settings file needs
+/// trust.
 pub fn ask(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<()> {
     if !ui.is_interactive() || ui.json {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The only holder of stdout and stderr: data to the one, words to the other, colours only on a terminal.
+//! The only user of stdout and stderr: data goes to stdout, messages to stderr, colours only to a
+//! terminal.
 
 mod progress;
 
@@ -16,25 +17,25 @@ pub use progress::grouped;
 
 /// Headings and names.
 pub const BOLD: Style = Style::new().bold();
-/// What matters less.
+/// Secondary text.
 pub const DIM: Style = Style::new().dimmed();
-/// People.
+/// Names of people.
 pub const HUMAN: Style = AnsiColor::Cyan.on_default().bold();
-/// Agents.
+/// Names of agents.
 pub const AGENT: Style = AnsiColor::Green.on_default().bold();
-/// What was found.
+/// Search matches.
 pub const FOUND: Style = AnsiColor::Yellow.on_default().bold();
-/// What a change adds.
+/// Added lines of a diff.
 pub const ADDED: Style = AnsiColor::Green.on_default();
-/// What a change takes away.
+/// Removed lines of a diff.
 pub const REMOVED: Style = AnsiColor::Red.on_default();
 const WARNING: Style = AnsiColor::Yellow.on_default();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// The terminal, or what stands in for it.
+/// The standard streams, or a buffer in their place.
 #[derive(Debug)]
 pub struct Ui {
-    /// Whether the answer is to be one JSON document.
+    /// Whether to print one JSON document.
     pub json: bool,
     quiet: bool,
     verbose: bool,
@@ -42,52 +43,52 @@ pub struct Ui {
     colour_err: bool,
     reader_gone: bool,
     not_written: Option<io::Error>,
-    /// What waits while the screen has the terminal.
+    /// Output that is held back while the TUI owns the terminal.
     held: Option<Vec<Told>>,
-    /// What commands in hints repeat of how this run was started.
+    /// How this run was started, for commands in hints.
     pub invocation: Invocation,
 }
 
-/// Something that was said while the screen had the terminal.
+/// Output that was held back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// Words to the person.
+    /// A note.
     Note(String),
-    /// Words that should not be overlooked.
+    /// A warning.
     Warning(String),
-    /// A failure.
+    /// An error.
     Error {
         /// Its kind.
         kind: String,
         /// What went wrong.
         message: String,
-        /// What to do about it.
+        /// What the user can do about it.
         hints: Vec<String>,
     },
-    /// Data.
+    /// Data for stdout.
     Data(String),
 }
 
-/// Says warnings from where the terminal's holder is not at hand.
+/// Prints warnings where no `Ui` is available.
 #[derive(Clone, Copy, Debug)]
 pub struct Aside {
     json: bool,
 }
 
 impl Aside {
-    /// Words that should not be overlooked.
+    /// Prints a warning.
     pub fn warn(self, text: &str) {
         let words = match self.json {
             true => json!({ "warning": { "message": text } }).to_string(),
             false => format!("warning: {}", harmless(text)),
         };
-        // There is nobody to tell if stderr is gone.
+        // If stderr is gone, nothing can be reported.
         let _ = writeln!(io::stderr().lock(), "{words}");
     }
 }
 
 impl Ui {
-    /// Looks at the flags and at where the streams go.
+    /// Creates the output from the flags and the kind of the streams.
     pub fn new(global: &GlobalArgs) -> Ui {
         let plain = global.no_color
             || env::text(env::NO_COLOR).is_some()
@@ -105,7 +106,7 @@ impl Ui {
         }
     }
 
-    /// One that says nothing and keeps what it is told.
+    /// Creates an output that prints nothing and holds everything back.
     pub fn holding() -> Ui {
         Ui {
             json: false,
@@ -120,24 +121,24 @@ impl Ui {
         }
     }
 
-    /// Says nothing from now on: the screen has the terminal.
+    /// Holds output back from now on, since the TUI owns the terminal.
     pub fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// What was said since, for the screen to show. More may follow.
+    /// Takes the output held back so far, for the TUI to show. More may follow.
     pub fn take_held(&mut self) -> Vec<Told> {
         self.held.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Says from now on what there is to say, beginning with what waits.
+    /// Prints what was held back, and stops holding output back.
     pub fn release(&mut self) {
         for told in self.held.take().unwrap_or_default() {
             self.tell(told);
         }
     }
 
-    /// Says what was said elsewhere.
+    /// Prints output that was held back elsewhere.
     pub fn tell(&mut self, told: Told) {
         match told {
             Told::Note(text) => self.note(&text),
@@ -151,7 +152,7 @@ impl Ui {
         }
     }
 
-    /// Keeps it if the screen has the terminal. Whether it does.
+    /// Holds output back if the TUI owns the terminal. Returns whether it did.
     fn holds(&mut self, told: impl FnOnce() -> Told) -> bool {
         match &mut self.held {
             Some(held) => {
@@ -162,33 +163,34 @@ impl Ui {
         }
     }
 
-    /// Whether the terminal can do no more than lines.
+    /// Returns true if the terminal supports nothing but lines.
     pub fn is_dumb(&self) -> bool {
         let term = env::text("TERM");
         term.is_none_or(|term| term.is_empty() || term == "dumb")
     }
 
-    /// Whether the data may be coloured.
+    /// Returns true if data may be coloured.
     pub fn has_colours(&self) -> bool {
         self.colour_out
     }
 
-    /// The streams as a wire on which another program is talked to: then nothing else is written there.
+    /// Returns the streams as a connection to another program; nothing else may be written there
+    /// then.
     pub fn wire(&self) -> (tokio::io::Stdin, tokio::io::Stdout) {
         (tokio::io::stdin(), tokio::io::stdout())
     }
 
-    /// Whether a person types.
+    /// Returns true if stdin is a terminal.
     pub fn has_keyboard(&self) -> bool {
         io::stdin().is_terminal()
     }
 
-    /// Whether a person reads the data.
+    /// Returns true if stdout is a terminal.
     pub fn has_screen(&self) -> bool {
         io::stdout().is_terminal()
     }
 
-    /// How many columns the terminal has, if the data goes to one.
+    /// Returns the width of the terminal, if data goes to one.
     pub fn columns(&self) -> Option<u16> {
         crossterm::terminal::size()
             .ok()
@@ -196,12 +198,12 @@ impl Ui {
             .map(|(columns, _)| columns)
     }
 
-    /// Whether a person can be asked.
+    /// Returns true if the user can be asked.
     pub fn is_interactive(&self) -> bool {
         io::stdin().is_terminal() && io::stderr().is_terminal()
     }
 
-    /// Text in a style, for stdout.
+    /// Styles text for stdout.
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.colour_out {
             format!("{style}{text}{style:#}")
@@ -210,8 +212,8 @@ impl Ui {
         }
     }
 
-    /// Data, without a line feed of its own. If the reader has enough (`| head`), that is no failure,
-    /// and no reason to leave what is being done half done.
+    /// Writes data without adding a newline. A reader that closes the pipe (`| head`) is no error,
+    /// and no reason to abort the command.
     pub fn data(&mut self, text: &str) {
         if self.reader_gone || self.holds(|| Told::Data(text.to_owned())) {
             return;
@@ -229,12 +231,12 @@ impl Ui {
         }
     }
 
-    /// Why data did not reach its reader, if it did not: a full disk, say.
+    /// Takes the error that kept data from being written, such as a full disk.
     pub fn take_trouble(&mut self) -> Option<io::Error> {
         self.not_written.take()
     }
 
-    /// Words of an agent as they come. On a terminal they must not be able to steer it.
+    /// Writes text of an agent as it arrives, without control characters on a terminal.
     pub fn answer(&mut self, text: &str) {
         if io::stdout().is_terminal() {
             self.data(&harmless(text));
@@ -243,38 +245,38 @@ impl Ui {
         }
     }
 
-    /// One line of data.
+    /// Writes a line of data.
     pub fn line(&mut self, text: &str) {
         self.data(&format!("{text}\n"));
     }
 
-    /// A JSON document.
+    /// Writes a JSON document.
     pub fn document(&mut self, value: &Value) {
         let text = serde_json::to_string_pretty(value).unwrap_or_default();
         self.line(&text);
     }
 
-    /// Words to the person, unless they asked for silence.
+    /// Prints a note, unless `--quiet` is set.
     pub fn note(&mut self, text: &str) {
-        // Under --json a script reads stderr too, and expects nothing but errors there.
+        // Under --json a script reads stderr too, and expects only errors and warnings there.
         if !self.quiet && !self.json && !self.holds(|| Told::Note(text.to_owned())) {
             self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
-    /// A note that names a command to follow it with.
+    /// Prints a note with commands to run.
     pub fn advise(&mut self, text: &str) {
         self.note(&self.invocation.complete(text));
     }
 
-    /// Words that only the curious want.
+    /// Prints a message for `--verbose` only.
     pub fn detail(&mut self, text: &str) {
         if self.verbose && self.held.is_none() {
             self.say(&self.styled_err(DIM, &harmless(text)));
         }
     }
 
-    /// Words that should not be overlooked.
+    /// Prints a warning.
     pub fn warn(&mut self, text: &str) {
         if self.holds(|| Told::Warning(text.to_owned())) {
             return;
@@ -287,13 +289,14 @@ impl Ui {
         self.say(&format!("{label} {}", harmless(text)));
     }
 
-    /// Says warnings while this one is busy elsewhere; nothing while the screen has the terminal.
+    /// Returns a printer of warnings for use while this `Ui` is borrowed; `None` while the TUI owns
+    /// the terminal.
     pub fn aside(&self) -> Option<Aside> {
         let json = self.json;
         self.held.is_none().then_some(Aside { json })
     }
 
-    /// Words that should not be overlooked, or that may be.
+    /// Prints a warning or a note.
     pub fn remark(&mut self, warning: bool, text: &str) {
         match warning {
             true => self.warn(text),
@@ -301,7 +304,7 @@ impl Ui {
         }
     }
 
-    /// The failure, as words or as JSON.
+    /// Prints an error, as text or as JSON.
     pub fn error(&mut self, kind: &str, message: &str, hints: &[String]) {
         let hints: Vec<String> = hints
             .iter()
@@ -334,7 +337,7 @@ impl Ui {
     }
 
     fn say(&mut self, text: &str) {
-        // There is nobody to tell if stderr is gone.
+        // If stderr is gone, nothing can be reported.
         let _ = writeln!(io::stderr().lock(), "{text}");
     }
 
@@ -346,26 +349,26 @@ impl Ui {
         }
     }
 
-    /// Words that a person has to answer, also under `--json`: silence would look like a hang.
+    /// Prints a question, also under `--json`: without it the program would seem to hang.
     pub fn ask(&mut self, text: &str) {
         self.say(text);
     }
 
-    /// The beginning of a line that the person ends.
+    /// Prints the beginning of a line that the user completes.
     pub fn prompt(&mut self, text: &str) {
         let mut err = io::stderr().lock();
-        // There is nobody to ask if stderr is gone.
+        // If stderr is gone, the user cannot be asked.
         let _ = write!(err, "{text}").and_then(|()| err.flush());
     }
 
-    /// The bell, where somebody may hear it.
+    /// Rings the bell on a terminal.
     pub fn bell(&mut self) {
         if io::stderr().is_terminal() || io::stdout().is_terminal() {
             self.prompt("\u{7}");
         }
     }
 
-    /// Text in a style, for stderr.
+    /// Styles text for stderr.
     pub fn styled_words(&self, style: Style, text: &str) -> String {
         self.styled_err(style, text)
     }
@@ -378,8 +381,8 @@ impl Ui {
             && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str())
     }
 
-    /// Rows under headings, each column as wide as its widest cell. What stands in a cell may be
-    /// anybody's words: it can neither steer the terminal nor begin a row of its own.
+    /// Prints a table with columns as wide as their widest cells. Cells may hold text from
+    /// anywhere, so control characters and line breaks are replaced.
     pub fn table(&mut self, headings: &[&str], rows: &[Vec<String>]) {
         let mut lines = table_lines(headings, rows).into_iter();
         let heading = self.styled(BOLD, &lines.next().unwrap_or_default());
@@ -392,7 +395,7 @@ impl Ui {
     }
 }
 
-/// A table as lines, the headings first.
+/// Formats a table as lines, the headings first.
 pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
     let clean = |row: &Vec<String>| row.iter().map(|cell| cell_of(cell)).collect();
     let rows: Vec<Vec<String>> = rows.iter().map(clean).collect();
@@ -419,7 +422,7 @@ pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         .collect()
 }
 
-/// Cuts text to so many columns of a terminal.
+/// Truncates text to a number of terminal columns.
 pub fn fit(text: &str, columns: usize) -> String {
     let clean: String = text
         .chars()
@@ -439,18 +442,19 @@ pub fn fit(text: &str, columns: usize) -> String {
     cut
 }
 
-/// Text as a cell of a table: harmless, and on one line.
+/// Formats text as a table cell: on one line, without control characters.
 fn cell_of(text: &str) -> String {
     harmless(text).replace(['\n', '\t', '\u{2028}', '\u{2029}'], " ")
 }
 
-/// Whether a character does something to a terminal, or to the order in which what follows is read: a name
-/// must not be able to turn the line that it stands in around.
+/// Returns true for control characters and for characters that change the direction of text, which
+/// could reverse the line that contains a name.
 pub fn steers(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Data for a terminal: what could steer it, and is not a style of ours, is written as in JSON.
+/// Escapes C1 control characters and bidirectional ones as in JSON, for a terminal. ASCII control
+/// characters stay, since the program's own styles need them.
 fn spelt_out(text: &str) -> Cow<'_, str> {
     let unsafe_here = |c: char| steers(c) && (c as u32) > 0x7e;
     if !text.contains(unsafe_here) {
@@ -466,7 +470,8 @@ fn spelt_out(text: &str) -> Cow<'_, str> {
     Cow::Owned(spelt)
 }
 
-/// Text from a talk, made safe for a terminal: control sequences lose their power.
+/// Replaces control characters other than newline and tab, so that text cannot control the
+/// terminal.
 pub fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| {

@@ -1,4 +1,4 @@
-//! Which identities the project's folder has had, as the store and earlier runs know.
+//! Learns earlier identities of the project's folder from the store and from earlier runs.
 
 use tertulia_core::query::{Filter, Page, Trash};
 
@@ -6,12 +6,12 @@ use super::Workspace;
 use crate::project::Folders;
 use crate::settings::StoreUrl;
 
-/// How many sessions are asked which folders they were begun in, where no file says it.
+/// Number of sessions that are searched for folders where no file lists them.
 const REMEMBERED: usize = 5000;
 
 impl Workspace {
-    /// Finds the sessions that were made under earlier identities of the project. Where nothing was remembered
-    /// the sessions themselves are asked.
+    /// Adds earlier identities of the project, so that their sessions are found. Without a file
+    /// that lists them, reads them from the sessions.
     pub(super) fn meet_project(&mut self) {
         let file = self.settings.projects_file();
         if self.settings.store == StoreUrl::Memory || !self.settings.data.is_dir() {
@@ -34,8 +34,8 @@ impl Workspace {
         }
     }
 
-    /// Remembers which identities the folder has now, so that none of its sessions is hidden when they change.
-    /// What cannot be written is seen again next time.
+    /// Records the identities of the folder, so that none of its sessions is hidden when they
+    /// change. If that fails, the next run tries again.
     pub fn remember_project(&self) {
         let (file, now) = (
             self.settings.projects_file(),

@@ -1,5 +1,5 @@
-//! Resolves a [`SessionSpec`] to agents and prepares the session: the same for the command line, the TUI and the
-//! server. `team` and `pair` find the agents of several participants.
+//! Resolves a [`SessionSpec`] to agents and prepares the session, for the command line, the TUI and
+//! the server alike. `team` and `pair` find the agents of teams and pairs.
 
 mod pair;
 mod team;
@@ -28,14 +28,14 @@ use crate::ui::Ui;
 
 pub use team::check_speaker;
 
-/// How a session is opened, besides its participants.
+/// Options for opening a session, besides its participants.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     /// Whether the user can be asked about tools.
     pub can_ask: bool,
     /// Whether nothing is saved.
     pub ephemeral: bool,
-    /// What happens if another program writes to the session.
+    /// What to do if another program writes to the session.
     pub on_conflict: OnConflict,
     /// Title of the session.
     pub title: Option<String>,
@@ -56,7 +56,7 @@ pub struct Existing {
 pub struct PreparedSession {
     pub setup: Setup,
     pub leaving: Leaving,
-    /// Whether nobody chose the agent.
+    /// Whether the agent was picked automatically.
     pub unasked: bool,
 }
 
@@ -87,7 +87,7 @@ pub fn prepare(
     }
 }
 
-/// Reads the file of a team: the named one, or that of the session.
+/// Reads a team file: the one that `spec` names, or the one of the session.
 pub fn team_file(
     spec: &TeamSpec,
     row: Option<&Row>,
@@ -221,7 +221,7 @@ impl Preparing<'_> {
     }
 }
 
-/// Agent to use and why, and how to choose another.
+/// Names the agent, why it was chosen, and how to choose another.
 fn chat_introduction(chosen: &Chosen) -> String {
     let agent = &chosen.agent;
     let model = agent.model().map(|model| format!(" ({model})"));
@@ -233,7 +233,7 @@ fn chat_introduction(chosen: &Chosen) -> String {
     )
 }
 
-/// Who is here.
+/// Names the team and its members.
 fn team_introduction(team: &TeamFile) -> String {
     let members: Vec<String> = team
         .members
@@ -246,7 +246,7 @@ fn team_introduction(team: &TeamFile) -> String {
     format!("{}: {}.", team.shown_name(), members.join(", "))
 }
 
-/// Seats that change hands, as `--map` gives them.
+/// Parses `--map OLD=NEW`: former members and the members that replace them.
 fn heirs(map: &[String]) -> CommandResult<MemberMap> {
     let mut heirs = BTreeMap::new();
     for pair in map {
@@ -300,7 +300,7 @@ fn resume_plan(
     Ok(plan)
 }
 
-/// The folder to work in: as asked for, as before, or this one.
+/// Returns the work folder: the one in `spec`, the recorded one, or `cwd`.
 fn work_dir(cwd: &Path, spec: &PairSpec, known: Option<&Pair>) -> CommandResult<PathBuf> {
     if let Some(folder) = &spec.work_dir {
         return existing_folder(&cwd.join(folder), false);

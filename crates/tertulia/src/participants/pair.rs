@@ -1,4 +1,4 @@
-//! Who sits where: as asked for, as before, or the first that is ready.
+//! Chooses the agents of a pair: as requested, as recorded, or the first one that is ready.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::agents::{self, Asked};
 use crate::error::CommandResult;
 use crate::settings::Settings;
 
-/// The two, and how they are introduced.
+/// Both agents of a pair, and their introduction.
 pub struct Seated {
     pub roster: PairRoster,
     pub introduction: String,
     pub unasked: bool,
 }
 
-/// Finds the two. `settings` are those of the work folder.
+/// Chooses both agents. `settings` are those of the work folder.
 pub fn roster(
     settings: &Settings,
     spec: &PairSpec,
@@ -70,7 +70,7 @@ pub fn roster(
     })
 }
 
-/// Who is wanted in a seat.
+/// The requested agent for a role.
 struct Wanted<'a> {
     seat: PairRole,
     name: Option<&'a str>,
@@ -98,7 +98,7 @@ impl Wanted<'_> {
         };
         let chosen = agents::choose(settings, &asked, recorded)?;
         let name = chosen.agent.name().to_owned();
-        // Who answered with a model before goes on with it.
+        // An agent that answered before keeps its model.
         let before = self.known.filter(|known| known.agent == name);
         let model = self
             .model
@@ -141,7 +141,8 @@ impl Wanted<'_> {
             PairRole::Instructor => Owner::Instructor,
             PairRole::Worker => Owner::Worker,
         };
-        // An instructor that brings its own tools is not watched by ours: it only looks, unless it asks.
+        // This program does not supervise an instructor's own tools, so the policy `all` counts as
+        // `low` for them.
         let own_tools = self.seat == PairRole::Instructor && agent.tools() == ToolSide::Its;
         let rules = match own_tools {
             true => terms.rules.at_most_low(),

@@ -1,5 +1,4 @@
-//! From a team file to the people and agents around a table: who they are, and what each agent is told
-//! about itself.
+//! Builds the roster of a team from its file: the members, and the system prompt of each agent.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -20,10 +19,10 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::Settings;
 use crate::ui::Ui;
 
-/// More of an instruction file is not read: it is told at every turn.
+/// Largest part of an instruction file that is read, since it is sent with every turn.
 const INSTRUCTIONS: u64 = 256 * 1024;
 
-/// The team around the table. What is odd about it is told.
+/// Resolves the members of a team to agents and people. Shows warnings about them.
 pub fn roster(
     settings: &Settings,
     file: &Path,
@@ -100,7 +99,7 @@ fn seated(member: &Member) -> names::Member {
         display_name: member.display_name.clone(),
         nature: if is_human { Nature::Human } else { Nature::Ai },
         order: member.order,
-        // What a person is told about themselves may say whom they mean when they name nobody.
+        // The instructions of a person may name default addressees for messages without markers.
         usual: if is_human {
             markers::parse(&member.system_instruction.text()).next
         } else {
@@ -109,7 +108,7 @@ fn seated(member: &Member) -> names::Member {
     }
 }
 
-/// What everybody is told about the team. The markers stand in code, where they do nothing.
+/// Describes the team to a member. Markers are written as code, where they have no effect.
 fn about(team: &TeamFile, member: &Member) -> String {
     let others = team
         .members
@@ -141,7 +140,7 @@ fn about(team: &TeamFile, member: &Member) -> String {
     )
 }
 
-/// Whether somebody asked for a file, or it is read if it is there.
+/// Whether an instruction file was named, or is the default one and may be missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     Asked,
@@ -150,7 +149,8 @@ enum Wanted {
 
 struct Reader<'a> {
     settings: &'a Settings,
-    /// Only what lies below these is told to agents: the file that names it may be somebody else's.
+    /// Only instruction files below these folders are sent to agents, since the team file that
+    /// names them may come from another author.
     roots: [PathBuf; 2],
     ui: &'a mut Ui,
 }
@@ -165,7 +165,7 @@ impl Reader<'_> {
         self.read(&[folder.join(member.instruction_file_or_default())], wanted)
     }
 
-    /// The first of these files that is there. One that was asked for and cannot be read is told.
+    /// Reads the first of these files that exists. Warns about a named file that is missing.
     fn read(&mut self, places: &[PathBuf], wanted: Wanted) -> Option<String> {
         let Some(file) = places.iter().find(|place| place.is_file()) else {
             if let Some(file) = places.first().filter(|_| wanted == Wanted::Asked) {
@@ -195,7 +195,7 @@ impl Reader<'_> {
         let mut text = match String::from_utf8(bytes) {
             Ok(text) => text,
             Err(error) if error.utf8_error().error_len().is_none() => {
-                // The limit cut a character.
+                // The limit cut a character in two.
                 String::from_utf8_lossy(error.as_bytes()).into_owned()
             }
             Err(_) => {
@@ -219,13 +219,14 @@ impl Reader<'_> {
     }
 }
 
-/// A file's name, in which nothing hides.
+/// Formats a file name without control characters.
 fn named(file: &Path) -> String {
     agents::shown(&file.to_string_lossy())
 }
 
-/// Checks before anything is written that it is known who speaks, and that flag and message name the same person.
-/// What is piped in is often another author's text, so that only `typed` must agree with the flag.
+/// Checks before anything is written that the speaker is known, and that flag and message name the
+/// same person. Piped text often comes from another author, so only `typed` must agree with the
+/// flag.
 pub fn check_speaker(
     spec: &TeamSpec,
     team: &TeamFile,
@@ -234,14 +235,14 @@ pub fn check_speaker(
 ) -> CommandResult<()> {
     let members = members(team);
     if !members.iter().any(names::Member::is_human) {
-        // Refused where the team sits down.
+        // `Router::new` rejects a team without people later.
         return Ok(());
     }
     let seat = spec.seat.as_deref();
     let router = Router::new(members.clone(), 0)
         .map_err(|error| CommandError::new(ErrorKind::Invalid, error.to_string()))?;
     match router.sender(seat, words) {
-        // A session that goes on waits for its first human, whom nobody need name.
+        // A resumed session waits for a person, who need not be named.
         Ok(_) | Err(SenderError::Ambiguous { .. }) => {}
         Err(error) => return Err(error.into()),
     }

@@ -1,5 +1,5 @@
-//! What was seen of folders: which identities each has had. The file may be deleted; the sessions themselves say
-//! which identities their folders had.
+//! Records the identities that folders have had. The file may be deleted: sessions also record the
+//! identities of their folders.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,35 +21,35 @@ pub struct Folders {
 /// One folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FolderRecord {
-    /// Where it was last.
+    /// Last known path.
     pub folder: String,
-    /// What stays of it when it is renamed.
+    /// Fingerprint that survives renaming.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
-    /// The same of its git folder.
+    /// Fingerprint of its git folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git_mark: Option<String>,
-    /// Its remote, when it was last looked at.
+    /// Remote at the last inspection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<String>,
-    /// Its root commit, when it was last looked at.
+    /// Root commit at the last inspection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// Whether its history is too long for the root commit to be looked for.
+    /// Whether the history is too long to find the root commit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rootless: bool,
-    /// Every identity that it has had.
+    /// All identities that it has had.
     pub ids: BTreeSet<String>,
 }
 
 impl Folders {
-    /// Reads the file; `None` where there is none that can be read.
+    /// Reads the file; `None` if it is missing or unreadable.
     pub fn read(file: &Path) -> Option<Folders> {
         let text = fs::read_to_string(file).ok()?;
         serde_json::from_str(&text).ok()
     }
 
-    /// The folders that sessions, newest first, were begun in.
+    /// Collects the folders that sessions began in, newest session first.
     pub fn of_sessions<'a>(sessions: impl IntoIterator<Item = &'a SessionMeta>) -> Folders {
         let mut folders = Folders::default();
         for session in sessions {
@@ -77,7 +77,7 @@ impl Folders {
         folders
     }
 
-    /// The record of a folder: by what stays of it, else by where it is.
+    /// Returns the record of a folder: by its fingerprint, else by its path.
     pub fn find(&self, now: &FolderRecord) -> Option<&FolderRecord> {
         let by_mark = |known: &&FolderRecord| known.mark.is_some() && known.mark == now.mark;
         let by_path = |known: &&FolderRecord| known.folder == now.folder && !known.is_other(now);
@@ -85,7 +85,8 @@ impl Folders {
         known.clone().find(by_mark).or_else(|| known.find(by_path))
     }
 
-    /// Other folders of the same project: with the same remote, or, without one, the same root commit.
+    /// Returns other folders of the same project: with the same remote, or, without one, the same
+    /// root commit.
     pub fn clones_of<'a>(
         &'a self,
         now: &'a FolderRecord,
@@ -95,24 +96,24 @@ impl Folders {
             match (&now.remote, &other.remote) {
                 (Some(ours), Some(theirs)) => ours == theirs,
                 (None, None) => same_root,
-                // What is there no more was moved here, and gained or lost its remote.
+                // A folder that no longer exists was moved here, and gained or lost its remote.
                 _ => same_root && other.is_gone(),
             }
         })
     }
 
-    /// Whether no folder is known.
+    /// Returns true if no folder is known.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty()
     }
 
-    /// Whether the file already says this of the folder.
+    /// Returns true if the record of the folder is up to date.
     pub fn has(&self, now: &FolderRecord) -> bool {
         self.find(now)
             .is_some_and(|known| *known == known.clone().renewed(now))
     }
 
-    /// Remembers a folder as it is now.
+    /// Adds or updates the record of a folder.
     fn remember(&mut self, now: &FolderRecord) {
         match self.find(now).cloned() {
             Some(known) => {
@@ -125,7 +126,8 @@ impl Folders {
         }
     }
 
-    /// Writes a folder, and what sessions say of others where there was no file, into the file.
+    /// Writes a folder's record to the file; a new file also gets the records in `self`, taken from
+    /// sessions.
     pub fn write(&self, file: &Path, now: &FolderRecord) -> CommandResult<()> {
         let _held = lock_of(file)?;
         let mut folders = Folders::read(file).unwrap_or_else(|| self.clone());
@@ -138,19 +140,19 @@ impl Folders {
 }
 
 impl FolderRecord {
-    /// The same folder, seen again.
+    /// Returns the record updated to `now`, keeping earlier identities.
     fn renewed(self, now: &FolderRecord) -> FolderRecord {
         let mut ids = self.ids;
         ids.extend(now.ids.iter().cloned());
         FolderRecord { ids, ..now.clone() }
     }
 
-    /// Whether the folder is not there any more.
+    /// Returns true if the folder no longer exists.
     pub fn is_gone(&self) -> bool {
         !Path::new(&self.folder).exists()
     }
 
-    /// Whether another repository is in the same place now.
+    /// Returns true if another repository is at the same path now.
     fn is_other(&self, now: &FolderRecord) -> bool {
         let differ = |ours: &Option<String>, theirs: &Option<String>| {
             ours.is_some() && theirs.is_some() && ours != theirs

@@ -1,13 +1,13 @@
-//! What a repository says about itself.
+//! Reads the identities of a git repository.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long the search for the root commit may take where the remote is an identity already.
+/// Time limit for finding the root commit if the remote is already an identity.
 const SHORT: Duration = Duration::from_secs(1);
-/// How long it may take where only the folder is.
+/// Time limit if only the folder is an identity.
 const LONG: Duration = Duration::from_secs(10);
 
 /// A git repository.
@@ -18,7 +18,7 @@ pub struct Repository {
     pub git: PathBuf,
 }
 
-/// What was found of a repository's first commit.
+/// Result of the search for the root commit.
 pub enum RootCommit {
     Found(String),
     None,
@@ -26,8 +26,8 @@ pub enum RootCommit {
 }
 
 impl Repository {
-    /// The repository that a folder belongs to. One of the whole home folder (for dotfiles), or of what is above
-    /// it, does not make one project of everything below.
+    /// Finds the repository that a folder belongs to. A repository of the whole home folder (for
+    /// dotfiles), or above it, does not make everything below one project.
     pub fn of(folder: &Path, home: Option<&Path>) -> Option<Repository> {
         let home = home.map(|home| fs::canonicalize(home).unwrap_or_else(|_| home.to_owned()));
         let too_wide = |root: &Path| {
@@ -42,7 +42,7 @@ impl Repository {
                     git,
                 });
             }
-            // A work tree beside its repository has a file that says where it is.
+            // In a linked work tree, `.git` is a file with the path of the git folder.
             if let Ok(pointer) = fs::read_to_string(&git) {
                 let target = root.join(pointer.strip_prefix("gitdir:")?.trim());
                 let common = fs::read_to_string(target.join("commondir")).ok();
@@ -57,7 +57,7 @@ impl Repository {
         None
     }
 
-    /// The main work tree, where this is another one.
+    /// Returns the main work tree, if this is a linked one.
     pub fn main(&self) -> Option<PathBuf> {
         let git = fs::canonicalize(&self.git).ok()?;
         (git.file_name()? == ".git")
@@ -65,7 +65,7 @@ impl Repository {
             .filter(|main| *main != self.root)
     }
 
-    /// The address of `origin`, else of the first remote, spelt in one way.
+    /// Returns the normalised address of `origin`, else of the first remote.
     pub fn remote(&self) -> Option<String> {
         let config = fs::read_to_string(self.git.join("config")).ok()?;
         let mut section = String::new();
@@ -87,13 +87,13 @@ impl Repository {
         first
     }
 
-    /// The oldest commit without a parent. A shallow clone does not have it.
+    /// Finds the oldest commit without a parent. A shallow clone does not have it.
     pub fn root_commit(&self, has_remote: bool) -> RootCommit {
         if self.git.join("shallow").exists() {
             return RootCommit::None;
         }
         let mut git = Command::new("git");
-        // Within a hook of another repository these would lead there.
+        // In a hook of another repository these variables would point there.
         for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"] {
             git.env_remove(name);
         }
@@ -139,13 +139,13 @@ impl Repository {
     }
 }
 
-/// Whether this is a commit's name.
+/// Returns true if the text is a full commit hash.
 pub fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The same repository has one name, however it is reached; a user, password or port in its address is no part of
-/// it. An address without a path names no repository.
+/// Normalises a remote's address, so that a repository has one name however it is reached: without
+/// scheme, user, password and port. Returns `None` for an address without a path.
 fn normalised(url: &str, root: &Path) -> Option<String> {
     let (scheme, rest) = match url.split_once("://") {
         Some((scheme, rest)) => (Some(scheme), rest),
@@ -162,7 +162,7 @@ fn normalised(url: &str, root: &Path) -> Option<String> {
             .is_none_or(|colon| rest[..colon].contains('/')),
     };
     if is_path {
-        // Of two folders with the remote "../origin" each means its own.
+        // A relative remote such as "../origin" differs between folders.
         let path = bare(&plain(&root.join(rest)));
         return (!rest.is_empty() && path.len() > 1).then_some(path);
     }
@@ -180,7 +180,7 @@ fn normalised(url: &str, root: &Path) -> Option<String> {
     (!host.is_empty() && !path.is_empty()).then(|| format!("{}/{path}", host.to_lowercase()))
 }
 
-/// A path without `.` and `..`.
+/// Resolves `.` and `..` in a path without reading the file system.
 fn plain(path: &Path) -> String {
     let mut plain = PathBuf::new();
     for part in path.components() {

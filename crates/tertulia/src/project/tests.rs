@@ -13,7 +13,7 @@ fn git(folder: &Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {done:?}");
 }
 
-/// Looks at a folder as a command there would, and remembers it.
+/// Inspects a folder as a command there would, and records it.
 fn look(folder: &Path, known: &Path) -> Project {
     let folders = Folders::read(known).unwrap_or_default();
     let project = Project::of(folder, None, &folders);
@@ -114,7 +114,7 @@ fn unrelated_folders_stay_apart() {
         ids(&one),
         ProjectIds::from(format!("dir:{}", one.display()))
     );
-    // A remote without an address is none.
+    // A remote without an address does not count.
     for folder in [&one, &two] {
         git(folder, &["init", "-q"]);
         let config = "[remote \"origin\"]\n\turl =\n\tfetch = x\n";
@@ -128,7 +128,7 @@ fn unrelated_folders_stay_apart() {
         ids(&two),
         ProjectIds::from(format!("dir:{}", two.display()))
     );
-    // Two projects that began as one template have remotes of their own.
+    // Two projects from one template have remotes of their own.
     fs::write(
         two.join(".git/config"),
         "[remote \"origin\"]\n\turl = https://h.org/t\n",

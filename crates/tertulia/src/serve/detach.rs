@@ -1,4 +1,4 @@
-//! A server that stays when the terminal goes: the same program again, in a session of its own.
+//! Runs the server in the background: starts the same program again, detached from the terminal.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -7,14 +7,15 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::ui::Ui;
 
-/// The flag that asks for it.
+/// Flag of the process that starts the background server.
 const FLAG: &str = "--detach";
-/// The flag of the one that stays.
+/// Flag of the background server itself.
 const STAYS: &str = "--detached";
-/// What the one that stays says when it listens.
+/// Line that the background server prints once it listens.
 pub const READY: &str = "listening";
 
-/// Starts it, and waits until it listens. Its process.
+/// Starts the background server and waits until it listens. Returns its process id, or its exit
+/// code if it fails to start.
 pub fn start(ui: &mut Ui) -> CommandResult<Result<u32, ExitCode>> {
     let failed = |error: std::io::Error| {
         CommandError::new(ErrorKind::Failed, "the server cannot be started").because(error)
@@ -43,11 +44,11 @@ pub fn start(ui: &mut Ui) -> CommandResult<Result<u32, ExitCode>> {
     not_started(child, ui).map(Err)
 }
 
-/// It says itself why it does not listen.
+/// Shows the error output of a server that failed to start, and returns its exit code.
 fn not_started(mut child: Child, ui: &mut Ui) -> CommandResult<ExitCode> {
     let mut words = String::new();
     if let Some(mut stderr) = child.stderr.take() {
-        // What cannot be read is not told; the exit code is.
+        // Unreadable output is not shown; the exit code still is.
         let _ = stderr.read_to_string(&mut words);
     }
     ui.ask(words.trim_end());
@@ -58,7 +59,7 @@ fn not_started(mut child: Child, ui: &mut Ui) -> CommandResult<ExitCode> {
     Ok(ExitCode::from(code.filter(|code| *code != 0).unwrap_or(1)))
 }
 
-/// Leaves the terminal, in the one that stays.
+/// Detaches the background server from its terminal.
 pub fn leave_terminal(ui: &mut Ui) {
     if let Err(error) = rustix::process::setsid() {
         ui.detail(&format!("this server ends with its terminal: {error}"));

@@ -1,4 +1,5 @@
-//! Serving talks to other programs: what the server does not know of agents, settings and words.
+//! Serves sessions to other programs: connects the server to agents, settings and texts of this
+//! program.
 
 pub mod detach;
 pub mod place;

@@ -1,4 +1,4 @@
-//! Where the server listens.
+//! Determines the server's socket path.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,11 @@ use crate::args::GlobalArgs;
 use crate::env;
 use crate::settings::{Settings, quoted};
 
-/// The socket's name.
+/// File name of the socket.
 const NAME: &str = "tertulia.sock";
 
-/// The socket: as it was named, or one place per user, or per folder that everything was moved to.
+/// Returns the socket path: the one that was named, else one per user, or one per data folder if
+/// that was changed.
 pub fn socket(named: Option<&Path>, global: &GlobalArgs, settings: &Settings) -> PathBuf {
     if let Some(path) = named {
         return settings.cwd.join(path);
@@ -24,7 +25,7 @@ pub fn socket(named: Option<&Path>, global: &GlobalArgs, settings: &Settings) ->
     }
 }
 
-/// The value of `--socket` that leads there again, if one was given.
+/// Returns the value of `--socket` for commands in hints, if one was given.
 pub fn flag(named: Option<&Path>, path: &Path) -> Option<String> {
     named.map(|_| quoted(&path.display().to_string()))
 }

@@ -1,4 +1,4 @@
-//! The server at work, until it is to end.
+//! Runs the server until it is stopped or idle.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,24 +22,25 @@ use crate::signals::{Signals, TERMINATE};
 use crate::talk::{self, LEAVE_WITHIN, retention};
 use crate::ui::Ui;
 
-/// How often it is looked whether anything is left to do.
+/// Interval between checks for idleness.
 const TICK: Duration = Duration::from_millis(100);
-/// So many threads for talks at least: one that is busy holds up no other.
+/// Minimum number of threads for sessions: a busy session must not delay another.
 const WORKSHOP: usize = 4;
-/// So many for clients: each only carries what is said.
+/// Number of threads for clients, which only pass data on.
 const COUNTER: usize = 4;
 
-/// How it is served.
+/// Server options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manner {
     pub approve: Option<ApproveMode>,
-    /// It ends by itself when nobody has wanted anything for so long.
+    /// Exits after this time without clients or running turns.
     pub idle_exit: Option<Duration>,
-    /// So many bytes may wait for a client that does not read.
+    /// Bytes that may queue for a client that does not read.
     pub queue: Option<usize>,
 }
 
-/// Serves one client on the standard streams, until it says no more and is answered.
+/// Serves one client on the standard streams until its input ends and all its requests are
+/// answered.
 pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandResult<ExitCode> {
     let wire = ui.wire();
     run(workspace, manner, ui, move |hub, clients, _| {
@@ -50,7 +51,7 @@ pub fn over_stdio(workspace: Workspace, manner: Manner, ui: &mut Ui) -> CommandR
     })
 }
 
-/// Serves everybody who connects to a socket, until it is told to end. Who started it is told when it listens.
+/// Serves all clients of a socket until the server is stopped. Calls `ready` once it listens.
 pub fn over_socket(
     workspace: Workspace,
     manner: Manner,
@@ -58,7 +59,7 @@ pub fn over_socket(
     ready: impl FnOnce(&mut Ui),
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    // It is removed when everything has ended.
+    // Dropping it at the end removes the socket.
     let mut mark = None;
     run(workspace, manner, ui, |hub, clients, ui| {
         let (listener, made) = Socket::bind(path)?.split();
@@ -78,7 +79,7 @@ fn run(
     ui: &mut Ui,
     open: impl FnOnce(Arc<Hub>, &TaskTracker, &mut Ui) -> CommandResult<()>,
 ) -> CommandResult<ExitCode> {
-    // Its clients are told who is waited for.
+    // Waiting for another program is reported to clients, not on stderr.
     let workspace = Workspace {
         aside: None,
         ..workspace
@@ -106,12 +107,12 @@ fn run(
         let caught = signals.caught();
         tokio::select! {
             () = end(&hub, &clients) => {}
-            // Whoever asks twice does not want to wait for anything.
+            // A second signal ends the server without waiting.
             () = signals.next() => {}
         }
         Ok(caught)
     });
-    // Whatever still runs for an agent ends here.
+    // Stops what still runs for an agent.
     workshop.shutdown_timeout(LEAVE_WITHIN);
     counter.shutdown_timeout(LEAVE_WITHIN);
     let caught = ended?;
@@ -124,7 +125,7 @@ fn run(
         None | Some(TERMINATE) if !unsaved.is_empty() => {
             ExitCode::from(ErrorKind::Failed.exit_code())
         }
-        // That is how a server is told to end.
+        // SIGTERM is the regular way to stop a server.
         None | Some(TERMINATE) => ExitCode::SUCCESS,
         Some(signal) => ExitCode::from(ErrorKind::Interrupted(signal).exit_code()),
     })
@@ -142,15 +143,15 @@ fn runtime(name: &str, threads: usize) -> CommandResult<tokio::runtime::Runtime>
         })
 }
 
-/// Ends everything, and lets the clients hear of it.
+/// Ends all sessions and gives clients time to read the last replies.
 async fn end(hub: &Hub, clients: &TaskTracker) {
     hub.end("the server is ending").await;
     clients.close();
-    // Whoever does not read even that is not waited for.
+    // A client that does not read is not waited for.
     let _ = tokio::time::timeout(hub.limits().grace, clients.wait()).await;
 }
 
-/// Waits until nobody has wanted anything for so long, if that is a reason to end.
+/// Waits until the hub has been idle for `patience`; forever without one.
 async fn idle(hub: &Hub, patience: Option<Duration>) {
     let Some(patience) = patience else {
         return std::future::pending().await;

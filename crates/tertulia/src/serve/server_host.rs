@@ -1,4 +1,4 @@
-//! What the server asks of this program: sessions, agents, words.
+//! Implements the server's `Host`: access to sessions, agents and texts of this program.
 
 use std::time::Duration;
 
@@ -31,10 +31,10 @@ use crate::participants::{self, Existing, OpenOptions};
 use crate::talk::{self, target};
 use crate::ui::Ui;
 
-/// So long a search waits for the index before it answers with what is indexed.
+/// How long a search waits for the index before it answers with what is indexed.
 const SEARCH_PATIENCE: Duration = Duration::from_millis(800);
 
-/// Knows the house.
+/// Gives the server access to the workspace.
 #[derive(Clone)]
 pub struct ServerHost {
     pub workspace: Workspace,
@@ -42,7 +42,7 @@ pub struct ServerHost {
 }
 
 impl ServerHost {
-    /// Does what blocks where it holds up nobody.
+    /// Runs blocking work on the blocking pool.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&ServerHost) -> CommandResult<T> + Send + 'static,
@@ -57,7 +57,7 @@ impl ServerHost {
         }
     }
 
-    /// Returns a session, unless it is new.
+    /// Returns a session, or `None` if it is new.
     fn row(&self, which: Which) -> CommandResult<Option<Row>> {
         match self.workspace.wait(self.workspace.sessions.row(which.id())) {
             Ok(row) => Ok(Some(row)),
@@ -66,8 +66,8 @@ impl ServerHost {
         }
     }
 
-    /// Creates a session without messages. Chosen participants must be available; a default agent is chosen when
-    /// the session is opened.
+    /// Creates a session without messages. Participants named in `spec` must be available; a
+    /// default agent is chosen when the session is opened.
     fn create_session(&self, title: Option<&str>, spec: &SessionSpec) -> CommandResult<SessionId> {
         let title = title.map(rename::title).transpose()?;
         let settings = &self.workspace.settings;
@@ -102,13 +102,14 @@ impl ServerHost {
         Ok(start.id)
     }
 
-    /// Chooses the agents of a session.
+    /// Prepares a session with its agents.
     fn setup(&self, which: Which, spec: &SessionSpec) -> CommandResult<Setup> {
         let mut ui = Ui::holding();
         let row = self.row(which)?;
         let id = row.is_none().then_some(which.id());
         let mut spec = spec.clone();
-        // A client's choice of an agent is for chats: among several each has its own.
+        // A client's choice of an agent applies to chats only: members of teams and pairs have
+        // their own.
         if row.as_ref().is_some_and(|row| row.meta.kind != Kind::Chat)
             && matches!(spec.participants, ParticipantSpec::Chat(_))
         {
@@ -130,7 +131,8 @@ impl ServerHost {
         Ok(setup)
     }
 
-    /// A failure for the wire, with commands in its hints that work where this server's sessions are.
+    /// Converts an error for the protocol, and completes the commands in its hints for this
+    /// server's store.
     fn told(&self, error: impl Into<CommandError>) -> ErrorBody {
         let mut trouble = trouble(&error.into());
         trouble.hint = trouble.hint.map(|hint| self.invocation().complete(&hint));

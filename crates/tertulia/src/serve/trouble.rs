@@ -1,4 +1,4 @@
-//! What went wrong, as it is told over the wire and as it comes back from there.
+//! Converts errors to and from their form in the protocol.
 
 use tertulia_server::call::CallError;
 use tertulia_server::protocol::{ErrorBody, ErrorKind as Wire};
@@ -6,7 +6,7 @@ use tertulia_server::socket::SocketError;
 
 use crate::error::{CommandError, ErrorKind};
 
-/// A failure for the wire: the one table from kind to kind.
+/// Converts an error for the protocol; the only mapping between the two sets of kinds.
 pub fn trouble(error: &CommandError) -> ErrorBody {
     let kind = match error.kind() {
         ErrorKind::Failed => Wire::Failed,

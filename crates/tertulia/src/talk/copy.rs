@@ -1,4 +1,4 @@
-//! A session in a file, written back when a turn ends: whole, in one step, and by one program at a time.
+//! Mirrors a session in a file: rewritten atomically after every turn, by one program at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,22 +12,23 @@ use tertulia_store::Sessions;
 use crate::commands::export::{self, Form};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// The file.
+/// A session file that is written back.
 #[derive(Debug)]
 pub struct FileCopy {
     file: PathBuf,
     form: Form,
-    /// Held as long as the talk lasts: of two programs each would write over what the other has.
+    /// Held while the session runs: two programs would overwrite each other's entries.
     _lock: File,
 }
 
 impl FileCopy {
-    /// A copy in this form, if it is one that is written.
+    /// Locks the file for writing; `None` if its format is read-only.
     pub fn of(file: &Path, form: Option<Form>) -> CommandResult<Option<FileCopy>> {
         let Some(form) = form else { return Ok(None) };
-        // A link is followed: what it leads to is written, and stays what it leads to.
+        // Follows a link, so that its target is rewritten and the link stays.
         let file = &file.canonicalize().unwrap_or_else(|_| file.to_owned());
-        // The file itself is replaced each time, so that a lock on it would hold nobody off.
+        // The file itself is replaced on every write, so a lock on it would not exclude other
+        // programs.
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
         let failed = |error: std::io::Error| {

@@ -12,10 +12,10 @@ use crate::moment::{ago, dated};
 use crate::show;
 use crate::ui::fit;
 
-/// Said to who asks for what only a team has.
+/// Reply to commands that only teams have.
 const NO_TEAM: &str = "this session has no team";
 
-/// Which session it is, and how far it is.
+/// Returns the session's id and title, and how far it is.
 pub fn info(conversation: &Conversation) -> Vec<String> {
     let writer = conversation.runner().writer();
     let id = writer.id();
@@ -31,7 +31,7 @@ pub fn info(conversation: &Conversation) -> Vec<String> {
     vec![format!("{id}  \"{title}\"  {how_far}")]
 }
 
-/// Who is here.
+/// Lists the members of a team.
 pub fn members(conversation: &Conversation) -> Vec<String> {
     of_team(conversation, |table| {
         let members = table.router().members().iter();
@@ -43,7 +43,7 @@ pub fn members(conversation: &Conversation) -> Vec<String> {
     })
 }
 
-/// Who is still to speak.
+/// Lists the queued members of a team.
 pub fn queue(conversation: &Conversation) -> Vec<String> {
     of_team(conversation, |table| {
         let items = table.router().queue().items().iter();
@@ -55,7 +55,7 @@ pub fn queue(conversation: &Conversation) -> Vec<String> {
     })
 }
 
-/// What the team works on.
+/// Returns the task of a team.
 pub fn task(conversation: &Conversation) -> Vec<String> {
     of_team(conversation, |table| {
         let none = "the team has no task: [TEAM_TASK: text] gives it one";
@@ -73,7 +73,7 @@ fn of_team(
     }
 }
 
-/// Names the members who are still queued when a session is left: the next time the queue is empty.
+/// Names the members that are still queued when a session closes; the queue is not saved.
 pub fn unheard(conversation: &Conversation, leaving: &Leaving) -> Option<String> {
     let names = conversation.queued_names();
     let all = names.join(", ");
@@ -83,7 +83,7 @@ pub fn unheard(conversation: &Conversation, leaving: &Leaving) -> Option<String>
     })
 }
 
-/// What a resumed session holds, and from when it is.
+/// Describes a resumed session: its title, its age and how far it is.
 pub fn resumed(meta: &SessionMeta, now: Timestamp) -> String {
     let how_far = match meta.kind {
         Kind::Chat => show::messages(meta.messages),
@@ -101,7 +101,7 @@ pub fn resumed(meta: &SessionMeta, now: Timestamp) -> String {
     format!("Resumed \"{title}\" of {date} ({ago}): {how_far}.")
 }
 
-/// How much was said, by whom, over what time.
+/// Formats the message count, in total and per speaker, and the duration.
 fn statistics(meta: &SessionMeta) -> String {
     let count = show::messages(meta.messages);
     format!("{count}, {}", show::statistics(meta))

@@ -1,4 +1,5 @@
-//! How a talk is shown off a screen: as text, as one JSON document, as a stream of JSON events.
+//! The frontend outside the TUI: shows a session as text, as one JSON document, or as a stream of
+//! JSON events.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -21,33 +22,33 @@ use crate::error::CommandError;
 use crate::show;
 use crate::ui::{AGENT, DIM, Ui, harmless};
 
-/// The door.
+/// Frontend that writes to the standard streams.
 pub struct Output<'a> {
     format: OutputFormat,
     ui: &'a mut Ui,
-    /// Where the person answers, if there is one to be asked.
+    /// Source of answers to permission questions; `None` if the user cannot be asked.
     keyboard: Option<&'a mut Keyboard>,
-    /// What the document at the end tells. In the other forms it has been told, and is not kept: agents may
-    /// talk for very long before a person is next.
+    /// Messages of the final JSON document. The other formats have already written them and keep
+    /// none, since agents may run for very long before a person is next.
     messages: Vec<Value>,
-    /// The same of messages that are said and not saved, oldest first.
+    /// Messages that are not saved yet, oldest first, for the same document.
     held: Vec<Value>,
-    /// How many of those there are.
+    /// Number of messages that are not saved yet.
     unsaved: usize,
     usage: Usage,
     refused: Option<CommandError>,
     line: LineState,
-    /// Who of several speaks, and what of their words was shown.
+    /// The agent of a team or pair that is answering, and the filter that hides its markers.
     speaker: Option<(Speaker, Unmarked)>,
-    /// Whether their name stands above their words.
+    /// Whether the agent's name has been written above its text.
     named: bool,
-    /// The last failure of somebody: it is told when it is known whether the run ends with it.
+    /// The last failure, held until it is known whether the run ends with it.
     failure: Option<Failure>,
-    /// Line ends that are written only if words follow: where a marker stood alone, nothing does.
+    /// Newlines held back until text follows: after a marker on a line of its own, none does.
     ends: String,
-    /// Whether words are shown as they are: markers are a team's.
+    /// Whether text is shown with its markers: only teams have markers.
     verbatim: bool,
-    /// How many messages the session has.
+    /// Number of messages in the session.
     count: u64,
 }
 
@@ -56,19 +57,19 @@ pub struct End<'a> {
     pub session: SessionId,
     pub status: &'static str,
     pub failure: Option<&'a AgentError>,
-    /// The name of whoever has the floor.
+    /// Name of the participant whose turn it is.
     pub waiting_for: String,
 }
 
-/// Somebody of several could not answer.
+/// An agent of a team or pair could not answer.
 pub struct Failure {
-    /// Who, and why.
+    /// Which agent failed, and why.
     pub words: String,
-    /// What to do about it.
+    /// What the user can do about it.
     pub hint: Option<String>,
 }
 
-/// What stands on the line that is being written.
+/// Content of the current output line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineState {
     Empty,
@@ -101,29 +102,29 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The same, for a talk of this kind.
+    /// Adapts the output to the kind of session.
     pub fn of(mut self, kind: Kind) -> Output<'a> {
         self.verbatim = kind == Kind::Pair;
         self
     }
 
-    /// The failure that a run ended with, if it was not told yet: for the caller to report.
+    /// Takes a failure that was not reported yet, for the caller to report.
     pub fn take_failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
 
-    /// Leaves in the middle of an answer: what follows begins on a line of its own.
+    /// Stops in the middle of an answer; later output begins on a line of its own.
     pub fn cut_off(&mut self) {
         self.tell_failure();
         self.hear_out();
-        // On a terminal the keys that stop it stand on the line, whatever else does.
+        // The terminal echoes the interrupt key on the line, even if no output is there.
         if self.ui.has_screen() && self.line == LineState::Empty && self.ends.is_empty() {
             self.ui.data("\n");
         }
         self.break_line();
     }
 
-    /// Says how the run ended. What was refused is for the caller to report.
+    /// Reports how the run ended. Returns the error of a rejected message for the caller to report.
     pub fn finish(&mut self, end: &End<'_>) -> Option<CommandError> {
         self.hear_out();
         self.break_line();
@@ -157,9 +158,9 @@ impl<'a> Output<'a> {
         self.refused.take()
     }
 
-    /// Ends a line that has no end yet, so that notes stand on lines of their own.
+    /// Ends an unfinished line, so that notes stand on lines of their own.
     fn break_line(&mut self) {
-        // Of somebody who has not said a word there is no line.
+        // An agent that has written no text has no line to end.
         let ends = !std::mem::take(&mut self.ends).is_empty() && self.named;
         if self.format == OutputFormat::Text && (self.line != LineState::Empty || ends) {
             self.ui.data("\n");
@@ -188,7 +189,7 @@ impl<'a> Output<'a> {
                 };
                 self.write(&shown);
             }
-            // Only whoever watches wants to see it think.
+            // Reasoning is shown on a terminal only.
             (AgentEvent::Reasoning(text), OutputFormat::Text) if self.ui.has_screen() => {
                 self.think(text);
             }
@@ -202,7 +203,7 @@ impl<'a> Output<'a> {
                             self.ui.detail(&words);
                         }
                         AgentEvent::Remark(_) => self.ui.warn(&harmless(&words)),
-                        // A stream has said it already, and a document has it in its messages.
+                        // The stream has it already, and the document has it in its messages.
                         _ if format == OutputFormat::Text => self.ui.note(&words),
                         _ => {}
                     }
@@ -211,7 +212,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Somebody of several begins to speak.
+    /// An agent of a team or pair is prompted.
     fn asked(&mut self, speaker: &Speaker) {
         if self.verbatim {
             self.rested();
@@ -222,13 +223,13 @@ impl<'a> Output<'a> {
         self.event(&json!({ "type": "turn.started", "speaker": speaker.id }));
         self.speaker = Some((speaker.clone(), Unmarked::default()));
         self.named = false;
-        // Whoever watches wants to see who is being asked; elsewhere a name stands above words only.
+        // On a terminal the name shows who is prompted; elsewhere it is written only above text.
         if self.ui.has_screen() {
             self.name();
         }
     }
 
-    /// Puts down who of several speaks, once.
+    /// Writes the name of the answering agent, once.
     fn name(&mut self) {
         let Some((speaker, _)) = self.speaker.as_ref().filter(|_| !self.named) else {
             return;
@@ -241,7 +242,7 @@ impl<'a> Output<'a> {
         self.named = true;
     }
 
-    /// Shows what was held back of somebody's words because it might have been a marker.
+    /// Writes text that was held back because it might have been the beginning of a marker.
     fn hear_out(&mut self) {
         if self.format != OutputFormat::Text {
             return;
@@ -252,7 +253,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Somebody of several is done: an empty line sets them apart from the next.
+    /// An agent has finished: an empty line separates it from the next.
     fn rested(&mut self) {
         if self.speaker.is_none() {
             return;
@@ -285,7 +286,7 @@ impl<'a> Output<'a> {
         });
     }
 
-    /// Warns of a failure with which the run does not end.
+    /// Warns of a failure that does not end the run.
     fn tell_failure(&mut self) {
         if let Some(Failure { words, hint }) = self.failure.take() {
             let hint = hint.map(|hint| format!(" ({hint})"));
@@ -295,7 +296,7 @@ impl<'a> Output<'a> {
     }
 
     fn routed(&mut self, output: &Routed) {
-        // Whoever spoke is done when anything follows from it.
+        // A routing event means that the agent has finished.
         self.rested();
         if let Some(object) = routed::object(output) {
             self.event(&object);
@@ -305,7 +306,7 @@ impl<'a> Output<'a> {
             match tone {
                 routed::Tone::Warning => self.ui.warn(&words),
                 routed::Tone::Note => self.ui.note(&words),
-                // Only whoever watches wants to see who waits.
+                // The queue is of interest on a terminal only.
                 routed::Tone::Watching if self.ui.has_screen() => self.ui.note(&words),
                 routed::Tone::Watching | routed::Tone::Detail => self.ui.detail(&words),
             }
@@ -363,7 +364,7 @@ impl<'a> Output<'a> {
         if self.unsaved == 0 {
             self.usage = self.usage.plus(message.usage.unwrap_or_default());
         } else {
-            // It was held, and counted, before.
+            // The message was counted when it was held.
             self.unsaved -= 1;
             self.held.drain(..self.held.len().min(1));
         }
@@ -444,7 +445,7 @@ impl Frontend for Output<'_> {
             SessionEvent::Pair { event } => self.paired(&event),
             SessionEvent::Permissions { state } => self.permissions(&state),
             SessionEvent::Notice { tone, text, error } => self.notice(tone, &text, error),
-            // Lines and single turns are told these by the turn's result.
+            // Line mode and single turns get these from the turn's result.
             SessionEvent::Opened { .. }
             | SessionEvent::NotOpened { .. }
             | SessionEvent::Began
@@ -476,7 +477,7 @@ mod tests {
     use super::*;
     use crate::args::GlobalArgs;
 
-    /// How many messages are kept after so many were shown.
+    /// Returns how many messages are kept after several were shown.
     fn kept(format: OutputFormat) -> (usize, usize) {
         let message = plain(&human(), Role::User, "hello".into());
         let entry = Entry::seal(
@@ -499,13 +500,13 @@ mod tests {
                 message: Box::new(message.clone()),
             });
         }
-        // The oldest that was held is saved now.
+        // The oldest held message is saved now.
         output.show(SessionEvent::durable(&entry));
         assert_eq!(output.unsaved, 2);
         (output.messages.len(), output.held.len())
     }
 
-    /// Agents may talk for very long before a person is next.
+    /// Agents may run for very long before a person is next, so only the document keeps messages.
     #[test]
     fn only_a_document_needs_what_was_said() {
         assert_eq!(kept(OutputFormat::Json), (6, 2));

@@ -1,4 +1,4 @@
-//! The keyboard of a talk, read line by line.
+//! Reads the keyboard of a session line by line.
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,18 +9,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio::sync::Notify;
 
-/// Lines as they are typed. Nothing is read before the first line is asked for.
+/// Lines as they are typed. Reading starts with the first request for a line.
 #[derive(Debug, Default)]
 pub struct Keyboard {
     typed: Option<Arc<Typed>>,
-    /// Typed before something else was asked.
+    /// Lines typed ahead of a question, kept as later messages.
     ahead: VecDeque<Vec<u8>>,
-    /// Whether words are asked for later, so that a line can wait for that.
+    /// Whether messages are read later, so that a line that answers no question can be kept.
     goes_on: bool,
 }
 
 impl Keyboard {
-    /// A keyboard from which one line after the other is said.
+    /// Returns a keyboard whose lines are the messages of a session.
     pub fn of_a_session() -> Keyboard {
         Keyboard {
             goes_on: true,
@@ -28,7 +28,7 @@ impl Keyboard {
         }
     }
 
-    /// The next line with its end, or nothing when there are no more.
+    /// Returns the next line with its line ending, or `None` at the end of input.
     pub async fn line(&mut self) -> Option<Vec<u8>> {
         match self.ahead.pop_front() {
             Some(line) => Some(line),
@@ -36,13 +36,13 @@ impl Keyboard {
         }
     }
 
-    /// A line that is typed from now on: what was typed before was meant for something else, and
-    /// waits.
+    /// Returns the next line, skipping those that were put aside: they were typed before the
+    /// question.
     pub async fn fresh_line(&mut self) -> Option<Vec<u8>> {
         self.typed().next().await
     }
 
-    /// Puts aside what was typed so far, also what nobody has read yet.
+    /// Puts aside everything typed so far, including input that is still unread.
     pub fn put_aside(&mut self) {
         let typed = self.typed().clone();
         let mut lines = typed.locked();
@@ -50,7 +50,7 @@ impl Keyboard {
         self.ahead.append(&mut lines.whole);
     }
 
-    /// Keeps a line that was no answer to a question until words are asked for. Returns whether it is kept.
+    /// Keeps a line that answered no question as a later message. Returns whether it is kept.
     pub fn keep_for_later(&mut self, line: Vec<u8>) -> bool {
         let keeps = self.goes_on && !line.trim_ascii().is_empty();
         if keeps {
@@ -64,7 +64,7 @@ impl Keyboard {
     }
 }
 
-/// What was typed and not yet taken.
+/// Input that was typed and not yet taken.
 #[derive(Debug, Default)]
 struct Typed {
     lines: Mutex<Lines>,
@@ -74,7 +74,7 @@ struct Typed {
 #[derive(Debug, Default)]
 struct Lines {
     whole: VecDeque<Vec<u8>>,
-    /// The beginning of a line whose end has not come.
+    /// Beginning of a line whose end has not arrived.
     begun: Vec<u8>,
     ended: bool,
 }
@@ -94,14 +94,14 @@ impl Typed {
                     None => {}
                 }
             }
-            // A permit waits here if something came in between.
+            // `notify_one` stores a permit if a line arrived in between.
             self.more.notified().await;
         }
     }
 }
 
 impl Lines {
-    /// Takes what can be had without waiting.
+    /// Reads what is available without waiting.
     fn read_what_is_there(&mut self) {
         let mut buffer = [0; 4096];
         while !self.ended && is_readable(Some(&Timespec::default())) {
@@ -130,8 +130,8 @@ impl Lines {
     }
 }
 
-/// Reads on a thread of its own, which waits where nothing is held: nothing can take a read from a
-/// terminal back, so it must not hold up the end of the program, nor whoever puts lines aside.
+/// Reads on a thread of its own, which polls without holding the lock: a blocking read from a
+/// terminal cannot be cancelled, so it must delay neither the exit of the program nor `put_aside`.
 fn listen() -> Arc<Typed> {
     let typed = Arc::new(Typed::default());
     let ours = typed.clone();
@@ -151,13 +151,13 @@ fn listen() -> Arc<Typed> {
     typed
 }
 
-/// Whether there is something to read, its end included; without a limit it waits until there is.
+/// Returns true if stdin has input or has ended. Without a limit, waits for that.
 fn is_readable(limit: Option<&Timespec>) -> bool {
     let stdin = io::stdin();
     let mut watched = [PollFd::from_borrowed_fd(stdin.as_fd(), PollFlags::IN)];
     match poll(&mut watched, limit) {
         Ok(count) => count > 0,
-        // Reading tells what is wrong.
+        // The read reports the error.
         Err(error) => error != Errno::INTR,
     }
 }

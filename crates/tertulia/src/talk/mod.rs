@@ -1,5 +1,5 @@
-//! What every talk has in common, whoever takes part: its flags, which session it is in, how it is shown,
-//! and how it ends.
+//! Session code shared by chats, teams and pairs: command-line flags, choosing the session, running
+//! it in a frontend, and closing it.
 
 mod copy;
 mod describe;
@@ -45,10 +45,10 @@ use crate::tui;
 use crate::ui::{Told, Ui};
 use opening::Prepared;
 
-/// How long what runs beside a talk may take to end with it.
+/// Time that background tasks get to end when a session closes.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// So many files the runtime, its signals and an agent need to begin with.
+/// File descriptors that the runtime, its signal handlers and an agent need to start.
 const FILES_NEEDED: usize = 12;
 
 /// The flags of every talk.
@@ -97,23 +97,23 @@ pub struct TalkArgs {
 }
 
 impl TalkArgs {
-    /// Whether a flag says which session is meant.
+    /// Returns true if a flag says which session to resume.
     pub fn names_a_session(&self) -> bool {
         self.go_on || self.resume.is_some() || self.session.is_some() || self.session_file.is_some()
     }
 
-    /// Whether the session is to be chosen from a list, where there is a screen for one.
+    /// Returns true if the user picks the session from a list, in frontends that have one.
     pub fn opens_picker(&self) -> bool {
         self.resume == Some(None) && self.session.is_none() && self.session_file.is_none()
     }
 
-    /// Whether the value of a flag may turn out to be the prompt.
+    /// Returns true if the value of `--resume` may be a prompt instead of a reference.
     pub fn may_say_something(&self) -> bool {
         let value = self.resume.as_ref().and_then(Option::as_ref);
         value.is_some_and(|value| value.contains(' '))
     }
 
-    /// How the talk is written.
+    /// Returns the output format.
     pub fn format(&self, ui: &Ui) -> OutputFormat {
         match self.output_format {
             Some(format) => format,
@@ -122,7 +122,8 @@ impl TalkArgs {
         }
     }
 
-    /// Whether somebody is there who talks: at a terminal, or through another program.
+    /// Returns true if the session is interactive: text on a terminal with a keyboard, without
+    /// `--print`.
     pub fn is_on_screen(&self, ui: &Ui) -> bool {
         self.is_at_terminal(ui)
     }
@@ -131,12 +132,12 @@ impl TalkArgs {
         !self.print && self.format(ui) == OutputFormat::Text && ui.has_keyboard() && ui.has_screen()
     }
 
-    /// Whether the talk takes the whole screen.
+    /// Returns true if the session runs in the full-screen TUI.
     pub fn is_full_screen(&self, ui: &Ui) -> bool {
         self.is_at_terminal(ui) && !self.plain && !ui.is_dumb()
     }
 
-    /// How a session is opened.
+    /// Returns the options to open a session with.
     pub fn open_options(&self, ui: &Ui) -> OpenOptions {
         OpenOptions {
             can_ask: ui.is_interactive(),
@@ -148,7 +149,7 @@ impl TalkArgs {
         }
     }
 
-    /// The participants with the tool policy of the flags.
+    /// Combines the participants with the tool policy of the flags.
     pub fn spec(&self, participants: ParticipantSpec) -> SessionSpec {
         SessionSpec {
             participants,
@@ -156,7 +157,7 @@ impl TalkArgs {
         }
     }
 
-    /// What happens when somebody else writes to the same session.
+    /// Returns what to do if another program writes to the same session.
     pub fn on_conflict(&self) -> OnConflict {
         if self.no_fork {
             OnConflict::Refuse
@@ -166,7 +167,7 @@ impl TalkArgs {
     }
 }
 
-/// How a talk is left: how it is gone on with, if it can be.
+/// Closes a session: saves what is held in memory and prints how to resume.
 #[derive(Clone, Debug)]
 pub struct Leaving {
     hint: Option<String>,
@@ -179,13 +180,13 @@ impl Leaving {
         Leaving { hint }
     }
 
-    /// Whether the talk can be gone on with.
+    /// Returns true if the session can be resumed later.
     pub fn is_resumable(&self) -> bool {
         self.hint.is_some()
     }
 
-    /// What is said and done at the end of a talk, however it ended: what is held is saved if it can be now,
-    /// and offered as a file if not. What kind of failure it is that something could not be saved.
+    /// Closes a session, however it ended: saves held entries, or offers them as a file if that
+    /// fails, and prints how to resume. Returns the kind of failure if entries remain unsaved.
     pub async fn farewell(&self, runner: &mut Runner, ui: &mut Ui) -> Option<ErrorKind> {
         runner.save_at_last().await;
         let runner = &*runner;
@@ -220,8 +221,7 @@ impl Closing for Leaving {
     }
 }
 
-/// Shows what is left to say at the end of a session. Returns what kind of failure it is that something could not
-/// be saved.
+/// Prints the closing messages of a session. Returns the kind of failure if entries remain unsaved.
 pub fn tell_end(end: SessionEnd, ui: &mut Ui) -> Option<ErrorKind> {
     for told in end.told {
         match told.tone {
@@ -238,7 +238,7 @@ pub fn tell_end(end: SessionEnd, ui: &mut Ui) -> Option<ErrorKind> {
     })
 }
 
-/// Takes what the command line would have said, and its data.
+/// Takes the messages and the data that `ui` has held back.
 pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
     let mut content = None;
     let mut all = Vec::new();
@@ -256,21 +256,21 @@ pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
     (all, content)
 }
 
-/// Writes a session back to the file that it came from: at the end of a turn, when nothing is being said any
-/// more, and when the talk is left.
+/// Writes a session back to the file that it was imported from. Called at the end of a turn, once
+/// no agent is answering, and when the session closes.
 pub async fn write_back(runner: &Runner, ui: &mut Ui) {
     if let Err(reason) = runner.writer().copy().await {
         ui.warn(&format!("saved, but not in the session file: {reason}"));
     }
 }
 
-/// Opens the store that the talk is kept in.
+/// Opens the workspace with the store that the session is saved in.
 pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
     target::check_flags(args)?;
     if !args.print {
         crate::trust::ask(global, ui)?;
     }
-    // A talk of which nothing is kept needs no store, but resuming does.
+    // An ephemeral session needs no store, but resuming one does.
     if args.ephemeral && !args.names_a_session() {
         let settings = open::settings(global, ui)?;
         let sessions = open::sessions(&settings, &StoreUrl::Memory)?;
@@ -294,14 +294,14 @@ pub fn workspace(args: &TalkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandRe
         )
         .hint("omit one of the two flags"));
     }
-    // Without a session to go on with, a store is not needed until something is said.
+    // A new session needs no store before its first message.
     match args.names_a_session() {
         true => open::workspace(global, ui),
         false => open::workspace_for_new(global, ui),
     }
 }
 
-/// Tools and permissions of a session.
+/// Returns the tools and permissions of a session.
 pub fn run_options(
     approve: Option<Approval>,
     options: &OpenOptions,
@@ -339,7 +339,7 @@ pub fn run_options(
     }
 }
 
-/// Closes what an agent's commands could read of this program, its keys among it.
+/// Makes the memory of this process, API keys included, unreadable to the commands that agents run.
 pub fn close_to_others(ui: &mut Ui) {
     let closed = DumpableBehavior::NotDumpable;
     if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
@@ -349,7 +349,7 @@ pub fn close_to_others(ui: &mut Ui) {
     }
 }
 
-/// What is said first: the prompt that a flag turned out to be, with the words below it.
+/// Returns the first message: the prompt from a flag's value, with `words` below it.
 pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<String> {
     match (prompt, words) {
         (Some(prompt), Some(words)) => Some(format!("{prompt}\n\n{words}")),
@@ -357,14 +357,14 @@ pub fn first_words(prompt: Option<String>, words: Option<String>) -> Option<Stri
     }
 }
 
-/// Nothing was given to say, and nobody can be asked.
+/// Returns the error for a missing prompt in a session that is not interactive.
 pub fn nothing_to_say(command: &str) -> CommandError {
     CommandError::new(ErrorKind::Usage, "there is no prompt").hint(format!(
         "give a prompt, or pipe one in: echo hello | tertulia {command}"
     ))
 }
 
-/// Leads a talk as its flags and the terminal allow: on the whole screen, line by line, or for one turn.
+/// Runs a session as its flags and the terminal allow: in the TUI, line by line, or for one turn.
 pub fn lead(
     args: &TalkArgs,
     prepare: impl FnOnce(&mut Ui) -> CommandResult<Option<Prepared>>,
@@ -393,7 +393,7 @@ pub fn lead(
     run_to_end(talk, keeper, ui)
 }
 
-/// Runs a talk to its end, and keeps the house in order afterwards.
+/// Runs a session to its end, then applies the retention rules.
 fn run_to_end(
     talk: impl AsyncFnOnce(&mut Ui) -> CommandResult<ExitCode>,
     keeper: Option<Workspace>,
@@ -401,7 +401,7 @@ fn run_to_end(
 ) -> CommandResult<ExitCode> {
     let runtime = runtime()?;
     let result = runtime.block_on(talk(ui));
-    // Whatever still runs for an agent ends here, and nobody waits for a slow disk.
+    // Stops what still runs for an agent, without waiting long for a slow disk.
     runtime.shutdown_timeout(LEAVE_WITHIN);
     if let Some(keeper) = keeper {
         retention::keep_workspace(&keeper, ui);
@@ -409,7 +409,7 @@ fn run_to_end(
     result
 }
 
-/// Refuses to begin where so few files may be open that the runtime would break.
+/// Returns an error if the limit on open files is too low for the runtime to start.
 pub fn enough_files() -> CommandResult<()> {
     let probe = || std::fs::File::open("/dev/null");
     let opened: std::io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
@@ -420,7 +420,7 @@ pub fn enough_files() -> CommandResult<()> {
     })
 }
 
-/// What a talk runs on.
+/// Creates the single-threaded runtime that a session runs on.
 pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
     enough_files()?;
     tokio::runtime::Builder::new_current_thread()
@@ -431,17 +431,17 @@ pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
         })
 }
 
-/// What kind of session a talk is in, and of which team.
+/// Kind and team of the sessions that a command works with.
 #[derive(Clone, Copy, Debug)]
 pub struct Sort<'a> {
     pub kind: Kind,
     pub team: Option<&'a str>,
-    /// Whether a session of another kind is opened as what it is: the command line named no kind.
+    /// Whether sessions of other kinds are accepted too, because the command line named no kind.
     pub any_kind: bool,
 }
 
 impl<'a> Sort<'a> {
-    /// The sessions of a kind, and of a team if one is named.
+    /// Selects the sessions of a kind, and of a team if one is named.
     pub const fn of(kind: Kind, team: Option<&'a str>) -> Sort<'a> {
         Sort {
             kind,
@@ -451,7 +451,7 @@ impl<'a> Sort<'a> {
     }
 }
 
-/// What a talk that ended says to the caller: a signal, unsaved words, or nothing.
+/// Returns the exit code of a session: from a signal, from unsaved entries, or success.
 pub fn exit_code(signal: Option<u8>, left_unsaved: Option<ErrorKind>) -> ExitCode {
     match signal.map(ErrorKind::Interrupted).or(left_unsaved) {
         Some(kind) => ExitCode::from(kind.exit_code()),

@@ -1,4 +1,4 @@
-//! A single turn: somebody says something, it is answered, and the talk is left.
+//! Runs a single turn: sends a prompt, shows the answers and closes the session.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::signals::Signals;
 use crate::ui::{Ui, harmless};
 
-/// Says the words and runs until a person is next.
+/// Sends `words` and runs until a person is next.
 pub async fn turn(
     opening: Opening,
     words: String,
@@ -88,7 +88,7 @@ pub async fn turn(
 
 /// Returns how a turn ended, for scripts.
 pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a> {
-    // What becomes of one of several was told when it happened.
+    // Failures in teams and pairs were reported when they happened.
     let failure = turned
         .failure()
         .filter(|_| matches!(turned, TurnResult::Chat(_)));
@@ -100,7 +100,8 @@ pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a
     }
 }
 
-/// Returns the failure that a single turn ends with. What the output has not told yet is told by it, once.
+/// Returns the error that a single turn ends with. A team member's failure is taken from the
+/// output, so that it is reported only once.
 fn error_of(turned: &TurnResult, output: &mut Output<'_>) -> Option<CommandError> {
     match (turned, turned.failure()) {
         (TurnResult::Chat(_), error) => error.cloned().map(CommandError::from),
@@ -115,7 +116,7 @@ fn error_of(turned: &TurnResult, output: &mut Output<'_>) -> Option<CommandError
     }
 }
 
-/// The last of a team who was asked failed, and nobody else was to speak.
+/// Returns the error for a team whose last prompted member failed with an empty queue.
 fn could_not_answer(failure: Failure) -> CommandError {
     let error = CommandError::new(ErrorKind::Agent, failure.words);
     error.hint(failure.hint.unwrap_or_else(|| {
@@ -123,7 +124,7 @@ fn could_not_answer(failure: Failure) -> CommandError {
     }))
 }
 
-/// One of a pair failed, and the human is to deal with it.
+/// Returns the error for a pair whose agent failed, with a hint to choose another agent.
 fn for_the_human(error: AgentError) -> CommandError {
     let choose =
         "`tertulia agents` lists the agents that are ready; choose with --instructor and --worker";

@@ -1,4 +1,4 @@
-//! A prepared session: the engine's setup, and what only this program's frontends need.
+//! A prepared session: the engine's `Setup`, and what only this program's frontends need.
 
 use tertulia_core::query::Row;
 use tertulia_engine::setup::Setup;
@@ -10,20 +10,20 @@ use crate::open::Workspace;
 use crate::participants::{self, Existing};
 use crate::ui::Ui;
 
-/// A session that is about to be opened.
+/// A session that is ready to be opened.
 pub struct Opening {
     pub setup: Setup,
     pub workspace: Workspace,
     pub args: TalkArgs,
     pub leaving: Leaving,
-    /// Whether nobody chose who answers.
+    /// Whether the agent was picked automatically.
     pub unasked: bool,
-    /// An earlier talk that could be gone on with in place of a new one.
+    /// An earlier session that could be resumed instead of starting a new one.
     pub earlier: Option<Box<Row>>,
 }
 
 impl Opening {
-    /// Prepares a session as the flags say.
+    /// Prepares a session according to the flags.
     pub fn prepare(
         participants: ParticipantSpec,
         existing: Existing,
@@ -45,7 +45,7 @@ impl Opening {
     }
 }
 
-/// A talk with what is said in it first.
+/// A prepared session and its first message.
 pub struct Prepared {
     pub opening: Opening,
     pub words: Option<String>,

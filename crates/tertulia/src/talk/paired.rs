@@ -1,4 +1,4 @@
-//! Events of a pair as JSON objects of a stream.
+//! Converts the events of a pair to JSON objects of a stream.
 
 use serde_json::{Value, json};
 use tertulia_core::pair::state::CORRECTIONS;

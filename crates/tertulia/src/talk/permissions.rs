@@ -1,5 +1,5 @@
-//! Tool permissions in words: the question line by line, what is in force, and what `/approve` and `/permissions`
-//! change.
+//! Tool permissions in text: the approval question of the line mode, the permissions in force, and
+//! the arguments of `/approve` and `/permissions`.
 
 use tertulia_agents::approval::{
     Approval, PermissionChange, PermissionState, ToolRequest, Verdict,
@@ -9,8 +9,8 @@ use super::keyboard::Keyboard;
 use crate::show;
 use crate::ui::{Ui, harmless};
 
-/// Asks whether a tool may be used, line by line. What is no answer is kept to be said later; to allow it for the
-/// session takes a second yes.
+/// Asks the user line by line whether a tool may run. A line that is no answer is kept as a later
+/// message; allowing a tool for the whole session takes a second yes.
 pub async fn ask(request: &ToolRequest, ui: &mut Ui, keyboard: &mut Keyboard) -> Verdict {
     ui.ask(&show::request(ui, request));
     keyboard.put_aside();
@@ -32,7 +32,7 @@ pub async fn ask(request: &ToolRequest, ui: &mut Ui, keyboard: &mut Keyboard) ->
             (Some(verdict), false) => return verdict,
             (Some(Verdict::Yes), true) => return Verdict::Always,
             (Some(_), true) => asks_for_good = false,
-            // A sentence is for the agent, not for the question.
+            // A sentence is a message for the agent, not an answer to the question.
             (None, _) => {
                 if keyboard.keep_for_later(line) {
                     ui.note("not an answer: sent when the current answer ends");
@@ -43,7 +43,7 @@ pub async fn ask(request: &ToolRequest, ui: &mut Ui, keyboard: &mut Keyboard) ->
     }
 }
 
-/// The answer that a line is, if it is nothing else.
+/// Parses a line as an answer.
 fn typed_answer(line: &[u8]) -> Option<Verdict> {
     let line = String::from_utf8_lossy(line);
     match line.trim().to_lowercase().as_str() {
@@ -54,7 +54,7 @@ fn typed_answer(line: &[u8]) -> Option<Verdict> {
     }
 }
 
-/// What a mode means, in a sentence without its end.
+/// Describes a tool policy in a phrase.
 pub fn meaning(mode: Approval) -> &'static str {
     match mode {
         Approval::Ask => "read-only tools run, others ask first",
@@ -64,7 +64,7 @@ pub fn meaning(mode: Approval) -> &'static str {
     }
 }
 
-/// What is in force now, in a line.
+/// Describes the permissions in force in one line.
 pub fn line(state: &PermissionState) -> String {
     let mut words = format!(
         "tool policy: {} ({})",
@@ -77,7 +77,7 @@ pub fn line(state: &PermissionState) -> String {
     words
 }
 
-/// What is in force now, with the commands that change it.
+/// Lists the permissions in force, with the commands that change them.
 pub fn lines(state: &PermissionState) -> Vec<String> {
     let mode = state.mode;
     let mut lines = vec![
@@ -97,7 +97,7 @@ pub fn lines(state: &PermissionState) -> Vec<String> {
     lines
 }
 
-/// Reads the argument of `/approve`.
+/// Parses the argument of `/approve`.
 pub fn mode(argument: &str) -> Result<Approval, String> {
     match argument {
         "" => Err(format!("needs a mode: {}", modes(", "))),
@@ -106,7 +106,7 @@ pub fn mode(argument: &str) -> Result<Approval, String> {
     }
 }
 
-/// Reads the argument of `/permissions`: what is to be revoked, if anything is.
+/// Parses the argument of `/permissions`: what to revoke, if anything.
 pub fn revoked(argument: &str) -> Result<Option<String>, String> {
     match argument.split_once(char::is_whitespace) {
         None if argument.is_empty() => Ok(None),
@@ -116,7 +116,7 @@ pub fn revoked(argument: &str) -> Result<Option<String>, String> {
     }
 }
 
-/// The permission that is meant: `all`, its number in the list, or its name.
+/// Resolves what to revoke: `all`, a number in the list, or a permission's name.
 pub fn revocation(what: &str, state: &PermissionState) -> Result<PermissionChange, String> {
     if state.always.is_empty() {
         return Err("nothing is always allowed: there is nothing to revoke".to_owned());

@@ -1,4 +1,5 @@
-//! A talk on a terminal, line by line: `typed` is what the keyboard gives, `commands` what of it is not said.
+//! The line mode: a session on a terminal, line by line. `typed` reads prompts, `commands` parses
+//! slash commands.
 
 mod commands;
 mod typed;
@@ -26,7 +27,7 @@ use crate::ui::{AGENT, HUMAN, Ui, harmless};
 use commands::Read;
 use typed::{Typed, next_words};
 
-/// Talks until the person leaves.
+/// Runs a session line by line until the user exits.
 pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
     greet(&opening, ui);
     let leaving = opening.leaving.clone();
@@ -64,7 +65,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     left.map(|()| exit_code(signals.caught(), left_unsaved))
 }
 
-/// Says who is here, and what there was before.
+/// Prints the introduction, and which session is resumed or could be.
 fn greet(opening: &Opening, ui: &mut Ui) {
     ui.note(&format!("{} /help for help.", opening.setup.introduction));
     let kind = opening.setup.participants.kind();
@@ -78,18 +79,18 @@ fn greet(opening: &Opening, ui: &mut Ui) {
         }
         (Target::New(_), Kind::Chat) => "tertulia -c",
         (Target::New(_), Kind::Pair) => "tertulia pair -c",
-        // It was asked about, or mentioned, before.
+        // The team command has already asked about an earlier session or mentioned it.
         (Target::New(_), Kind::Team) => return,
     };
     mention_newest(Sort::of(kind, None), &opening.workspace, goes_on, ui);
 }
 
-/// A talk that is led line by line.
+/// A session in line mode.
 struct Lines<'a> {
     conversation: Conversation,
-    /// Which person of several speaks, if that was said.
+    /// The person that the user speaks as in a team, if chosen.
     seat: Option<String>,
-    /// Whether the bell is rung when it is the person's turn.
+    /// Whether to ring the bell when it is the user's turn.
     rings: bool,
     keyboard: Keyboard,
     signals: Signals,
@@ -97,7 +98,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Takes one line after the other, until the person leaves or does not want to wait for anything.
+    /// Handles one line after the other until the user exits or a signal ends the session.
     async fn lead(&mut self, first: Option<String>) -> CommandResult<()> {
         let mut pending = first;
         if pending.is_none()
@@ -131,7 +132,7 @@ impl Lines<'_> {
         next_words(&prompt, &mut self.keyboard, &mut self.signals, self.ui).await
     }
 
-    /// Does what was typed.
+    /// Executes a command or sends a message.
     async fn follow(&mut self, words: String) -> CommandResult<ControlFlow<()>> {
         let kind = self.conversation.kind();
         match commands::read(&words, kind) {

@@ -1,5 +1,5 @@
-//! What `[retention]` asks for, at the end of a talk. The first time it is only announced: nobody loses
-//! sight of a session by a line in a file that they have forgotten.
+//! Applies the `[retention]` rules at the end of a session. The first time they are only announced,
+//! so that a forgotten line in the settings hides no session without warning.
 
 use crate::commands::export;
 use crate::commands::prune::{self, Rules};
@@ -7,10 +7,10 @@ use crate::open::Workspace;
 use crate::show;
 use crate::ui::Ui;
 
-/// Remembers that it was announced.
+/// File in the data folder that holds the rules as they were announced.
 const ANNOUNCED: &str = "retention-announced";
 
-/// Announces, or moves what is too old or too many to the trash. Trouble here is told and spoils nothing.
+/// Announces the rules, or applies them. Failures are shown as warnings and change nothing else.
 pub fn keep_workspace(workspace: &Workspace, ui: &mut Ui) {
     if !workspace.settings.retention.is_on() {
         return;

@@ -1,4 +1,4 @@
-//! What follows from what was said among several, in words and as events.
+//! Describes the routing events of a team as text and as JSON objects of a stream.
 
 use serde_json::{Value, json};
 use tertulia_engine::team::events::{Missed, Next, Output, QueueUpdate, Unresolved};
@@ -9,18 +9,18 @@ use crate::ui::fit;
 /// How much of a team's task is shown, in columns.
 const TASK_COLUMNS: usize = 120;
 
-/// How something is said.
+/// How a description is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     Warning,
     Note,
-    /// For those who watch.
+    /// Shown on a terminal; elsewhere only with `--verbose`.
     Watching,
-    /// For the curious.
+    /// Shown with `--verbose` only.
     Detail,
 }
 
-/// It in words, if there is anything to say.
+/// Describes an event as text; empty if there is nothing to report.
 pub fn words(output: &Output) -> Vec<(Tone, String)> {
     match output {
         Output::Queue(update) => queue_words(update),
@@ -81,7 +81,7 @@ fn queue_words(update: &QueueUpdate) -> Vec<(Tone, String)> {
     let not_taken = not_taken(update).map(|words| (Tone::Warning, words));
     let demoted = demoted(update).map(|words| (Tone::Detail, words));
     let mut all: Vec<(Tone, String)> = not_taken.into_iter().chain(demoted).collect();
-    // Told when somebody begins to speak, not each time that somebody is added.
+    // The queue is shown when a member is prompted, not each time that a member is added.
     if all.is_empty() && is_worth_telling(update) {
         all.push((Tone::Watching, queue(update)));
     }
@@ -92,7 +92,7 @@ fn is_worth_telling(update: &QueueUpdate) -> bool {
     update.asked.is_some() && update.changes.is_empty() && !update.pending.is_empty()
 }
 
-/// Whom a full queue did not take, each once.
+/// Describes the members that a full queue rejected, each once.
 fn not_taken(update: &QueueUpdate) -> Option<String> {
     let names = each_once(update, |change| match change {
         Change::Skipped(request, Skip::Full) => Some(&request.target),
@@ -109,7 +109,7 @@ fn not_taken(update: &QueueUpdate) -> Option<String> {
     ))
 }
 
-/// Who waits less urgently than was asked, each once.
+/// Describes the members that were queued with a lower priority than requested, each once.
 fn demoted(update: &QueueUpdate) -> Option<String> {
     let names = each_once(update, |change| match change {
         Change::Demoted { item, .. } => Some(&item.request.target),
@@ -138,7 +138,7 @@ fn each_once<'a>(
     names
 }
 
-/// `[ada] → ben → cleo`.
+/// Formats the queue as `[ada] → ben → cleo`.
 fn queue(update: &QueueUpdate) -> String {
     let asked = update
         .asked
@@ -164,7 +164,7 @@ fn floor(next: &Next) -> Option<(Tone, String)> {
     }
 }
 
-/// It as an event of a stream, if it has a place there.
+/// Converts an event to a JSON object of the stream, if the stream reports it.
 pub fn object(output: &Output) -> Option<Value> {
     Some(match output {
         Output::Queue(update) => json!({
@@ -209,7 +209,7 @@ fn request(request: &Request) -> Value {
     })
 }
 
-/// What happened to somebody in the queue, and why.
+/// Converts a change of the queue, with its reason.
 fn change(change: &Change) -> Value {
     let (mut object, what) = match change {
         Change::Queued(queued) => (item(queued), "queued"),

@@ -1,4 +1,4 @@
-//! Which session a talk is in: found first, without touching anything, then opened.
+//! Finds the session that the flags name, and opens it in a second step.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,18 +20,18 @@ use crate::participants::{Existing, OpenOptions};
 use crate::settings::quoted;
 use crate::ui::{Ui, fit, harmless};
 
-/// How many sessions are looked through at a time.
+/// Page size when listing sessions.
 const PAGE: usize = 100;
 
-/// What the flags name: a session, or none, and the prompt where a flag's value was meant as one.
+/// What the flags name: a session or none, and a prompt where a flag's value was one.
 pub struct Found {
     pub row: Option<Row>,
     pub prompt: Option<String>,
-    /// Where a copy of it is kept.
+    /// Mirror of the session in a file.
     pub copy: Option<Arc<dyn SessionMirror>>,
 }
 
-/// Finds the session, and the prompt where the flag's value was meant as one.
+/// Finds the session that the flags name, and the prompt where a flag's value was one.
 pub fn find(
     args: &TalkArgs,
     sort: Sort<'_>,
@@ -60,7 +60,7 @@ pub fn find(
     }
     match value {
         None => Ok(found(None, None)),
-        // Which one is chosen on the screen.
+        // The user picks the session in the TUI.
         Some(None) if args.is_full_screen(ui) => Ok(found(None, None)),
         Some(None) => Ok(found(Some(any_newest(sort, workspace)?), None)),
         Some(Some(words))
@@ -77,8 +77,8 @@ pub fn find(
     }
 }
 
-/// Refuses flags that name two sessions. Beside a flag that names one, the value of `--resume` can only be the
-/// prompt.
+/// Rejects flags that name two sessions. Beside a flag that names one, the value of `--resume` can
+/// only be the prompt.
 pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
     let value = args.resume.as_ref().and_then(Option::as_ref);
     let other = match (&args.session, &args.session_file) {
@@ -96,7 +96,7 @@ pub fn check_flags(args: &TalkArgs) -> CommandResult<()> {
     }
 }
 
-/// The session that a reference names, if this command can open it.
+/// Returns the session that a reference names, if this command can open its kind.
 fn named(reference: &str, sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
     let here = workspace.here();
     let Some(row) = workspace.look_up(reference, &here)? else {
@@ -115,7 +115,7 @@ fn named(reference: &str, sort: Sort<'_>, workspace: &Workspace) -> CommandResul
     Err(other_kind(&row, sort.kind))
 }
 
-/// The error for a session of another kind than the command's.
+/// Returns the error for a session of another kind than the command's.
 pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
     let (short, kind) = (row.meta.id.short(), row.meta.kind.name());
     let team = row.meta.team.as_ref();
@@ -130,7 +130,7 @@ pub fn other_kind(row: &Row, wanted: Kind) -> CommandError {
     ))
 }
 
-/// The sessions of this sort in this project.
+/// Returns the filter for sessions of this kind and team in this project.
 fn ours(sort: Sort<'_>, workspace: &Workspace) -> Filter {
     Filter {
         kind: Some(sort.kind),
@@ -139,8 +139,8 @@ fn ours(sort: Sort<'_>, workspace: &Workspace) -> Filter {
     }
 }
 
-/// The newest session that a bare `--resume` means: of this sort, or of any kind where none was named; in this
-/// project if it has one.
+/// Returns the newest session for a bare `--resume`: of this kind and team, or of any kind if the
+/// command named none; in this project if it has one.
 fn any_newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Row> {
     let mut scope = ours(sort, workspace);
     if sort.any_kind {
@@ -175,8 +175,8 @@ fn nothing_to_continue(sort: Sort<'_>, workspace: &Workspace) -> CommandError {
         .hint("omit -c to start one; `tertulia list --all` lists the sessions of all projects")
 }
 
-/// The newest session of this sort in this project. Of a team, else the newest that belongs to no project: one
-/// that was imported.
+/// Returns the newest session of this kind and team in this project. For a team without one,
+/// returns the newest session that belongs to no project, such as an imported one.
 pub fn newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Option<Row>> {
     let store = workspace.sessions.store();
     let here = ours(sort, workspace);
@@ -202,9 +202,9 @@ pub fn newest(sort: Sort<'_>, workspace: &Workspace) -> CommandResult<Option<Row
     }
 }
 
-/// Mentions the newest of these talks to who begins anew: they should not have to know the flag by heart.
+/// Mentions the newest earlier session when a new one starts, with the command that resumes it.
 pub fn mention_newest(sort: Sort<'_>, workspace: &Workspace, goes_on: &str, ui: &mut Ui) {
-    // Who begins anew is not held up by what cannot be listed.
+    // A list that cannot be read must not keep a new session from starting.
     if let Ok(Some(row)) = newest(sort, workspace) {
         let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
         let title = fit(row.meta.title_or_untitled(), 50);
@@ -214,7 +214,7 @@ pub fn mention_newest(sort: Sort<'_>, workspace: &Workspace, goes_on: &str, ui: 
     }
 }
 
-/// Takes in the session of a file, and writes it back there from then on.
+/// Imports the session of a file, which mirrors the session from then on.
 fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<Found> {
     let taken = import::one(workspace, file)?;
     ui.note(&taken.words);
@@ -232,7 +232,7 @@ fn from_file(file: &Path, workspace: &Workspace, ui: &mut Ui) -> CommandResult<F
     })
 }
 
-/// Opens what was found, as the flags say, or begins anew.
+/// Opens the session that was found, as the options say, or describes a new one.
 pub fn open(
     options: &OpenOptions,
     sort: Sort<'_>,
@@ -300,15 +300,15 @@ fn forked(
     Ok(forked.row)
 }
 
-/// A fork that was made.
+/// Result of [`fork`].
 #[derive(Clone, Debug)]
 pub struct Forked {
     pub row: Row,
-    /// Whether an answer that was cut off was kept first.
+    /// Whether an interrupted answer was saved first.
     pub recovered: bool,
 }
 
-/// Makes a fork that shares a session up to an entry, or all of it.
+/// Forks a session at an entry, or at its end.
 pub fn fork(
     workspace: &Workspace,
     row: &Row,
@@ -317,7 +317,7 @@ pub fn fork(
 ) -> CommandResult<Forked> {
     let mut row = row.clone();
     let mut recovered = false;
-    // A half-written answer belongs to what is shared.
+    // An interrupted answer belongs to the shared part.
     if !row.open
         && at.is_none_or(|at| at > row.meta.head.seq)
         && let Some(entry) = workspace.wait(workspace.sessions.recover(&row.meta))?

@@ -1,4 +1,4 @@
-//! What could not be saved is offered as a file, so that not even a full disk takes a talk away.
+//! Offers entries that could not be saved as a file, so that a full disk loses no session.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,8 @@ use crate::error::ErrorKind;
 use crate::settings::quoted;
 use crate::ui::Ui;
 
-/// Writes what is held in memory to a file that `import` takes in. What kind of failure that is, if anything was.
+/// Writes held entries to a file for `tertulia import`. Returns the kind of failure if there are
+/// any.
 pub async fn offer(runner: &Runner, ui: &mut Ui) -> Option<ErrorKind> {
     let writer = runner.writer();
     if !writer.has_unsaved() {
@@ -31,7 +32,7 @@ pub async fn offer(runner: &Runner, ui: &mut Ui) -> Option<ErrorKind> {
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let short = writer.id().short();
     for folder in [PathBuf::from("."), std::env::temp_dir()] {
-        // An earlier one is not replaced: it holds other words.
+        // An earlier file holds other entries and is not replaced.
         for number in 1..100 {
             let file = folder.join(match number {
                 1 => format!("tertulia-unsaved-{short}.jsonl"),
@@ -40,7 +41,7 @@ pub async fn offer(runner: &Runner, ui: &mut Ui) -> Option<ErrorKind> {
             if file.exists() {
                 continue;
             }
-            // Where one cannot be written no other can.
+            // If one name cannot be written in this folder, no other can.
             if export::write(&file, content.as_bytes(), false).is_err() {
                 break;
             }

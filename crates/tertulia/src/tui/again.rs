@@ -1,5 +1,4 @@
-//! From one talk to another: what is typed on the screen leads to the same preparations as what is typed in a
-//! shell.
+//! Prepares the next session of the TUI, in the same way as the command line does.
 
 use tertulia_core::entry::Kind;
 use tertulia_engine::setup::Participants;
@@ -23,9 +22,9 @@ use crate::talk::opening::{Opening, Prepared};
 use crate::talk::{self, TalkArgs};
 use crate::ui::{Told, Ui};
 
-/// What holds for every talk of this screen.
+/// Settings that apply to every session of this TUI.
 pub struct Course {
-    /// The server that leads the talks, if one does.
+    /// The server that runs the sessions, if attached to one.
     server: Option<Server>,
     global: GlobalArgs,
     approve: Option<ApproveMode>,
@@ -33,7 +32,7 @@ pub struct Course {
 }
 
 impl Course {
-    /// As the flags of the first talk say.
+    /// Takes the settings from the flags of the first session.
     pub fn new(args: &TalkArgs, global: &GlobalArgs) -> Course {
         Course {
             server: None,
@@ -43,7 +42,7 @@ impl Course {
         }
     }
 
-    /// On a server.
+    /// Uses a server.
     pub fn on(server: Server, global: &GlobalArgs) -> Course {
         Course {
             server: Some(server),
@@ -51,7 +50,7 @@ impl Course {
         }
     }
 
-    /// Prepares a talk.
+    /// Prepares a session.
     pub fn prepare(&self, next: &Next, ui: &mut Ui) -> CommandResult<Source> {
         Ok(match &self.server {
             Some(server) => Source::There(Box::new(server.prepare(next)?)),
@@ -90,7 +89,7 @@ impl Course {
     }
 }
 
-/// The participants of the next session.
+/// Returns the participants of the next session.
 fn participants(next: &Next) -> ParticipantSpec {
     let chat = |agent: &Option<String>, model: &Option<String>| {
         ParticipantSpec::Chat(AgentSpec {
@@ -117,7 +116,7 @@ fn participants(next: &Next) -> ParticipantSpec {
     }
 }
 
-/// The way back to a talk that was left.
+/// Returns how to get back to a session that was left.
 pub fn back(state: &State) -> Next {
     match &state.meta {
         Some(_) => Next::resume_with(state.id, state.scene.team_file.clone()),
@@ -125,23 +124,23 @@ pub fn back(state: &State) -> Next {
     }
 }
 
-/// What is written in the input of the next talk: what was left in that of the last one is not lost.
+/// Combines the given draft with the text that was left in the input of the last session.
 pub fn draft(given: Option<String>, written: String) -> Option<String> {
     let pieces = given.into_iter().chain([written]);
     let pieces: Vec<String> = pieces.filter(|piece| !piece.trim().is_empty()).collect();
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
-/// A talk that is about to be shown.
+/// A session that is about to be shown.
 pub enum Source {
-    /// This program leads it.
+    /// Runs in this process.
     Here(Box<Prepared>),
-    /// A server leads it.
+    /// Runs on a server.
     There(Box<Attachment>),
 }
 
 impl Source {
-    /// What is known of it.
+    /// Returns what is known of the session before it is opened.
     pub fn scene(&self) -> Scene {
         match self {
             Source::Here(prepared) => Scene::of(&prepared.opening),
@@ -149,7 +148,7 @@ impl Source {
         }
     }
 
-    /// What is said in it first.
+    /// Returns its first message.
     pub fn words(&self) -> Option<String> {
         match self {
             Source::Here(prepared) => prepared.words.clone(),
@@ -157,7 +156,7 @@ impl Source {
         }
     }
 
-    /// Whether the person chooses a session first.
+    /// Returns true if the user picks a session first.
     pub fn picks(&self) -> bool {
         match self {
             Source::Here(prepared) => prepared.opening.args.opens_picker(),
@@ -165,7 +164,7 @@ impl Source {
         }
     }
 
-    /// The librarian of its store.
+    /// Creates the store service.
     pub fn store_service(&self) -> StoreService {
         match self {
             Source::Here(prepared) => store_service(&prepared.opening),
@@ -178,7 +177,7 @@ impl Source {
         }
     }
 
-    /// Begins it.
+    /// Starts the session, or follows it on its server.
     pub fn drive(self) -> CommandResult<Driver> {
         let news = Mailbox::default();
         Ok(match self {
@@ -193,7 +192,7 @@ impl Source {
     }
 }
 
-/// The librarian of a talk's store.
+/// Creates the store service for a local session.
 fn store_service(opening: &Opening) -> StoreService {
     let agent = match &opening.setup.participants {
         Participants::Chat(agent) => Some(agent.name().to_owned()),
@@ -202,7 +201,7 @@ fn store_service(opening: &Opening) -> StoreService {
     StoreService::new(opening.workspace.clone(), agent, opening.args.ephemeral)
 }
 
-/// What the command line would have said, for the transcript.
+/// Converts a message of the command line for the transcript.
 pub fn toned(told: Told) -> (Tone, String) {
     match told {
         Told::Note(text) | Told::Data(text) => (Tone::Note, text),

@@ -1,4 +1,4 @@
-//! Finding a talk on a server, and following it.
+//! Finds a session on a server and follows it.
 
 use std::path::PathBuf;
 
@@ -14,24 +14,24 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 use crate::teams;
 
-/// A server, and the store that it keeps its talks in.
+/// A server, and the store that it uses.
 #[derive(Clone)]
 pub struct Server {
-    /// Its socket.
+    /// Path of its socket.
     pub path: PathBuf,
-    /// The same store that it has.
+    /// Workspace with the server's store.
     pub workspace: Workspace,
 }
 
-/// A talk that is followed.
+/// A session that is being followed.
 pub struct Attachment {
-    /// The connection.
+    /// Connection to the server.
     pub call: Call,
-    /// The store.
+    /// Workspace with the server's store.
     pub workspace: Workspace,
-    /// The session.
+    /// Id of the session.
     pub id: SessionId,
-    /// What the store has of it.
+    /// The session as the store has it.
     pub row: Option<Row>,
 }
 
@@ -43,7 +43,7 @@ impl Server {
         self.attached(call, id)
     }
 
-    /// Follows the talk that was spoken in last, or begins one.
+    /// Follows the most recently active session, or starts one.
     pub fn follow_newest(&self) -> CommandResult<Attachment> {
         let mut call = Call::connect(&self.path)?;
         let talks = match call.ask(Ask::Ps)? {
@@ -120,7 +120,7 @@ impl Server {
         self.attached(call, id)
     }
 
-    /// The next session on this server.
+    /// Prepares the next session on this server.
     pub fn prepare(&self, next: &Next) -> CommandResult<Attachment> {
         match next {
             Next::Resume {
@@ -141,7 +141,8 @@ impl Server {
         }
     }
 
-    /// What the store has is read after the session is followed, so that nothing is missed in between.
+    /// Reads the session from the store. Called after subscribing, so that no entry is missed in
+    /// between.
     fn attached(&self, call: Call, id: SessionId) -> CommandResult<Attachment> {
         let row = self.workspace.wait(self.workspace.sessions.row(id)).ok();
         Ok(Attachment {
@@ -165,7 +166,8 @@ fn subscribe(call: &mut Call, id: SessionId) -> CommandResult<()> {
     }
 }
 
-/// The talk in which somebody is answering, or the one that was opened last.
+/// Returns the session that changed its state last, among those that are answering if there are
+/// any.
 fn newest(talks: &[TalkInfo]) -> Option<&TalkInfo> {
     let answering = |talk: &&TalkInfo| talk.state == TalkState::Answering;
     let candidates: Vec<&TalkInfo> = match talks.iter().any(|talk| answering(&talk)) {

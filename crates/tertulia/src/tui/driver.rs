@@ -1,4 +1,4 @@
-//! Who leads the talk that the screen shows: this program, or a server.
+//! The running session behind the TUI: in this process or on a server.
 
 use tertulia_agents::approval::{PermissionChange, Verdict};
 
@@ -7,17 +7,17 @@ use super::mailbox::Mailbox;
 use super::news::{News, Order, Ticket};
 use super::remote::Remote;
 
-/// Who leads the talk.
+/// The running session.
 #[derive(Debug)]
 pub enum Driver {
-    /// This program, on a thread beside the screen.
+    /// In this process, on a thread beside the TUI.
     Here(LocalSession),
-    /// A server: the talk goes on without the screen.
+    /// On a server: the session continues without the TUI.
     There(Remote),
 }
 
 impl Driver {
-    /// What happened.
+    /// Returns the mailbox of events.
     pub fn news(&self) -> &Mailbox<News> {
         match self {
             Driver::Here(session) => session.news(),
@@ -25,7 +25,7 @@ impl Driver {
         }
     }
 
-    /// Gives an order.
+    /// Sends a command.
     pub fn order(&self, order: Order) {
         match self {
             Driver::Here(session) => session.order(order),
@@ -33,7 +33,7 @@ impl Driver {
         }
     }
 
-    /// Stops whoever is answering.
+    /// Cancels the running answer.
     pub fn cancel(&self) {
         match self {
             Driver::Here(session) => session.cancel(),
@@ -41,7 +41,7 @@ impl Driver {
         }
     }
 
-    /// Leaves at once.
+    /// Ends the session or detaches from it without waiting.
     pub fn insist(&self) {
         match self {
             Driver::Here(session) => session.insist(),
@@ -49,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Answers a question, if it is still the last one.
+    /// Answers a permission question, if it is still the open one.
     pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
         match self {
             Driver::Here(session) => session.answer(ticket, verdict),
@@ -65,7 +65,7 @@ impl Driver {
         }
     }
 
-    /// Waits until nothing of it runs here any more.
+    /// Waits until its threads in this process have ended.
     pub fn join(self) {
         match self {
             Driver::Here(session) => session.join(),

@@ -1,18 +1,18 @@
-//! Where the talk puts what it has to tell, and the screen takes it from. What can be joined is joined, so that
-//! a screen that is held up by its terminal finds one long piece of text in place of a million short ones.
+//! A queue from the running session to the TUI. Adjacent events are merged where possible, so that
+//! a TUI that is delayed by its terminal finds one long text instead of a million short ones.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// What may be joined with what came before it.
+/// An event that may be merged with the previous one.
 pub trait Joins: Sized {
-    /// Takes in the later piece, or gives it back.
+    /// Merges `later` into `self`, or gives it back.
     fn join(&mut self, later: Self) -> Option<Self>;
 }
 
-/// A mailbox. Clones are the same one.
+/// A mailbox. Clones share one queue.
 #[derive(Debug)]
 pub struct Mailbox<T> {
     inside: Arc<Inside<T>>,
@@ -44,7 +44,7 @@ impl<T> Default for Mailbox<T> {
 }
 
 impl<T: Joins> Mailbox<T> {
-    /// Puts something in.
+    /// Adds an event, merging it with the last one if possible.
     pub fn post(&self, letter: T) {
         {
             let mut letters = self.letters();
@@ -57,14 +57,14 @@ impl<T: Joins> Mailbox<T> {
         self.inside.more.notify_one();
     }
 
-    /// Takes everything out, once there is something.
+    /// Waits for events and takes all of them.
     pub async fn take(&self) -> VecDeque<T> {
         loop {
             let letters = std::mem::take(&mut *self.letters());
             if !letters.is_empty() {
                 return letters;
             }
-            // A permit waits here if something came in between.
+            // `notify_one` stores a permit if an event arrived in between.
             self.inside.more.notified().await;
         }
     }

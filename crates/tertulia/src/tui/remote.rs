@@ -1,5 +1,5 @@
-//! A talk that a server leads, as the screen sees it: what happens comes over a socket, orders go back. The
-//! screen may go at any time; the talk stays.
+//! A session that a server runs: events arrive over a socket, commands go back. The TUI may detach
+//! at any time; the session keeps running.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use super::mailbox::Mailbox;
 use super::news::{News, Order, Ticket};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// A talk that a server leads.
+/// A session that a server runs.
 #[derive(Debug)]
 pub struct Remote {
     asks: mpsc::Sender<Ask>,
@@ -23,23 +23,23 @@ pub struct Remote {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What both directions know.
+/// State shared by the sending and the receiving thread.
 #[derive(Debug)]
 struct Shared {
-    /// The session, which may change when somebody else writes to it.
+    /// Id of the session, which changes if it continues in a fork.
     session: Mutex<SessionId>,
-    /// How many questions there were, and the call that the last one is about.
+    /// Number of permission questions so far, and the tool call of the open one.
     question: Mutex<(Ticket, Option<String>)>,
-    /// What is always allowed.
+    /// Permissions that are always granted.
     always: Mutex<Vec<String>>,
-    /// Whether the person has left: then a silent end is right.
+    /// Whether the user has detached, so that the end of the connection is no error.
     leaving: Mutex<bool>,
     /// Whether the person has ended the session: then it does not run on.
     ended: Mutex<bool>,
 }
 
 impl Remote {
-    /// Follows a session over a connection that was asked to.
+    /// Follows a session over a connection that is subscribed to it.
     pub fn follow(call: Call, session: SessionId, news: Mailbox<News>) -> CommandResult<Remote> {
         let (asks, taken) = mpsc::channel();
         let shared = Arc::new(Shared {
@@ -63,12 +63,12 @@ impl Remote {
         })
     }
 
-    /// What happened.
+    /// Returns the mailbox of events.
     pub fn news(&self) -> &Mailbox<News> {
         &self.news
     }
 
-    /// Gives an order.
+    /// Sends a command.
     pub fn order(&self, order: Order) {
         let session_id = locked(&self.shared.session).to_string();
         match order {
@@ -90,13 +90,13 @@ impl Remote {
         }
     }
 
-    /// Stops whoever is answering.
+    /// Cancels the running answer.
     pub fn cancel(&self) {
         let session_id = Some(locked(&self.shared.session).to_string());
         self.ask(Ask::Cancel { session_id });
     }
 
-    /// Answers a question, if it is still the last one.
+    /// Answers a permission question, if it is still the open one.
     pub fn answer(&self, ticket: Ticket, verdict: Verdict) {
         let tool_id = {
             let mut question = locked(&self.shared.question);
@@ -134,17 +134,17 @@ impl Remote {
         });
     }
 
-    /// Waits until nobody speaks or listens any more, after [`News::Gone`].
+    /// Waits for both threads to end, after [`News::Gone`].
     pub fn join(self) {
         drop(self.asks);
         for thread in self.threads {
-            // A panic on it was told when it happened.
+            // A panic was reported when it happened.
             let _ = thread.join();
         }
     }
 
     fn ask(&self, ask: Ask) {
-        // A server that is gone has said so.
+        // The receiving thread has already reported a server that is gone.
         let _ = self.asks.send(ask);
     }
 }
@@ -162,15 +162,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of requests that somebody is to answer.
+/// Id of requests after whose errors the TUI must not wait for an answer.
 fn order_id() -> Id {
     Id::Text("order".to_owned())
 }
 
-/// Passes orders on, and hangs up when there are no more.
+/// Sends commands, and closes the connection when there are no more.
 fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
     for ask in asks {
-        // Only of this it matters whether something is wrong with it: nobody answers then.
+        // After an error to one of these, no answer follows.
         let id = matches!(ask, Ask::Say { .. } | Ask::Compact { .. }).then(order_id);
         if mouth.say(id, ask).is_err() {
             break;
@@ -179,7 +179,7 @@ fn speak(mut mouth: Mouth, asks: &mpsc::Receiver<Ask>) {
     mouth.hang_up();
 }
 
-/// Passes on what happens, until the session is not followed any more.
+/// Passes events on until the session is no longer followed.
 fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
     let end = loop {
         let (id, answer) = match ear.hear() {
@@ -211,7 +211,7 @@ fn listen(mut ear: Ear, news: &Mailbox<News>, shared: &Shared) {
     news.post(News::Gone(farewell(shared, left)));
 }
 
-/// What is said to who leaves.
+/// Returns the closing message for a user who detaches.
 fn farewell(shared: &Shared, left: bool) -> SessionEnd {
     let short = locked(&shared.session).short();
     let note = format!("Still running. Reattach with: tertulia attach {short}");
@@ -224,7 +224,7 @@ fn farewell(shared: &Shared, left: bool) -> SessionEnd {
     }
 }
 
-/// Converts an event of the server for the screen.
+/// Converts an event of the server for the TUI.
 fn told(event: SessionEvent, shared: &Shared) -> News {
     match event {
         SessionEvent::NotOpened { error } => return News::NotOpened(Box::new(error.into())),

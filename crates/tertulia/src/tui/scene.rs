@@ -1,4 +1,5 @@
-//! What the screen knows of a talk before it is opened: who is here, and where it goes on.
+//! What the TUI knows of a session before it is opened: the participants, and the session it
+//! resumes.
 
 use tertulia_core::entry::{Kind, Speaker, SpeakerKind};
 use tertulia_core::id::SessionId;
@@ -15,58 +16,58 @@ use crate::talk::opening::Opening;
 use crate::talk::target;
 use crate::ui::fit;
 
-/// What the screen knows of a talk before it is opened.
+/// What the TUI knows of a session before it is opened.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    /// What kind of talk.
+    /// Kind of session.
     pub kind: Kind,
-    /// Which session.
+    /// Id of the session.
     pub id: SessionId,
-    /// Who is here and why.
+    /// Introduces the participants and why they were chosen.
     pub introduction: String,
-    /// Who speaks, if it is one agent; else the team's name, or nothing.
+    /// Name of the agent in a chat or of the team; `pair` for a pair.
     pub agent: String,
-    /// With which model.
+    /// Model of the agent in a chat.
     pub model: Option<String>,
-    /// Everybody in a team.
+    /// Members of a team.
     pub members: Vec<Member>,
-    /// The session that is gone on with.
+    /// Metadata of the resumed session.
     pub restored: Option<Box<SessionMeta>>,
-    /// An earlier talk that could be gone on with.
+    /// An earlier session that could be resumed.
     pub earlier: Option<Box<Row>>,
-    /// Whether it goes on where it was only left for another model.
+    /// Whether the session was reopened only to switch the model.
     pub is_switch: bool,
-    /// Whether a server leads it: then it goes on without the screen.
+    /// Whether a server runs the session, which then continues without the TUI.
     pub is_remote: bool,
-    /// Whether nothing is kept.
+    /// Whether nothing is saved.
     pub ephemeral: bool,
-    /// Whether the bell is rung when a person is needed.
+    /// Whether to ring the bell when the user is needed.
     pub notify: bool,
-    /// The project that the screen is in.
+    /// The project that the TUI runs in.
     pub project: Option<ProjectIds>,
-    /// The file that describes the team.
+    /// Path of the team file.
     pub team_file: Option<String>,
-    /// What is said of an earlier talk to who begins anew.
+    /// Hint at an earlier session, for a new one.
     pub mention: Option<String>,
 }
 
-/// Somebody in a team.
+/// A member of a team.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The stable id.
+    /// Stable id.
     pub id: String,
-    /// The name that markers use.
+    /// Name in markers.
     pub name: String,
-    /// The name that people read.
+    /// Name shown to the user.
     pub display_name: String,
-    /// Whether it is a person.
+    /// Whether the member is a person.
     pub is_human: bool,
-    /// The colour of the name, if the team's file says one.
+    /// Colour of the name, if the team file sets one.
     pub colour: Option<String>,
 }
 
 impl Scene {
-    /// What is known of a talk.
+    /// Describes a session of this process.
     pub fn of(opening: &Opening) -> Scene {
         let (id, restored) = match &opening.setup.target {
             Target::New(start) => (start.id, None),
@@ -104,7 +105,7 @@ impl Scene {
         }
     }
 
-    /// What is known of a talk that a server leads.
+    /// Describes a session that a server runs.
     pub fn attached(attachment: &Attachment) -> Scene {
         let meta = attachment.row.as_ref().map(|row| &row.meta);
         let agent = meta.and_then(|meta| match meta.kind {
@@ -142,12 +143,12 @@ impl Scene {
         }
     }
 
-    /// Whoever answers unless somebody else is asked.
+    /// Returns the default speaker of answers.
     pub fn speaker(&self) -> Speaker {
         Speaker::plain(&self.agent, SpeakerKind::Ai)
     }
 
-    /// A new talk with the same agents.
+    /// Returns a new session with the same participants.
     pub fn anew(&self) -> Next {
         match (self.kind, &self.team_file) {
             (Kind::Chat | Kind::Team, _) if self.is_remote => Next::New {
@@ -170,7 +171,7 @@ impl Scene {
         }
     }
 
-    /// Everybody who has a colour, in the order of the team.
+    /// Returns all members with their colours, in the order of the team.
     pub fn colours(&self) -> Vec<(String, Option<String>)> {
         let everybody = self.members.iter();
         everybody
@@ -178,12 +179,12 @@ impl Scene {
             .collect()
     }
 
-    /// Who can be named while writing.
+    /// Returns the members that can be completed in the input.
     pub fn candidates(&self) -> Vec<Candidate> {
         self.named(|_| true)
     }
 
-    /// As whom one can speak.
+    /// Returns the people that the user can speak as.
     pub fn people(&self) -> Vec<Candidate> {
         self.named(|member| member.is_human)
     }
@@ -221,7 +222,7 @@ fn members(participants: &Participants) -> Vec<Member> {
         .collect()
 }
 
-/// What is said of an earlier talk to who begins anew.
+/// Returns the hint at an earlier session, for a new one.
 fn mention(opening: &Opening) -> Option<String> {
     let (Target::New(_), false) = (&opening.setup.target, opening.args.ephemeral) else {
         return None;
@@ -229,11 +230,11 @@ fn mention(opening: &Opening) -> Option<String> {
     let (goes_on, sort) = match &opening.setup.participants {
         Participants::Chat(_) => ("tertulia -c", Kind::Chat),
         Participants::Pair { .. } => ("tertulia pair -c", Kind::Pair),
-        // A team's is asked about.
+        // The team command asks about an earlier session itself.
         Participants::Team { .. } => return None,
     };
     let sort = Sort::of(sort, None);
-    // Who begins anew is not held up by what cannot be listed.
+    // A list that cannot be read must not keep a new session from starting.
     let row = target::newest(sort, &opening.workspace).ok()??;
     let when = ago(
         row.meta.updated_at,

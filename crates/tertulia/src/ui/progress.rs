@@ -1,4 +1,4 @@
-//! How far something long has come: a bar on a terminal, a line elsewhere.
+//! Shows the progress of long operations: a bar on a terminal, a line elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,14 @@ use tertulia_store::Progress;
 
 use super::Ui;
 
-/// What takes longer than this gets a progress bar.
+/// Operations that take longer than this get a progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// So many entries are not indexed in a blink: a search that has to says so at once.
+/// Number of entries whose indexing takes noticeably long, so that a search reports it at once.
 const MUCH_TO_INDEX: u64 = 2000;
 
 impl Ui {
-    /// A progress bar that appears after a second, and only on a terminal.
+    /// Creates a progress bar that appears after a second, and only on a terminal.
     pub fn progress(&self) -> Progress {
         if self.quiet || !io::stderr().is_terminal() {
             return Progress::unseen();
@@ -38,8 +38,8 @@ impl Ui {
         })
     }
 
-    /// The progress of a search that may have to wait for its index. Off a terminal one line says so, as
-    /// soon as there is much to index or it takes long.
+    /// Creates the progress of a search that may have to wait for its index. Outside a terminal it
+    /// prints one line, as soon as there is much to index or it takes long.
     pub fn index_progress(&self) -> Progress {
         if self.quiet || io::stderr().is_terminal() {
             return self.progress();
@@ -55,7 +55,7 @@ impl Ui {
     }
 }
 
-/// A number with its digits in groups of three.
+/// Formats a number with its digits in groups of three.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

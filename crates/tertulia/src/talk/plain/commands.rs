@@ -1,15 +1,15 @@
-//! What can be typed that is not said: the commands, their help, and reading them.
+//! Slash commands of the line mode: their table, their help and their parser.
 
 use tertulia_core::entry::Kind;
 
 /// A command as the help shows it.
 struct Command {
     name: &'static str,
-    /// What may follow it.
+    /// Placeholder of the argument; empty if the command takes none.
     argument: &'static str,
-    /// The talks in which it has a meaning. Elsewhere it is understood, and says that it has none.
+    /// Kinds of session that have the command. Elsewhere it reports that it does not apply.
     kinds: &'static [Kind],
-    /// What it does; nothing if another's help says it.
+    /// Help text; empty if another command's help covers it.
     help: &'static str,
 }
 
@@ -32,7 +32,7 @@ const CHAT: &[Kind] = &[Kind::Chat];
 const TEAM: &[Kind] = &[Kind::Team];
 const PAIR: &[Kind] = &[Kind::Pair];
 
-/// All of them, in the order of the help.
+/// All commands, in the order of the help.
 #[rustfmt::skip]
 const COMMANDS: &[Command] = &[
     command("/help", "", ALL, "this"),
@@ -52,19 +52,19 @@ const COMMANDS: &[Command] = &[
     command("/quit", "", ALL, ""),
 ];
 
-/// What was typed.
+/// Parsed input.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read<'a> {
-    /// Words to be said.
+    /// A message.
     Words,
-    /// A command, and what follows it.
+    /// A command and its argument.
     Command(&'static str, &'a str),
-    /// What looks like a command and is none, and what to do instead.
+    /// An unknown or misused command, with a hint.
     Wrong(String),
 }
 
-/// Reads what was typed. A sentence may begin with a path: a command is a slash and a word, alone or like one
-/// that there is.
+/// Parses input. A message may begin with a path, so only a slash and a word counts as a command:
+/// alone, or if it resembles a known command.
 pub fn read(words: &str, kind: Kind) -> Read<'_> {
     let first = words.split_whitespace().next().unwrap_or_default();
     let rest = words.trim_start()[first.len()..].trim();
@@ -91,7 +91,7 @@ pub fn read(words: &str, kind: Kind) -> Read<'_> {
     ))
 }
 
-/// What can be typed in a talk of this kind.
+/// Returns the help for a session of this kind.
 pub fn help(kind: Kind) -> String {
     let shown = of(kind).filter(|command| !command.help.is_empty());
     let usage = |command: &Command| format!("{} {}", command.name, command.argument);
@@ -121,13 +121,13 @@ pub fn help(kind: Kind) -> String {
     format!("{text}{before}A line that ends in \\ goes on in the next. Ctrl+C stops {stops}.")
 }
 
-/// The commands that have a meaning in a talk of this kind.
+/// Returns the commands of a session of this kind.
 fn of(kind: Kind) -> impl Iterator<Item = &'static Command> {
     let here = move |command: &&Command| command.kinds.contains(&kind);
     COMMANDS.iter().filter(here)
 }
 
-/// The command that is spelt almost like this. Short words must be closer: `/usr` is not `/as`.
+/// Returns the command with the closest spelling. Short words must be closer: `/usr` is not `/as`.
 fn nearest<'a>(word: &str, commands: &[&'a str]) -> Option<&'a str> {
     let most = if word.len() <= "/help".len() { 1 } else { 2 };
     let near = commands
@@ -167,7 +167,7 @@ mod tests {
                 "there is no command /nonsense. There are /help",
             );
         }
-        // What has a meaning elsewhere is understood, and may begin a sentence.
+        // Commands of other kinds are recognised alone, and may begin a message.
         assert_eq!(read("/members", Kind::Chat), Read::Command("/members", ""));
         assert_eq!(read("/members of it", Kind::Chat), Read::Words);
         wrong("/members of it", Kind::Team, "/members stands alone");

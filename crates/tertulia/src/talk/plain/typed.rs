@@ -1,17 +1,17 @@
-//! What is typed.
+//! Reads prompts from the keyboard.
 
 use crate::signals::Signals;
 use crate::talk::keyboard::Keyboard;
 use crate::ui::Ui;
 
-/// What the keyboard gave.
+/// Input from the keyboard.
 pub enum Typed {
     Words(String),
     End,
     Signal,
 }
 
-/// The next words, after a prompt. A line that ends in `\` goes on in the next.
+/// Shows `prompt` and reads the next message. A line that ends in `\` continues on the next.
 pub async fn next_words(
     prompt: &str,
     keyboard: &mut Keyboard,
@@ -56,7 +56,7 @@ pub async fn next_words(
     }
 }
 
-/// A line as text, without its end.
+/// Decodes a line without its line ending; the error is the offset of the first invalid byte.
 fn text_of(line: Vec<u8>) -> Result<String, usize> {
     let mut text = String::from_utf8(line).map_err(|error| error.utf8_error().valid_up_to())?;
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
