@@ -1,5 +1,5 @@
-//! A long talk of a team: whether its thousandth turn costs more than its first, and whether memory grows
-//! with what was said.
+//! A long team session: whether the thousandth turn costs more than the first, and whether memory
+//! grows with the number of messages.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,7 +28,7 @@ use crate::logs::{BACKENDS, MESSAGE, open, text};
 use crate::table::Table;
 
 const TURNS: usize = 1_000;
-/// So many at either end are compared.
+/// Number of turns compared at either end.
 const SOME: usize = 100;
 const AGENTS: [&str; 4] = ["ada", "ben", "cleo", "dan"];
 
@@ -36,7 +36,7 @@ pub fn measure(table: &mut Table) {
     for backend in BACKENDS {
         println!("a team of four, {backend}");
         let folder = tempfile::tempdir_in(".").unwrap();
-        // A process of its own: what the other figures left free would hide what this one takes.
+        // A separate process: memory freed by other benchmarks would hide the growth.
         let output = Command::new(std::env::current_exe().unwrap())
             .env("TERTULIA_BENCH_ROLE", "team")
             .env("TERTULIA_BENCH_BACKEND", backend)
@@ -64,8 +64,8 @@ pub fn measure(table: &mut Table) {
     }
 }
 
-/// Talks, and prints what it cost: seconds of a turn at the beginning, what a turn at the end takes as a
-/// multiple of that, in time and in processor time, and bytes of memory of the second half.
+/// Runs a session and prints its cost: seconds per turn at the beginning, the ratio of a turn at
+/// the end to that in wall and CPU time, and the bytes by which memory grew in the second half.
 pub fn be_a_team() {
     let variable = |name: &str| std::env::var(name).unwrap();
     let store = open(
@@ -82,8 +82,8 @@ pub fn be_a_team() {
         let memory_at_half = memory();
         talk.turns(TURNS / 2 - SOME).await;
         let before = memory();
-        // The first turns are those of another talk, taken by turns with the last ones: so both see the
-        // same disk and the same neighbours.
+        // The first turns are measured in another session, alternating with the last turns of this
+        // one, so that both see the same disk and the same load.
         let mut other = Talk::begin(store);
         let mut taken = 0;
         for _ in 0..SOME {
@@ -104,7 +104,7 @@ pub fn be_a_team() {
     });
 }
 
-/// A talk, and what its turns cost, one by one.
+/// A session, and the cost of each turn.
 struct Talk {
     table: TeamTable,
     walls: Vec<Duration>,
@@ -134,7 +134,7 @@ impl Talk {
 
     async fn turns(&mut self, count: usize) {
         for _ in 0..count {
-            // Ada repeats it, so that a turn weighs as much as others do.
+            // Ada repeats the text, so that a turn has its usual size.
             let words = format!("echo {}", text(self.walls.len() as u64, MESSAGE));
             let cancel = CancellationToken::new();
             let (processor, started) = (cpu_time(), Instant::now());
@@ -150,7 +150,7 @@ impl Talk {
     }
 }
 
-/// Each hands over to the next.
+/// Builds a roster in which each agent hands over to the next.
 fn seating() -> Seating {
     let mut members = Vec::new();
     let mut places = BTreeMap::new();
@@ -190,7 +190,7 @@ fn member(name: &str, nature: Nature, order: usize) -> Member {
     }
 }
 
-/// Nobody looks, and nobody can be asked.
+/// Frontend that shows nothing and denies every tool.
 struct Closed;
 
 #[async_trait]
@@ -202,7 +202,7 @@ impl Frontend for Closed {
     }
 }
 
-/// The memory of this process that is in use, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -21,7 +21,7 @@ pub enum Choice {
     Leave,
 }
 
-/// Returns this team's newest session in this project, or one that was moved here.
+/// Returns this team's newest session in this project, else the newest imported without a project.
 pub fn newest(workspace: &Workspace, team: &TeamFile) -> CommandResult<Option<Row>> {
     target::newest(Sort::of(Kind::Team, Some(team.id())), workspace)
 }
