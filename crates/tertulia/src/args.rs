@@ -82,7 +82,7 @@ fn is_a_word(command: &str, text: &str) -> bool {
     !flags && !limit
 }
 
-/// Removes the mark of [`SHIELD`], if there is one.
+/// Removes the `SHIELD` prefix, if there is one.
 pub fn unshielded(word: &str) -> &str {
     word.strip_prefix(SHIELD).unwrap_or(word)
 }
