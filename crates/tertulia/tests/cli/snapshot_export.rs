@@ -114,7 +114,7 @@ fn only_a_team_has_a_snapshot() {
     });
 }
 
-/// agent-chatter left its files readable for everybody if the umask allowed it.
+/// agent-chatter left its files readable for all users if the umask allowed it.
 #[test]
 fn a_snapshot_is_for_its_owner_whatever_the_umask() {
     both(|home| {

@@ -5,7 +5,7 @@ use tertulia_testkit::terminal::Terminal;
 use crate::home::{Home, until};
 use crate::stage::{leave, ready, say, status_says, talk, wrote};
 
-/// A talk of many lines.
+/// A session of many lines.
 fn long(home: &Home) -> Terminal {
     let mut terminal = talk(home, &[]);
     for round in 1..=8 {

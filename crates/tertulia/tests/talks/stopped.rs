@@ -126,7 +126,7 @@ fn a_vendors_program_is_not_told_twice_what_was_stopped() {
         assert!(!told.contains("DELETE EVERYTHING"), "{told}");
         is_withdrawn(&stage.home, &told, "DELETE EVERYTHING", "what time is it?");
         assert!(told.contains("withdrawn: do not act on it"), "{told}");
-        // Told only once.
+        // Only once.
         stage.say(&["-c"], "and now?");
         assert_eq!(stage.given(3).1, "and now?");
         // The same in a later turn.

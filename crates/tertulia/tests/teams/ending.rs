@@ -31,7 +31,7 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
     let output = cast.run(&["[NEXT: ada] go"]).ok();
     let output = output.notes("as many as maxRounds allows");
     let output = output.notes("still queued: ben (ask again with [NEXT: ben])");
-    // Nobody stays in the queue after the program has ended.
+    // The queue does not outlive the program.
     output.lacks("continue with the queue");
     asked_again(&cast, "ben");
     // On a terminal the queue continues until the user exits.

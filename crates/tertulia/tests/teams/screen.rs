@@ -193,7 +193,7 @@ fn slash_commands_tell_about_the_talk() {
     assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada", "ann"]);
 }
 
-/// The prompt's `[FROM]` marker takes precedence over `--as`.
+/// On a terminal, `[FROM]` in a prompt takes precedence over `--as` and `/as`.
 #[test]
 fn words_may_be_another_persons_than_the_seat_that_was_taken() {
     let cast = cast();

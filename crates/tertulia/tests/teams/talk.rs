@@ -126,7 +126,7 @@ fn who_names_nobody_speaks_to_the_first_human() {
         (&document["status"], &document["waiting_for"]),
         (&json!("completed"), &json!("ann"))
     );
-    // After an agent that addresses nobody it is the first human's turn, too.
+    // After an agent without addressees it is the first human's turn, too.
     let document = cast.turn(&["--as", "zoe", "[NEXT: ada] and you?"]);
     assert_eq!(order(&document), ["zoe", "ada"]);
     assert_eq!(document["waiting_for"], "ann");
@@ -308,7 +308,7 @@ fn too_many_turns_without_a_person_pause_the_talk() {
     // A message of a person restarts the count.
     let document = cast.turn(&["-c", "[NEXT: ben] go on"]);
     assert_eq!(order(&document), ["ann", "ben", "ada", "ben"]);
-    // 0 means no limit; the turn ends when an agent addresses nobody.
+    // 0 means no limit; the turn ends when an agent has no addressees.
     cast.change(|document| document["maxRounds"] = json!(0));
     let asked = (cast.asked("ada"), cast.asked("ben"));
     let questions: Vec<String> = (0..20).map(|n| format!("{n} [NEXT: ada]")).collect();
@@ -424,7 +424,7 @@ fn an_agent_speaks_for_itself() {
     assert!(!cast.prompt("ben").contains("[FROM"));
 }
 
-/// A team in which each member addresses everybody, so that the queue grows. Returns it with the
+/// A team in which each member addresses all others, so that the queue grows. Returns it with the
 /// prompt.
 fn crowd() -> (Cast, String) {
     let names: Vec<String> = (10..22).map(|n| format!("m{n}")).collect();
