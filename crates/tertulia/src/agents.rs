@@ -1,4 +1,4 @@
-//! Agents as the settings describe them, and which of them is to answer.
+//! Builds agents from the settings and chooses which one answers.
 
 pub mod aliases;
 mod arguments;
@@ -22,35 +22,35 @@ pub use registered::{
 };
 pub use team::for_team;
 
-/// The agent that needs nothing.
+/// The built-in agent, which needs no configuration.
 pub const DEMO: &str = "demo";
-/// Any program.
+/// Agent type for arbitrary programs.
 const COMMAND: &str = "command";
-/// Any program of the Agent Client Protocol.
+/// Agent type for Agent Client Protocol programs.
 const ACP: &str = "acp";
-/// From so many tokens on the older part of a talk is summed up, unless the settings say otherwise.
+/// Default number of context tokens above which a session is compacted.
 const COMPACT_AT: u64 = 100_000;
-/// The same for Ollama, which forgets in silence what is beyond its usual 4096 tokens.
+/// The same for Ollama, which silently drops context beyond its default of 4096 tokens.
 const COMPACT_OLLAMA_AT: u64 = 3_000;
 
-/// What was asked for on the command line.
+/// Agent and model given on the command line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Asked<'a> {
     pub name: Option<&'a str>,
     pub model: Option<&'a str>,
 }
 
-/// An agent, and why it is this one.
+/// The chosen agent, and the reason for the choice.
 pub struct Chosen {
     pub agent: Arc<dyn Agent>,
     pub reason: String,
-    /// Whether nobody asked for it, in any way.
+    /// True if neither the user, the session nor the settings selected it.
     pub unasked: bool,
-    /// From how many tokens on the older part of a talk is summed up for it.
+    /// Number of context tokens above which the session is compacted.
     pub compact_at: Option<u64>,
 }
 
-/// A name, who chose it, and why.
+/// A chosen name, its source and the reason.
 struct Pick {
     name: String,
     source: Source,
@@ -58,7 +58,7 @@ struct Pick {
     unasked: bool,
 }
 
-/// The agent that is to answer: the one asked for, the one that answered before, the one set, or the
+/// Chooses the agent: from the command line, else the session's, else from the settings, else the
 /// first that is ready.
 pub fn choose(
     settings: &Settings,
@@ -68,7 +68,7 @@ pub fn choose(
     let pick = pick(settings, asked, recorded);
     let joined = with_registered_for(settings, &pick.name)?;
     let name = aliases::resolved(&pick.name, |name| is_known(&joined, name));
-    // What the registry says about the name that is meant.
+    // The registry entry of the resolved name.
     let settings = &with_registered_for(settings, name)?;
     let described = described(settings, name);
     let usual = match described.kind.as_str() {
@@ -107,7 +107,7 @@ fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick 
     if let Some((name, Source::Person)) = &settings.agent {
         return picked(name, Source::Person, "asked for");
     }
-    // Also when it is not there any more: what was said to one provider is not sent to another unasked.
+    // Even if it is no longer available: a session is not sent to another provider unasked.
     if let Some(name) = recorded {
         return picked(name, Source::UserFile, "as before");
     }
@@ -123,8 +123,8 @@ fn pick(settings: &Settings, asked: &Asked<'_>, recorded: Option<&str>) -> Pick 
     }
 }
 
-/// All the names that can be asked for: what needs no description first, in the order in which one is
-/// taken unasked, then what the settings describe.
+/// Returns all available names: first the built-in ones, in the order in which they are chosen by
+/// default, then those described in the settings.
 pub fn names(settings: &Settings) -> Vec<String> {
     let mut names: Vec<String> = built_in().map(str::to_owned).collect();
     for name in settings.agents.keys() {
@@ -135,23 +135,23 @@ pub fn names(settings: &Settings) -> Vec<String> {
     names
 }
 
-/// The names that need no description.
+/// Returns the names that need no settings.
 pub fn built_in() -> impl Iterator<Item = &'static str> {
     let providers = Provider::ALL.map(Provider::name).into_iter();
     providers.chain(Vendor::ALL.map(Vendor::name)).chain([DEMO])
 }
 
-/// Whether there is an agent of this name.
+/// Returns true if there is an agent of this name.
 pub fn is_known(settings: &Settings, name: &str) -> bool {
     names(settings).iter().any(|known| known == name)
 }
 
-/// Whether there is an agent of this name without any settings.
+/// Returns true if there is an agent of this name without any settings.
 pub fn is_built_in(name: &str) -> bool {
     built_in().any(|known| known == name)
 }
 
-/// The agent of this name as it is described.
+/// Builds an agent from the given settings.
 pub fn as_described(
     settings: &Settings,
     name: &str,
@@ -160,13 +160,13 @@ pub fn as_described(
     build::agent(settings, name, described)
 }
 
-/// Whether an agent names all models that it could use. Providers and the demo do; a program that brings its own
-/// tools has models that only it knows.
+/// Returns true if the agent can list all its models. Providers and the demo agent can; a program
+/// with its own tools cannot.
 pub fn names_all_models(agent: &dyn Agent) -> bool {
     agent.tools() == ToolSide::Ours
 }
 
-/// The agent of this name, with this model if one is asked for.
+/// Builds the agent of this name, with the given model if there is one.
 pub fn named(
     settings: &Settings,
     name: &str,
@@ -190,7 +190,7 @@ pub fn named(
     build::agent(settings, name, &described)
 }
 
-/// The variables that hold keys: no command that an agent runs inherits them.
+/// Environment variables that hold API keys; commands run by an agent do not inherit them.
 pub fn key_variables(settings: &Settings) -> Vec<String> {
     let usual = Provider::ALL
         .into_iter()
@@ -202,7 +202,7 @@ pub fn key_variables(settings: &Settings) -> Vec<String> {
     usual.chain(named).map(str::to_owned).collect()
 }
 
-/// What the settings say about an agent, or would if they said anything.
+/// Returns the settings of an agent, or defaults if there are none.
 pub fn described(settings: &Settings, name: &str) -> AgentSettings {
     let described = settings.agents.get(name).cloned();
     described.unwrap_or_else(|| AgentSettings::plain(name))

@@ -1,4 +1,4 @@
-//! The command line: global flags and the verbs.
+//! Command line arguments: global flags and the commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use tertulia_agents::approval::Approval;
 use crate::commands;
 use crate::commands::chat::ChatArgs;
 
-/// Stands before a word that begins with a hyphen and is no flag, until the command has read it.
+/// Prefix of arguments that start with a hyphen but are not flags; the command removes it.
 const SHIELD: char = '\u{1}';
 
-/// Reads the command line.
+/// Parses the command line.
 pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
     let words = shielded(words.collect());
     let plain = words.iter().any(|word| word == "--no-color");
@@ -27,7 +27,8 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error>
     Args::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
-/// `search parser -draft` and `tag @ -urgent` mean words, `search parser -n5 --all` means flags.
+/// Marks arguments that are words, not flags: `-draft` in `search parser -draft` and `-urgent` in
+/// `tag @ -urgent`, but not `-n5` and `--all` in `search parser -n5 --all`.
 fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some((command, at)) =
         command_of(&words).filter(|(command, _)| ["search", "tag"].contains(&command.as_str()))
@@ -46,7 +47,8 @@ fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// The first word that is neither a flag nor a global flag's value, and where it stands.
+/// Returns the command and its position: the first argument that is neither a flag nor the value of
+/// a global flag.
 fn command_of(words: &[OsString]) -> Option<(String, usize)> {
     let mut is_value = false;
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -80,7 +82,7 @@ fn is_a_word(command: &str, text: &str) -> bool {
     !flags && !limit
 }
 
-/// The word that was shielded, or any other as it is.
+/// Removes the `SHIELD` prefix, if there is one.
 pub fn unshielded(word: &str) -> &str {
     word.strip_prefix(SHIELD).unwrap_or(word)
 }

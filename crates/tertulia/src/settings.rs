@@ -1,4 +1,5 @@
-//! Settings, resolved once into plain structs: flag > environment > project file > user file > default.
+//! Settings, resolved once into plain structs: flag > environment > project file > user file >
+//! default.
 
 mod agent;
 mod project_file;
@@ -22,66 +23,67 @@ pub use agent::AgentSettings;
 pub use project_file::{ProjectFile, UntrustedSetting};
 use values::Reader;
 
-/// The settings file's name, in the user's folder and in a project's `.tertulia`.
+/// Name of the settings file, in the user's folder and in a project's `.tertulia`.
 const FILE: &str = "config.toml";
-/// The file of the folders that were seen, in the folder of the program's data.
+/// Name of the file that lists known project folders, in the data folder.
 const PROJECTS: &str = "projects.json";
 
-/// A write waits so long for another program, where nothing else is set.
+/// Default time that a write waits for another process.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// On a screen the demo speaks at a pace that one can follow.
+/// Pace of the demo agent on a terminal, slow enough to read along.
 const DEMO_PACE: Duration = Duration::from_millis(12);
 
-/// Everything that a command needs to know about where it runs.
+/// Resolved settings and environment of a command.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where sessions live.
+    /// Where sessions are stored.
     pub store: StoreUrl,
-    /// Whether secrets are replaced before they are written.
+    /// True if secrets are redacted before entries are written.
     pub redact: bool,
-    /// How long a write waits for another program that holds the store.
+    /// How long a write waits for another process that holds the store.
     pub lock_timeout: Duration,
-    /// A file with more rules of what is a secret.
+    /// File with additional redaction rules.
     pub redact_rules: Option<PathBuf>,
-    /// The agent that answers, if one was chosen, and who chose it.
+    /// The selected agent, if any, and who selected it.
     pub agent: Option<(String, Source)>,
-    /// The agents that the settings describe.
+    /// Agents described in the settings.
     pub agents: BTreeMap<String, AgentSettings>,
-    /// What is moved to the trash unasked: nothing, unless somebody set it.
+    /// What is moved to the trash automatically; nothing by default.
     pub retention: Retention,
-    /// Where the registered agents are.
+    /// Location of the agent registry.
     pub registry: registry::Place,
-    /// The folder of the program's own data.
+    /// Folder of the program's own data.
     pub data: PathBuf,
-    /// How long the demo rests after each word where its own settings do not say.
+    /// Default pause of the demo agent after each word.
     pub demo_pace: Duration,
-    /// The folder in which the program was started.
+    /// Working directory of the process.
     pub cwd: PathBuf,
-    /// The project that it belongs to.
+    /// Project of the working directory.
     pub project: Project,
-    /// The folders that were seen before.
+    /// Known project folders.
     pub folders: Folders,
-    /// The program with the flags that chose the store, so that what is printed works from any folder.
+    /// Program name with the flags that select the store, so that printed commands work from any
+    /// folder.
     pub program: String,
-    /// Whether the project's file says where sessions live.
+    /// True if the project's file selects the store.
     store_from_project: bool,
-    /// What the project's file says, and is not heard without trust.
+    /// Settings of the project's file that are ignored without trust.
     pub untrusted: Option<Untrusted>,
-    /// What was odd in the settings files.
+    /// Problems found in the settings files.
     pub warnings: Vec<String>,
 }
 
 /// Which sessions are too old or too many.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Those in which nobody has spoken for so long.
+    /// Sessions without a message for this long are trashed.
     pub max_age: Option<jiff::SignedDuration>,
-    /// Those beyond the newest so many.
+    /// Sessions beyond this number, newest first, are trashed.
     pub max_count: Option<usize>,
-    /// But none in which somebody has spoken since.
+    /// Sessions with a message within this time are never trashed.
     pub min_age: jiff::SignedDuration,
-    /// How long the trash keeps.
+    /// How long the trash keeps sessions.
     pub trash: jiff::SignedDuration,
 }
 
@@ -97,55 +99,55 @@ impl Default for Retention {
 }
 
 impl Retention {
-    /// Whether anything is ever moved unasked.
+    /// Returns true if sessions are ever trashed automatically.
     pub fn is_on(&self) -> bool {
         self.max_age.is_some() || self.max_count.is_some()
     }
 }
 
-/// Who set something.
+/// Who made a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A flag or the environment: the person at the keyboard.
+    /// A flag or the environment: the user running the command.
     Person,
-    /// A settings file: the user's own, or one of a project as far as it is heard.
+    /// A settings file: the user's own, or a project's as far as it is trusted.
     UserFile,
     /// A team file, which may have come with a project.
     TeamFile,
 }
 
-/// A project's file that says what counts only with trust.
+/// A project file with settings that need trust.
 #[derive(Clone, Debug)]
 pub struct Untrusted {
     /// The file.
     pub file: ProjectFile,
-    /// What is not heard.
+    /// The ignored settings.
     pub claims: Vec<UntrustedSetting>,
-    /// Whether the user was asked and said no.
+    /// True if the user was asked and denied trust.
     pub denied: bool,
 }
 
-/// What becomes of a wrong value in a settings file.
+/// How to handle an invalid value in a settings file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Faults {
-    /// The command is refused.
+    /// Fail.
     Refuse,
-    /// It is warned about and counts as not set: what is only read needs no settings.
+    /// Warn and treat the value as unset, for commands that only read.
     Ignore,
 }
 
-/// A place for sessions.
+/// Location of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
-    /// A database file.
+    /// SQLite database file.
     Sqlite(PathBuf),
-    /// A folder of logs.
+    /// Folder of log files.
     Files(PathBuf),
-    /// Nothing is kept.
+    /// In memory; nothing is saved.
     Memory,
 }
 
-/// The file of the folders that are trusted, in the folder of the program's data.
+/// Name of the file that lists trust decisions, in the data folder.
 const TRUST: &str = "trust.json";
 
 const TOP_KEYS: &[&str] = &[
@@ -159,7 +161,7 @@ const TOP_KEYS: &[&str] = &[
 const REDACT_KEYS: &[&str] = &["enabled", "rules"];
 const RETENTION_KEYS: &[&str] = &["max_age", "max_count", "min_age", "trash"];
 impl Settings {
-    /// Reads flags, environment and files.
+    /// Resolves the settings from flags, environment and files.
     pub fn resolve(global: &GlobalArgs, ui: &Ui, faults: Faults) -> CommandResult<Settings> {
         let cwd = std::env::current_dir().map_err(|error| {
             CommandError::new(ErrorKind::Failed, "the current folder cannot be read").because(error)
@@ -209,12 +211,12 @@ impl Settings {
         Ok(settings)
     }
 
-    /// The file of the folders that were seen.
+    /// Returns the file that lists known project folders.
     pub fn projects_file(&self) -> PathBuf {
         self.data.join(PROJECTS)
     }
 
-    /// The flags that chose the store, with their paths made absolute.
+    /// Returns the flags that select the store, with absolute paths.
     fn flags(&self, global: &GlobalArgs) -> String {
         let mut flags = String::new();
         if let Some(folder) = &global.data_dir {
@@ -246,12 +248,12 @@ impl Settings {
         }
     }
 
-    /// The file of the folders that the user trusts.
+    /// Returns the file that lists trust decisions.
     pub fn trust_file(&self) -> PathBuf {
         self.data.join(TRUST)
     }
 
-    /// Takes over what a file says. True if it chose the store.
+    /// Applies the settings of a file. Returns true if the file selects the store.
     fn take(
         &mut self,
         file: &Path,
@@ -315,7 +317,7 @@ impl Settings {
         }
     }
 
-    /// A file that cannot be used at all.
+    /// Handles a file that cannot be used at all.
     fn fault(&mut self, error: CommandError, faults: Faults) -> CommandResult<()> {
         match faults {
             Faults::Refuse => Err(error),
@@ -336,7 +338,7 @@ impl Settings {
     }
 }
 
-/// The folders of this user.
+/// The user's data and configuration folders.
 struct UserFolders {
     data: PathBuf,
     config: PathBuf,
@@ -354,7 +356,7 @@ impl UserFolders {
             CommandError::new(ErrorKind::Usage, words)
                 .hint("set HOME to an absolute path, or name a folder with --data-dir")
         };
-        // It would mean another folder in every folder.
+        // A relative HOME would mean a different folder in every working directory.
         if let Some(home) = env::path("HOME").filter(|home| home.is_relative()) {
             let words = format!(
                 "HOME is '{}', which is not an absolute path",
@@ -387,7 +389,8 @@ fn parsed(file: &Path, text: &str) -> CommandResult<Table> {
 }
 
 impl StoreUrl {
-    /// Reads `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are taken from `base`.
+    /// Parses `sqlite:FILE`, `sqlite::memory:` or `files:DIR`; relative paths are resolved against
+    /// `base`.
     pub fn parse(url: &str, base: &Path) -> CommandResult<StoreUrl> {
         let place = |path: &str| {
             let path = path
@@ -411,7 +414,7 @@ impl StoreUrl {
     }
 }
 
-/// A store's URL as it could be typed.
+/// Formats the URL as `parse` reads it.
 impl std::fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -422,7 +425,7 @@ impl std::fmt::Display for StoreUrl {
     }
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell, if needed.
 pub fn quoted(text: &str) -> String {
     let plain = text
         .bytes()

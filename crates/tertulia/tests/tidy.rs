@@ -1,5 +1,5 @@
-//! Walls that the compiler does not hold: which room may name what, how long a file may grow, and that
-//! ARCHITECTURE.md names every room.
+//! Architecture rules that the compiler does not check: which module may name what, how long a file
+//! may be, and that ARCHITECTURE.md names every module.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,12 +9,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Longer than this, a file is two rooms.
+/// Maximum number of lines of a source file.
 const LONGEST_FILE: usize = 520;
-/// Tests may be longer: they are lists.
+/// Maximum number of lines of a test file; tests may be longer, since they are lists.
 const LONGEST_TEST: usize = 620;
 
-/// Rooms, and what must not be named in them, with the reason.
+/// Modules, and what must not be named in them, with the reason.
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
         "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/tokens}",
@@ -105,7 +105,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
     ),
 ];
 
-/// Names that say nothing, so that everything ends up there.
+/// Names that say nothing, so that anything ends up there.
 const GRAB_BAGS: &[&str] = &[
     "utils", "util", "helpers", "helper", "common", "misc", "manager",
 ];
@@ -117,7 +117,7 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All Rust files below a folder, or the file itself.
+/// Returns all Rust files below a folder, or the file itself.
 fn sources(path: &Path) -> Vec<PathBuf> {
     if path.is_file() {
         return vec![path.to_owned()];
@@ -134,7 +134,7 @@ fn sources(path: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files of a room: `a/b` is `a/b.rs` and everything in `a/b`; braces list several.
+/// Returns the files of a module: `a/b` is `a/b.rs` and everything in `a/b`; braces list several.
 fn room(pattern: &str) -> Vec<PathBuf> {
     let crates = root().join("crates");
     let names: Vec<String> = match (pattern.find('{'), pattern.find('}')) {
@@ -157,7 +157,7 @@ fn room(pattern: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The code of a file without its tests and its comments.
+/// Returns the code of a file without its tests and comments.
 fn code(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
@@ -189,7 +189,8 @@ fn rooms_keep_to_themselves() {
     assert!(breaches.is_empty(), "{}", breaches.join("\n"));
 }
 
-/// What a crate must not depend on, at any distance: whoever embeds it does not compile that.
+/// What a crate must not depend on, even indirectly, so that an embedding program need not compile
+/// it.
 const WITHOUT: &[(&str, &[&str])] = &[
     (
         "tertulia-core",
@@ -300,7 +301,7 @@ fn the_architecture_names_every_room() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// Metaphors that a stranger has to translate, each with the word of the field.
+/// Metaphors that are not allowed as type names, each with the usual term.
 const PRIVATE_WORDS: &[(&str, &str)] = &[
     ("House", "Workspace"),
     ("Librarian", "StoreService"),
@@ -317,7 +318,7 @@ const PRIVATE_WORDS: &[(&str, &str)] = &[
     ("Doorway", "a frontend"),
 ];
 
-/// Crates whose comments name their subjects.
+/// Crates whose comments must name their subjects.
 const PLAIN: &[&str] = &[
     "tertulia-core",
     "tertulia-formats",
@@ -325,7 +326,7 @@ const PLAIN: &[&str] = &[
     "tertulia-agents",
 ];
 
-/// What comments there do without.
+/// Words that comments in these crates must not use.
 const RIDDLES: &[&str] = &["whoever", "somebody", "nobody", "talk", "talks"];
 
 #[test]

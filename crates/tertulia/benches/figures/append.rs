@@ -1,5 +1,5 @@
-//! A turn: two durable appends. What it writes, what it costs, how often it syncs, and whether any of
-//! that grows with the length of the log.
+//! Cost of a turn, which is two durable appends: bytes written, time and syncs, and whether any of
+//! them grows with the length of the log.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -18,7 +18,7 @@ use crate::table::Table;
 
 const TURNS: usize = 300;
 
-/// What so many turns cost.
+/// Cost of a number of turns.
 struct Cost {
     bytes: f64,
     cpu_ms: f64,
@@ -99,7 +99,7 @@ fn turns(store: &dyn Store, id: SessionId, mut head: Head, folder: &Path) -> Cos
         raw_cpu_ms: 0.0,
     };
     for turn in 0..TURNS + 10 {
-        // Raw writes between the turns see the same disk and the same neighbours.
+        // Raw writes alternate with the turns, so that both see the same disk and the same load.
         let line = text(turn as u64, MESSAGE + 400);
         let (raw_cpu, started) = (cpu_time(), Instant::now());
         for _ in 0..2 {
@@ -113,7 +113,7 @@ fn turns(store: &dyn Store, id: SessionId, mut head: Head, folder: &Path) -> Cos
             let entries = Entry::seal(&head, vec![unsealed]).unwrap();
             head = pollster::block_on(store.append(id, head, &entries)).unwrap();
         }
-        // The first turns open files and prepare statements.
+        // Skip the first turns, which open files and prepare statements.
         if turn >= 10 {
             cost.walls.push(started.elapsed());
             cost.raw.push(raw);
@@ -187,7 +187,7 @@ fn fork_once(store: &dyn Store, id: SessionId, head: Head) {
     .unwrap();
 }
 
-/// Counts syncs under a tracer: the turns of a store that is open already.
+/// Counts the syncs of appends to an open store, with strace.
 fn syncs_per_append(backend: &str) -> f64 {
     let count = |turns: usize| {
         let folder = tempfile::tempdir_in(".").unwrap();
@@ -211,7 +211,7 @@ fn syncs_per_append(backend: &str) -> f64 {
             })
             .count()
     };
-    // What opening and closing cost is the same in both.
+    // The difference cancels the syncs of opening and closing.
     (count(250) as f64 - count(50) as f64) / 400.0
 }
 
@@ -227,7 +227,7 @@ pub fn be_traced() {
     }
 }
 
-/// Bytes that this process has handed to the system for writing.
+/// Returns the number of bytes that this process has passed to write calls.
 pub fn bytes_written() -> u64 {
     let io = std::fs::read_to_string("/proc/self/io").unwrap();
     io.lines()
@@ -237,7 +237,7 @@ pub fn bytes_written() -> u64 {
         .unwrap()
 }
 
-/// The processor time that this process has used.
+/// Returns the CPU time that this process has used.
 pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(
@@ -246,14 +246,14 @@ pub fn cpu_time() -> Duration {
     )
 }
 
-/// In seconds.
+/// Returns a percentile, in seconds.
 pub fn percentile(times: &[Duration], percent: usize) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort();
     sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)].as_secs_f64()
 }
 
-/// Reads a file that was just written back from the disk's cache, to compare with.
+/// Reads a file that was just written, and so is in the page cache, as a baseline.
 pub fn read_all(path: &Path) -> Duration {
     let started = Instant::now();
     let mut bytes = Vec::new();
@@ -262,7 +262,7 @@ pub fn read_all(path: &Path) -> Duration {
     started.elapsed()
 }
 
-/// The place of a backend's data, for messages.
+/// Returns the URL of a backend's store.
 pub fn shown(backend: &str, folder: &Path) -> String {
     format!("{backend}:{}", place(backend, folder).display())
 }

@@ -1,4 +1,4 @@
-//! Stores with something in them.
+//! Creates stores with content.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{NewSession, Store};
 use uuid::Uuid;
 
-/// A turn weighs 4.6 kB: two messages of this much.
+/// Bytes per message; a turn of two messages has 4.6 kB.
 pub const MESSAGE: usize = 2300;
 
-/// The two backends, by the beginning of their URL.
+/// The two backends, by their URL scheme.
 pub const BACKENDS: [&str; 2] = ["sqlite", "files"];
 
 /// Opens a store of a backend in a folder.
@@ -29,7 +29,7 @@ pub fn open(backend: &str, folder: &Path) -> Arc<dyn Store> {
     }
 }
 
-/// Where it is.
+/// Returns the path of the store.
 pub fn place(backend: &str, folder: &Path) -> PathBuf {
     folder.join(if backend == "sqlite" {
         "bench.db"
@@ -38,7 +38,7 @@ pub fn place(backend: &str, folder: &Path) -> PathBuf {
     })
 }
 
-/// Text of about so many bytes that looks like talk: words drawn from a list, different each time.
+/// Generates pseudo-random text of about `bytes` bytes from a list of words.
 pub fn text(seed: u64, bytes: usize) -> String {
     const WORDS: [&str; 16] = [
         "the", "store", "keeps", "every", "word", "before", "anybody", "acts", "on", "it",
@@ -56,7 +56,7 @@ pub fn text(seed: u64, bytes: usize) -> String {
     text
 }
 
-/// A message as an entry to be.
+/// Builds an unsealed message entry.
 pub fn said(number: u64, content: String) -> Unsealed {
     let agent = Speaker::plain("demo", SpeakerKind::Ai);
     let message = if number.is_multiple_of(2) {
@@ -79,7 +79,7 @@ fn unsealed(number: u64, body: Body) -> Unsealed {
     }
 }
 
-/// The entry that opens a session.
+/// Builds the entry that opens a session.
 pub fn opening(id: SessionId, number: u64, project: &str) -> Unsealed {
     unsealed(
         number,
@@ -95,7 +95,7 @@ pub fn opening(id: SessionId, number: u64, project: &str) -> Unsealed {
     )
 }
 
-/// Makes a session of so many messages, many at a time, and gives its end.
+/// Creates a session of `messages` messages, in large batches, and returns its head.
 pub fn session(
     store: &dyn Store,
     messages: u64,

@@ -1,7 +1,9 @@
-//! The figures that the design promises, measured: bytes, processor time and syncs per turn, which are
-//! stable, and wall times as ratios to raw writes with as many syncs in the same run, which are not.
+//! Measures the figures that the design promises: bytes, CPU time and syncs per turn, which are
+//! stable, and wall times, which are not and are therefore compared with raw writes and as many
+//! syncs in the same run.
 //!
-//! `./bench` runs it; `./bench append fork` runs a part. The table ends with what must hold.
+//! `./bench` runs everything, `./bench append fork` a part. The final table shows each figure with
+//! its limit.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +36,8 @@ mod writers;
 use table::Table;
 
 fn main() {
-    // The same program again, as one of several writers or under a tracer.
+    // This process was started by a benchmark: as one of several writers, under strace or as a
+    // team.
     if let Ok(role) = std::env::var("TERTULIA_BENCH_ROLE") {
         return match role.as_str() {
             "writer" => writers::be_a_writer(),
@@ -43,7 +46,7 @@ fn main() {
             other => panic!("unknown role {other}"),
         };
     }
-    // Cargo adds flags of its own.
+    // Ignore flags that Cargo adds.
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|arg| !arg.starts_with('-'))

@@ -1,4 +1,4 @@
-//! Reading: starting, the last messages of a long session, a whole one, lists, searches.
+//! Reading: startup, the last messages of a long session, a whole session, lists, searches.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use crate::table::Table;
 
 const RUNS: usize = 31;
 
-/// The median time of a run of the program, in milliseconds.
+/// Returns the median time of a run of the program, in milliseconds.
 fn program(folder: &Path, args: &[&str]) -> f64 {
     let times: Vec<Duration> = (0..RUNS)
         .map(|_| {
@@ -86,7 +86,7 @@ pub fn last_and_whole(table: &mut Table) {
                 "ms",
             );
         }
-        // About 100 MB, of which the raw bytes are written to a file to compare with.
+        // About 100 MB; the same bytes are written to a file as a baseline.
         let store = open(backend, folder.path());
         let lines = pollster::block_on(store.read(ids[1], Seq::START, usize::MAX)).unwrap();
         let raw = folder.path().join("raw");
@@ -128,7 +128,7 @@ pub fn list(table: &mut Table) {
         println!("list, {backend}");
         let mut times = Vec::new();
         for count in [1_000_u64, 100_000] {
-            // Built in memory, so that 100 000 syncs are not waited for; measured on disk.
+            // Build in memory, to avoid 100 000 syncs, and measure on disk.
             let memory = tempfile::tempdir_in("/dev/shm").unwrap();
             let store = open(backend, memory.path());
             for number in 0..count {
@@ -203,7 +203,7 @@ pub fn search(table: &mut Table) {
             "ms",
         );
     }
-    // Of three words that are in almost every message: as hard as a phrase can be.
+    // Three words that occur in almost every message: the hardest kind of phrase.
     let times: Vec<Duration> = (0..RUNS)
         .map(|_| ask(store.as_ref(), "\"every word before\""))
         .collect();

@@ -1,5 +1,5 @@
-//! The screen on a real pseudo-terminal: how soon a key is seen while an agent streams and the talk is saved, how
-//! soon the screen is there, and what it holds in memory.
+//! The TUI on a real pseudo-terminal: latency of a key while an agent streams and entries are
+//! saved, time to the first frame, and memory.
 
 use std::fs;
 use std::path::Path;
@@ -14,14 +14,14 @@ use crate::table::Table;
 /// About 5 000 words a second, for as long as the keys take.
 const FAST: &str = "words=$(seq -s ' ' 100); i=0; while [ $i -lt 700 ]; do \
     printf '%s ' \"$words\"; sleep 0.02; i=$((i+1)); done";
-/// One line of 200 kB, and then words.
+/// One line of 200 kB, followed by words.
 const LONG: &str = "head -c 200000 /dev/zero | tr '\\0' x; i=0; while [ $i -lt 700 ]; do \
     printf ' and %s' $i; sleep 0.02; i=$((i+1)); done";
-/// How many keys are pressed.
+/// Number of keys pressed.
 const KEYS: usize = 200;
-/// How long there is between two: a fast typist.
+/// Pause between two keys: a fast typist.
 const PAUSE: Duration = Duration::from_millis(30);
-/// One frame.
+/// Duration of a frame, in milliseconds.
 const FRAME: f64 = 16.0;
 
 pub fn measure(table: &mut Table) {
@@ -55,7 +55,7 @@ struct Typing {
     memory: f64,
 }
 
-/// Types while an agent speaks, and measures when each key is seen.
+/// Types while an agent answers, and measures the latency of each key.
 fn typing(folder: &Path, name: &str, script: Option<&str>) -> Typing {
     let home = folder.join(name.replace(' ', "-"));
     fs::create_dir(&home).unwrap();
@@ -89,7 +89,7 @@ fn typing(folder: &Path, name: &str, script: Option<&str>) -> Typing {
     let mut times = Vec::new();
     let mut typed = String::new();
     for number in 0..KEYS {
-        // No word of the agent has these letters, and the line is not longer than a row.
+        // The agent's output has none of these letters, and the input fits on one row.
         let letter = ['q', 'w', 'v', 'z'][number % 4];
         if typed.len() >= 60 {
             terminal.keys("^u");
@@ -113,7 +113,7 @@ fn typing(folder: &Path, name: &str, script: Option<&str>) -> Typing {
     }
 }
 
-/// What the program has in memory, in MB.
+/// Returns the resident memory of the program, in MB.
 fn resident(terminal: &Terminal) -> f64 {
     let pid = terminal.pid().as_raw_nonzero();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();

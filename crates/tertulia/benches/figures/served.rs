@@ -1,5 +1,5 @@
-//! What a server costs its clients: how long a cheap question takes, how fast an answer streams, and what some
-//! clients that do not behave do to a hundred others.
+//! Cost of a server for its clients: latency of a cheap request, streaming rate, and the effect of
+//! a few misbehaving clients on a hundred others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,9 @@ use crate::home::Home;
 use crate::stage::Server;
 use crate::table::Table;
 
-/// How often something cheap is asked.
+/// Number of cheap requests.
 const QUESTIONS: usize = 2000;
-/// How far the demo counts.
+/// How far the demo agent counts.
 const NUMBERS: usize = 200_000;
 
 fn millis(time: Duration) -> f64 {

@@ -1,23 +1,23 @@
-//! The table at the end: what was measured beside what must hold.
+//! The final table: each figure with its limit.
 
-/// Rows of work, measured, must, verdict.
+/// Rows of work, measured value, limit and verdict.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<[String; 4]>,
 }
 
 impl Table {
-    /// A figure with its limit: at most so much.
+    /// Adds a figure with an upper limit.
     pub fn at_most(&mut self, work: &str, measured: f64, limit: f64, unit: &str) {
         self.row(work, measured, limit, unit, "at most", measured <= limit);
     }
 
-    /// A figure with its limit: at least so much.
+    /// Adds a figure with a lower limit.
     pub fn at_least(&mut self, work: &str, measured: f64, limit: f64, unit: &str) {
         self.row(work, measured, limit, unit, "at least", measured >= limit);
     }
 
-    /// A figure to know, without a limit.
+    /// Adds a figure without a limit.
     pub fn fact(&mut self, work: &str, measured: f64, unit: &str) {
         println!("  {work}: {} {unit}", number(measured));
         self.rows.push([
@@ -42,7 +42,7 @@ impl Table {
         ]);
     }
 
-    /// Prints it as Markdown.
+    /// Prints the table as Markdown.
     pub fn print(&self) {
         let headings = ["work", "measured", "must", ""].map(str::to_owned);
         let width = |column: usize| {

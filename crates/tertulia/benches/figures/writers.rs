@@ -1,4 +1,4 @@
-//! Eight processes, each on a session of its own, in one store.
+//! Eight processes append to one store, each to a session of its own.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Other names of the vendors' programs: what the earlier programs and their team files call them.
+//! Aliases of the vendors' programs, as used by earlier programs and their team files.
 
 use tertulia_agents::vendor::Vendor;
 
-/// Names that mean a vendor's program, in lower case and with hyphens.
+/// Aliases of the vendors' programs, in lower case and with hyphens.
 const ALIASES: &[(&str, Vendor)] = &[
     ("claude-code", Vendor::Claude),
     ("claude-cli", Vendor::Claude),
@@ -16,7 +16,8 @@ const ALIASES: &[(&str, Vendor)] = &[
     ("opencode-ai", Vendor::OpenCode),
 ];
 
-/// The vendor whose program an earlier name means. Names are compared without case; spaces and underscores are hyphens.
+/// Returns the vendor that an alias means. Ignores case and treats spaces and underscores as
+/// hyphens.
 pub fn vendor(name: &str) -> Option<Vendor> {
     let plain: String = name
         .trim()
@@ -38,7 +39,8 @@ pub fn vendor(name: &str) -> Option<Vendor> {
     known.map(|(_, vendor)| *vendor).or_else(spelt)
 }
 
-/// The name that an agent is known by here: its own if `is_known` says so, else that of the vendor it means.
+/// Resolves an alias: returns `name` if `is_known` accepts it, else the name of the vendor it
+/// means.
 pub fn resolved(name: &str, is_known: impl FnOnce(&str) -> bool) -> &str {
     match vendor(name) {
         Some(vendor) if !is_known(name) => vendor.name(),

@@ -1,45 +1,45 @@
-//! Which arguments of a vendor's program are not handed on: those that this program gives itself, and
-//! those that would let the vendor's tools do things that nobody was asked about.
+//! Filters the arguments of vendors' programs: removes those that tertulia sets itself, and those
+//! that would let the vendor's tools run without permission.
 
 use tertulia_agents::vendor::Vendor;
 
-/// Arguments, sorted.
+/// Arguments, sorted by whether they are passed on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sifted {
-    /// Handed on.
+    /// Passed on.
     pub kept: Vec<String>,
-    /// Left out, since `--approve` decides about it.
+    /// Removed, since `--approve` controls them.
     pub refused: Vec<String>,
-    /// Left out, since somebody else's file has no say in it.
+    /// Removed, since a team file may not set them.
     pub strange: Vec<String>,
 }
 
-/// One argument that is left out, or kept whoever gives it.
+/// Rule for one argument.
 struct Rule {
-    /// How it is written; long ones in any case and with or without hyphens.
+    /// The flag. Long flags match regardless of case and hyphens.
     flag: &'static str,
     takes: Takes,
     why: Why,
 }
 
-/// What an argument takes with it.
+/// The words that belong to an argument.
 #[derive(Clone, Copy)]
 enum Takes {
     Nothing,
     Value,
     /// All words up to the next flag.
     Words,
-    /// A value, and only with one that begins like this does the rule hold.
+    /// A value; the rule applies only if the value starts with one of these.
     Like(&'static [&'static str]),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Why {
-    /// This program gives it.
+    /// Set by tertulia itself.
     Ours,
-    /// It would take the question out of a person's hands.
+    /// Would let tools run without asking the user.
     Frees,
-    /// It does nothing but choose who thinks how, or restrict.
+    /// Only chooses the model and its instructions, or restricts the agent.
     Harmless,
 }
 
@@ -80,7 +80,7 @@ const CLAUDE: &[Rule] = &[
         Takes::Like(&["bypass", "accept", "dontask", "auto"]),
     ),
     frees("--allowed-tools", Takes::Words),
-    // They may allow tools, and hooks run without asking.
+    // Settings may allow tools, and hooks run without asking.
     frees("--settings", Takes::Value),
 ];
 
@@ -97,7 +97,7 @@ const CODEX: &[Rule] = &[
     frees("--config", Takes::Like(CODEX_SETTINGS)),
 ];
 
-/// Settings of codex that say what it may do, or what it runs unasked.
+/// Settings of codex that control permissions, or run programs without asking.
 const CODEX_SETTINGS: &[&str] = &[
     "sandbox",
     "approval",
@@ -145,7 +145,8 @@ const HARMLESS_CODEX: &[Rule] = &[
     harmless("--config", Takes::Like(HARMLESS_CODEX_SETTINGS)),
 ];
 
-/// Settings of codex that choose who thinks how. Other settings run programs or name servers.
+/// Settings of codex that choose the model and how it reasons. Others may run programs or name
+/// servers.
 const HARMLESS_CODEX_SETTINGS: &[&str] =
     &["model=", "model =", "model_reasoning_", "model_verbosity"];
 
@@ -161,16 +162,16 @@ const HARMLESS_OPENCODE: &[Rule] = &[
     harmless("--variant", Takes::Value),
 ];
 
-/// What any of them calls working without leave.
+/// Flags of all vendors that disable permission prompts.
 const EVERYBODY: &[Rule] = &[
     frees("--yolo", Takes::Nothing),
     frees("--full-auto", Takes::Nothing),
 ];
 
-/// How the flags begin whose names say it themselves.
+/// Prefixes of flags that disable permission prompts.
 const DANGEROUS: &[&str] = &["dangerously", "allowdangerously"];
 
-/// Sorts the arguments of a vendor's program.
+/// Filters the arguments of a vendor's program.
 pub fn sift(vendor: Vendor, args: &[String]) -> Sifted {
     let mut sifted = Sifted::default();
     let mut rest = args;
@@ -195,8 +196,8 @@ pub fn sift(vendor: Vendor, args: &[String]) -> Sifted {
     sifted
 }
 
-/// Sorts the arguments that somebody else's file has for a vendor's program. What makes one load code,
-/// read files or reach servers has many names and gets new ones, so that only what is known is kept.
+/// Filters arguments that a team file gives a vendor's program. Keeps only known harmless ones:
+/// those that load code, read files or contact servers have many names, and new ones are added.
 pub fn sift_strictly(vendor: Vendor, args: &[String]) -> Sifted {
     let mut sifted = sift(vendor, args);
     let plain = std::mem::take(&mut sifted.kept);
@@ -223,7 +224,8 @@ pub fn sift_strictly(vendor: Vendor, args: &[String]) -> Sifted {
     sifted
 }
 
-/// How many words go with a word that is harmless with them.
+/// Returns how many of the following words belong to a harmless argument, or `None` if it is not
+/// one.
 fn harmless_words(vendor: Vendor, word: &str, after: &[String]) -> Option<usize> {
     let rules = match vendor {
         Vendor::Claude => HARMLESS_CLAUDE,
@@ -232,13 +234,14 @@ fn harmless_words(vendor: Vendor, word: &str, after: &[String]) -> Option<usize>
         Vendor::OpenCode => HARMLESS_OPENCODE,
     };
     let (_, taken) = matching(rules, word, after)?;
-    // A value that is missing, or that some programs would take for a flag, is none.
+    // Reject a missing value, and one that some programs would take for a flag.
     let values = after.get(..taken)?;
     let all_values = values.iter().all(|value| !value.starts_with('-'));
     all_values.then_some(taken)
 }
 
-/// Why a word is left out, if it is, and how many words after it are.
+/// Returns why an argument is removed and how many of the following words with it, or `None` if it
+/// stays.
 fn rule(vendor: Vendor, word: &str, after: &[String]) -> Option<(Why, usize)> {
     let plain = comparable(parted(word).0);
     if word.starts_with("--") && DANGEROUS.iter().any(|begin| plain.starts_with(begin)) {
@@ -253,7 +256,7 @@ fn rule(vendor: Vendor, word: &str, after: &[String]) -> Option<(Why, usize)> {
     matching(own.iter().chain(EVERYBODY), word, after)
 }
 
-/// A flag and the value that is attached to it.
+/// Splits a flag from a value attached with `=`.
 fn parted(word: &str) -> (&str, Option<&str>) {
     match word.split_once('=') {
         Some((flag, value)) if flag.starts_with('-') => (flag, Some(value)),
@@ -261,7 +264,8 @@ fn parted(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// What the first rule that is about a word says, and how many words after it go with it.
+/// Returns the reason of the first rule that matches, and how many of the following words belong to
+/// the argument.
 fn matching<'a>(
     rules: impl IntoIterator<Item = &'a Rule>,
     word: &str,
@@ -283,7 +287,7 @@ fn matching<'a>(
     })
 }
 
-/// A short flag may have its value attached: `-sdanger-full-access`.
+/// Matches a short flag, which may have its value attached: `-sdanger-full-access`.
 fn short<'a>(rule: &Rule, word: &'a str) -> (bool, Option<&'a str>) {
     if word == rule.flag {
         return (true, None);
@@ -298,7 +302,8 @@ fn short<'a>(rule: &Rule, word: &'a str) -> (bool, Option<&'a str>) {
     )
 }
 
-/// How many words an argument takes with it; nothing if its value makes it harmless.
+/// Returns how many of the following words belong to an argument, or `None` if a rule with prefixes
+/// does not apply to its value.
 fn taken(takes: Takes, attached: Option<&str>, after: &[String]) -> Option<usize> {
     let next = usize::from(attached.is_none());
     match takes {
@@ -320,7 +325,8 @@ fn taken(takes: Takes, attached: Option<&str>, after: &[String]) -> Option<usize
     }
 }
 
-/// A long flag as it is compared: some programs take `--allowedTools` for `--allowed-tools`.
+/// Normalises a long flag for comparison: some programs accept `--allowedTools` for
+/// `--allowed-tools`.
 fn comparable(flag: &str) -> String {
     let name = flag.trim_start_matches('-').replace(['-', '_'], "");
     name.to_lowercase()
@@ -341,7 +347,7 @@ mod tests {
             assert_eq!(sifted.kept, words(kept), "{line}");
             assert_eq!(sifted.refused, refused, "{line}");
         };
-        // What agent-chatter registers.
+        // The arguments that agent-chatter registers.
         check(
             Vendor::Claude,
             "--permission-mode bypassPermissions --output-format stream-json --verbose",

@@ -1,4 +1,4 @@
-//! From the settings of an agent to the agent.
+//! Builds an agent from its settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::{AgentSettings, Settings, Source};
 
-/// The agent that these settings describe.
+/// Builds the agent that the settings describe.
 pub fn agent(
     settings: &Settings,
     name: &str,
@@ -47,7 +47,7 @@ pub fn agent(
     })
 }
 
-/// The types that can be reached.
+/// Returns all supported agent types.
 fn types() -> Vec<&'static str> {
     let mut types = vec![DEMO];
     types.extend(Provider::ALL.map(Provider::name));
@@ -102,7 +102,7 @@ fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) ->
         Some(variable) => vec![variable],
         None => provider.key_variables().to_vec(),
     };
-    // What the agent alone is given goes before what everybody has.
+    // The agent's own environment takes precedence over that of the process.
     let given = |variable: &str| {
         let own = described.env.iter().find(|(name, _)| name == variable);
         own.map(|(_, value)| value.clone())
@@ -117,7 +117,7 @@ fn key(provider: Provider, described: &AgentSettings, base_url: Option<&str>) ->
         }
     }
     match variables.first() {
-        // A server of one's own asks for none, unless the settings say where it is.
+        // A custom server needs no key, unless the settings name its variable.
         Some(_) if base_url.is_some() && described.key_env.is_none() => Key::NotNeeded,
         Some(variable) => Key::Missing {
             variable: (*variable).to_owned(),
@@ -165,7 +165,7 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         env: described.env.clone(),
         without: described.without.clone(),
         work_dir: settings.cwd.clone(),
-        // Only the user knows; a project would say it of a program of its own.
+        // Trust only the user to know this; a project could claim it of its own program.
         asks: described.asks && described.source != Source::TeamFile,
         homes: homes(described),
         system: described.system.clone(),
@@ -204,13 +204,14 @@ fn command_of(name: &str, described: &AgentSettings) -> CommandResult<PathBuf> {
         })
 }
 
-/// Where a person finds what is set about an agent.
+/// Returns where the user finds the settings of an agent, for hints.
 fn whence(name: &str, described: &AgentSettings) -> Whence {
     let whence = described.whence.clone();
     whence.unwrap_or_else(|| Whence::settings(name))
 }
 
-/// Where the programs that an agent runs keep their files, as its environment says.
+/// Returns the folders where the vendors' programs keep their files, according to the agent's
+/// environment.
 fn homes(described: &AgentSettings) -> Option<Homes> {
     let set = |variable: &str| {
         let own = described.env.iter().find(|(name, _)| name == variable);

@@ -1,4 +1,4 @@
-//! Who answers when nobody was asked for: the first that is ready.
+//! Chooses the default agent: the first that is ready.
 
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
@@ -11,12 +11,13 @@ use super::DEMO;
 use crate::env;
 use crate::settings::Settings;
 
-/// How long a local Ollama may take to open its door. One that is not there refuses at once.
+/// How long connecting to a local Ollama may take. Without a server the connection is refused at
+/// once.
 const KNOCK: Duration = Duration::from_millis(150);
 
-/// The name of the first that is ready, and why it is this one.
+/// Returns the name of the first agent that is ready, and the reason.
 pub fn first_ready(settings: &Settings) -> (String, String) {
-    // What the settings describe under a type's name may be reached in another way.
+    // Skip names that the settings describe: they may be reached in another way.
     let free = |name: &str| !settings.agents.contains_key(name);
     for provider in Provider::ALL {
         let set = |variable: &&&str| env::text(variable).is_some();
@@ -50,7 +51,7 @@ pub fn first_ready(settings: &Settings) -> (String, String) {
     )
 }
 
-/// Where somebody listens, if somebody does.
+/// Returns the address of Ollama if a server listens there.
 fn listening(ollama: Provider) -> Option<String> {
     let url = env::text(ollama.url_variable());
     let url = url.as_deref().unwrap_or(ollama.default_base());

@@ -1,4 +1,4 @@
-//! The vendors' programs on this machine: where they are, and whether they start.
+//! Finds agent programs on this machine and checks that they start.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 use crate::env;
 use crate::ui::fit;
 
-/// How long a program may take to tell its version. Programs that run on Node take seconds on a busy machine.
+/// Time limit for `--version`. Programs that run on Node take seconds on a busy machine.
 const LIMIT: Duration = Duration::from_secs(12);
-/// How many are started at once: each of them can keep a core busy.
+/// Number of programs started in parallel: each can keep a core busy.
 pub const AT_ONCE: usize = 2;
-/// How long it may take to end after that.
+/// Time for a program to exit after the limit.
 const GRACE: Duration = Duration::from_millis(500);
-/// How much of its output is looked at.
+/// Maximum number of bytes of output that are read.
 const MOST_READ: usize = 16 * 1024;
-/// How much of a version or of a reason is shown.
+/// Maximum number of characters of a version or reason that are shown.
 const MOST_SHOWN: usize = 80;
-/// The folders below the home into which the vendors' installers put programs.
+/// Folders below the home folder where the vendors' installers put programs.
 const AT_HOME: &[&str] = &[
     ".local/bin",
     ".npm-global/bin",
@@ -30,17 +30,17 @@ const AT_HOME: &[&str] = &[
     ".claude/local",
     ".opencode/bin",
 ];
-/// Where they are for everybody.
+/// System-wide folders for programs.
 const FOR_ALL: &[&str] = &["/usr/local/bin", "/opt/homebrew/bin"];
 /// Where nvm keeps a folder for each version of Node.
 const NVM: &str = ".nvm/versions/node";
 
-/// Why a program did not tell its version.
+/// Why a program did not print its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untold {
-    /// It starts, and had not answered in time.
+    /// The program started, but did not answer in time.
     Slow,
-    /// It does not start, and why.
+    /// The program does not start, with the reason.
     Fails(String),
 }
 
@@ -57,12 +57,12 @@ impl std::fmt::Display for Untold {
     }
 }
 
-/// Where a vendor's program is: on the search path, or in one of the usual places.
+/// Finds a vendor's program on the search path or in one of the usual folders.
 pub fn find(vendor: Vendor) -> Option<PathBuf> {
     find_program(vendor.program())
 }
 
-/// Where a program of this name is: on the search path, or in one of the usual places.
+/// Finds a program by name on the search path or in one of the usual folders.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let mut folders = env::search_path();
     if let Some(home) = env::path("HOME") {
@@ -70,17 +70,17 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
         folders.extend(of_node(&home.join(NVM)));
     }
     folders.extend(FOR_ALL.iter().map(PathBuf::from));
-    // A folder of the search path may be relative, and what is registered must not be.
+    // Registered paths must be absolute, but the search path may contain relative folders.
     let absolute = folders.into_iter().filter(|folder| folder.is_absolute());
     env::program_in(absolute, Path::new(name))
 }
 
-/// The file that a command starts, by whatever name or link it is called.
+/// Returns the file that a command starts, with links resolved.
 pub fn file_of(command: &str) -> Option<PathBuf> {
     std::fs::canonicalize(env::program(Path::new(command))?).ok()
 }
 
-/// The folders of programs of each version of Node, the newest first.
+/// Returns the `bin` folders of all installed versions of Node, newest first.
 fn of_node(versions: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(versions).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -91,14 +91,15 @@ fn of_node(versions: &Path) -> Vec<PathBuf> {
     folders.iter().map(|folder| folder.join("bin")).collect()
 }
 
-/// The numbers of a version, so that 22 is after 9.
+/// Returns the numbers of a version, so that 22 sorts after 9.
 fn numbers(version: &str) -> Vec<u64> {
     let parts = version.split(|c: char| !c.is_ascii_digit());
     parts.filter_map(|part| part.parse().ok()).collect()
 }
 
-/// Starts a program only to hear its version: the version if it tells one, or why it does not start.
-/// It gets none of the variables `without`, which hold keys: nothing that it might do costs anything.
+/// Runs a program with `--version`. Returns the version if it prints one, or why it does not start.
+/// The variables in `without`, which hold keys, are removed, so that nothing it does can cost
+/// anything.
 pub async fn version(
     name: &str,
     command: &Path,
@@ -135,7 +136,7 @@ pub async fn version(
         Ok(finished) if finished.status.success() => {
             Ok(version_in(&printed).or_else(|| first_line(&printed)))
         }
-        // A program that is nobody's need not know the question: it was there and it started.
+        // A program of no known vendor need not support `--version`: it is there and it started.
         Ok(_) if Vendor::parse(super::kind_of(name, &command.to_string_lossy(), &[])).is_none() => {
             Ok(None)
         }

@@ -1,4 +1,4 @@
-//! Registered agents, and those that a team file starts itself, as the settings would describe them.
+//! Converts registered agents, and programs that a team file starts, to agent settings.
 
 use std::path::{Path, PathBuf};
 
@@ -12,19 +12,19 @@ use super::{ACP, COMMAND, DEMO, arguments};
 use crate::error::CommandResult;
 use crate::settings::{AgentSettings, Settings, Source};
 
-/// Where a shell, a path or a list goes on to something else.
+/// Characters at which a shell, path or list may start a new part.
 const BREAKS: &[char] = &[
     ' ', '\t', '\n', '\r', '"', '\'', '`', '$', '(', ')', '<', '>', '|', '&', ';', '{', '}', '\\',
 ];
 
-/// How a program is started as an agent, and what had to be decided about it.
+/// Settings of a program that is run as an agent, and warnings about them.
 pub struct Started {
     pub described: AgentSettings,
     pub warnings: Vec<String>,
 }
 
-/// A launch as the settings would describe it. Which program runs is the launch's affair; how it is
-/// spoken to and how it answers may still be said by the settings under the same name.
+/// Converts a launch to agent settings. The launch determines the program; settings of the same
+/// name may still determine its type and how it answers.
 pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     let said = settings.agents.get(name);
     let persons = said.filter(|said| said.source != Source::TeamFile);
@@ -36,7 +36,7 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     let vendor = Vendor::parse(kind);
     let mut warnings = Vec::new();
     let mut described = match said.filter(|said| said.kind == kind) {
-        // The environment that a person gives a program, which may hold keys, is for their program.
+        // The environment set by the user may hold keys, so only the user's own program gets it.
         Some(said) if persons.is_some() && launch.source == Chooser::Registry => said.clone(),
         Some(said) => AgentSettings::plain(kind).adjusted_by(said.clone()),
         None => AgentSettings::plain(kind),
@@ -80,15 +80,15 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     }
 }
 
-/// Whether a vendor's program is given what a team file says. What is only called like one is the team
-/// file's own program, for which a vendor's options mean nothing.
+/// Returns true if a vendor's program would get arguments from a team file. A program that merely
+/// has a vendor's name is the team file's own, for which the vendor's options mean nothing.
 fn is_given_strangers_words(launch: &Launch, vendor: Vendor) -> bool {
     let theirs = launch.source == Chooser::TeamFile;
     launch.args_source == Chooser::TeamFile
         && (!theirs || vendor_of("", &launch.command) == Some(vendor))
 }
 
-/// A registered agent as it is started.
+/// Returns how a registered agent is launched.
 pub fn launch(agent: &Registered) -> Launch {
     Launch {
         command: agent.command.clone(),
@@ -99,8 +99,8 @@ pub fn launch(agent: &Registered) -> Launch {
     }
 }
 
-/// The type of an agent that is started like this: a known program of the Agent Client Protocol, a vendor's program,
-/// or any other.
+/// Determines the agent type from the command line: `acp` for known Agent Client Protocol programs,
+/// a vendor's name, or `command`.
 pub fn kind_of(name: &str, command: &str, args: &[String]) -> &'static str {
     match Adapter::of(Path::new(command), args) {
         Some(_) => ACP,
@@ -108,7 +108,7 @@ pub fn kind_of(name: &str, command: &str, args: &[String]) -> &'static str {
     }
 }
 
-/// Whose program it is, if it is a vendor's: the program's file says so, or else the agent's name.
+/// Returns the vendor of a program, judged by its file name or else by the agent's name.
 pub fn vendor_of(name: &str, command: &str) -> Option<Vendor> {
     let file = Path::new(command).file_name().unwrap_or_default();
     let file = file.to_string_lossy();
@@ -120,8 +120,8 @@ pub fn vendor_of(name: &str, command: &str) -> Option<Vendor> {
     })
 }
 
-/// The settings with the registered agents in them. What the person's own settings describe stays as
-/// it is, except for the program where they leave that open.
+/// Adds the registered agents to the settings. The user's own settings win, except for the program
+/// if they do not name one.
 pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
     let mut joined = settings.clone();
     for (name, agent) in &registry.agents {
@@ -144,8 +144,8 @@ pub fn joined(settings: &Settings, registry: &Registry) -> Settings {
     joined
 }
 
-/// The settings with what the registry says about one name. A registry that cannot be read is no
-/// trouble to those who do not need it.
+/// Adds the registry's entry for one name to the settings. Reads the registry only if needed, so
+/// that an unreadable one does not affect other agents.
 pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
     if is_taken(name) || is_whole(settings, name) {
         return Ok(settings.clone());
@@ -153,32 +153,33 @@ pub fn joined_for(settings: &Settings, name: &str) -> CommandResult<Settings> {
     Ok(joined(settings, &settings.registry.read()?))
 }
 
-/// Whether the person's own settings leave nothing open about an agent.
+/// Returns true if the user's own settings describe an agent completely.
 pub fn is_whole(settings: &Settings, name: &str) -> bool {
     settings.agents.get(name).is_some_and(|said| {
         said.source != Source::TeamFile && (said.command.is_some() || !is_program(&said.kind))
     })
 }
 
-/// Whether agents of this type are programs.
+/// Returns true if agents of this type are programs.
 fn is_program(kind: &str) -> bool {
     Vendor::parse(kind).is_some() || [COMMAND, ACP].contains(&kind)
 }
 
-/// Whether a name means something that is no program, outside of teams. A talk that was begun with a
-/// provider's API goes on with it.
+/// Returns true if a name outside of teams always means the demo agent or a provider's API. A
+/// session started with a provider's API continues with it.
 pub fn is_taken(name: &str) -> bool {
     name == DEMO || Provider::parse(name).is_some()
 }
 
-/// A command line, so that a person can judge it: all of it, nothing in it hides, and no key is shown.
+/// Formats a command line for the user to judge: complete, with invisible characters escaped and
+/// keys redacted.
 pub fn command_line(command: &str, args: &[String]) -> String {
     let words = std::iter::once(command).chain(args.iter().map(String::as_str));
     let line: Vec<String> = words.map(shown).collect();
     line.join(" ")
 }
 
-/// A word as it is, or in quotes if something in it would not be seen.
+/// Returns a word unchanged, or quoted if it contains whitespace or invisible characters.
 pub fn shown(word: &str) -> String {
     let word = without_keys(word);
     let written_out = format!("{word:?}");
@@ -190,8 +191,8 @@ pub fn shown(word: &str) -> String {
     }
 }
 
-/// The word without its keys. What could be a command is never taken for a key, or `TOKEN="$(…)"` would
-/// be a place to hide one.
+/// Redacts keys in a word. Works on the parts between [`BREAKS`], so that a command is never taken
+/// for a key: otherwise `TOKEN="$(…)"` could hide one.
 fn without_keys(word: &str) -> String {
     let pieces = word.split_inclusive(BREAKS);
     pieces
@@ -215,11 +216,11 @@ mod tests {
             Some(Vendor::Claude),
         );
         check("my-Codex", "/opt/wrapper.sh", Some(Vendor::Codex));
-        // The program has the last word.
+        // The program takes precedence over the name.
         check("claude", "/usr/bin/codex", Some(Vendor::Codex));
         check("gemini", "gemini", Some(Vendor::GeminiCli));
         check("opencode", "opencode", Some(Vendor::OpenCode));
-        // Whose folder it is in says nothing.
+        // The folder does not count.
         check("upper", "/home/claude/bin/tr", None);
     }
 
@@ -251,7 +252,7 @@ mod tests {
         // However long it is, its end may be what matters.
         let long = format!("true ; : {}; id", "x".repeat(5000));
         assert!(command_line("sh", &["-c".to_owned(), long.clone()]).contains(&long));
-        // A key is not shown, and what runs is.
+        // A key is redacted, a command is not.
         let key = ["sk-ant-", "api03-", "Zq8fK2mW5xT9", "bN4cR7vL1hJ6"].concat();
         check(
             &[&format!("--key={key}")],

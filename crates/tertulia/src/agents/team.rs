@@ -1,4 +1,4 @@
-//! The agents of a team's members: one for each, under the member's name.
+//! Builds the agents of a team's members: one per member, under the member's name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,27 +17,27 @@ use super::{aliases, build, described, is_built_in, is_known, key_variables, pro
 use crate::env;
 use crate::settings::{AgentSettings, Settings, Source};
 
-/// The agents of a team, and what a person should know about them.
+/// The agents of a team, and warnings about them.
 pub struct TeamAgents {
-    /// One for each member that is an agent, in the order of the team.
+    /// One per AI member, in the order of the team file.
     pub members: Vec<MemberAgent>,
-    /// What was decided or is missing, in sentences.
+    /// Warnings for the user, as sentences.
     pub warnings: Vec<String>,
 }
 
 /// The agent of one member.
 pub struct MemberAgent {
-    /// The member's name, which is also the agent's.
+    /// Name of the member and of the agent.
     pub member: String,
-    /// How it is reached: `claude`, `demo`, …; what the team file says where nobody knows.
+    /// Agent type, such as `claude` or `demo`; the team file's `agentType` if it is unknown.
     pub kind: String,
-    /// The agent, or why it cannot be had: a team goes on without it until it is its turn.
+    /// The agent, or why it is unavailable: the team runs without it until it has a turn.
     pub agent: Result<Arc<dyn Agent>, String>,
 }
 
-/// Finds who speaks for each member. What is registered goes first, then what the team file starts
-/// itself unless the person's settings say what that is, then the settings and what is built in. Relative programs of the team file are taken from
-/// its `folder`.
+/// Finds the agent of each member. Registered agents take precedence, then programs of the team
+/// file unless the user's settings describe them, then the settings and the built-in agents.
+/// Relative programs of the team file are resolved against `folder`.
 pub fn for_team(
     settings: &Settings,
     registry: &Registry,
@@ -63,13 +63,13 @@ pub fn for_team(
     }
 }
 
-/// What is known about the agents of a team.
+/// Finds the agents of one team.
 struct Finder<'a> {
     settings: &'a Settings,
     registry: &'a Registry,
     definitions: Vec<AgentDefinition>,
     launches: BTreeMap<String, Launch>,
-    /// What was found out about each agent so far, so that it is told once.
+    /// Results so far, so that each agent is looked up and warned about once.
     found: BTreeMap<String, Option<AgentSettings>>,
     warnings: Vec<String>,
 }
@@ -92,7 +92,7 @@ impl<'a> Finder<'a> {
             let is_it = |member: &Member| member.agent_type.as_deref() == Some(name);
             team.members.iter().any(is_it)
         };
-        // Of those that somebody is to be, the member's own sentence tells.
+        // A missing agent that is in use is reported with its member.
         for name in merged.unknown.iter().filter(|name| !used(name)) {
             if !is_known(settings, name) {
                 warnings.push(format!(
@@ -139,7 +139,7 @@ impl<'a> Finder<'a> {
             .env
             .extend(given.map(|(name, value)| (name.clone(), value.clone())));
         if member.env.0.keys().any(|name| leads_astray(name)) {
-            // It may be another program that answers to the name, or another server.
+            // The environment may lead to another program of the same name, or to another server.
             described.without = key_variables(self.settings);
         }
         let own_limit = described.timeout.filter(|own| *own < limit);
@@ -160,7 +160,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// How an agent of this name is reached, if anybody knows.
+    /// Returns the settings of the agent of this name, or `None` if it is unknown.
     fn look(&mut self, name: &str) -> Option<AgentSettings> {
         let name = aliases::resolved(name, |name| {
             self.launches.contains_key(name)
@@ -168,7 +168,7 @@ impl<'a> Finder<'a> {
                 || is_known(self.settings, name)
         });
         let launch = self.launches.get(name).cloned().or_else(|| {
-            // A team that names some agents may still use others that are registered.
+            // Members may also use registered agents that the team file does not list.
             self.registry.agents.get(name).map(registered::launch)
         });
         let launch = launch.filter(|launch| !self.settings_beat(name, launch));
@@ -208,8 +208,9 @@ impl<'a> Finder<'a> {
         Some(described)
     }
 
-    /// Whether the team file wants to start what the person's own settings describe as a whole, which are as good
-    /// as a registration, or a program of its own under a built-in name.
+    /// Returns true if the team file's program must not be used: because the user's settings
+    /// describe the agent completely, which is as good as a registration, or because the name is
+    /// built in and the program is not the installed one.
     fn settings_beat(&mut self, name: &str, launch: &Launch) -> bool {
         if launch.source != Chooser::TeamFile {
             return false;
@@ -258,9 +259,9 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A file that came with a project may lead a program astray by its environment. Which variables do
-    /// is known to that program alone, so that all are told but those that only change what is printed; their
-    /// values may be keys, and are not.
+    /// Warns of a member's environment, by which a team file could redirect a program. Only the
+    /// program knows which variables matter, so all are named except those that only affect output.
+    /// Values may be keys and are not shown.
     fn warn_of_environment(&mut self, member: &Member) {
         let names = member.env.0.keys();
         let names = names.filter(|name| !ONLY_PRINTING.contains(&name.as_str()));
@@ -283,7 +284,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Variables of the environment that change what a program prints and nothing else.
+/// Environment variables that only affect output.
 const ONLY_PRINTING: &[&str] = &[
     "CI",
     "CLICOLOR",
@@ -300,7 +301,7 @@ const ONLY_PRINTING: &[&str] = &[
     "VERBOSE",
 ];
 
-/// A definition whose program is where the team file means it to be.
+/// Resolves the program of a definition relative to the team file's folder.
 fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> AgentDefinition {
     let mut placed = definition.clone();
     let Some(command) = &mut placed.command else {
@@ -309,7 +310,7 @@ fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> A
     if command.contains('/') && Path::new(command).is_relative() {
         *command = folder.join(&command).to_string_lossy().into_owned();
     }
-    // The same program under another path is no conflict.
+    // The same program under another path is not a conflict.
     if let Some(registered) = registry.agents.get(&definition.name)
         && let Some(wanted) = programs::file_of(command)
         && programs::file_of(&registered.command) == Some(wanted)
@@ -319,8 +320,8 @@ fn placed(definition: &AgentDefinition, registry: &Registry, folder: &Path) -> A
     placed
 }
 
-/// Whether a program comes with a team file or a project, and is not the vendor's own that is installed
-/// here. It has no business with the person's keys.
+/// Returns true if a program comes with a team file and is not the vendor's installed one. Such a
+/// program must not get the user's keys.
 fn is_somebody_elses(described: &AgentSettings) -> bool {
     let Some(command) = &described.command else {
         return false;
@@ -332,7 +333,7 @@ fn is_somebody_elses(described: &AgentSettings) -> bool {
         && (installed.is_none() || installed != programs::file_of(&command.to_string_lossy()))
 }
 
-/// Whether a command is a vendor's own program as it is installed here.
+/// Returns true if a command is a vendor's program as installed here.
 fn is_installed(command: &str) -> bool {
     let file = programs::file_of(command);
     Vendor::ALL.into_iter().any(|vendor| {
@@ -343,7 +344,7 @@ fn is_installed(command: &str) -> bool {
     })
 }
 
-/// The program that an agent needs, if it needs one that is not there.
+/// Returns the program that an agent needs, if it is missing.
 fn missing_program(described: &AgentSettings) -> Option<String> {
     let vendor = Vendor::parse(&described.kind).map(|vendor| Path::new(vendor.program()));
     let program = described.command.as_deref().or(vendor)?;
@@ -351,7 +352,7 @@ fn missing_program(described: &AgentSettings) -> Option<String> {
     missing.then(|| program.display().to_string())
 }
 
-/// Whether a variable is one of those that decide which code runs, or which server is asked.
+/// Returns true if a variable can determine which code runs or which server is used.
 fn leads_astray(variable: &str) -> bool {
     const NAMES: &[&str] = &[
         "PATH",

@@ -68,7 +68,8 @@ pub fn run(args: &DoctorArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     .hint("`tertulia doctor --repair` salvages what is readable and keeps the original beside it"))
 }
 
-/// Salvages a database that cannot be opened: before that, nothing else can be looked at.
+/// Salvages a database that cannot be opened. This must precede all other checks, which need an
+/// open store.
 fn salvage(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Option<Report>> {
     let settings = open::settings(global, ui)?;
     let StoreUrl::Sqlite(path) = &settings.store else {

@@ -86,7 +86,7 @@ pub fn run(args: &ExportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     Ok(ExitCode::SUCCESS)
 }
 
-/// A session in a form.
+/// Renders a session in the given format.
 pub fn content(format: Format, row: &Row, log: &Log) -> CommandResult<String> {
     Ok(match format {
         Format::Md => markdown::transcript(&row.meta, log),
@@ -115,7 +115,7 @@ fn snapshot(row: &Row, log: &Log) -> CommandResult<String> {
     Form::Snapshot.content(meta, log)
 }
 
-/// What has no place in a form, in words.
+/// Describes which messages the format cannot hold, or returns `None` if it holds all.
 pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
     if format != Format::Snapshot {
         return None;
@@ -130,17 +130,17 @@ pub fn left_out(format: Format, row: &Row, log: &Log) -> Option<String> {
     })
 }
 
-/// A form that is both read and written, so that a file can go on being a session.
+/// A format that can be both read and written, so that a session file can be kept up to date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// The log itself.
+    /// The log itself, as JSON Lines.
     Log,
-    /// The words of a team's talk.
+    /// An agent-chatter snapshot: the messages of a team session.
     Snapshot,
 }
 
 impl Form {
-    /// A session in this form.
+    /// Renders a session in this format.
     pub fn content(self, meta: &SessionMeta, log: &Log) -> CommandResult<String> {
         Ok(match self {
             Form::Log => {
@@ -152,7 +152,7 @@ impl Form {
     }
 }
 
-/// Writes a file for its owner alone. One that is there is kept, unless it may be replaced.
+/// Writes a file with mode 0600. Without `force`, fails if the file exists.
 pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
     let failed = |error: std::io::Error| {
         let exists = error.kind() == std::io::ErrorKind::AlreadyExists;
@@ -178,7 +178,7 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
     sync_folder_of(file).map_err(failed)
 }
 
-/// Makes the name of a file survive a crash as well as its content.
+/// Syncs the folder of a file, so that the directory entry survives a crash as well.
 fn sync_folder_of(file: &Path) -> std::io::Result<()> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -187,8 +187,8 @@ fn sync_folder_of(file: &Path) -> std::io::Result<()> {
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// Writes a file that is not there yet. One that cannot be written whole is not left behind: on a full disk each
-/// attempt would leave an empty one.
+/// Creates and syncs a new file. Removes the file again if writing fails: otherwise each attempt on
+/// a full disk would leave an empty file behind.
 fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut made = OpenOptions::new()
         .write(true)
@@ -200,7 +200,7 @@ fn write_new(file: &Path, content: &[u8]) -> std::io::Result<()> {
         .and_then(|()| made.sync_all())
         .and_then(|()| sync_folder_of(file));
     if written.is_err() {
-        // The first trouble is the one to tell of.
+        // The write error is the one to report; ignore a failure to clean up.
         let _ = std::fs::remove_file(file);
     }
     written

@@ -72,7 +72,7 @@ pub fn run(args: &ForkArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// The entry with which an instructor replied for the `round`-th time.
+/// Returns the entry of the instructor's reply in the given round.
 fn entry_of_round(workspace: &Workspace, row: &Row, round: u64) -> CommandResult<Seq> {
     let short = row.meta.id.short();
     let Some(known) = &row.meta.pair else {

@@ -12,10 +12,10 @@ use crate::open;
 use crate::project;
 use crate::ui::{Ui, fit};
 
-/// Terminals of so many columns have room for the tokens.
+/// Minimum terminal width, in columns, for the tokens column.
 const WIDE: u16 = 100;
 
-/// Past so many sessions a limit is suggested.
+/// Number of sessions above which a retention limit is suggested.
 const MANY: u64 = 1000;
 
 /// List sessions, newest first
@@ -90,7 +90,7 @@ pub fn run(args: &ListArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// The columns of the table.
+/// Which columns the table has.
 struct Columns {
     project: bool,
     tokens: bool,
@@ -131,7 +131,7 @@ impl Columns {
     }
 }
 
-/// Which sessions are damaged, in one line.
+/// Names the damaged sessions in one line.
 pub fn damaged(damaged: &[DamagedSession]) -> Option<String> {
     const NAMED: usize = 5;
     let mut names: Vec<String> = damaged

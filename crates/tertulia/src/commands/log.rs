@@ -29,7 +29,7 @@ pub struct LogArgs {
     graph: bool,
 }
 
-/// A session with what was forked from it.
+/// A session with its forks.
 struct Branch {
     row: Row,
     forks: Vec<Branch>,
@@ -54,11 +54,11 @@ pub fn run(args: &LogArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Follows parents up to the one that has none, or whose parent is not in this store.
+/// Follows parents to the root, or up to a session whose parent is not in this store.
 fn oldest(workspace: &Workspace, mut row: Row) -> CommandResult<Row> {
     let mut seen = vec![row.meta.id];
     while let Some(parent) = &row.meta.parent {
-        // A family is a tree; data from elsewhere may claim otherwise.
+        // Guard against cycles, which imported data may contain.
         if seen.contains(&parent.id) {
             break;
         }
@@ -81,7 +81,7 @@ fn branch(workspace: &Workspace, row: Row, seen: &mut HashSet<SessionId>) -> Com
         ..Filter::default()
     };
     let mut forks = Vec::new();
-    // A family is a tree; data from elsewhere may claim otherwise.
+    // Guard against cycles, which imported data may contain.
     if seen.insert(row.meta.id) {
         let mut rows = everything(workspace, &filter)?;
         rows.sort_by_key(|row| row.meta.created_at);

@@ -1,4 +1,4 @@
-//! One file per verb: its arguments, whose doc comment is the help, and one function.
+//! One module per command: its clap arguments, whose doc comments are the help text, and `run`.
 
 pub mod agents;
 pub mod attach;
@@ -36,7 +36,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::settings::quoted;
 use crate::ui::Ui;
 
-/// Does what the arguments ask for.
+/// Runs the command that the arguments select.
 pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
     let global = args.global;
     let Some(command) = args.command else {
@@ -83,7 +83,8 @@ pub fn run(args: Args, ui: &mut Ui) -> CommandResult<ExitCode> {
     }
 }
 
-/// A bare word, alone or before others, is more likely a command with a typing error than something to say.
+/// Rejects a prompt whose first word may be a mistyped command: without `chat`, a bare word is more
+/// likely a typing error than a prompt.
 fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
     let Some(word) = chat.prompt.first() else {
         return Ok(());
@@ -108,7 +109,7 @@ fn not_a_mistyped_command(chat: &chat::ChatArgs) -> CommandResult<()> {
     )))
 }
 
-/// Whether one typing error (or two in a long word) turns one into the other.
+/// Returns true if one edit (two for names of more than six characters) turns `a` into `b`.
 pub fn is_near(a: &str, b: &str) -> bool {
     let errors = if b.chars().count() > 6 { 2 } else { 1 };
     strsim::damerau_levenshtein(a, b) <= errors

@@ -39,11 +39,11 @@ pub struct PruneArgs {
 
 /// What pruning would do.
 pub struct Plan {
-    /// To the trash.
+    /// Sessions to move to the trash.
     pub trash: Vec<Row>,
-    /// Gone for good.
+    /// Sessions in the trash to remove for good.
     pub purge: Vec<Row>,
-    /// Left alone, because a running program has them open.
+    /// Sessions left alone because a running program has them open.
     pub open: Vec<Row>,
 }
 
@@ -94,7 +94,7 @@ pub fn run(args: &PruneArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the flags ask for; without them, what the settings do.
+/// Builds the rules from the flags or, without flags, from the settings.
 fn rules(args: &PruneArgs, workspace: &Workspace) -> CommandResult<Rules> {
     let retention = &workspace.settings.retention;
     if args.older_than.is_none() && args.keep.is_none() {
@@ -120,10 +120,10 @@ fn rules(args: &PruneArgs, workspace: &Workspace) -> CommandResult<Rules> {
     })
 }
 
-/// Which sessions are to go.
+/// Rules that select the sessions to prune.
 pub struct Rules {
     retention: Retention,
-    /// The newest that stay, however old.
+    /// Number of newest sessions that stay, however old they are.
     keep: usize,
 }
 
@@ -137,7 +137,8 @@ impl From<&Retention> for Rules {
 }
 
 impl Rules {
-    /// Whether a session is to go: its place among the newest, and how long nobody has spoken in it.
+    /// Returns true if a session is to be pruned, given its position among the newest and the time
+    /// since its last message.
     fn reach(&self, place: usize, silence: jiff::SignedDuration) -> bool {
         let Retention {
             max_age,
@@ -151,7 +152,7 @@ impl Rules {
     }
 }
 
-/// What the rules do to the sessions as they are.
+/// Applies the rules to the current sessions.
 pub fn plan(rules: &Rules, workspace: &Workspace) -> CommandResult<Plan> {
     let now = workspace.sessions.clock().now();
     let mut plan = Plan {
@@ -195,12 +196,12 @@ pub fn plan(rules: &Rules, workspace: &Workspace) -> CommandResult<Plan> {
     Ok(plan)
 }
 
-/// All the rows that a filter admits.
+/// Returns all rows that match the filter.
 pub fn everything(workspace: &Workspace, filter: &Filter) -> CommandResult<Vec<Row>> {
     Ok(with_damaged(workspace, filter)?.0)
 }
 
-/// All the rows that a filter admits but those of damaged sessions: these are for `doctor`, not for
+/// Returns all rows that match the filter, except damaged sessions: those are for `doctor`, not for
 /// the trash.
 fn sound(workspace: &Workspace, filter: &Filter) -> CommandResult<Vec<Row>> {
     let (mut rows, damaged) = with_damaged(workspace, filter)?;
@@ -211,7 +212,7 @@ fn sound(workspace: &Workspace, filter: &Filter) -> CommandResult<Vec<Row>> {
     Ok(rows)
 }
 
-/// All the rows that a filter admits, page by page, and the damaged sessions of the store.
+/// Returns all rows that match the filter, and the damaged sessions of the store.
 fn with_damaged(
     workspace: &Workspace,
     filter: &Filter,
@@ -254,7 +255,7 @@ fn tell(workspace: &Workspace, plan: &Plan, ui: &mut Ui) {
     }
 }
 
-/// Does it, to those that are still as they were when the plan was made.
+/// Carries out the plan for the sessions that have not changed since it was made.
 pub fn carry_out(workspace: &Workspace, plan: &Plan) -> CommandResult<()> {
     let operation = workspace.sessions.clock().entry_id();
     let unchanged = |row: &Row| {
@@ -304,7 +305,7 @@ mod tests {
         check(Some(30), None, 6, 5, 31, false);
         check(None, Some(5), 0, 5, 2, true);
         check(None, Some(5), 0, 4, 2, false);
-        // However many there are: what was spoken in today stays.
+        // However many there are: sessions with messages from today stay.
         check(None, Some(0), 0, 9, 0, false);
     }
 }

@@ -69,7 +69,7 @@ pub fn run(args: &PsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the server answered in place of what was asked for.
+/// Converts an unexpected answer of the server into an error.
 pub fn unexpected(answer: Answer) -> CommandError {
     match answer {
         Answer::Error(trouble) => trouble.into(),
@@ -111,7 +111,7 @@ fn meta(server: &ServerInfo, talks: usize, now: jiff::Timestamp) -> String {
         0 => "No sessions".to_owned(),
         talks => show::count(talks as u64, "session"),
     };
-    // The one that asks is connected, too.
+    // Do not count this command's own connection.
     let clients = show::count(server.clients.saturating_sub(1) as u64, "client");
     format!(
         "{talks}, {clients}. Process {}, version {}, started {}.",

@@ -43,7 +43,7 @@ pub fn run(args: &RenameArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     Ok(ExitCode::SUCCESS)
 }
 
-/// A title is one line that says something.
+/// Normalises a title to one line of 1 to 200 characters.
 pub fn title(text: &str) -> CommandResult<String> {
     let title = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() || title.chars().count() > 200 || title.contains(char::is_control) {

@@ -29,7 +29,7 @@ pub struct RmArgs {
 
 pub fn run(args: &RmArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let workspace = open::workspace(global, ui)?;
-    // All are found before any is moved: a wrong name changes nothing.
+    // Resolve all references before moving anything: a wrong one changes nothing.
     let mut rows = Vec::new();
     for reference in &args.references {
         let row = workspace.find(reference)?;

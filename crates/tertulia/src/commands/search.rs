@@ -15,7 +15,7 @@ use crate::moment::ago;
 use crate::open;
 use crate::ui::{BOLD, DIM, FOUND, Ui, fit, grouped, harmless};
 
-/// So long a search waits for the index before it answers from what is indexed.
+/// How long a search waits for the index before it searches only what is indexed.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Search everything that was ever said: messages, tool calls and their output, titles

@@ -38,7 +38,7 @@ pub struct ShowArgs {
     raw: bool,
 }
 
-/// So much of a log is read at a time, and never more than so many entries of it.
+/// Target size of a page of the log, in bytes; below, its maximum number of entries.
 const PAGE_BYTES: usize = 2_000_000;
 const PAGE_ENTRIES: usize = 64;
 
@@ -82,7 +82,8 @@ pub fn run(args: &ShowArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the JSON document of a session as it is read: a long one is never in memory as a whole.
+/// Writes the JSON document of a session page by page: a long session is never in memory as a
+/// whole.
 fn stream(workspace: &Workspace, row: &Row, ui: &mut Ui) -> CommandResult<ExitCode> {
     let head = pretty(&Value::Object(json::with_speakers(row)), 0);
     ui.data(head.trim_end_matches("\n}"));
@@ -90,7 +91,7 @@ fn stream(workspace: &Workspace, row: &Row, ui: &mut Ui) -> CommandResult<ExitCo
     let mut damage = Vec::new();
     let (mut after, mut before) = (Seq::START, Some(Head::START));
     let mut first = true;
-    // A call says what came of it where its result is in the same part; the result itself always does.
+    // A tool call shows its outcome only if the result is on the same page; the result always does.
     let mut write = |entries: &[Entry], ui: &mut Ui| {
         for entry in json::entries(entries) {
             let separator = if std::mem::take(&mut first) { "" } else { "," };
@@ -130,10 +131,10 @@ fn stream(workspace: &Workspace, row: &Row, ui: &mut Ui) -> CommandResult<ExitCo
     Ok(ExitCode::SUCCESS)
 }
 
-/// JSON as it stands so many columns from the left.
+/// Formats JSON for output at the given indentation.
 fn pretty(value: &Value, indent: usize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    // Line feeds inside of texts are escaped.
+    // Line feeds inside strings are escaped, so these are all layout.
     text.replace('\n', &format!("\n{}", " ".repeat(indent)))
 }
 

@@ -15,9 +15,9 @@ use crate::open;
 use crate::serve::place;
 use crate::ui::Ui;
 
-/// How long a server that hung up may take to put its things away.
+/// How long to wait for a server to exit after it has closed the connection.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked whether it has.
+/// Interval at which to check whether the server has exited.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Stop a session on a server, or the server
@@ -52,7 +52,7 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
         return everything(call, &path, ui);
     };
     let session_id = match reference.parse()? {
-        // The newest of the project in which it was typed, not of the server's.
+        // Resolve "newest" in this project, not in the server's.
         Reference::Latest(_) => open::workspace(global, ui)?
             .find(reference)?
             .meta
@@ -73,7 +73,7 @@ pub fn run(args: &StopArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<E
     }
 }
 
-/// Ends the server, and waits until it is gone.
+/// Shuts the server down and waits until it is gone.
 fn everything(mut call: Call, path: &Path, ui: &mut Ui) -> CommandResult<ExitCode> {
     call.mouth.say(None, Ask::Shutdown)?;
     loop {
@@ -83,7 +83,7 @@ fn everything(mut call: Call, path: &Path, ui: &mut Ui) -> CommandResult<ExitCod
             Err(error) => return Err(error.into()),
         }
     }
-    // It hangs up first, and takes its socket away last.
+    // The server closes connections first and removes its socket last.
     let hung_up = Instant::now();
     while path.exists() && hung_up.elapsed() < PATIENCE {
         std::thread::sleep(GLANCE);

@@ -18,7 +18,7 @@ use crate::settings::{StoreUrl, quoted};
 use crate::show;
 use crate::ui::Ui;
 
-/// How many sessions are looked at together.
+/// Number of sessions per page.
 const PAGE: usize = 500;
 
 /// Look at the store itself, copy it, derive it anew
@@ -131,7 +131,7 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     let target = open::sessions(&settings, &to_url)?;
     let (rows, damaged) = outline(&source)?;
     let is_row = |damaged: &DamagedSession| rows.iter().any(|row| damaged.id == Some(row.id));
-    // Of these nothing can be read: there is nothing to copy.
+    // Nothing of these can be read, so they are not copied.
     let unreadable: Vec<DamagedSession> = damaged.into_iter().filter(|it| !is_row(it)).collect();
     let outline = parents_first(rows);
     let mut counts = copy_all(&source, &target, &outline, &ui.progress(), ui)?;
@@ -143,7 +143,7 @@ fn copy(from: &str, to: &str, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
     counts.sessions += unreadable.len();
     counts.damaged += unreadable.len();
-    // What fails here is done by the next search, which says so.
+    // Ignore errors: the next search indexes the rest and reports failures.
     let _ = source.wait(target.store().index(&ui.progress()));
     if ui.json {
         ui.document(&json!({
@@ -172,12 +172,12 @@ struct Counts {
     copied: usize,
     entries: usize,
     damaged: usize,
-    /// Sessions that could not be copied for another reason.
+    /// Sessions not copied for reasons other than damage.
     failed: Vec<SessionId>,
 }
 
 impl Counts {
-    /// Fails if a session was not copied, with the command that says why or helps.
+    /// Fails if a session was not copied, with a hint at the command that explains or repairs it.
     fn verdict(&self, from: &StoreUrl) -> CommandResult<ExitCode> {
         let from = quoted(&from.to_string());
         let (failed, damaged) = (self.failed.len() as u64, self.damaged as u64);
@@ -227,9 +227,9 @@ fn copy_all(
                 ));
                 counts.damaged += 1;
             }
-            // A disk without room has none for the others either.
+            // A full disk has no room for the other sessions either.
             Err(error @ StoreError::Full { .. }) => return Err(error.into()),
-            // One session that cannot be copied keeps no other back.
+            // A session that cannot be copied does not prevent the others from being copied.
             Err(error) => {
                 ui.warn(&format!("session {id} was not copied: {error}"));
                 counts.failed.push(id);
@@ -240,11 +240,11 @@ fn copy_all(
     Ok(counts)
 }
 
-/// What became of a session that was to be copied.
+/// Result of copying one session.
 enum Copied {
-    /// So many entries were new.
+    /// Number of entries that were new.
     Entries(usize),
-    /// It is damaged; the first damage.
+    /// The session is damaged; the first damage found.
     Damaged(Damage),
 }
 
@@ -279,14 +279,15 @@ fn as_imported(id: SessionId, entries: Vec<Entry>) -> Imported {
     }
 }
 
-/// What of a session decides when it is copied. Its row has much more, and there may be many.
+/// The part of a row that determines the copy order. Full rows of many sessions would need much
+/// more memory.
 struct Outlined {
     id: SessionId,
     parent: Option<SessionId>,
     created_at: Timestamp,
 }
 
-/// All sessions of a store, those in the trash included, and which are damaged.
+/// Returns all sessions of a store, including trashed ones, and which are damaged.
 fn outline(workspace: &Workspace) -> CommandResult<(Vec<Outlined>, Vec<DamagedSession>)> {
     let filter = Filter {
         trash: Trash::With,
@@ -314,7 +315,7 @@ fn outline(workspace: &Workspace) -> CommandResult<(Vec<Outlined>, Vec<DamagedSe
     }
 }
 
-/// Sessions after those that they continue, so that what they share is there to be shared.
+/// Sorts parents before their forks, so that a fork finds the prefix that it shares.
 fn parents_first(mut outline: Vec<Outlined>) -> Vec<Outlined> {
     let parents: HashMap<SessionId, Option<SessionId>> = outline
         .iter()

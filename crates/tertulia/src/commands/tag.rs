@@ -55,7 +55,7 @@ pub fn run(args: &TagArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tag is one word.
+/// Checks a tag: one word of up to 50 characters. Strips leading `#`.
 pub fn tag_name(tag: &str) -> CommandResult<String> {
     let tag = tag.trim_start_matches('#');
     let fits = !tag.is_empty()

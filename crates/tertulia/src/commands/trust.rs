@@ -138,7 +138,7 @@ fn list(settings: &Settings, ui: &mut Ui) -> CommandResult<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether the decision still holds for the file that is there.
+/// Returns whether the file on which the decision was made is current, changed or missing.
 fn state(decision: &Decision) -> &'static str {
     match ProjectFile::of(Path::new(&decision.folder)) {
         Ok(Some(file)) if file.hash == decision.hash => "current",

@@ -1,4 +1,4 @@
-//! One `[agents.NAME]`.
+//! Settings of one agent: the table `[agents.NAME]`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::Source;
 use super::values::Reader;
 
-/// The settings of an agent.
+/// All keys of an agent table.
 pub const KEYS: &[&str] = &[
     "type",
     "model",
@@ -30,8 +30,8 @@ pub const KEYS: &[&str] = &[
     "pace",
 ];
 
-/// Those that say how an agent answers. The others say what is run, where words go and with which key: they are
-/// not a project's to set without trust.
+/// Keys that only affect how an agent answers. The others determine what is run, where messages are
+/// sent and with which key, so a project may set them only with trust.
 pub const FREE: &[&str] = &[
     "model",
     "timeout",
@@ -44,52 +44,53 @@ pub const FREE: &[&str] = &[
     "pace",
 ];
 
-/// How an agent is reached, and what it is told.
+/// How an agent is reached, and how it answers.
 #[derive(Clone)]
 pub struct AgentSettings {
-    /// How it is reached.
+    /// Agent type.
     pub kind: String,
-    /// Its model.
+    /// Model.
     pub model: Option<String>,
-    /// Where its provider is.
+    /// Base URL of the provider.
     pub base_url: Option<String>,
-    /// The variable that has its key.
+    /// Environment variable that holds the API key.
     pub key_env: Option<String>,
-    /// The program, with its arguments, that prints its key.
+    /// Command that prints the API key.
     pub key_command: Option<Vec<String>>,
-    /// The program.
+    /// Program to run.
     pub command: Option<PathBuf>,
-    /// The program's arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// What is added to the program's environment.
+    /// Variables added to the program's environment.
     pub env: Vec<(String, String)>,
-    /// Whether it asks before it uses a tool, as the user says: only the Agent Client Protocol lets it.
+    /// True if the user declares that the agent asks before it uses a tool. Only Agent Client
+    /// Protocol agents can.
     pub asks: bool,
-    /// What the program does not get of the environment that everybody has.
+    /// Variables removed from the program's environment.
     pub without: Vec<String>,
-    /// What precedes every prompt.
+    /// System prompt.
     pub system: Option<String>,
-    /// How long an answer may take.
+    /// Time limit for an answer.
     pub timeout: Option<Duration>,
-    /// How long it may be silent.
+    /// Time limit without output.
     pub idle_timeout: Option<Duration>,
-    /// How often it is tried again.
+    /// Number of retries.
     pub retries: Option<u32>,
-    /// Whether and how long it thinks before it answers, as it was written.
+    /// Whether and how much the model reasons before it answers, as written in the file.
     pub thinking: Option<String>,
-    /// The longest answer, in tokens.
+    /// Maximum length of an answer, in tokens.
     pub max_tokens: Option<u32>,
-    /// From how many tokens on the older part of a talk is summed up.
+    /// Number of context tokens above which the session is compacted.
     pub compact_at: Option<u64>,
-    /// How long the demo rests after each word.
+    /// Pause of the demo agent after each word.
     pub pace: Option<Duration>,
-    /// Who described it.
+    /// Who described the agent.
     pub source: Source,
-    /// Where it is set how it is run, if not in these settings under the name of whoever speaks.
+    /// Where the user finds these settings, if not under the agent's own name in the settings file.
     pub whence: Option<Whence>,
 }
 
-// The environment may hold keys: it is never shown.
+// Does not show the environment, which may hold keys.
 impl std::fmt::Debug for AgentSettings {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AgentSettings")
@@ -100,7 +101,7 @@ impl std::fmt::Debug for AgentSettings {
 }
 
 impl AgentSettings {
-    /// Nothing but a type: what an agent is that no file describes.
+    /// Returns default settings with only a type, for an agent that no file describes.
     pub fn plain(kind: &str) -> AgentSettings {
         AgentSettings {
             kind: kind.to_owned(),
@@ -126,7 +127,7 @@ impl AgentSettings {
         }
     }
 
-    /// The same agent, answering as a project wants it to.
+    /// Returns the same agent with the answer settings (see [`FREE`]) of a project.
     pub fn adjusted_by(self, project: AgentSettings) -> AgentSettings {
         AgentSettings {
             model: project.model.or(self.model),
@@ -142,8 +143,9 @@ impl AgentSettings {
         }
     }
 
-    /// The same agent as a project's table describes it. What is run, where words go and with which key then all
-    /// come from the table: the user's keys are for the user's program.
+    /// Returns the same agent as a trusted project's table describes it. If the table changes what
+    /// is run, where messages are sent or with which key, all of these come from the table: the
+    /// user's keys are for the user's program only.
     pub fn overridden_by(self, project: AgentSettings, table: &Table) -> AgentSettings {
         let redirects = table.keys().any(|key| {
             !FREE.contains(&key.as_str()) && (key != "type" || project.kind != self.kind)
@@ -165,7 +167,7 @@ impl AgentSettings {
         }
     }
 
-    /// Reads a table.
+    /// Reads an agent table.
     pub fn read(reader: &Reader<'_>, name: &str, table: &Table) -> AgentSettings {
         let env = reader
             .table(table, "env")
@@ -212,7 +214,7 @@ impl AgentSettings {
     }
 }
 
-/// A list of words is a program and its arguments; a text is a line for the shell.
+/// Reads `key_command`: a list is a program with arguments, a string is a shell command.
 fn key_command(reader: &Reader<'_>, table: &Table) -> Option<Vec<String>> {
     match table.get("key_command")? {
         Value::Array(words) if !words.is_empty() => reader.texts(table, "key_command"),

@@ -1,4 +1,5 @@
-//! A project's settings file: found at the project's root, and heard only as far as its folder is trusted.
+//! A project's settings file: found at the project's root, and applied only as far as the folder is
+//! trusted.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
@@ -12,35 +13,36 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::trust::Decisions;
 use crate::{agents, env, project};
 
-/// The folder of a project's own files.
+/// Folder of a project's own files.
 const FOLDER: &str = ".tertulia";
-/// The longest value that is shown.
+/// Maximum length of a value that is shown.
 const SHOWN: usize = 120;
 
-/// The file, as it was read.
+/// A project's settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The project's root.
+    /// Root of the project.
     pub folder: PathBuf,
-    /// What it says.
+    /// Content of the file.
     pub text: String,
-    /// The hash of that, so that trust ends when it changes.
+    /// Hash of the content: trust ends when it changes.
     pub hash: String,
 }
 
-/// Something that a project's file says and that counts only with trust.
+/// A setting of a project file that needs trust.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UntrustedSetting {
-    /// The key, with those of the tables around it.
+    /// Full key, including the names of its tables.
     pub key: String,
-    /// Its value, as a line.
+    /// Value, on one line.
     pub value: String,
 }
 
 impl ProjectFile {
-    /// Reads the file of a project. A file that another user owns or may write to is refused, with the reason.
+    /// Reads a project's file. Refuses, with the reason, a file that other users own or may write
+    /// to.
     pub fn of(root: &Path) -> Result<Option<ProjectFile>, String> {
         let folder = root.join(FOLDER);
         let path = folder.join(super::FILE);
@@ -67,7 +69,7 @@ impl ProjectFile {
                 Err(error) => return refused(&format!("it cannot be read ({error})")),
             }
         }
-        // Whoever may write to the root can put another folder there, unless the sticky bit forbids it.
+        // Anyone who may write to the root can replace the folder, unless the sticky bit is set.
         if let Ok(found) = fs::metadata(root)
             && found.permissions().mode() & 0o1002 == 0o0002
         {
@@ -88,7 +90,7 @@ impl ProjectFile {
 }
 
 impl Settings {
-    /// Hears a project's file as far as its folder is trusted.
+    /// Reads the project's file and applies it as far as its folder is trusted.
     pub(super) fn read_project_file(&mut self, faults: Faults) -> CommandResult<()> {
         let file = match ProjectFile::of(&self.project.root) {
             Ok(Some(file)) => file,
@@ -142,7 +144,7 @@ impl Settings {
         Ok(())
     }
 
-    /// What a project's file says that counts only with trust.
+    /// Returns the settings of a project's file that need trust.
     pub fn claims(&self, file: &ProjectFile) -> CommandResult<Vec<UntrustedSetting>> {
         let mut table = parsed(&file.path, &file.text)?;
         forbid(&mut table);
@@ -156,7 +158,8 @@ impl Settings {
         })
     }
 
-    /// A store that a project's file chose must not be another user's, who would read what is said.
+    /// Fails if the store that a project's file selects belongs to another user, who could read the
+    /// sessions.
     pub(super) fn refuse_foreign_store(&self) -> CommandResult<()> {
         let (StoreUrl::Sqlite(path) | StoreUrl::Files(path)) = &self.store else {
             return Ok(());
@@ -175,7 +178,7 @@ impl Settings {
         }
     }
 
-    /// The root of the project that a folder belongs to.
+    /// Returns the root of the project that a folder belongs to.
     pub fn root_of(&self, folder: &Path) -> PathBuf {
         match fs::canonicalize(folder) {
             Ok(folder) => project::root_of(&folder, env::path("HOME").as_deref()),
@@ -184,8 +187,8 @@ impl Settings {
     }
 }
 
-/// Why a file or folder is not the user's own, if it is not. A group of one's own, as many systems give each user,
-/// is no other user.
+/// Returns why a file or folder is not exclusively the user's own, or `None` if it is. Write
+/// permission for the user's private group, which many systems create, is acceptable.
 fn foreign(found: &Metadata) -> Option<&'static str> {
     let user = rustix::process::geteuid().as_raw();
     let mode = found.permissions().mode();
@@ -198,11 +201,12 @@ fn foreign(found: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Takes out what no project may say, trusted or not, and tells each.
+/// Removes the settings that no project may make, trusted or not, and returns a description of
+/// each.
 pub fn forbid(table: &mut Table) -> Vec<String> {
     let mut taken = Vec::new();
     if table.remove("retention").is_some() {
-        // Sessions of all projects would follow what one of them says.
+        // Retention would apply to the sessions of all projects.
         taken.push("[retention]".to_owned());
     }
     if table
@@ -221,8 +225,8 @@ pub fn forbid(table: &mut Table) -> Vec<String> {
     taken
 }
 
-/// Takes out what counts only with trust. Free are the choice of an agent that the user has, and how it answers:
-/// `kind_of` gives the type of those that are known.
+/// Removes and returns the settings that need trust. No trust is needed to choose an agent that the
+/// user has and to change how it answers; `kind_of` returns the type of known agents.
 pub fn sift(
     table: &mut Table,
     known_keys: &[&str],

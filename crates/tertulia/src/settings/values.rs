@@ -1,4 +1,4 @@
-//! Reading values of settings files.
+//! Reads typed values from settings files and reports invalid ones.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,7 +10,7 @@ use toml::{Table, Value};
 use super::Retention;
 use crate::moment;
 
-/// A span such as `30`, in seconds, or `10m`.
+/// Parses a duration such as `30`, in seconds, or `10m`.
 pub fn seconds(text: &str) -> Option<Duration> {
     match text.parse() {
         Ok(number) => Some(Duration::from_secs(number)),
@@ -18,17 +18,18 @@ pub fn seconds(text: &str) -> Option<Duration> {
     }
 }
 
-/// Reads values of the right type. One that is wrong counts as not set, and is told with its place.
+/// Reads values of the expected type. An invalid value is reported with its line and treated as
+/// unset.
 pub struct Reader<'a> {
     file: &'a Path,
     text: &'a str,
-    /// The tables around the values that are read.
+    /// Names of the enclosing tables.
     within: Vec<&'a str>,
     wrong: &'a RefCell<Vec<String>>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a file's top level; what is wrong goes to `wrong`.
+    /// Creates a reader for a file's top level that reports errors to `wrong`.
     pub fn new(file: &'a Path, text: &'a str, wrong: &'a RefCell<Vec<String>>) -> Reader<'a> {
         Reader {
             file,
@@ -38,19 +39,19 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The reader of a table.
+    /// Returns a reader for a nested table.
     pub fn within(&self, key: &'a str) -> Reader<'a> {
         let mut within = self.within.clone();
         within.push(key);
         Reader { within, ..*self }
     }
 
-    /// Tells that a value is not what it must be.
+    /// Reports a value that is not of the expected form.
     pub fn expected(&self, key: &str, what: &str) {
         self.tell(key, &format!("must be {what}"));
     }
 
-    /// Tells what is wrong with a value.
+    /// Reports an invalid value.
     pub fn tell(&self, key: &str, fault: &str) {
         let mut path = self.within.clone();
         path.extend(key.split('.'));
@@ -156,7 +157,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The line on which a key stands, counted from 1.
+/// Returns the line of a key, counted from 1.
 fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     let document = DeTable::parse(text).ok()?;
     let mut table = document.get_ref();
@@ -173,7 +174,7 @@ fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     Some(line_at(text, at?))
 }
 
-/// The line of a byte, counted from 1.
+/// Returns the line of a byte offset, counted from 1.
 pub fn line_at(text: &str, at: usize) -> usize {
     let before = text.as_bytes().iter().take(at);
     before.filter(|byte| **byte == b'\n').count() + 1

@@ -1,4 +1,4 @@
-//! Answers that are whole.
+//! Complete answers.
 
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, UNICODE};

@@ -1,4 +1,4 @@
-//! Answers that fail, and what is left of them.
+//! Failed answers, and what is kept of them.
 
 use std::time::{Duration, Instant};
 
@@ -51,7 +51,7 @@ fn a_broken_service_is_given_up(api: Api) {
         "[[fail:500:retry_after=0]]",
     ]);
     assert_eq!(output.code(6).error()["kind"], "agent");
-    // The question that nobody answered goes with the next one.
+    // An unanswered prompt is sent with the next one.
     let words = "[[fail:none]] [[say:better]]";
     let output = world.run(&["chat", "-c", "--agent", "a", "-p", words]);
     assert_eq!(output.ok().stdout, "better\n");
@@ -60,7 +60,7 @@ fn a_broken_service_is_given_up(api: Api) {
 fn a_service_that_hangs_up_at_once_is_given_up(api: Api) {
     let world = World::new(api);
     world.ask("[[fail:drop0]]").code(6);
-    // The HTTP client may try once more by itself where a connection that it had kept is gone.
+    // The HTTP client may retry by itself if a kept-alive connection is gone.
     assert!(world.questions().len() >= ATTEMPTS);
     assert_eq!(world.failure()["kind"], "unavailable");
 }
@@ -94,7 +94,7 @@ fn a_stream_that_turns_into_an_error_fails(api: Api) {
         .ask("[[words:9]] [[fail:error_event:after=3]]")
         .code(6);
     let failure = world.cut_off_after(&numbered(3));
-    // Ollama does not say what kind of error it is.
+    // Ollama does not report the kind of error.
     if api != Api::Ollama {
         assert_eq!(failure["kind"], "unavailable");
     }

@@ -1,4 +1,4 @@
-//! The key goes to the provider and nowhere else.
+//! Keys go to the provider and nowhere else.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ for_each_api!(
     a_key_that_is_not_there_is_named,
 );
 
-/// The files below the home in which the key stands.
+/// Returns the files below the home that contain the key.
 fn holders(world: &World) -> Vec<String> {
     let holds = |bytes: &[u8]| {
         bytes
@@ -50,7 +50,7 @@ fn a_key_that_is_refused_is_tried_once_and_shown_nowhere(api: Api) {
         ] {
             world.run(way).ok().lacks(KEY);
         }
-        // Or nothing would be proved: the provider repeats the key that it got.
+        // Otherwise the test would prove nothing: the provider echoes the key that it got.
         for question in world.questions() {
             assert_eq!(question.key().is_some(), api != Api::Ollama);
             assert!(question.key().is_none_or(|key| key == KEY));

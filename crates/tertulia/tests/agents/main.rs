@@ -1,5 +1,5 @@
-//! Agents behind HTTP APIs as a user meets them: the built program in an empty home, and a provider on
-//! loopback that answers, or fails, as the prompt says.
+//! Agents behind HTTP APIs as a user sees them: the built program in an empty home, and a provider
+//! on loopback that answers, or fails, as the prompt says.
 
 #![allow(
     clippy::unwrap_used,

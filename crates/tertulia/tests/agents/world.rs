@@ -1,20 +1,20 @@
-//! A home with one agent, and the provider that it asks.
+//! Test fixture: a home with one agent, and the provider that it uses.
 
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, FakeProvider, Request};
 
 use crate::home::{Backend, Home, Output, messages};
 
-/// The key of the agent. No pattern of secrets knows it: only the agent itself can keep it to itself.
+/// The agent's key. It matches no redaction pattern, so only the agent itself can keep it secret.
 pub const KEY: &str = "lantern-meadow-4417-harbour";
 
-/// How often the agent tries again.
+/// Number of retries of the agent.
 const RETRIES: usize = 2;
 
-/// How many requests it takes to give up.
+/// Number of requests before the agent gives up.
 pub const ATTEMPTS: usize = RETRIES + 1;
 
-/// Makes a test of each of the functions for each of the APIs, so that a failure names its API.
+/// Generates a test of each function for each API, so that a failure names its API.
 macro_rules! for_each_api {
     ($($check:ident),* $(,)?) => {
         crate::world::for_each_api!(@api anthropic, Anthropic, [$($check),*]);
@@ -46,7 +46,7 @@ impl World {
         World::with(api, Backend::Sqlite, "")
     }
 
-    /// With more lines in the settings of the agent.
+    /// Adds lines to the agent's settings.
     pub fn with(api: Api, backend: Backend, more: &str) -> World {
         let provider = FakeProvider::start();
         let home = Home::with(backend);
@@ -67,12 +67,12 @@ impl World {
         self.home.prepare(args).env("TEST_KEY", KEY).run()
     }
 
-    /// One turn in a new session, the answer as text.
+    /// Runs one turn in a new session, with text output.
     pub fn ask(&self, words: &str) -> Output {
         self.run(&["chat", "--agent", "a", "-p", words])
     }
 
-    /// One turn in a new session, which must be answered: the document of the run.
+    /// Runs one turn in a new session that must succeed, and returns its JSON document.
     #[track_caller]
     pub fn answered(&self, words: &str) -> Value {
         let args = [
@@ -87,7 +87,7 @@ impl World {
         self.run(&args).ok().json()
     }
 
-    /// The requests for an answer, without those that look something up.
+    /// Returns the requests for answers, without lookups.
     pub fn questions(&self) -> Vec<Request> {
         let requests = self.provider.requests().into_iter();
         requests
@@ -95,12 +95,12 @@ impl World {
             .collect()
     }
 
-    /// The messages of the newest session.
+    /// Returns the messages of the newest session.
     pub fn messages(&self) -> Vec<Value> {
         messages(&self.home.show("@"))
     }
 
-    /// The failure with which the newest session ends.
+    /// Returns the failure at the end of the newest session.
     #[track_caller]
     pub fn failure(&self) -> Value {
         let session = self.home.show("@");
@@ -110,7 +110,8 @@ impl World {
         last.clone()
     }
 
-    /// The newest session ends with an answer that was cut off after these words, and with why.
+    /// Checks that the newest session ends with an answer interrupted after this text, and returns
+    /// the failure.
     #[track_caller]
     pub fn cut_off_after(&self, words: &str) -> Value {
         let messages = self.messages();
@@ -123,7 +124,7 @@ impl World {
     }
 }
 
-/// The answer to `[[words:N]]`.
+/// Returns the answer to `[[words:N]]`.
 pub fn numbered(count: usize) -> String {
     let words: Vec<String> = (1..=count).map(|n| format!("word{n}")).collect();
     words.join(" ")

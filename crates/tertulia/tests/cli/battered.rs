@@ -1,4 +1,4 @@
-//! Stores that were hit at random: nothing crashes, and what is readable is read.
+//! Randomly damaged stores: nothing crashes, and everything readable is read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::home::{Backend, Home, both, files_below};
 
-/// Where to hit: after so many of a hundred parts of the file.
+/// Positions of the damage, in percent of the file.
 const PLACES: [usize; 10] = [1, 10, 25, 30, 45, 60, 70, 80, 90, 99];
 
 fn hit(path: &Path, percent: usize) {
@@ -32,7 +32,7 @@ fn store_files(home: &Home) -> Vec<PathBuf> {
     }
 }
 
-/// The command must end by its own will with one of the codes of the table.
+/// Checks that the command exits by itself with one of the documented codes.
 fn survives(home: &Home, args: &[&str]) -> i32 {
     let output = home.run(args);
     let code = output.status.code();
@@ -92,7 +92,7 @@ fn no_hit_crashes_anything_and_repair_leaves_a_sound_store() {
     });
 }
 
-/// The home that a path lies in.
+/// Returns the home that contains a path.
 fn original(path: &Path) -> &Path {
     path.ancestors()
         .find(|folder| folder.join("project").is_dir())
@@ -149,7 +149,7 @@ fn damage_to_what_is_derived_takes_nothing_away() {
     });
 }
 
-/// Two sessions, the second with a summary in the database that is no text any more.
+/// Creates two sessions, the second with metadata in the database that is not valid text.
 fn with_a_damaged_row(home: &Home) -> [String; 2] {
     let ids = [home.say("echo potato"), home.say("echo tomato")];
     let mut bytes = fs::read(home.database()).unwrap();
@@ -200,7 +200,7 @@ fn a_kill_at_any_moment_leaves_a_sound_store() {
                 .stderr(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Not to wait for anything: so as to hit another moment each time.
+            // Wait for nothing else, to hit a different moment each time.
             std::thread::sleep(Duration::from_millis(delay));
             killed += usize::from(child.try_wait().unwrap().is_none());
             child.kill().unwrap();

@@ -1,4 +1,4 @@
-//! `chat`: one turn off a terminal.
+//! `chat`: one turn without a terminal.
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -31,10 +31,10 @@ fn the_first_run_answers_and_says_how_to_resume() {
     });
 }
 
-/// Types a resume hint as it stands, in another folder.
+/// Runs a resume hint unchanged, in another folder.
 fn follow(home: &Home, hint: &str, variables: &[(&str, &str)]) -> Vec<String> {
     let words: Vec<&str> = hint.strip_prefix("tertulia ").unwrap().split(' ').collect();
-    // Not through `Home::prepare` of a files store: the hint must name the store itself.
+    // `Home::prepare` of a files store would add the store, but the hint must name it.
     let plain = Home::new();
     let mut prepared = plain.prepare(&[&words[..], &["-p", "what did I say?"]].concat());
     prepared = prepared
@@ -283,7 +283,7 @@ fn a_failure_in_json_has_the_messages_and_the_error() {
     assert_eq!(output.error()["kind"], "agent");
 }
 
-/// An answer whose store is taken away before it can be saved.
+/// Removes the store while an answer is being given.
 fn without_a_store(home: &Home, something_in_its_place: bool) {
     let place = match home.backend() {
         Backend::Sqlite => home.path().join(".local/share/tertulia"),
@@ -427,7 +427,7 @@ fn a_reader_that_has_enough_is_no_failure() {
     drop(child.stdout.take());
     let output = finish(child, "chat | head").ok();
     output.lacks("panic");
-    // The words were durable before; nothing that the user typed is lost.
+    // The prompt was durable before, so no input of the user is lost.
     assert_eq!(home.said("@")[0], "count to 100000");
 }
 

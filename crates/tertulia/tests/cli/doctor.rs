@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::{Backend, Home, both, files_below};
 
-/// The files that hold what was said.
+/// Returns the files that hold messages.
 fn logs(home: &Home) -> Vec<PathBuf> {
     match home.backend() {
         Backend::Sqlite => vec![home.database()],
@@ -21,12 +21,12 @@ fn logs(home: &Home) -> Vec<PathBuf> {
     }
 }
 
-/// Changes one letter of some words in the store's files, in place.
+/// Changes one letter of a message in the store's files, in place.
 fn flip(home: &Home, words: &str) {
     let mut flipped = 0;
     for path in logs(home) {
         let mut bytes = fs::read(&path).unwrap();
-        // The line itself, not a summary or an index that quotes it.
+        // Match the log line itself, not metadata or an index that quotes it.
         let needle = format!("\"content\":\"{words}\"").into_bytes();
         let places: Vec<usize> = bytes
             .windows(needle.len())
@@ -60,7 +60,7 @@ fn a_sound_store_is_clean() {
     });
 }
 
-/// A store with a damaged entry 3 in the first of two sessions.
+/// Creates a store with a damaged entry 3 in the first of two sessions.
 fn damaged(home: &Home) -> (String, String) {
     let (hurt, sound) = (home.say("echo tomatoes"), home.say("echo potatoes"));
     home.say_in(&hurt, "echo later words");
@@ -146,7 +146,7 @@ fn repair_salvages_and_names_what_is_lost() {
         let damaged_file = damaged_file.expect("the damaged file");
         match home.backend() {
             Backend::Files => assert!(kept.contains(damaged_file)),
-            // A database may be copied page by page: what counts is that the bytes are there.
+            // A database may be copied page by page; it is enough that the bytes exist.
             Backend::Sqlite => {
                 assert!(
                     kept.iter()
@@ -235,7 +235,7 @@ fn a_damaged_session_is_not_copied_as_if_it_were_sound() {
     });
 }
 
-/// A row of the list that is gone is found again through the log.
+/// A session whose list row is missing is restored from the log.
 #[test]
 fn a_session_without_its_row_is_brought_back() {
     let home = Home::new();
@@ -254,7 +254,7 @@ fn a_session_without_its_row_is_brought_back() {
     assert_eq!(home.said(&gone), ["echo precious", "precious"]);
 }
 
-/// An index that followed a log which was put back from a copy since is made anew.
+/// An index that is ahead of a log restored from a backup is rebuilt.
 #[test]
 fn search_follows_a_store_that_was_put_back() {
     let home = Home::new();

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::home::{Backend, Home, both, finish, messages};
 
-/// Runs a check for each pair of stores.
+/// Runs a check for each pair of backends.
 fn pairs(check: impl Fn(&Home, &Home)) {
     for from in [Backend::Sqlite, Backend::Files] {
         for to in [Backend::Sqlite, Backend::Files] {
@@ -163,7 +163,7 @@ fn a_second_import_adds_nothing() {
         }
         to.run(&["import", &path]).ok().says("nothing new");
         assert_eq!(jsonl(to, &id), jsonl(from, &id));
-        // Also where it came from, also when it has gone on since.
+        // Also in the original store, also after the session has continued.
         from.say_in(&id, "echo more");
         from.run(&["import", &path]).ok().says("nothing new");
         assert_eq!(from.all().len(), 1);
@@ -312,7 +312,7 @@ fn standard_input_is_imported() {
         let log = jsonl(from, &id);
         to.prepare(&["import", "-"]).stdin(&log).run().ok();
         assert_eq!(jsonl(to, &id), log);
-        // An editor that saves with other line ends changes nothing.
+        // Other line endings, as an editor may save them, change nothing.
         let windows = log.replace('\n', "\r\n") + "\r\n";
         to.prepare(&["import", "-"])
             .stdin(windows)

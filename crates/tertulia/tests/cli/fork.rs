@@ -69,7 +69,7 @@ fn a_place_out_of_range_makes_nothing() {
         let id = home.say("echo one");
         for beyond in ["0", "4", "99"] {
             let output = home.run(&["fork", &format!("{id}:{beyond}")]);
-            // The same as `show REF:99`: there is no such place.
+            // The same as for `show REF:99`: there is no such entry.
             output.code(3).notes("1 to 3");
         }
         home.run(&["fork", "nosuch"]).code(3);

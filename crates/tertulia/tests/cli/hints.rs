@@ -1,17 +1,17 @@
-//! Hints, followed word by word.
+//! Commands in hints work as printed.
 
 use std::process::Command;
 
 use crate::home::{Home, Output, finish, short};
 
-/// The commands in the hints and notes of an output, without the program.
+/// Returns the commands in the hints and notes of an output, without the program name.
 fn commands(output: &Output) -> Vec<String> {
     let parts = output.stderr.split('`').skip(1).step_by(2);
     let commands = parts.filter_map(|part| part.strip_prefix("tertulia"));
     commands.map(str::to_owned).collect()
 }
 
-/// Runs what a hint says, as a shell reads it, in the project's folder and with no other flags.
+/// Runs the command of a hint through a shell, in the project's folder and without other flags.
 fn follow(home: &Home, command: &str) -> Output {
     let shell = format!("exec \"$0\" {command}");
     let child = Command::new("sh")

@@ -1,4 +1,4 @@
-//! A home of its own for each test, and the program in it.
+//! Test fixture: a home of its own for each test, and the program in it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Nothing that a test runs takes longer, unless it hangs.
+/// Time limit for anything that a test runs.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Where the sessions of a test live.
+/// Which store the sessions of a test are in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// The default: a database below the home.
@@ -29,7 +29,7 @@ pub struct Home {
     backend: Backend,
 }
 
-/// Runs one check against each kind of store.
+/// Runs a check with each backend.
 pub fn both(check: impl Fn(&Home)) {
     for backend in [Backend::Sqlite, Backend::Files] {
         check(&Home::with(backend));
@@ -37,7 +37,7 @@ pub fn both(check: impl Fn(&Home)) {
 }
 
 impl Home {
-    /// A home with the default store.
+    /// Creates a home with the default store.
     pub fn new() -> Home {
         Home::with(Backend::Sqlite)
     }
@@ -58,29 +58,29 @@ impl Home {
         self.dir.path()
     }
 
-    /// The folder in which commands are run.
+    /// Returns the folder in which commands are run.
     pub fn project(&self) -> PathBuf {
         self.path().join("project")
     }
 
-    /// Another folder, and so another project.
+    /// Creates another folder, which is another project.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.path().join(name);
         fs::create_dir_all(&folder).unwrap();
         folder
     }
 
-    /// The database file.
+    /// Returns the database file.
     pub fn database(&self) -> PathBuf {
         self.path().join(".local/share/tertulia/tertulia.db")
     }
 
-    /// The folder of the files store.
+    /// Returns the folder of the files store.
     pub fn files_folder(&self) -> PathBuf {
         self.path().join("talks")
     }
 
-    /// The URL of the store.
+    /// Returns the URL of the store.
     pub fn store_url(&self) -> String {
         match self.backend {
             Backend::Sqlite => format!("sqlite:{}", self.database().display()),
@@ -88,8 +88,8 @@ impl Home {
         }
     }
 
-    /// The user's settings. Unless they choose an agent it is the demo, or the tests would talk to
-    /// whatever this machine has: an Ollama, a program.
+    /// Writes the user's settings. Unless they choose an agent, selects the demo agent: otherwise
+    /// the default would depend on this machine (an Ollama, an installed program).
     pub fn settings(&self, toml: &str) {
         if toml.lines().any(|line| line.starts_with("agent = ")) {
             self.settings_as_they_are(toml);
@@ -98,13 +98,13 @@ impl Home {
         }
     }
 
-    /// The user's settings and nothing else.
+    /// Writes the user's settings unchanged.
     pub fn settings_as_they_are(&self, toml: &str) {
         let folder = self.folder(".config/tertulia");
         fs::write(folder.join("config.toml"), toml).unwrap();
     }
 
-    /// A program as the agent NAME, a shell script.
+    /// Adds an agent that is a shell script.
     pub fn script_agent(&self, name: &str, script: &str) {
         let old = fs::read_to_string(self.path().join(".config/tertulia/config.toml"));
         let script = Value::from(script);
@@ -114,7 +114,7 @@ impl Home {
         ));
     }
 
-    /// A command line in this home, to be changed or run.
+    /// Prepares a command line in this home.
     pub fn prepare<S: AsRef<OsStr>>(&self, args: &[S]) -> Prepared<'_> {
         let mut all: Vec<OsString> = Vec::new();
         if self.backend == Backend::Files {
@@ -131,29 +131,29 @@ impl Home {
         }
     }
 
-    /// Runs a command line with nothing on its input.
+    /// Runs a command line with empty input.
     pub fn run<S: AsRef<OsStr>>(&self, args: &[S]) -> Output {
         self.prepare(args).run()
     }
 
-    /// One turn in a new session: its id.
+    /// Runs one turn in a new session and returns its id.
     pub fn say(&self, words: &str) -> String {
         let output = self.run(&["chat", "--output-format", "json", "-p", words]);
         let document = output.ok().json();
         document["session_id"].as_str().unwrap().to_owned()
     }
 
-    /// One more turn in a session.
+    /// Runs one more turn in a session.
     pub fn say_in(&self, id: &str, words: &str) {
         self.run(&["chat", "-r", id, "-p", words]).ok();
     }
 
-    /// The object of `show --json`.
+    /// Returns the object of `show --json`.
     pub fn show(&self, reference: &str) -> Value {
         self.run(&["show", reference, "--json"]).ok().json()
     }
 
-    /// What was said in a session, in order.
+    /// Returns the texts of a session's messages, in order.
     pub fn said(&self, reference: &str) -> Vec<String> {
         messages(&self.show(reference))
             .iter()
@@ -161,19 +161,19 @@ impl Home {
             .collect()
     }
 
-    /// The objects of `list --all --json`.
+    /// Returns the objects of `list --all --json`.
     pub fn all(&self) -> Vec<Value> {
         let listing = self.run(&["list", "--all", "--json"]).ok().json();
         listing["sessions"].as_array().unwrap().clone()
     }
 
-    /// How many entries a session has.
+    /// Returns the number of entries of a session.
     pub fn entries(&self, reference: &str) -> usize {
         self.show(reference)["entries"].as_array().unwrap().len()
     }
 }
 
-/// The messages among a session's entries.
+/// Returns the messages among a session's entries.
 pub fn messages(session: &Value) -> Vec<Value> {
     let entries = session["entries"].as_array().unwrap().iter();
     entries
@@ -182,7 +182,7 @@ pub fn messages(session: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// The end of an id, as people see it.
+/// Returns the short id.
 pub fn short(id: &str) -> String {
     id[id.len() - 8..].to_owned()
 }
@@ -218,7 +218,7 @@ impl Prepared<'_> {
         self
     }
 
-    /// The command with a cleared environment; its streams are for the caller to connect.
+    /// Builds the command with a cleared environment; the caller connects its streams.
     pub fn command(&self) -> Command {
         let program = env!("CARGO_BIN_EXE_tertulia");
         let mut command = match self.umask {
@@ -256,14 +256,14 @@ impl Prepared<'_> {
             .unwrap();
         if let Some(mut pipe) = child.stdin.take() {
             let bytes = self.stdin;
-            // Whoever refuses early need not read everything.
+            // A program that fails early need not read all input.
             std::thread::spawn(move || pipe.write_all(&bytes));
         }
         finish(child, &format!("{:?}", self.args))
     }
 }
 
-/// Waits for a child's end and takes what it wrote; one that hangs is ended and is a failure.
+/// Waits for a child to exit and returns its output; kills and fails one that hangs.
 pub fn finish(mut child: Child, what: &str) -> Output {
     let stdout = child.stdout.take().map(collect);
     let stderr = child.stderr.take().map(collect);
@@ -303,7 +303,7 @@ fn wait(child: &mut Child, what: &str) -> ExitStatus {
     }
 }
 
-/// Looks again and again until something is so.
+/// Polls until `look` returns a value.
 pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -315,7 +315,7 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What a command answered.
+/// Output of a command.
 #[derive(Debug)]
 #[expect(
     dead_code,
@@ -329,34 +329,34 @@ pub struct Output {
 }
 
 impl Output {
-    /// It must have worked.
+    /// Checks for success.
     #[track_caller]
     pub fn ok(self) -> Output {
         self.code(0)
     }
 
-    /// It must have ended with this exit code.
+    /// Checks the exit code.
     #[track_caller]
     pub fn code(self, expected: i32) -> Output {
         assert_eq!(self.status.code(), Some(expected), "{self:#?}");
         self
     }
 
-    /// These words must be on stdout.
+    /// Checks that stdout contains a text.
     #[track_caller]
     pub fn says(self, words: &str) -> Output {
         assert!(self.stdout.contains(words), "no {words:?} in {self:#?}");
         self
     }
 
-    /// These words must be on stderr.
+    /// Checks that stderr contains a text.
     #[track_caller]
     pub fn notes(self, words: &str) -> Output {
         assert!(self.stderr.contains(words), "no {words:?} in {self:#?}");
         self
     }
 
-    /// These words must be nowhere.
+    /// Checks that neither stdout nor stderr contains a text.
     #[track_caller]
     pub fn lacks(self, words: &str) -> Output {
         let both = format!("{}{}", self.stdout, self.stderr);
@@ -364,7 +364,7 @@ impl Output {
         self
     }
 
-    /// Stdout as one JSON document.
+    /// Parses stdout as one JSON document.
     #[track_caller]
     pub fn json(&self) -> Value {
         match serde_json::from_str(&self.stdout) {
@@ -373,7 +373,7 @@ impl Output {
         }
     }
 
-    /// Stdout as one JSON document per line.
+    /// Parses stdout as one JSON document per line.
     #[track_caller]
     pub fn events(&self) -> Vec<Value> {
         let lines = self.stdout.lines();
@@ -384,7 +384,7 @@ impl Output {
             .collect()
     }
 
-    /// The error object that `--json` puts on stderr.
+    /// Returns the error object that `--json` prints to stderr.
     #[track_caller]
     pub fn error(&self) -> Value {
         let line = self.stderr.lines().next_back().unwrap_or_default();
@@ -395,14 +395,14 @@ impl Output {
     }
 }
 
-/// The sorted keys of a JSON object.
+/// Returns the sorted keys of a JSON object.
 pub fn keys(value: &Value) -> Vec<String> {
     let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
     keys.sort();
     keys
 }
 
-/// All files below a folder.
+/// Returns all files below a folder.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {

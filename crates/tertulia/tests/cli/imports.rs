@@ -1,4 +1,5 @@
-//! What an import keeps of other programs' sessions, what it says of the rest, and where it stops.
+//! What an import keeps of other programs' sessions, what it reports about the rest, and its
+//! limits.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -23,7 +24,7 @@ fn write(home: &Home, name: &str, document: &Value) -> String {
     path.display().to_string()
 }
 
-/// The session file of openagent-terminal's own documentation.
+/// The session file from openagent-terminal's own documentation.
 fn session_file(id: &str) -> Value {
     json!({
         "metadata": {
@@ -74,7 +75,7 @@ fn original_ids_name_sessions_in_every_command() {
         home.run(&["search", "--all", "session-456"])
             .ok()
             .notes("1 hit");
-        // Exports give it back, with the time of the last save.
+        // Exports return the original id, with the time of the last save.
         let args = ["export", "session-456", "--format", "snapshot"];
         let document: Value = serde_json::from_str(&home.run(&args).ok().stdout).unwrap();
         assert_eq!(document["sessionId"], "session-456");
@@ -88,7 +89,7 @@ fn original_ids_name_sessions_in_every_command() {
         home.run(&["doctor"]).ok();
         home.run(&["store", "rebuild"]).ok();
         assert_eq!(home.show("session-456")["id"], id);
-        // Again adds nothing; the export itself is the same session.
+        // A second import adds nothing; the export itself is the same session.
         assert_eq!(import(home)[0]["result"], "known");
         let file = home.path().join("out.json");
         fs::write(&file, document.to_string()).unwrap();
@@ -251,7 +252,7 @@ fn sessions_of_openagent_terminal_are_read_with_their_index() {
         let said = messages(&session);
         assert_eq!(said[1]["tool_calls"][0]["name"], "read_file");
         assert_eq!(said[1]["at"], "2025-10-04T11:42:05Z");
-        // Again, also by the index alone or by name: nothing new is a success.
+        // A second import, also by the index alone or with `--from`, adds nothing and succeeds.
         home.run(&["import", &path]).ok().says("nothing new");
         home.run(&["import", &index]).ok().says("nothing new");
         home.run(&["import", "--from", "openagent-terminal", &path])
@@ -301,7 +302,7 @@ fn damaged_lines_are_counted_and_named() {
     output.says("lost: 3 damaged lines: 2, 4, 5");
 }
 
-/// An import, and its peak memory in kilobytes.
+/// Runs an import, and returns its peak memory in kilobytes.
 fn peak(home: &Home, path: &Path, more: &[&str]) -> (u64, Output) {
     let mut args = vec!["import".as_ref(), path.as_os_str()];
     args.extend(more.iter().map(OsStr::new));
@@ -342,7 +343,7 @@ fn what_is_endless_is_read_as_far_as_a_session_goes() {
             assert!(kilobytes < 300_000, "{kilobytes} kB for {}", path.display());
         }
     }
-    // A pipe into which nobody writes is empty, and does not wait.
+    // A pipe without a writer is empty, and does not block.
     let pipe = home.path().join("pipe.json");
     let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
@@ -350,7 +351,7 @@ fn what_is_endless_is_read_as_far_as_a_session_goes() {
     output.code(5).notes("it is empty");
 }
 
-/// A log with right hashes whose last entry announces more of its append.
+/// A log with valid hashes whose last entry announces more entries of the same append.
 fn unfinished(home: &Home) -> String {
     let opening = Body::Created(Created {
         session: SessionId::new(Uuid::from_u128(0x77)),
@@ -387,7 +388,7 @@ fn a_log_that_announces_more_than_it_has_is_refused() {
     });
 }
 
-/// Cuts an append of a session in two, as an import could before it looked.
+/// Removes the end of an append, as an import once could before this was checked.
 fn cut_last_append(home: &Home, id: &str) {
     let id: SessionId = id.parse().unwrap();
     let database = rusqlite::Connection::open(home.database()).unwrap();

@@ -101,7 +101,7 @@ fn the_newest_stands_first_for_people_too() {
         assert!(at("second talk") < at("first talk"));
         home.say_in(&one, "again");
         assert_eq!(listed(home, &[]), [one.clone(), two.clone()]);
-        // Tidying up is not talking.
+        // Renaming does not count as activity.
         home.run(&["rename", &two, "Other"]).ok();
         assert_eq!(listed(home, &[]), [one, two]);
     });

@@ -1,4 +1,5 @@
-//! The command line as a user meets it: the built program in an empty home, by its answers and exit codes.
+//! The command line as a user sees it: the built program in an empty home, by its output and exit
+//! codes.
 
 #![allow(
     clippy::unwrap_used,

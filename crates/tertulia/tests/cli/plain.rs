@@ -1,10 +1,10 @@
-//! Talks of every kind line by line: where that is asked for, and where the terminal can do no more.
+//! Sessions of every kind in line mode: on request, and on terminals without other capabilities.
 
 use crate::home::Home;
 use crate::pty::{CAPABLE, CTRL_D, DUMB, Terminal};
 
-/// A kind of talk: how it is begun, its prompt, what its help has and the others' have not, and a command
-/// that has no meaning in it with the words that say so.
+/// A kind of session: its command, its prompt, texts that only its help has or lacks, and a slash
+/// command that does not apply to it with the resulting message.
 struct Kind {
     command: &'static [&'static str],
     prompt: &'static str,
@@ -37,7 +37,7 @@ const KINDS: [Kind; 3] = [
     },
 ];
 
-/// Asks for help, says something and leaves: everything that was shown.
+/// Runs `/help`, sends a message and exits. Returns everything shown.
 fn talk(home: &Home, kind: &Kind, flags: &[&str], variables: &[(&str, &str)]) -> String {
     let args = [kind.command, flags].concat();
     let mut terminal = Terminal::open(home, &args, variables);
@@ -64,7 +64,7 @@ fn talk(home: &Home, kind: &Kind, flags: &[&str], variables: &[(&str, &str)]) ->
     shown
 }
 
-/// What a terminal is told to give its whole screen to a program.
+/// Returns true if the output contains sequences that take over the whole screen.
 fn takes_the_screen(shown: &str) -> bool {
     shown.contains("\u{1b}[?1049h") || shown.contains("\u{1b}[2J") || shown.contains("\u{1b}[H")
 }
@@ -76,7 +76,7 @@ fn a_capable_terminal_is_used_line_by_line_when_that_is_asked_for() {
         home.run(&["team", "init"]).ok();
         let shown = talk(&home, kind, &["--plain"], &[CAPABLE]);
         assert!(!takes_the_screen(&shown), "{shown:?}");
-        // It is still one that has colours.
+        // It still has colours.
         assert!(shown.contains('\u{1b}'), "{shown:?}");
         assert_eq!(home.said("@")[0], "plan a bird table");
     }
@@ -95,7 +95,7 @@ fn a_terminal_that_can_do_no_more_is_used_line_by_line() {
     }
 }
 
-/// Everything that leaves one kind of talk leaves every kind.
+/// Every command and key that exits one kind of session exits all kinds.
 #[test]
 fn every_way_to_leave_leaves_every_kind() {
     let home = Home::new();
@@ -113,7 +113,7 @@ fn every_way_to_leave_leaves_every_kind() {
     assert!(home.all().is_empty());
 }
 
-/// Off a terminal there is nothing to be plain about.
+/// Without a terminal `--plain` changes nothing.
 #[test]
 fn it_changes_nothing_off_a_terminal() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! A project keeps its sessions, whatever becomes of its folder.
+//! A project keeps its sessions, whatever happens to its folder.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn git(home: &Home, folder: &Path, args: &[&str]) {
     assert!(done.status.success(), "{args:?}: {done:?}");
 }
 
-/// Every way of looking for sessions in a folder finds these, the newest first.
+/// Checks that every way to find sessions in a folder finds these, the newest first.
 fn finds(home: &Home, folder: &Path, ids: &[String]) {
     let listed = home
         .prepare(&["list", "--json"])
@@ -102,7 +102,7 @@ fn git_and_moving_hide_no_session() {
         grow(&folder, &mut ids);
         git(home, &folder, &["worktree", "add", "-q", "../tree"]);
         finds(home, &home.path().join("tree"), &ids);
-        // What was remembered can be deleted: sessions say it themselves.
+        // The list of known folders can be deleted: sessions record the project themselves.
         fs::remove_file(home.path().join(".local/share/tertulia/projects.json")).unwrap();
         git(
             home,
@@ -122,14 +122,14 @@ fn a_folder_without_git_may_be_renamed() {
     both(|home| {
         let folder = home.folder("plain");
         if fs::metadata(&folder).unwrap().created().is_err() {
-            // Without the time of its birth a folder cannot be told from another one.
+            // Without a creation time a folder cannot be told from another one.
             return;
         }
         let ids = [say(home, &folder)];
         let moved = home.path().join("renamed");
         fs::rename(&folder, &moved).unwrap();
         finds(home, &moved, &ids);
-        // Another folder that comes later is another project.
+        // A folder created later is another project.
         let other = home.folder("other");
         let listed = home
             .prepare(&["list", "--json"])

@@ -1,4 +1,4 @@
-//! The program on a pseudo-terminal: what it shows, and what is typed.
+//! Test fixture: the program on a pseudo-terminal.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -7,9 +7,9 @@ use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system}
 
 use crate::home::{Home, until};
 
-/// A terminal that can do no more than lines: what is shown can be read as it comes.
+/// A terminal that supports only line mode: its output can be read as it comes.
 pub const DUMB: (&str, &str) = ("TERM", "dumb");
-/// One that can show a screen.
+/// A terminal that supports the TUI.
 pub const CAPABLE: (&str, &str) = ("TERM", "xterm-256color");
 
 /// The program on a pseudo-terminal.
@@ -21,7 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts the program on one that is dumb, unless a variable says otherwise.
+    /// Starts the program on a dumb terminal, unless a variable says otherwise.
     pub fn open(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
         let size = PtySize {
             rows: 24,
@@ -61,12 +61,12 @@ impl Terminal {
         }
     }
 
-    /// Everything that was shown so far.
+    /// Returns everything shown so far.
     pub fn shown(&self) -> String {
         String::from_utf8_lossy(&self.screen.lock().unwrap()).into_owned()
     }
 
-    /// Waits until some words have been shown so often.
+    /// Waits until a text has been shown `times` times.
     pub fn sees(&mut self, words: &str, times: usize) {
         until(&format!("{words:?} is on the screen"), || {
             let over = self.child.try_wait().unwrap().is_some();
@@ -82,10 +82,10 @@ impl Terminal {
         self.keyboard.flush().unwrap();
     }
 
-    /// Waits for the end: exit code and everything shown.
+    /// Waits for the program to exit. Returns the exit code and everything shown.
     pub fn ends(mut self) -> (u32, String) {
         let status = until("the talk ends", || self.child.try_wait().unwrap());
-        // What was written last may still be on its way.
+        // The last output may not have arrived yet.
         let mut before = self.shown();
         until("the screen is quiet", || {
             std::thread::sleep(std::time::Duration::from_millis(50));

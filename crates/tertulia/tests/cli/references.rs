@@ -1,4 +1,4 @@
-//! The ways to name a session.
+//! References to sessions.
 
 use crate::home::{Home, both, short};
 
@@ -63,7 +63,7 @@ fn what_names_several_is_ambiguous() {
             home.run(&["rename", id, "Same title"]).ok();
         }
         home.run(&["show", "Same title"]).code(3).notes(&short(ID));
-        // What is in the trash is meant only if nothing else is.
+        // Sessions in the trash match only if no others do.
         home.run(&["rm", "-y", LIKE]).ok();
         assert_eq!(named(home, "Same title"), ID);
     });
@@ -155,14 +155,14 @@ fn the_beginning_of_the_short_id_names_a_session() {
             assert_eq!(title, expected, "{reference}");
         }
         home.run(&["show", "a11a:2"]).ok().says("one");
-        // Neither in the middle, nor shorter.
+        // Neither the middle of the id nor a shorter beginning.
         for reference in ["11a9", "a11", "4a11a9d"] {
             home.run(&["show", reference]).code(3);
         }
     });
 }
 
-/// A team's session that is newer than a chat.
+/// Creates a chat, and a team session that is newer.
 fn a_team_and_a_chat(home: &Home) -> (String, String) {
     let chat = home.say("a chat");
     home.run(&["team", "init", "-q"]).ok();
@@ -187,7 +187,7 @@ fn the_newest_is_the_same_session_in_every_command() {
         }
         let before = ["--resume", "@~1", "-p", "x", "--output-format", "json"];
         assert_eq!(home.run(&before).ok().json()["session_id"], *chat);
-        // Now the chat is the newest, and of no team.
+        // Now the chat is the newest, and is not a team session.
         assert_eq!(named(home, "@"), chat);
         let output = home.run(&["team", "demo", "--resume", "@", "x"]).code(2);
         let words = format!(
@@ -204,7 +204,7 @@ fn the_newest_is_the_same_session_in_every_command() {
         chatted
             .notes("not a chat session")
             .notes(&format!("--resume {}`", short(&team)));
-        // A kind that is named is meant where no session is.
+        // Without a reference to a session, the kind of the command applies.
         let args = ["team", "demo", "--resume", "x y", "--output-format", "json"];
         assert_eq!(home.run(&args).ok().json()["session_id"], *team);
         let args = ["chat", "-c", "-p", "x", "--output-format", "json"];

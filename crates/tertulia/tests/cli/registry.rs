@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::home::{Home, Output, Prepared, finish, keys, until};
 use crate::pty::Terminal;
 
-/// An executable script in the home.
+/// Writes an executable script in the home.
 fn program(home: &Home, path: &str, script: &str) -> String {
     let path = home.path().join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -21,7 +21,7 @@ fn program(home: &Home, path: &str, script: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// A command line that finds programs in the home's `bin` first.
+/// Prepares a command line that finds programs in the home's `bin` first.
 fn with_bin<'a>(home: &'a Home, args: &[&str]) -> Prepared<'a> {
     let path = std::env::var("PATH").unwrap();
     let bin = home.path().join("bin").display().to_string();
@@ -48,7 +48,7 @@ fn names(home: &Home) -> Vec<String> {
         .collect()
 }
 
-/// Whether a process runs that was written down by its id. One that nobody has reaped does not.
+/// Returns true if the process with this id runs. A zombie does not.
 fn is_alive(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
@@ -99,7 +99,7 @@ fn a_scan_finds_programs_and_changes_nothing() {
             .unwrap()
             .contains("slowly")
     );
-    // The slow one was ended with all that it had started.
+    // The slow one was killed with all its children.
     assert!(!is_alive(&fs::read_to_string(pid).unwrap()));
     assert!(!file(&home).exists());
     with_bin(&home, &["agents", "scan"])
@@ -137,7 +137,7 @@ fn adapters_are_found_and_registered_as_what_they_are() {
         None,
         "nobody needs one that is not there"
     );
-    // A slow start is a start, and a notice is no version.
+    // A slow start is a start, and a notice is not a version.
     assert_eq!(of("gemini-cli").unwrap()["path"], json!(slow));
     assert_eq!(of("gemini-cli").unwrap()["version"], "0.61.0");
     let line = ["agents", "register", "xx", "--command", "codex-acp"];
@@ -188,7 +188,7 @@ fn what_a_scan_finds_is_registered_once() {
     assert_eq!(agents.as_array().unwrap().len(), 1, "{output:?}");
     assert_eq!(agents[0]["name"], "claude");
     assert_eq!(agents[0]["command"], json!(claude));
-    // What an agent may do unasked is not said once and for all.
+    // Permissions are not registered.
     assert_eq!(agents[0]["args"], json!([]));
     assert_eq!(agents[0]["version"], "9.8.7");
     assert!(output.stderr.contains("is not registered"), "{output:?}");
@@ -247,7 +247,7 @@ fn a_registered_program_is_listed_shown_and_asked() {
         (&info["type"], &info["found"]),
         (&json!("command"), &json!(true))
     );
-    // Who could answer has the registered ones too, and they do.
+    // `agents` lists the registered agents too, and they answer.
     home.run(&["agents"]).ok().says("upper").says("demo");
     let one = home.run(&["agents", "upper", "--json"]).ok().json();
     assert_eq!(one["agents"][0]["ready"], true);
@@ -265,7 +265,7 @@ fn registering_anew_tells_what_it_was() {
     let (one, two) = (program(&home, "one", ""), program(&home, "two", ""));
     register(&home, "x", &one).ok().lacks("before");
     register(&home, "x", &two).ok().notes("(was: ").notes(&one);
-    // A path is taken from where one is, and kept whole.
+    // A relative path is resolved, and stored as an absolute one.
     register(&home, "y", "../one").ok();
     let y = registered(&home)["agents"][1]["command"].clone();
     assert!(y.as_str().unwrap().starts_with('/'), "{y}");
@@ -370,7 +370,7 @@ fn verifying_starts_programs_without_keys_and_keeps_what_worked() {
     let home = Home::new();
     let script = "echo \"$ANTHROPIC_API_KEY$1\" > ../seen; echo 'claude 3.2.1'";
     register(&home, "claude", &program(&home, "claude", script)).ok();
-    // Whoever does not know the question has still started.
+    // A program that does not support `--version` has still started.
     register(&home, "odd", &program(&home, "odd", "exit 2")).ok();
     let output = home
         .prepare(&["agents", "verify", "--json"])
@@ -494,7 +494,7 @@ fn a_registry_that_cannot_be_read_stays_as_it_is() {
             }
         }
         assert_eq!(fs::read(file(&home)).unwrap(), bytes);
-        // A talk that needs nobody from there is none the worse for it.
+        // A session that needs no registered agent is not affected.
         home.run(&["chat", "-p", "echo hello"]).ok().says("hello");
         home.run(&["chat", "--agent", "whole", "-p", "hello"])
             .ok()

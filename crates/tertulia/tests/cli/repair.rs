@@ -1,4 +1,4 @@
-//! Damage is told where people look, and a repair brings back what is whole.
+//! Damage is reported where users look, and a repair restores what is intact.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::home::{Backend, Home, both, files_below, short};
 
-/// A home with so many sessions, in each of which "talk N" was said.
+/// Creates a home with so many sessions, each with the message "talk N".
 fn talks(backend: Backend, count: usize) -> (Home, Vec<String>) {
     let home = Home::with(backend);
     let ids = (0..count).map(|n| home.say(&format!("echo talk {n}")));
@@ -15,7 +15,7 @@ fn talks(backend: Backend, count: usize) -> (Home, Vec<String>) {
     (home, ids)
 }
 
-/// The log files of a files store, in the order of their names.
+/// Returns the log files of a files store, sorted by name.
 fn logs(home: &Home) -> Vec<PathBuf> {
     let mut logs = files_below(&home.files_folder());
     logs.retain(|path| path.extension().is_some_and(|end| end == "jsonl"));
@@ -65,14 +65,14 @@ fn an_empty_file_that_was_a_database_is_told() {
     }
     home.run(&["chat", "-p", "echo on"]).code(5);
     assert_eq!(fs::metadata(home.database()).unwrap().len(), 0);
-    // One that never held anything is simply made.
+    // An empty file that never was a database is initialised.
     let fresh = Home::new();
     fs::create_dir_all(fresh.database().parent().unwrap()).unwrap();
     fs::write(fresh.database(), b"").unwrap();
     fresh.say("echo one");
 }
 
-/// A database that another program has locked is no damaged one.
+/// A database that another program has locked is not damaged.
 #[test]
 fn a_busy_database_is_not_repaired() {
     let (home, ids) = talks(Backend::Sqlite, 2);
@@ -90,7 +90,7 @@ fn a_busy_database_is_not_repaired() {
     assert_eq!(home.said(&ids[0]), ["echo talk 0", "talk 0"]);
 }
 
-/// A damaged one is not replaced while anybody uses it or waits to write.
+/// A damaged database is not replaced while another process uses it or waits to write.
 #[test]
 fn a_database_in_use_is_not_replaced() {
     let damage = || {
@@ -101,7 +101,7 @@ fn a_database_in_use_is_not_replaced() {
         fs::write(home.database(), &bytes).unwrap();
         (home, bytes)
     };
-    // Somebody is in the queue of writers.
+    // A process is in the writers' queue.
     let (home, bytes) = damage();
     let queue = fs::File::create(format!("{}-lock", home.database().display())).unwrap();
     queue.lock().unwrap();
@@ -109,7 +109,7 @@ fn a_database_in_use_is_not_replaced() {
     assert_eq!(fs::read(home.database()).unwrap(), bytes);
     queue.unlock().unwrap();
     home.run(&["doctor", "--repair"]).ok();
-    // Somebody has it open.
+    // A process has it open.
     let (home, _) = damage();
     let open = rusqlite::Connection::open(home.database()).unwrap();
     let count = "SELECT count(*) FROM sqlite_schema";
@@ -120,7 +120,7 @@ fn a_database_in_use_is_not_replaced() {
     home.run(&["doctor", "--repair"]).ok();
 }
 
-/// An index page is zeroed: what the rows still know is listed and found.
+/// An index page is zeroed: sessions that the rows still have are listed and found.
 #[test]
 fn a_damaged_index_does_not_hide_the_sessions() {
     let (home, ids) = talks(Backend::Sqlite, 3);
@@ -214,7 +214,7 @@ fn a_session_of_the_database_without_its_end_is_damaged() {
     }
 }
 
-/// Looking at every number up to this one would take for ever.
+/// Iterating over all numbers up to this one would take forever.
 #[test]
 fn a_session_with_an_astronomic_number_is_told_at_once() {
     let (home, ids) = talks(Backend::Sqlite, 3);
@@ -233,7 +233,7 @@ fn a_session_with_an_astronomic_number_is_told_at_once() {
     assert_eq!(home.said(&ids[1]), ["echo talk 1", "talk 1"]);
 }
 
-/// Entries that the list has seen are gone from the end of a log.
+/// Entries that the list has seen are missing at the end of a log.
 #[test]
 fn a_log_cut_at_its_end_is_damaged() {
     type Shorten = fn(&[u8]) -> Vec<u8>;
@@ -254,7 +254,7 @@ fn a_log_cut_at_its_end_is_damaged() {
         fs::write(&log, shorten(&bytes)).unwrap();
         let output = home.run(&["doctor"]).code(5);
         assert!(output.stdout.contains(&ids[0]), "{what}: {output:?}");
-        // Also after the list has looked at the log again.
+        // Also after the list has read the log again.
         home.run(&["list"]).ok().notes("1 session is damaged");
         home.run(&["doctor"]).code(5).says(&ids[0]);
         home.run(&["doctor", "--repair"])
@@ -271,14 +271,14 @@ fn a_log_that_cannot_be_read_is_counted() {
     let (home, ids) = talks(Backend::Files, 2);
     let log = log_of(&home, &ids[0]);
     let bytes = fs::read(&log).unwrap();
-    // Nobody can read a folder as a file, whatever they may otherwise read.
+    // A folder cannot be read as a file, not even by root.
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();
     home.run(&["list"])
         .ok()
         .notes(&format!("1 session is damaged: {}", short(&ids[0])));
     home.run(&["doctor"]).code(5).says(&ids[0]);
-    // It is looked at again as soon as it can be read.
+    // It is read again as soon as possible.
     fs::remove_dir(&log).unwrap();
     fs::write(&log, bytes).unwrap();
     home.run(&["list"])
@@ -288,16 +288,16 @@ fn a_log_that_cannot_be_read_is_counted() {
     home.run(&["doctor"]).ok();
 }
 
-/// Whoever made a session was killed before it had its name.
+/// The process that created a session was killed before it had its final name.
 #[test]
 fn a_session_without_its_name_is_brought_in() {
     let (home, ids) = talks(Backend::Files, 2);
     let log = log_of(&home, &ids[0]);
     let mut name = log.clone().into_os_string();
-    // No process has so high a number.
+    // No process has such a high id.
     name.push(".new-2000000000");
     fs::rename(&log, &name).unwrap();
-    // Nobody was told that it is saved: a killed program is no damage, but its words are not forgotten.
+    // It was never acknowledged, so this is not damage, but its messages are not ignored.
     let output = home.run(&["doctor"]).ok();
     assert!(format!("{output:?}").contains(&ids[0]), "{output:?}");
     home.run(&["doctor", "--repair"]).ok().says(&ids[0]);
@@ -325,7 +325,7 @@ fn logs_that_were_swapped_keep_all_their_words() {
     );
 }
 
-/// A store without damage is told to be so, whatever was done to it in between.
+/// An intact store is reported as such, whatever was done to it before.
 #[test]
 fn nothing_is_told_of_a_sound_store() {
     both(|home| {

@@ -1,4 +1,4 @@
-//! Going on with a session.
+//! Resuming a session.
 
 use crate::home::{Home, both, short};
 
@@ -135,7 +135,7 @@ fn an_unknown_reference_is_not_found() {
     });
 }
 
-/// The spelling of the program whose sessions `pair` continues.
+/// The syntax of claude-master, whose sessions `pair` continues.
 #[test]
 fn resume_and_session_together_name_one_session() {
     both(|home| {
@@ -303,7 +303,7 @@ fn a_session_is_readable_and_resumable_without_its_agent() {
         let id = id["session_id"].as_str().unwrap();
         home.settings("");
         assert_eq!(home.said(id), ["one", "here\n"]);
-        // What was said to one agent is not sent to another unasked.
+        // The messages of a session are not sent to another agent unasked.
         let output = home.run(&["-r", id, "-p", "echo on"]).code(6);
         output.notes("gone").notes("--agent");
         let output = home.run(&["-r", id, "--agent", "demo", "-p", "echo on"]);

@@ -1,4 +1,4 @@
-//! A talk that is under way in another process.
+//! Test fixture: a session that runs in another process.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use crate::home::{Home, Output, Prepared, finish, until};
 
-/// Says a line every 200 ms for longer than any test waits.
+/// Prints a line every 200 ms for longer than any test waits.
 pub const SLOW: &str =
     "i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
 
-/// Says `begun`, waits for the file `go` in the home (not for ever), and says `done`.
+/// Prints `begun`, waits for the file `go` in the home (with a limit), and prints `done`.
 pub const WAITING: &str = "echo begun; i=0; while [ ! -e ../go ] && [ $i -lt 1200 ]; do \
      sleep 0.05; i=$((i+1)); done; echo done";
 
@@ -32,7 +32,7 @@ impl Running {
         Running::of(&home.prepare(&all))
     }
 
-    /// Starts a command line that was prepared with it.
+    /// Starts a prepared command line that has this option.
     pub fn of(prepared: &Prepared<'_>) -> Running {
         let mut child = prepared
             .command()
@@ -49,7 +49,7 @@ impl Running {
         }
     }
 
-    /// The next event.
+    /// Returns the next event.
     pub fn event(&mut self) -> Value {
         let mut line = String::new();
         let out = self.out.as_mut().unwrap();
@@ -57,7 +57,7 @@ impl Running {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Reads on to the next event of a type.
+    /// Returns the next event of a type.
     pub fn until(&mut self, kind: &str) -> Value {
         loop {
             let event = self.event();
@@ -67,7 +67,7 @@ impl Running {
         }
     }
 
-    /// Reads on until the agent has been speaking for so long.
+    /// Reads text until the agent has been answering for so long.
     pub fn speaking_for(&mut self, span: Duration) -> String {
         let mut heard = String::new();
         let mut since = None;
@@ -87,20 +87,20 @@ impl Running {
         kill_process(pid, signal).unwrap();
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if the program has exited.
     pub fn has_ended(&mut self) -> bool {
         let child = self.child.as_mut().unwrap();
         child.try_wait().unwrap().is_some()
     }
 
-    /// Ends it without any warning.
+    /// Kills the program with SIGKILL.
     pub fn kill(mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Ends it without any warning, and before it the helper that would end its agents.
+    /// Kills the program with SIGKILL, and first the guard process that would end its agents.
     #[allow(dead_code, reason = "not every test program kills helpers")]
     pub fn kill_with_guard(self) {
         let parent = Pid::from_child(self.child.as_ref().unwrap());
@@ -118,10 +118,10 @@ impl Running {
         self.kill();
     }
 
-    /// Waits for its end; what it wrote since is on stdout.
+    /// Waits for the program to exit. Its stdout is the output since the last event read.
     pub fn end(mut self) -> Output {
         let child = self.child.take().unwrap();
-        // What it still writes must be read, or it waits for ever on a full pipe.
+        // Remaining output must be read, or the program blocks on a full pipe.
         let mut out = self.out.take().unwrap();
         let rest = std::thread::spawn(move || {
             let mut text = String::new();
@@ -143,7 +143,7 @@ impl Drop for Running {
     }
 }
 
-/// The processes of agents that were started in this home.
+/// Returns the processes of agents that were started in this home.
 pub fn agents_of(home: &Home) -> Vec<Pid> {
     let own = format!("HOME={}\0", home.path().display());
     let mut found = Vec::new();
@@ -162,7 +162,7 @@ pub fn agents_of(home: &Home) -> Vec<Pid> {
     found
 }
 
-/// Ends what a killed program left behind.
+/// Kills processes that a killed program left behind.
 pub fn sweep(home: &Home) {
     until("agents of a killed talk are ended", || {
         let left = agents_of(home);

@@ -1,4 +1,4 @@
-//! Sessions as agent-chatter kept them: one document per save, below a folder per team.
+//! Sessions as saved by agent-chatter: one document per save, below a folder per team.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::Home;
 
-/// A save of a talk.
+/// A save of a session.
 #[derive(Clone)]
 pub struct Save {
     pub team: String,
@@ -18,7 +18,7 @@ pub struct Save {
     pub messages: Vec<Value>,
 }
 
-/// A talk of the team `review` in which nothing was said yet.
+/// Creates a save of an empty session of the team `review`.
 pub fn talk(session: &str) -> Save {
     Save {
         team: "review".into(),
@@ -40,13 +40,13 @@ impl Save {
         self
     }
 
-    /// Saved so many minutes after ten.
+    /// Sets the time of the save, in minutes after ten.
     pub fn at(mut self, minutes: u32) -> Save {
         self.saved = minutes;
         self
     }
 
-    /// Somebody says something, ten seconds after the one before.
+    /// Adds a message, ten seconds after the previous one.
     pub fn says(mut self, name: &str, kind: &str, content: &str) -> Save {
         let place = self.messages.len();
         self.messages.push(json!({
@@ -75,7 +75,7 @@ impl Save {
         })
     }
 
-    /// Writes it where agent-chatter would.
+    /// Writes the save where agent-chatter would.
     pub fn write(&self, home: &Home) -> PathBuf {
         let ms = 1_764_064_800_000_u64 + u64::from(self.saved) * 60_000;
         let folder: String = self
@@ -97,12 +97,12 @@ impl Save {
     }
 }
 
-/// The folder of all saves.
+/// Returns the folder of all saves.
 pub fn folder(home: &Home) -> PathBuf {
     home.folder(".agent-chatter/sessions")
 }
 
-/// Imports all saves: what is said of each.
+/// Imports all saves and returns the report of each.
 pub fn import(home: &Home) -> Vec<Value> {
     let folder = folder(home);
     let output = home.run(&["import".as_ref(), "--json".as_ref(), folder.as_os_str()]);

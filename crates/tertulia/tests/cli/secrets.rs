@@ -5,7 +5,7 @@ use std::fs;
 use crate::home::{Home, both, files_below};
 use crate::running::{Running, sweep};
 
-/// Keys that nobody uses, put together here so that no scanner finds them in this file.
+/// Returns fake keys, assembled here so that no scanner finds them in this file.
 fn keys() -> Vec<(String, &'static str)> {
     let body = "Ab3dE6gH9jK2mN5pQ8sT1vW4";
     vec![
@@ -18,7 +18,7 @@ fn keys() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// The files in which some bytes stand.
+/// Returns the files that contain a text.
 fn holders(home: &Home, words: &str) -> Vec<String> {
     let needle = words.as_bytes();
     let holds = |bytes: &[u8]| bytes.windows(needle.len()).any(|window| window == needle);
@@ -77,7 +77,7 @@ fn a_key_in_a_half_written_answer_is_not_kept() {
     both(|home| {
         let (key, _) = keys().remove(0);
         let (first, second) = key.split_at(25);
-        // Half a key, a pause that is long enough for a draft, the other half, and on.
+        // Half a key, a pause long enough for a draft, the other half, and more.
         home.script_agent(
             "leaky",
             &format!("printf 'look: {first}'; sleep 1.2; printf '{second} end\\n'; sleep 1.2; echo more; exec sleep 60"),
@@ -142,7 +142,7 @@ fn a_password_in_the_address_of_a_repository_is_not_kept() {
     });
 }
 
-/// Replacing secrets makes a text longer; that is no reason to lose it.
+/// Redaction makes a text longer, which must not lose it.
 #[test]
 fn a_long_answer_full_of_secrets_is_kept() {
     both(|home| {
@@ -160,7 +160,8 @@ fn a_long_answer_full_of_secrets_is_kept() {
     });
 }
 
-/// A log is kept byte for byte, or its hashes would not hold: that its secrets stay is said, and can be chosen.
+/// A log is kept byte for byte, or its hashes would not hold: kept secrets are reported, and can be
+/// redacted on request.
 #[test]
 fn an_import_says_which_secrets_it_keeps_and_replaces_them_on_request() {
     both(|home| {

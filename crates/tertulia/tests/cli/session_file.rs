@@ -1,4 +1,4 @@
-//! Going on with a session that lies in a file, and writing it back there.
+//! `--session-file`: resuming a session from a file, and writing it back.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::saves::talk;
 
 const ASK: &str = "what did I say?";
 
-/// A file with a talk in which "one" was said, from another home.
+/// Writes a file with a session of another home, with the message "one".
 fn elsewhere(home: &Home) -> String {
     let other = Home::new();
     other.say("one");
@@ -29,7 +29,7 @@ fn a_log_in_a_file_goes_on_and_is_written_back() {
         let written = fs::read_to_string(&file).unwrap();
         let last: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
         assert_eq!(last["content"], "You said:\n\n1. one");
-        // A third machine goes on from there, the bare flag of resuming beside it.
+        // A third machine continues from there, also with a bare `--resume`.
         let third = Home::new();
         let args = ["chat", "--resume", "--session-file", &file, "-p", ASK];
         let output = third.run(&args).ok();
@@ -105,7 +105,7 @@ fn a_file_that_cannot_be_written_stops_nothing() {
     fs::rename(&file, &moved).unwrap();
     let name = moved.display().to_string();
     let mark = home.path().join("mark").display().to_string();
-    // Whoever answers takes the folder away while it does.
+    // The agent removes the folder while it answers.
     home.settings(&format!(
         "[agents.thief]\ntype = \"command\"\ncommand = \"sh\"\nargs = [\"-c\", \"rm -r {} && echo done > {mark} && echo stolen\"]\n",
         folder.display()

@@ -1,4 +1,4 @@
-//! Where settings come from, and which one counts.
+//! Where settings come from, and which takes precedence.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -194,7 +194,7 @@ fn the_agent_is_chosen_by_flag_then_environment_then_files() {
     );
 }
 
-/// A project's agent under a name that runs unasked, and the file that shows whether it ran.
+/// Describes an agent in a project's file, and returns whether its program ran.
 fn redescribed(user: &str, name: &str) -> bool {
     let home = Home::new();
     home.settings(user);
@@ -223,7 +223,8 @@ fn a_project_may_not_put_its_program_in_the_place_of_the_users_agent() {
     ));
 }
 
-/// Or `tertulia agents` in somebody's project would run their program, and a key would go to their server.
+/// Otherwise `tertulia agents` in a foreign project would run its program, and send a key to its
+/// server.
 #[test]
 fn a_project_may_not_redirect_an_agent_that_is_known() {
     let home = Home::new();
@@ -277,7 +278,7 @@ fn a_data_folder_needs_no_home() {
     prepared.run().ok();
 }
 
-/// Or a line in somebody's project would move everybody's sessions to the trash.
+/// Otherwise a foreign project could move all of the user's sessions to the trash.
 #[test]
 fn a_project_may_not_say_what_is_kept() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! A talk that is ended from outside keeps what was said.
+//! A session that is ended by a signal keeps its messages.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::home::{Home, both, messages, until};
 use crate::running::{Running, SLOW, agents_of, sweep};
 
-/// Several processes, one of which does not listen to anybody.
+/// Several processes, one of which ignores signals.
 const STUBBORN: &str = "trap '' INT TERM HUP; (trap '' TERM; for n in 1 2 3 4 5 6 7 8 9; do sleep 9; done) & \
                         i=0; while [ $i -lt 400 ]; do echo \"line $i\"; i=$((i+1)); sleep 0.2; done";
 
@@ -69,12 +69,12 @@ fn what_was_seen_for_more_than_a_second_survives_a_kill() {
             .as_str()
             .unwrap()
             .to_owned();
-        // What has been read by now has been there for more than a second when the rest has come.
+        // Text read by now is more than a second old when the process is killed, and so is saved.
         let seen = talk.speaking_for(Duration::from_millis(100));
         talk.speaking_for(Duration::from_millis(1500));
         talk.kill();
         sweep(home);
-        // It can be read before anybody resumes, and is the same entry afterwards.
+        // It can be read before a resume, and is the same entry afterwards.
         let unfinished = messages(&home.show(&id)).pop().unwrap();
         assert_eq!(unfinished["interrupted"], true);
         let output = home.run(&["-c", "--agent", "demo", "-p", "echo on"]).ok();
@@ -92,7 +92,7 @@ fn what_was_seen_for_more_than_a_second_survives_a_kill() {
             "{kept:?} does not have {seen:?}"
         );
         assert_eq!(said[3]["content"], "on");
-        // Said once, not at every resume.
+        // Reported once, not at every resume.
         home.run(&["-c", "-p", "echo more"]).ok().lacks("cut off");
         home.run(&["doctor"]).ok();
     });
@@ -125,7 +125,7 @@ fn the_agents_of_a_killed_talk_do_not_go_on() {
     let mut talk = Running::start(&home, &["--agent", "slow", "-p", "speak"]);
     talk.until("text");
     talk.kill();
-    // Nobody reads what they say, so that they end by themselves at the next word.
+    // Their output pipe is closed, so they end at the next write.
     let begun = std::time::Instant::now();
     while !agents_of(&home).is_empty() && begun.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(50));
@@ -150,7 +150,7 @@ fn a_signal_in_text_mode_ends_the_line_and_says_how_to_resume() {
     until("the agent runs", || {
         (!agents_of(&home).is_empty()).then_some(())
     });
-    // The words are there once the session is open and the draft is due; polling the store is enough.
+    // The prompt is saved once the session is listed, so polling the store is enough.
     until("the session is there", || {
         (home.all().len() == 1).then_some(())
     });
@@ -161,7 +161,7 @@ fn a_signal_in_text_mode_ends_the_line_and_says_how_to_resume() {
     assert!(agents_of(&home).is_empty());
 }
 
-/// Tidying up is not speaking: it must not cost an answer that was on the screen.
+/// Commands such as `rename` must not lose an incomplete answer that was on the screen.
 #[test]
 fn a_half_written_answer_survives_tidying_up_and_forking() {
     both(|home| {
@@ -189,7 +189,7 @@ fn a_half_written_answer_survives_tidying_up_and_forking() {
     });
 }
 
-/// An agent that does not end is given five seconds; whoever asks twice need not wait for them.
+/// An agent that does not stop is given five seconds; a second signal does not wait.
 #[test]
 fn a_second_signal_ends_at_once_and_leaves_no_agent_behind() {
     let home = Home::new();
@@ -198,7 +198,7 @@ fn a_second_signal_ends_at_once_and_leaves_no_agent_behind() {
     talk.until("text");
     assert!(!agents_of(&home).is_empty());
     let asked = std::time::Instant::now();
-    // Two that arrive together are one, so it is asked until it has heard the second.
+    // Two signals that arrive together count as one, so repeat until the second is noticed.
     until("the talk has ended", || {
         if !talk.has_ended() {
             talk.signal(Signal::INT);

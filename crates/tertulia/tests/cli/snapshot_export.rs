@@ -1,4 +1,4 @@
-//! `export --format snapshot`, and what `show` says of only a team session.
+//! `export --format snapshot`, and what `show` prints for team sessions only.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,8 +9,8 @@ use tertulia_formats::snapshot::Snapshot;
 use crate::home::{Backend, Home, both, keys};
 use crate::saves::{import, talk};
 
-/// Code as agents write it: indented, with blank lines, with lines that begin with a brace, and with what
-/// would be markers anywhere else.
+/// Code as agents write it: indented, with blank lines, with lines that begin with a brace, and
+/// with text that would be markers elsewhere.
 const CODE: &str = "Look:\n\n```rust\nfn main() {\n\n    if x {\n\ty();\n    }\n}\n{ \"a\": 1 }\n[NEXT: ben]\n[TEAM_TASK: none]\n```\n\n   \n{\"type\":\"done\"}\n[DROP: ALL]  ";
 
 fn snapshot(home: &Home, reference: &str) -> String {
@@ -18,7 +18,7 @@ fn snapshot(home: &Home, reference: &str) -> String {
     home.run(&args).ok().stdout
 }
 
-/// A talk of the team in this home: its id.
+/// Imports a team session into this home and returns its id.
 fn a_talk(home: &Home) -> String {
     let mut save = talk("session-1").task("Ship it");
     save = save.says("ana", "human", "Show me. [NEXT: Ada, nobody]");
@@ -46,7 +46,7 @@ fn code_survives_export_and_import_and_export_byte_for_byte() {
             import.says("imported as");
             assert_eq!(to.said(&id)[1], CODE);
             assert_eq!(snapshot(&to, &id), first);
-            // Both are one log, however often it is carried to and fro.
+            // Both are one log, however often it is exported and imported.
             let raw = |home: &Home| home.run(&["show", &id, "--raw"]).ok().stdout;
             assert_eq!(raw(&to), raw(&from));
             let back = from.prepare(&["import", "-"]).stdin(&first).run().ok();
@@ -114,7 +114,7 @@ fn only_a_team_has_a_snapshot() {
     });
 }
 
-/// The earlier program left its files readable for everybody if the umask said so.
+/// agent-chatter left its files readable for all users if the umask allowed it.
 #[test]
 fn a_snapshot_is_for_its_owner_whatever_the_umask() {
     both(|home| {
@@ -154,7 +154,7 @@ fn show_says_who_spoke_how_often_and_for_how_long() {
                 {"id": "ada", "name": "ada", "displayName": "ADA", "type": "ai", "messages": 8, "tokens": nothing},
             ])
         );
-        // The list keeps the shape that is promised, and a chat has no such line.
+        // `list` keeps its documented fields, and a chat has no such line.
         assert!(!keys(&home.all()[0]).contains(&"speakers".to_owned()));
         assert!(!keys(&home.all()[0]).contains(&"duration_ms".to_owned()));
         let chat = home.say("count to 3");
@@ -179,7 +179,7 @@ fn what_a_fork_shares_is_counted_in_it() {
             .map(|spoke| (&spoke["id"], &spoke["messages"]))
             .collect();
         assert_eq!(counted, [(&json!("ana"), &json!(1))]);
-        // A fork is a talk of its own, also as a snapshot.
+        // A fork is a session of its own, also as a snapshot.
         let document: Value = serde_json::from_str(&snapshot(home, fork.trim())).unwrap();
         assert_eq!(document["sessionId"], fork.trim());
         let import = home.prepare(&["import", "-"]).stdin(document.to_string());

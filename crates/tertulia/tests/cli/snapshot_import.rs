@@ -24,7 +24,7 @@ fn results(imported: &[Value]) -> Vec<&str> {
     results.collect()
 }
 
-/// The raw log of every session, by its id.
+/// Returns the raw log of every session, by id.
 fn logs(home: &Home) -> BTreeMap<String, String> {
     let sessions = home.all().into_iter().map(|session| {
         let id = session["id"].as_str().unwrap().to_owned();
@@ -152,7 +152,7 @@ fn two_imports_of_the_same_give_the_same_logs() {
     });
 }
 
-/// The earlier program took the first file whose name had the session's id in it, which is the oldest.
+/// agent-chatter used the first file whose name contained the session's id, which is the oldest.
 #[test]
 fn of_many_saves_the_newest_counts() {
     both(|home| {
@@ -173,7 +173,7 @@ fn of_many_saves_the_newest_counts() {
     });
 }
 
-/// There every save was a session of the list, and deleting one left the others.
+/// In agent-chatter every save was a session in the list, and deleting one left the others.
 #[test]
 fn of_many_saves_there_is_one_session_and_deleting_it_leaves_none() {
     both(|home| {
@@ -191,13 +191,13 @@ fn of_many_saves_there_is_one_session_and_deleting_it_leaves_none() {
             home.run(&["rm", "-y", id]).ok();
             assert!(home.all().is_empty());
         }
-        // What was deleted on purpose does not come back unasked.
+        // A deliberately deleted session does not come back.
         assert_eq!(results(&import(home)).last(), Some(&"known"));
         assert!(home.all().is_empty());
     });
 }
 
-/// There the folders of `a b` and `a_b` were one, and the sessions in it could not be restored.
+/// In agent-chatter `a b` and `a_b` shared a folder, and its sessions could not be restored.
 #[test]
 fn teams_whose_names_look_alike_never_share_a_folder() {
     both(|home| {
@@ -279,11 +279,11 @@ fn a_save_that_went_another_way_is_kept_too() {
     });
 }
 
-/// Of one id there may be talks of several teams, and in one of them another may have said the same.
+/// Several teams, or several speakers, may have sessions with the same id and text.
 #[test]
 fn the_same_words_of_another_are_a_talk_of_its_own() {
     both(|home| {
-        // Ids of this program, as in what it exports.
+        // Ids of tertulia, as in its exports.
         let of = |team: &str, speaker: &str| {
             let talk = talk("0193a0e0-0000-7000-8000-000000000001").team(team);
             let mut talk = talk.says(speaker, "human", "hello");
@@ -303,7 +303,7 @@ fn the_same_words_of_another_are_a_talk_of_its_own() {
             sessions.push(imported["imported"][0]["session"].clone());
         }
         assert_eq!(home.all().len(), 3);
-        // Each is known again.
+        // Each is recognised again.
         for (talk, session) in talks.iter().zip(&sessions) {
             let file = talk.write(home).display().to_string();
             let again = home.run(&["import", &file, "--json"]).ok().json();
@@ -466,7 +466,7 @@ fn the_report_says_what_was_changed_and_lost() {
         assert_eq!(said[0]["addressees"][0]["member"], "ada");
         home.run(&["show", id]).ok().lacks("sk-ant");
 
-        // What has nothing to be changed is taken in without a word about it.
+        // If nothing was changed, the report does not mention changes.
         let again = home
             .run(&["export", id, "--format", "snapshot"])
             .ok()

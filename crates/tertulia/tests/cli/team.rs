@@ -1,4 +1,4 @@
-//! `team`: the files of teams.
+//! `team`: team files.
 
 use std::fs;
 
@@ -49,7 +49,7 @@ fn what_is_wrong_is_told_with_its_place() {
     );
 }
 
-/// A team as the first published program wrote it.
+/// A team file in the format of agent-chatter's first release.
 const FIRST_FORM: &str = r#"{
     "agents": [{ "name": "demo", "command": "true", "args": [], "endMarker": "[DONE]", "usePty": false }],
     "team": {
@@ -68,7 +68,7 @@ fn an_older_team_file_is_migrated_and_what_changed_is_said() {
     let file = home.project().join("old.json");
     let read = |name: &str| fs::read_to_string(home.project().join(name)).unwrap();
     fs::write(&file, FIRST_FORM).unwrap();
-    // The refusal names the command, and the command as it is named works.
+    // The error names a command, and the command works as printed.
     let hint = format!("tertulia team migrate {}", file.display());
     home.run(&["team", "check", "old.json"])
         .code(5)
@@ -101,7 +101,7 @@ fn an_older_team_file_is_migrated_and_what_changed_is_said() {
     home.run(&["team", "migrate", "old.json"])
         .ok()
         .notes("has today's form already");
-    // What is wrong beyond its age is told, and nothing is written.
+    // Errors other than the old format are reported, and nothing is written.
     fs::write(&file, r#"{"team": {"name": "x", "roles": []}}"#).unwrap();
     home.run(&["team", "migrate", "old.json", "-y"])
         .code(5)
@@ -120,7 +120,7 @@ fn a_team_that_is_not_there_is_not_found() {
         .notes("team init");
     home.run(&["team", "init"]).ok();
     home.run(&["team", "check", "nobody"]).code(3).notes("demo");
-    // A name is no path.
+    // A name is not a path.
     home.run(&["team", "check", "../teams/demo"]).code(3);
 }
 

@@ -1,4 +1,4 @@
-//! A talk on a real terminal.
+//! A session in line mode on a real terminal.
 
 use crate::home::Home;
 use crate::pty::{CAPABLE, CTRL_C, CTRL_D, DUMB, Terminal};
@@ -42,7 +42,7 @@ fn slash_commands() {
     let (code, shown) = terminal.ends();
     assert_eq!(code, 0);
     assert!(shown.contains("/help"), "the nearest is named: {shown}");
-    // A talk in which nobody spoke leaves nothing behind, and nothing to resume.
+    // A session without messages is not saved, and there is nothing to resume.
     assert!(!shown.contains("Resume:"), "{shown}");
     assert!(home.all().is_empty());
 }
@@ -94,7 +94,7 @@ fn control_sequences_of_an_answer_do_not_reach_the_terminal() {
         "{shown:?}"
     );
     assert!(!shown.contains("c\rd"), "{shown:?}");
-    // Nor later, when it is read again or found, or is the title.
+    // Nor later, when it is shown, found, listed or used as the title.
     home.run(&["rename", "@", "plain"]).ok();
     for args in [
         &["show"][..],

@@ -1,4 +1,4 @@
-//! `rename`, `tag`, `rm`, `restore`, `undo`, `prune`: each is one entry and can be taken back.
+//! `rename`, `tag`, `rm`, `restore`, `undo`, `prune`: each is one entry and can be undone.
 
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn tag_is_one_entry_and_is_taken_back() {
             (home.entries(&id), last_kind(home, &id)),
             (6, json!("undone"))
         );
-        // What changes nothing is not written.
+        // A change without effect is not written.
         home.run(&["tag", &id, "+a", "-z"]).ok();
         assert_eq!(home.entries(&id), 6);
         for wrong in ["plain", "+", "-", "+two words", "+a,b"] {

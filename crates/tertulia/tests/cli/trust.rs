@@ -1,4 +1,5 @@
-//! What a project's settings file may say with and without trust, and what a broken file does not stop.
+//! What a project's settings file may set with and without trust, and what a broken file does not
+//! prevent.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -20,7 +21,7 @@ fn token() -> String {
     format!("ghp_{}", "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5")
 }
 
-/// Settings that take the words of a session elsewhere, and the folder that they lead to.
+/// Returns settings that redirect the store to another folder, and that folder.
 fn loot(home: &Home) -> (String, PathBuf) {
     let loot = home.path().join("loot");
     let toml = format!("store = \"files:{}\"\nredact = false\n", loot.display());
@@ -103,7 +104,7 @@ fn settings_of_a_parent_folder_are_not_the_projects() {
         .ok();
     output.lacks("config.toml");
     assert!(!loot.exists());
-    // Within a repository the root's file is the project's.
+    // In a repository the root's file is the project's.
     Command::new("git")
         .args(["init", "-q"])
         .current_dir(home.project())
@@ -116,7 +117,7 @@ fn settings_of_a_parent_folder_are_not_the_projects() {
     assert!(loot.exists());
 }
 
-/// Only the superuser can give a file away.
+/// Needs root, to change the owner of a file.
 #[test]
 fn files_of_other_users_are_not_read() {
     let home = Home::new();
@@ -142,7 +143,7 @@ fn files_of_other_users_are_not_read() {
         .code(2)
         .notes("belongs to another user");
     chown(&file, Some(0), None).unwrap();
-    // Nor is a store of another user written to.
+    // A store of another user is not written to either.
     let (toml, loot) = loot(&home);
     project_settings(&home, &toml);
     home.run(&["trust"]).ok();
@@ -248,7 +249,7 @@ fn reading_works_with_a_broken_settings_file() {
     });
 }
 
-/// The superuser reads everything, so that the program runs as another user where the test can become one.
+/// Root can read everything, so the program runs as another user if the test may switch users.
 #[test]
 fn programs_of_agents_do_not_see_the_keys_of_this_program() {
     let home = Home::new();

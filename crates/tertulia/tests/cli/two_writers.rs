@@ -1,4 +1,4 @@
-//! Two programs in one session: nothing is lost, nothing is interleaved.
+//! Two processes in one session: nothing is lost, nothing is interleaved.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -88,7 +88,7 @@ fn no_fork_stops_with_a_conflict() {
         first.signal(Signal::INT);
         first.end().code(130);
         assert_eq!(home.said(&id).len(), 4);
-        // When the other one has left, the same command works.
+        // Once the other process has exited, the same command works.
         assert_eq!(home.run(&args).ok().stdout, "second\n");
     });
 }

@@ -1,4 +1,4 @@
-//! Files that are no store, or not one for this version: refused, and not a byte is changed.
+//! Files that are not a store, or not one for this version: rejected without changing a byte.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn snapshot(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// Every command refuses the store and leaves it alone.
+/// Checks that every command rejects the store and leaves it unchanged.
 fn refused(home: &Home, flags: &[&str], words: &str) {
     let before = snapshot(home.path());
     for command in COMMANDS {

@@ -1,4 +1,5 @@
-//! Words that a newcomer reads: they name what is there, count right, and alarm only when something is wrong.
+//! Messages for new users: they name what exists, count correctly, and warn only when something is
+//! wrong.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::home::{Home, both, short};
 
-/// A team file of `me` and `ada`, a demo agent, changed by the test.
+/// Writes a team file of `me` and `ada`, a demo agent, modified by the test.
 fn team(home: &Home, change: impl Fn(&mut Value)) {
     let member = |name: &str, kind: &str| {
         json!({
@@ -41,7 +42,7 @@ fn members_with_one_display_name_are_told_apart_by_name() {
         let document = home.run(&args).ok().json();
         document["messages"][1]["speaker"]["id"].clone()
     };
-    // A display name means the first who has it.
+    // A display name means the first member that has it.
     assert_eq!(speaker("[NEXT: Doc] hello"), "ada");
     assert_eq!(speaker("[NEXT: ben] hello"), "ben");
 }
@@ -128,7 +129,7 @@ fn entries_are_named_in_plain_words() {
     pair.says("instructor demo (demo-1), worker demo (demo-1), in /")
         .lacks("paired")
         .lacks("budgeted");
-    // Scripts read the names that the log has.
+    // JSON output uses the names of the log.
     let entries = home.show("@")["entries"].clone();
     let is_paired = |entry: &Value| entry["type"] == "paired";
     assert!(entries.as_array().unwrap().iter().any(is_paired));

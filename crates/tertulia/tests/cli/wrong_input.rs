@@ -1,4 +1,4 @@
-//! What is asked for in a wrong way, and how everything is said: exit codes, flags, colours.
+//! Invalid input, and general output rules: exit codes, flags, colours.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The power goes: what was not synced is gone, and nothing that was acknowledged is.
+//! Power cuts: data that was not synced is lost, acknowledged data never is.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use crate::disk::Disk;
 use crate::trace::{Step, traced};
 use crate::world::{Ack, Backend, Chance, Place, acks, seed, world};
 
-/// A command whose disk is cut off.
+/// A command whose disk loses power.
 struct Scenario {
     name: &'static str,
-    /// What is said before.
+    /// Prompts of earlier turns.
     before: &'static [&'static [&'static str]],
-    /// What is cut off. `@` is the newest session.
+    /// Command line that is cut off. `@` is the newest session.
     args: &'static [&'static str],
 }
 
@@ -60,7 +60,7 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// What must be found after the cut.
+/// What must be found after the power cut.
 #[derive(Default)]
 struct Promise {
     acks: Vec<Ack>,
@@ -69,7 +69,7 @@ struct Promise {
 }
 
 impl Promise {
-    /// What the program has said so far obliges it.
+    /// Derives the guarantees from the program's output so far.
     fn of(before: &[Ack], said: &str, noted: &str, args: &[&str]) -> Promise {
         let mut promise = Promise {
             acks: before.to_vec(),
@@ -104,7 +104,7 @@ impl Promise {
     }
 }
 
-/// Cuts the power and looks at what is left, in a fresh folder.
+/// Simulates a power cut and checks what is left, in a fresh folder.
 fn cut(place: &Place, disk: &Disk, promise: &Promise, when: &str, luck: Option<&mut Chance>) -> u8 {
     let fresh = tempfile::tempdir().unwrap();
     let home = fresh.path().join("home");
@@ -119,8 +119,8 @@ fn cut(place: &Place, disk: &Disk, promise: &Promise, when: &str, luck: Option<&
     look_at_torn(&left, promise, when, &home)
 }
 
-/// Rubbish at the end of a log may be found by the doctor, but it takes nothing with it. Whether the
-/// doctor found some.
+/// Checks a store with torn writes: the doctor may find garbage at the end of a log, but nothing
+/// else is lost. Returns whether it found some.
 fn look_at_torn(left: &Place, promise: &Promise, when: &str, home: &Path) -> u8 {
     promise.is_kept(left, when);
     let doctor = left.run(&["doctor"]);
@@ -171,7 +171,7 @@ fn power_cut(backend: Backend) {
             let is_ack = weight > promised && matches!(step, Step::Says(..));
             promised = weight;
             let is_last = at + 1 == steps.len();
-            // Just before a sync the most is to be lost.
+            // Just before a sync the most data can be lost.
             let is_sync = matches!(step, Step::SyncBegins(..)) && chance.coin();
             let is_any = !matches!(step, Step::Says(..)) && chance.below(20) == 0;
             if !(is_ack || is_last || is_sync || is_any) {
@@ -215,7 +215,7 @@ fn files_survive_a_power_cut() {
     power_cut(Backend::Files);
 }
 
-/// Were nothing synced, these tests would see it: acknowledged words would be gone.
+/// Counter-check: without any sync acknowledged messages are lost, so these tests would notice.
 fn a_missing_sync_shows(backend: Backend) {
     let scenario = &SCENARIOS[1];
     let (_root, place) = world(backend);

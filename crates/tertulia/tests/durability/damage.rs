@@ -1,4 +1,4 @@
-//! One byte is not as it was written: it is found, nothing breaks, and nothing else is lost.
+//! A single flipped byte is found, nothing crashes, and nothing else is lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::world::{Backend, Place, copy, seed, world};
 
-/// Every so many bytes one is flipped; the seed says where to begin.
+/// Returns the distance between two flipped bytes; the seed determines the first one.
 fn stride(file: &Path) -> usize {
     match file.extension().and_then(|end| end.to_str()) {
         Some("jsonl") => 17,
@@ -17,7 +17,7 @@ fn stride(file: &Path) -> usize {
     }
 }
 
-/// What may be deleted: the index, the list.
+/// Returns true for derived files, which may be deleted: the index and the catalogue.
 fn is_derived(file: &Path) -> bool {
     let name = file.file_name().unwrap().to_str().unwrap();
     name.ends_with("-search") || name == "search.db" || name == "catalogue.db"
@@ -25,7 +25,7 @@ fn is_derived(file: &Path) -> bool {
 
 const THREADS: usize = 2;
 
-/// A small store: two talks and a fork of the first.
+/// Creates a small store: two sessions and a fork of the first.
 fn small_store(place: &Place) {
     let first = place.turn(&["hello"]);
     let id = first[0].session.as_str();
@@ -35,7 +35,7 @@ fn small_store(place: &Place) {
     place.turn(&["--resume", id, "--fork", "echo apart"]);
 }
 
-/// What the flips did.
+/// Results of the flips.
 #[derive(Default)]
 struct Tally {
     flips: u32,
@@ -45,7 +45,7 @@ struct Tally {
     wrong: Vec<String>,
 }
 
-/// A file of the store and the byte in it.
+/// A byte to flip in a file of the store.
 struct Flip<'a> {
     file: &'a Path,
     offset: usize,
@@ -115,7 +115,7 @@ fn found_and_repaired(
     if lists == [0, 0] {
         return Err(format!("exit 5, but nothing is named: {report}"));
     }
-    // Reading what is damaged may fail, but in order.
+    // Reading a damaged session may fail, but must not crash.
     for id in before.keys() {
         match place.show(id) {
             Ok(_) => {}
@@ -155,8 +155,8 @@ fn found_and_repaired(
     Ok(())
 }
 
-/// A log that was hit keeps its name, and what was not hit is still in the store: at most a line and
-/// the one that it ran into are gone.
+/// Checks that a damaged log keeps its id, and that at most the damaged line and the one merged
+/// with it are lost.
 fn keep_the_rest<'a>(
     place: &Place,
     hit: impl Iterator<Item = (&'a String, &'a Value)>,
@@ -183,7 +183,7 @@ fn messages(shown: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// The files of a store that hold words, or what is derived from them.
+/// Collects the files of a store that hold messages, or data derived from them.
 fn logs(home: &Path, below: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(home.join(below)).unwrap() {
         let name = below.join(entry.unwrap().file_name());
@@ -211,7 +211,7 @@ fn flipped(backend: Backend) {
     for file in &files {
         let size = fs::metadata(place.home.join(file)).unwrap().len() as usize;
         let stride = stride(file);
-        // The last byte of a log is the end of its last line: as good a word as any.
+        // The last byte of a log ends its last line, so it counts as well.
         let offsets = (seed % stride..size - 1).step_by(stride);
         for offset in offsets.chain([size - 1]) {
             // One bit, the case of a letter, all bits.

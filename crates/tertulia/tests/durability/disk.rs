@@ -1,5 +1,5 @@
-//! A disk as strict as the rules allow: of a file it has what was written before its last sync, of a
-//! folder the names that were there at its last sync. Replays a trace.
+//! Model of the strictest permitted disk: a file has what was written before its last sync, a
+//! folder the names that it had at its last sync. Replays a trace.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use crate::trace::{Call, Step, is_below};
 use crate::world::Chance;
 
-/// A power cut tears writes at the borders of sectors.
+/// A power cut tears writes at sector boundaries.
 const SECTOR: usize = 512;
 
-/// What was done to a file or a folder and is not synced yet.
+/// A change of a file or folder that is not synced yet.
 #[derive(Clone, Debug)]
 enum Change {
     Write(usize, Vec<u8>),
     Cut(usize),
     Name(String, usize),
     Unname(String),
-    /// From one name to another in one step.
+    /// Atomic rename from one name to another.
     Rename(String, String, usize),
 }
 
@@ -28,7 +28,7 @@ enum Content {
     Folder(BTreeMap<String, usize>),
 }
 
-/// A file or a folder: as the running system sees it, as it is on the disk, and the difference.
+/// A file or folder: as the running system sees it, as it is on disk, and the difference.
 #[derive(Clone, Debug)]
 struct Node {
     now: Content,
@@ -43,16 +43,16 @@ struct Handle {
     at: usize,
 }
 
-/// A sync of a file, as the program did it.
+/// A sync of a file by the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Synced {
-    /// The name that the file has.
+    /// Name of the file.
     pub name: String,
-    /// The first and the last offset of what it made durable, if there was anything.
+    /// First and last offset of the data that it made durable, if any.
     pub covered: Option<(usize, usize)>,
 }
 
-/// The disk below one folder. What lies elsewhere is not looked at.
+/// Model of the disk below one folder. Other files are ignored.
 #[derive(Debug)]
 pub struct Disk {
     root: PathBuf,
@@ -65,7 +65,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// The disk with everything durable that lies below the folder now.
+    /// Creates a model in which everything below the folder is durable.
     pub fn of(root: &Path, work: &Path) -> Disk {
         let mut disk = Disk {
             root: root.to_owned(),
@@ -107,7 +107,7 @@ impl Disk {
         self.nodes.len() - 1
     }
 
-    /// Lets one step happen.
+    /// Applies one step of the trace.
     pub fn step(&mut self, step: &Step) {
         match step {
             Step::Says(..) => {}
@@ -162,7 +162,7 @@ impl Disk {
                     self.change(node, Change::Cut(call.number_from_end(0)));
                 }
             }
-            // Room without content: the file is longer, and what is new in it reads as zeros.
+            // Allocates space without content: the file is longer, and the new part reads as zeros.
             "fallocate" => {
                 if let Some(node) = self.handle(call)
                     && let Content::File(content) = &self.nodes[node].now
@@ -259,7 +259,7 @@ impl Disk {
         self.change(node, Change::Write(at, bytes));
     }
 
-    /// The open file that a call is about, if it is on this disk.
+    /// Returns the open file of a call, if it is on this disk.
     fn handle(&self, call: &Call) -> Option<usize> {
         let found = self.handles.get(&call.fd()).map(|handle| handle.node);
         let real = call
@@ -280,7 +280,7 @@ impl Disk {
         self.work.join(path)
     }
 
-    /// The folder and the name of a path that a call has, if it is on this disk.
+    /// Returns the folder and name of a path argument, if it is on this disk.
     fn locate(&self, call: &Call, which: usize) -> Option<(usize, String)> {
         let path = self.absolute(call, which);
         let inside = path.strip_prefix(&self.root).ok()?;
@@ -315,7 +315,7 @@ impl Disk {
         })
     }
 
-    /// Files with this kind of name that have bytes which are not synced.
+    /// Returns the matching files that have unsynced bytes.
     pub fn unsynced_files(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
         let unsynced = |node: &usize| !self.nodes[*node].unsynced.is_empty();
         let nodes = (0..self.nodes.len()).filter(unsynced);
@@ -326,7 +326,7 @@ impl Disk {
             .collect()
     }
 
-    /// Names that were made and whose folder is not synced since.
+    /// Returns new names whose folder has not been synced since.
     pub fn unsynced_names(&self) -> Vec<String> {
         let changes = self.nodes.iter().flat_map(|node| &node.unsynced);
         changes
@@ -337,7 +337,7 @@ impl Disk {
             .collect()
     }
 
-    /// What a power cut would leave: all that is durable, and of the rest what chance keeps.
+    /// Writes the state after a power cut: everything durable, and a random part of the rest.
     pub fn after_power_cut(&self, into: &Path, mut luck: Option<&mut Chance>) {
         let survived: Vec<Content> = self
             .nodes
@@ -361,7 +361,7 @@ fn lay_down(survived: &[Content], node: usize, path: &Path, made: &mut HashMap<u
         Content::Folder(names) => {
             fs::create_dir(path).unwrap();
             for (name, child) in names {
-                // Shared memory ends with the system.
+                // Shared memory does not survive.
                 if !name.ends_with("-shm") {
                     lay_down(survived, *child, &path.join(name), made);
                 }

@@ -1,6 +1,6 @@
-//! A disk that is full, fills up, or cannot be written to takes no words away.
+//! A disk that is full, fills up, or cannot be written to loses no messages.
 //!
-//! The disk is a small tmpfs in a mount namespace of its own, into which this binary goes by running
+//! The disk is a small tmpfs in a mount namespace of its own, which this binary enters by running
 //! itself again: whatever happens, nothing stays mounted.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,12 @@ use serde_json::Value;
 
 use crate::world::{Backend, Place, Ran, finish, world};
 
-/// Repeated, more than what is left of a file's last block on a disk that is full.
+/// Repeated, this exceeds the free part of a file's last block on a full disk.
 pub const LONG: &str = "word ";
 
 const INSIDE: &str = "TERTULIA_TEST_INSIDE";
 
-/// Runs the test of this name again where it may mount. Whether we are there.
+/// Runs the test of this name again where it may mount. Returns true inside of that run.
 pub fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -43,7 +43,7 @@ pub fn may_mount(test: &str) -> bool {
     false
 }
 
-/// A small disk, gone when dropped.
+/// A small disk, unmounted when dropped.
 pub struct Small(PathBuf);
 
 impl Small {
@@ -64,7 +64,7 @@ impl Small {
         self.0.join("filler")
     }
 
-    /// Writes until nothing more fits, then leaves so many bytes.
+    /// Fills the disk, then frees so many bytes.
     pub fn fill(&self, leave: u64) {
         let mut file = fs::File::create(self.filler()).unwrap();
         let error = loop {
@@ -98,7 +98,7 @@ fn system(words: &[&str], at: &Path) {
     );
 }
 
-/// A world whose store lies on a small disk and already has a talk.
+/// A world whose store is on a small disk and has one session.
 pub fn small_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
     let (small, root, place) = bare_world(backend);
     place.turn(&["echo from better days"]);
@@ -117,7 +117,7 @@ pub fn bare_world(backend: Backend) -> (Small, tempfile::TempDir, Place) {
     (small, root, place)
 }
 
-/// The one file with a talk that could not be saved; the error must have named it.
+/// Returns the one file with an unsaved session; the error must have named it.
 #[track_caller]
 pub fn rescued(place: &Place, ran: &Ran) -> PathBuf {
     let mut found: Vec<PathBuf> = fs::read_dir(&place.work)
@@ -136,7 +136,7 @@ pub fn rescued(place: &Place, ran: &Ran) -> PathBuf {
     file
 }
 
-/// What a talk that could not be saved must end like.
+/// Checks the output of a session that could not be saved.
 #[track_caller]
 pub fn assert_told(ran: &Ran, answer: &str) {
     assert!(!ran.broke(), "{ran:?}");
@@ -153,7 +153,7 @@ pub fn assert_told(ran: &Ran, answer: &str) {
     );
 }
 
-/// How often a message with these words is in any session.
+/// Counts the messages with this text in all sessions.
 pub fn said(place: &Place, words: &str) -> usize {
     let everything = place.everything();
     let entries = everything
@@ -162,7 +162,7 @@ pub fn said(place: &Place, words: &str) -> usize {
     entries.filter(|entry| entry["content"] == words).count()
 }
 
-/// Brings the talk back from its file, twice: the second time changes nothing.
+/// Imports the session from its file twice: the second import changes nothing.
 pub fn bring_back(place: &Place, file: &Path) {
     let file = file.to_str().unwrap();
     place.run(&["import", file]).ok("importing the talk");
@@ -200,7 +200,8 @@ fn full(backend: Backend, test: &str, args: &[&str], leave: u64) {
     }
 }
 
-/// The folder that one works in is full, too: the talk is rescued elsewhere, and no empty files are left.
+/// The working directory is full, too: the session is rescued elsewhere, and no empty files are
+/// left.
 #[test]
 fn a_full_work_folder_is_not_littered() {
     if !may_mount("full::a_full_work_folder_is_not_littered") {
@@ -265,7 +266,7 @@ fn files_on_a_full_disk_lose_no_resumed_talk() {
     );
 }
 
-/// There is not even room for a store to be made.
+/// There is no room even to create a store.
 fn first_talk(backend: Backend, test: &str) {
     if !may_mount(test) {
         return;
@@ -310,7 +311,7 @@ fn sqlite_on_a_nearly_full_disk_loses_no_resumed_talk() {
     full(Backend::Sqlite, test, &["-c"], 36 * 1024);
 }
 
-/// Talking goes on in memory, but nothing is done that is not in the log first.
+/// A conversation continues in memory, but no tool runs before its call is in the log.
 fn does_nothing(backend: Backend, test: &str, has_store: bool) {
     if !may_mount(test) {
         return;
@@ -356,7 +357,7 @@ fn without_room_for_a_store_nothing_is_done() {
     does_nothing(Backend::Sqlite, test, false);
 }
 
-/// Whatever becomes of new words: reading needs no room.
+/// Reading needs no disk space.
 fn readable(backend: Backend, test: &str) {
     if !may_mount(test) {
         return;
@@ -442,7 +443,7 @@ fn files_on_a_disk_that_fills_up_lose_nothing() {
     );
 }
 
-/// Every file below a folder with its bytes.
+/// Collects every file below a folder with its bytes.
 fn snapshot(folder: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,5 @@
-//! Another program that keeps everybody from writing is named, waited for with a limit, and takes no words away.
+//! Another process that blocks all writers is named, waited for up to a limit, and costs no
+//! messages.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::full::{bring_back, rescued, said};
 use crate::world::{Backend, Place, Ran, finish, world};
 
-/// What holds up all who write to a store, or all who make a session in one of files.
+/// Returns the file whose lock blocks all writers of a store, or all new sessions in a files store.
 fn lock_file(place: &Place) -> PathBuf {
     match place.backend {
         Backend::Sqlite => place.database().with_extension("db-lock"),
@@ -20,7 +21,7 @@ fn lock_file(place: &Place) -> PathBuf {
     }
 }
 
-/// Holds the queue of a store that has one session. This process is the holder.
+/// Creates a store with one session, and holds its lock in this process.
 fn held(backend: Backend) -> (tempfile::TempDir, Place, File) {
     let (root, place) = world(backend);
     place.turn(&["echo from better days"]);
@@ -35,7 +36,7 @@ fn start(place: &Place, args: &[&str], limit: u64) -> Child {
     command.spawn().unwrap()
 }
 
-/// Reads what a program says until it has named what it waits for. The rest of it is still to be read.
+/// Reads stderr until the program has named what it waits for. The rest is still to be read.
 fn until_named(child: &mut Child) -> String {
     let stderr = child.stderr.as_mut().unwrap();
     let mut said = Vec::new();
@@ -117,7 +118,7 @@ fn whoever_waits_for_files_obeys_signals() {
     obeys(Backend::Files);
 }
 
-/// A lock that is let go in time costs nothing but the time.
+/// A lock that is released in time causes nothing but a delay.
 #[test]
 fn a_lock_that_is_let_go_is_taken() {
     for backend in [Backend::Sqlite, Backend::Files] {
@@ -134,7 +135,7 @@ fn a_lock_that_is_let_go_is_taken() {
     }
 }
 
-/// The log of one session of files is held by whoever appends to it.
+/// The log of a session in a files store is locked by the process that appends to it.
 #[test]
 fn a_log_that_is_held_is_given_up() {
     let (_root, place) = world(Backend::Files);
@@ -153,7 +154,7 @@ fn a_log_that_is_held_is_given_up() {
     assert_eq!(said(&place, "precious"), 1);
 }
 
-/// Commands that only change something say it too, and fail with the same code.
+/// Other commands that write name the holder too, and fail with the same code.
 #[test]
 fn other_commands_name_the_holder() {
     let (_root, place, _lock) = held(Backend::Sqlite);
@@ -164,7 +165,7 @@ fn other_commands_name_the_holder() {
     place.run(&["search", "better"]).ok("search");
 }
 
-/// A program that was stopped while it writes is named with when it began.
+/// A process that was stopped while it writes is named with its start time.
 #[test]
 fn a_stopped_writer_is_named_with_its_time() {
     let (_root, place) = world(Backend::Sqlite);
@@ -174,7 +175,7 @@ fn a_stopped_writer_is_named_with_its_time() {
     strace.arg("inject=fdatasync:signal=SIGSTOP:when=1");
     strace.arg(env!("CARGO_BIN_EXE_tertulia"));
     strace.args(["chat", "-p", "echo stopped"]);
-    // In a group of its own, which is ended as a whole.
+    // In a process group of its own, which is killed as a whole.
     let mut stopped = strace.process_group(0).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let ran = finish(

@@ -13,21 +13,21 @@ use crate::world::{Ack, Backend, Chance, Place, acks, number_in, seed, world};
 /// When a program is killed.
 #[derive(Debug)]
 enum Moment {
-    /// So long after its start.
+    /// After this time.
     Time(Duration),
-    /// When it has said so many lines, and a moment later.
+    /// This long after so many lines of output.
     Lines(usize, Duration),
 }
 
-/// What became of a program that was killed.
+/// Output of a killed program.
 #[derive(Default)]
 struct Killed {
     said: String,
     in_time: bool,
 }
 
-/// Lets a program run until the moment and kills it. What it had said by then counts, whenever it
-/// is read.
+/// Runs a program until the moment and kills it. Output written by then counts, whenever it is
+/// read.
 fn kill_at(mut child: Child, moment: &Moment) -> Killed {
     let (lines, heard) = mpsc::channel();
     let stdout = child.stdout.take().unwrap();
@@ -58,7 +58,7 @@ fn kill_at(mut child: Child, moment: &Moment) -> Killed {
             listen_for(*after, usize::MAX);
         }
     }
-    // The killing comes too late if the program has ended by itself.
+    // The kill comes too late if the program has exited by itself.
     let in_time = child.try_wait().unwrap().is_none();
     let _ = child.kill();
     child.wait().unwrap();
@@ -73,7 +73,7 @@ fn moment(chance: &mut Chance, lines: u64) -> Moment {
         0 => Moment::Time(millis(chance, 30)),
         1 => Moment::Lines(1, millis(chance, 8)),
         2 => Moment::Lines(1 + chance.below(lines + 4) as usize, Duration::ZERO),
-        // Around the answer's save and the end of the program.
+        // Around the saving of the answer and the end of the program.
         _ => Moment::Lines(lines as usize, millis(chance, 12)),
     }
 }
@@ -143,7 +143,7 @@ fn files_keep_what_they_acknowledged_when_killed() {
     killed_at_any_moment(Backend::Files);
 }
 
-/// Half an answer that had been on the screen for more than a second is there after `kill -9`.
+/// An incomplete answer that was on the screen for more than a second survives `kill -9`.
 fn half_an_answer(backend: Backend) {
     let (_root, place) = world(backend);
     let settings = place.home.join(".config/tertulia");

@@ -1,9 +1,9 @@
-//! What was acknowledged stays: under `kill -9`, a power cut, a full disk, many writers, flipped bits.
+//! Acknowledged messages survive `kill -9`, power cuts, full disks, many writers and flipped bits.
 //!
-//! The acknowledgement that these tests go by is the one that everybody can see: a line of
-//! `--output-format stream-json` whose `type` is `message` says that this message is durable now.
+//! The acknowledgement used by these tests is the public one: a line of `--output-format
+//! stream-json` whose `type` is `message` means that this message is durable.
 //!
-//! `TERTULIA_KILLS` sets how often a program is killed, `TERTULIA_SEED` where the chances come from.
+//! `TERTULIA_KILLS` sets how often a program is killed, `TERTULIA_SEED` the random seed.
 
 #![allow(
     clippy::unwrap_used,

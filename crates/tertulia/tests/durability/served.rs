@@ -1,4 +1,4 @@
-//! What a server says is saved is saved.
+//! Messages that a server reports as saved are saved.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -36,7 +36,7 @@ impl Served {
         self.ask.write_all(lines.as_bytes()).unwrap();
     }
 
-    /// The next answer of this type.
+    /// Returns the next reply of this type.
     fn until(&mut self, kind: &str) -> Value {
         loop {
             let mut line = String::new();
@@ -60,7 +60,7 @@ impl Served {
         self.until("session_saved")["success"] == true
     }
 
-    /// Says no more, and waits for the end.
+    /// Closes the input and waits for the server to exit.
     fn end(self) -> Ran {
         drop(self.ask);
         let mut child = self.child;
@@ -69,7 +69,7 @@ impl Served {
     }
 }
 
-/// Whoever asks behind three queries whether all is saved is told when it is.
+/// A `session_save` after three queries is answered once all of them are saved.
 #[test]
 fn words_that_wait_count_when_a_session_is_saved() {
     for backend in [Backend::Sqlite, Backend::Files] {
@@ -140,7 +140,7 @@ fn a_server_that_ends_with_unsaved_words_names_their_file() {
     assert_eq!(said(&place, &words), 1);
 }
 
-/// Sessions that nobody needs make room for new ones.
+/// Unused sessions are closed to make room for new ones.
 #[test]
 fn one_client_begins_many_sessions_at_once() {
     let (_root, place) = world(Backend::Sqlite);
@@ -156,7 +156,7 @@ fn one_client_begins_many_sessions_at_once() {
     assert_eq!(said(&place, "echo 79"), 1);
 }
 
-/// Many clients, one after the other, each with one question.
+/// Many clients, one after the other, each with one query.
 #[test]
 fn many_clients_that_come_and_go_are_all_answered() {
     let (_root, place) = world(Backend::Sqlite);
@@ -175,7 +175,7 @@ fn many_clients_that_come_and_go_are_all_answered() {
     assert_eq!(refused, Vec::<Value>::new());
 }
 
-/// One question over a socket. What is answered instead of an answer.
+/// Sends one query over a socket. Returns the reply if it is not an answer.
 fn ask_once(socket: &Path) -> Option<Value> {
     let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
     stream

@@ -1,4 +1,4 @@
-//! Every acknowledgement comes after the sync of what it acknowledges, and no append costs two.
+//! Every acknowledgement follows the sync of its data, and no append needs two syncs.
 
 use std::process::Stdio;
 
@@ -7,22 +7,22 @@ use crate::trace::{Step, traced};
 use crate::world::{Backend, Place, world};
 use crate::writers;
 
-/// Whether a file with this name holds words. What is derived from them may be lost.
+/// Returns true for files that hold messages. Derived files may be lost.
 fn is_log(name: &str) -> bool {
     name == "tertulia.db" || name == "tertulia.db-wal" || name.contains(".jsonl")
 }
 
-/// Names that nothing is lost without: locks, claims, shared memory, what is derived.
+/// Returns true for names that may be lost: locks, session locks, shared memory, derived files.
 fn is_expendable(name: &str) -> bool {
     let is_claim = name.len() == 36 && name.chars().filter(|c| *c == '-').count() == 4;
     let is_derived = name.starts_with("catalogue.db") || name.contains("-search");
-    // Who holds the writers' queue: whoever waits for it reads it, nothing else.
+    // Who holds the writers' queue; only waiting processes read it.
     let is_holder = name == "writer";
     is_claim || is_derived || is_holder || name.ends_with("-shm") || name.ends_with("-lock")
 }
 
-/// Replays a trace and looks at the disk at each acknowledgement. How many there were, and the syncs
-/// that had been done by the last of them.
+/// Replays a trace and checks the disk at each acknowledgement. Returns their number, and the syncs
+/// up to the last of them.
 fn watch(
     place: &Place,
     mut disk: Disk,
@@ -57,7 +57,8 @@ fn watch(
     (acks, syncs)
 }
 
-/// The syncs that made entries durable. The head of a new write-ahead log is synced once by itself.
+/// Returns the syncs that made entries durable. The header of a new write-ahead log is synced
+/// separately, once.
 fn of_entries(syncs: &[Synced]) -> Vec<&Synced> {
     let is_entry = |sync: &&Synced| {
         let beyond_head = |(_, end): (usize, usize)| !sync.name.ends_with("-wal") || end > 32;
@@ -70,7 +71,7 @@ const TURN: [&str; 4] = ["chat", "-p", "--output-format", "stream-json"];
 
 fn synced_before_acknowledged(backend: Backend) {
     let (_root, place) = world(backend);
-    // The first turn makes the store.
+    // The first turn creates the store.
     for more in [
         &["hello"][..],
         &["-c", "echo twice"],
@@ -102,7 +103,7 @@ fn files_sync_before_they_acknowledge() {
     synced_before_acknowledged(Backend::Files);
 }
 
-/// One connection, many appends: one sync each, and nothing else is synced in between.
+/// One connection, many appends: one sync each, and no other sync in between.
 fn one_sync_per_append(backend: Backend, test: &str) {
     if writers::is_writer() {
         return;

@@ -1,11 +1,11 @@
-//! A team's talk that cannot be saved goes on all the same, and none of its words is lost.
+//! A team session that cannot be saved continues, and no message is lost.
 
 use std::fs;
 
 use crate::full::{LONG, assert_told, bring_back, may_mount, rescued, said, small_world};
 use crate::world::{Backend, Place};
 
-/// Everybody speaks although nothing can be saved.
+/// Every member answers although nothing can be saved.
 fn full(backend: Backend, test: &str, resumed: bool) {
     if !may_mount(test) {
         return;
@@ -33,7 +33,7 @@ fn full(backend: Backend, test: &str, resumed: bool) {
     assert_eq!(said(&place, &prompt), 1);
     let answer = format!("{words}\n\n[NEXT: ben]");
     assert_eq!(said(&place, &answer), 1);
-    // It can be gone on with where it was brought back to.
+    // The imported session can be resumed.
     let ran = place.run(&["team", "demo", "-c", "[NEXT: cleo] and you?"]);
     assert!(ran.ok("going on").contains("Cleo:"));
     place.assert_sound("with room again");
@@ -51,7 +51,7 @@ fn files_on_a_full_disk_let_a_team_go_on() {
     full(Backend::Files, test, true);
 }
 
-/// The disk is full when the second of three has spoken, and has room again for the third.
+/// The disk is full after the second of three answers, and has room again for the third.
 #[test]
 fn what_could_not_be_saved_is_saved_with_what_follows() {
     let test = "teams::what_could_not_be_saved_is_saved_with_what_follows";

@@ -1,4 +1,4 @@
-//! What a program does to the disk, call by call, as `strace` sees it.
+//! File system calls of a program, as recorded by `strace`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,22 +6,23 @@ use std::process::Command;
 
 use crate::world::{Place, Ran, finish};
 
-/// Every call that can change a file or make a change durable, and those that would escape us.
+/// Every call that can change a file or make a change durable, and those that the model does not
+/// support.
 const CALLS: &str = "trace=openat,open,creat,close,write,pwrite64,writev,pwritev,pwritev2,fsync,fdatasync,\
     ftruncate,truncate,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat,rmdir,mmap,\
     sync,syncfs,sync_file_range,fallocate,copy_file_range,sendfile,symlink,symlinkat,msync";
 
-/// One call that succeeded.
+/// A successful call.
 #[derive(Debug)]
 pub struct Call {
     pub name: String,
-    /// Its arguments as written, every text in hexadecimal.
+    /// Arguments as printed, every string in hexadecimal.
     args: String,
     pub result: u64,
 }
 
-/// What happened, in order. A sync takes time: it covers what was done before it began, and counts
-/// from when it is done.
+/// Steps of a trace, in order. A sync takes time: it covers the writes before its beginning, and is
+/// effective at its end.
 #[derive(Debug)]
 pub enum Step {
     Done(Call),
@@ -31,7 +32,7 @@ pub enum Step {
     Says(i32, Vec<u8>),
 }
 
-/// Runs a command under `strace`: how it ended, and what it did.
+/// Runs a command under `strace`. Returns its output and its steps.
 pub fn traced(place: &Place, command: &Command) -> (Ran, Vec<Step>) {
     let log = place.work.join("trace");
     let mut strace = place.bare("strace");
@@ -55,7 +56,7 @@ pub fn traced(place: &Place, command: &Command) -> (Ran, Vec<Step>) {
     (ran, parse(&text))
 }
 
-/// A call that was begun at a line of the trace and ended at another.
+/// A call that began at one line of the trace and ended at another.
 struct Span {
     begin: usize,
     end: usize,
@@ -94,7 +95,7 @@ fn call(line: &str) -> Option<Call> {
     let (args, result) = rest.rsplit_once(") ").or_else(|| rest.rsplit_once(")="))?;
     let result = result.trim_start().strip_prefix("= ")?;
     let number = result.split([' ', '<']).next()?;
-    // Addresses are of no interest, but that the call succeeded is.
+    // Addresses do not matter, only that the call succeeded.
     let result = match number.strip_prefix("0x") {
         Some(address) => u64::from_str_radix(address, 16).ok()?,
         None => number.parse().ok()?,
@@ -126,26 +127,26 @@ fn in_order(spans: Vec<Span>) -> Vec<Step> {
 }
 
 impl Call {
-    /// The file that the call is about.
+    /// Returns the file descriptor of the call.
     pub fn fd(&self) -> i32 {
         fd_of(self.args.split(", ").next().unwrap())
     }
 
-    /// The file that is mapped into memory so that writing there writes to it.
+    /// Returns the file that a call maps for shared writing.
     pub fn writable_map(&self) -> Option<i32> {
         let args: Vec<&str> = self.args.split(", ").collect();
         let writes = args[2].contains("PROT_WRITE") && args[3].contains("MAP_SHARED");
         (writes && !args[3].contains("MAP_ANONYMOUS")).then(|| fd_of(args[4]))
     }
 
-    /// The bytes that were written.
+    /// Returns the bytes that were written.
     pub fn data(&self) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.texts().concat();
         bytes.truncate(usize::try_from(self.result).unwrap());
         bytes
     }
 
-    /// The paths that the call names.
+    /// Returns the path arguments.
     pub fn paths(&self) -> Vec<String> {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         self.texts().into_iter().map(text).collect()
@@ -155,14 +156,14 @@ impl Call {
         self.args.contains(flag)
     }
 
-    /// The number among the arguments, counted from the last.
+    /// Returns a numeric argument, counted from the last.
     pub fn number_from_end(&self, back: usize) -> usize {
         let word = self.args.rsplit(", ").nth(back).unwrap();
         word.parse()
             .unwrap_or_else(|error| panic!("{word:?} in {self:?}: {error}"))
     }
 
-    /// The file that an annotated descriptor stands for, as the system names it.
+    /// Returns the path of an annotated file descriptor.
     pub fn annotated(&self) -> Option<String> {
         let first = self.args.split(", ").next()?;
         let (_, rest) = first.split_once('<')?;
@@ -184,7 +185,7 @@ fn fd_of(word: &str) -> i32 {
         .unwrap_or_else(|error| panic!("{word:?}: {error}"))
 }
 
-/// `\x2f\x61` is `/a`.
+/// Decodes `\x2f\x61` to `/a`.
 fn unhex(text: &str) -> Vec<u8> {
     let byte = |digits: &str| {
         u8::from_str_radix(digits, 16).unwrap_or_else(|error| panic!("{digits:?}: {error}"))
@@ -193,7 +194,7 @@ fn unhex(text: &str) -> Vec<u8> {
     plain.split("\\x").skip(1).map(byte).collect()
 }
 
-/// Whether a path is below a folder.
+/// Returns true if a path is below a folder.
 pub fn is_below(path: &str, folder: &Path) -> bool {
     Path::new(path).starts_with(folder)
 }

@@ -1,5 +1,5 @@
-//! Trouble around a store that must not become trouble with the words: one failed sync, folders of others, few
-//! files, a session in use.
+//! Trouble around a store that must not cost messages: a failed sync, other users' folders, few
+//! file descriptors, a session in use.
 
 use std::fs;
 use std::io::Read;
@@ -18,7 +18,7 @@ use tertulia_store::{Redaction, Sessions, Start};
 use crate::full::said;
 use crate::world::{Backend, Place, finish, world};
 
-/// One sync that fails while a session is made does not keep it from being saved afterwards.
+/// A sync that fails while a session is created does not prevent saving it later.
 fn one_failed_sync(backend: Backend, call: &str) {
     for when in 1..=4 {
         let (_root, place) = world(backend);
@@ -38,7 +38,7 @@ fn one_failed_sync(backend: Backend, call: &str) {
             );
             assert_eq!(said(&place, "precious"), 1, "{when}: {ran:?}");
         } else {
-            // What could not be saved even then is in a file, and only in one.
+            // If it cannot be saved even then, it is in a file, and only there.
             assert!(!ran.err.contains("already"), "{when}: {ran:?}");
             assert!(ran.err.contains("tertulia-unsaved-"), "{when}: {ran:?}");
         }
@@ -56,7 +56,7 @@ fn a_log_that_is_not_synced_once_wedges_no_session() {
     one_failed_sync(Backend::Files, "fdatasync");
 }
 
-/// Derived data of another user keeps nobody from talking or reading.
+/// Derived data of another user prevents neither prompting nor reading.
 #[test]
 fn derived_folders_of_others_block_nothing() {
     let (root, place) = world(Backend::Files);
@@ -67,7 +67,7 @@ fn derived_folders_of_others_block_nothing() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };
     let is_root = rustix::process::geteuid().is_root();
-    // Another user may do everything here but look into the index.
+    // Another user may do everything here except read the index.
     if is_root {
         open(root.path(), 0o755);
         for folder in [
@@ -86,7 +86,7 @@ fn derived_folders_of_others_block_nothing() {
     } else {
         open(&talks.join(".index"), 0o000);
     }
-    // The program may lie in a folder of root's that nobody else can enter.
+    // The program may be in a folder that only root can enter.
     let program = root.path().join("tertulia");
     fs::copy(env!("CARGO_BIN_EXE_tertulia"), &program).unwrap();
     open(&program, 0o755);
@@ -107,7 +107,7 @@ fn derived_folders_of_others_block_nothing() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// Where no more files can be opened, that is said, and nothing breaks.
+/// If no more files can be opened, an error says so, and nothing panics.
 #[test]
 fn few_files_are_an_error_and_no_panic() {
     let (_root, place) = world(Backend::Sqlite);
@@ -132,7 +132,7 @@ fn few_files_are_an_error_and_no_panic() {
     }
 }
 
-/// An agent that says half of its answer and waits.
+/// Adds an agent that prints half of its answer and waits.
 fn slow_agent(place: &Place) {
     let settings = place.home.join(".config/tertulia");
     fs::create_dir_all(&settings).unwrap();
@@ -141,7 +141,7 @@ fn slow_agent(place: &Place) {
     fs::write(settings.join("config.toml"), agent).unwrap();
 }
 
-/// A session in the middle of a turn.
+/// Starts a session and returns it in the middle of a turn.
 fn busy(place: &Place) -> Child {
     slow_agent(place);
     place.turn(&["echo first"]);
@@ -177,7 +177,7 @@ fn a_fork_of_a_busy_session_begins_between_turns() {
     }
 }
 
-/// A session that was killed counts the messages that are shown.
+/// A killed session counts the messages that it shows.
 #[test]
 fn a_killed_session_counts_what_it_shows() {
     let (_root, place) = world(Backend::Sqlite);
@@ -234,7 +234,7 @@ fn make(sessions: &Sessions, project: Option<&str>, bodies: Vec<Body>) -> String
     start.id.to_string()
 }
 
-/// Past a thousand sessions the setting that limits them is named, however few of them a list shows.
+/// With more than a thousand sessions the limiting setting is suggested, however few a list shows.
 #[test]
 fn past_a_thousand_sessions_a_limit_is_suggested() {
     let (_root, place) = world(Backend::Sqlite);
@@ -256,7 +256,7 @@ fn past_a_thousand_sessions_a_limit_is_suggested() {
     assert!(hint(&place));
 }
 
-/// A long session is written as it is read.
+/// A long session is printed while it is read.
 #[test]
 fn a_long_session_is_shown_without_being_held() {
     let (_root, place) = world(Backend::Sqlite);
@@ -289,7 +289,7 @@ fn a_long_session_is_shown_without_being_held() {
     assert!(peak < size * 5 / 2, "{peak} kB for {size} kB");
 }
 
-/// A session file that is a link is written where it leads, and stays a link.
+/// A session file that is a link stays a link, and its target is written.
 #[test]
 fn a_session_file_through_a_link_is_written_where_it_leads() {
     let (_root, place) = world(Backend::Sqlite);
@@ -318,7 +318,7 @@ fn a_session_file_through_a_link_is_written_where_it_leads() {
     assert!(content.contains("second"), "{content}");
 }
 
-/// A store in memory cannot be resumed, and nobody says that it is on a disk.
+/// A store in memory cannot be resumed, and is not said to be on disk.
 #[test]
 fn what_is_not_kept_is_not_said_to_be() {
     let (_root, place) = world(Backend::Sqlite);
@@ -330,7 +330,7 @@ fn what_is_not_kept_is_not_said_to_be() {
     }
 }
 
-/// A team may be called like the file that marks a store.
+/// A team may have the name of the file that marks a store.
 #[test]
 fn a_team_may_have_the_name_of_the_marker() {
     let (_root, place) = world(Backend::Files);

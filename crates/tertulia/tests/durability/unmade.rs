@@ -1,11 +1,12 @@
-//! A store that cannot be made acknowledges nothing: what is said is told as unsaved and ends in a file.
+//! A store that cannot be created acknowledges nothing: messages are reported as unsaved and
+//! written to a file.
 
 use serde_json::Value;
 
 use crate::full::{Small, bare_world, bring_back, may_mount, rescued, said};
 use crate::world::{Backend, Ran};
 
-/// The events of this type.
+/// Returns the events of this type.
 fn events(ran: &Ran, kind: &str) -> Vec<Value> {
     let lines = ran.out.lines().map(serde_json::from_str::<Value>);
     let events = lines.map(|line| line.unwrap_or_else(|error| panic!("{error}: {ran:?}")));
@@ -79,7 +80,7 @@ fn files_at_an_unwritable_place_acknowledge_nothing() {
     unwritable(Backend::Files, test);
 }
 
-/// The store is made as soon as it can be, in the same session.
+/// The store is created as soon as possible, in the same session.
 #[test]
 fn room_that_returns_in_the_middle_is_used() {
     if !may_mount("unmade::room_that_returns_in_the_middle_is_used") {

@@ -1,4 +1,4 @@
-//! A home for the program under test, and ways to run it there.
+//! Test fixture: a home for the program under test, and ways to run it there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Longer than any command may take: after it the program hangs.
+/// Time limit of any command; after it the program counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,17 +19,17 @@ pub enum Backend {
     Files,
 }
 
-/// Where a program runs: its home, its folder, its store.
+/// Where a program runs: its home, its working directory, its store.
 #[derive(Clone, Debug)]
 pub struct Place {
     pub home: PathBuf,
     pub work: PathBuf,
     pub backend: Backend,
-    /// The store, if it is not at its usual place in the home.
+    /// The store, if not at its default place in the home.
     pub store: Option<String>,
 }
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -38,20 +38,20 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The answer of a command that must succeed.
+    /// Returns the output of a command that must succeed.
     #[track_caller]
     pub fn ok(self, what: &str) -> String {
         assert_eq!(self.code, Some(0), "{what}: {self:?}");
         self.out
     }
 
-    /// Whether the program broke instead of failing in order.
+    /// Returns true if the program crashed instead of failing properly.
     pub fn broke(&self) -> bool {
         self.code.is_none_or(|code| code == 101) || self.err.contains("panicked")
     }
 }
 
-/// A temporary folder with a home and a folder to work in.
+/// Creates a temporary folder with a home and a working directory.
 pub fn world(backend: Backend) -> (TempDir, Place) {
     let root = tempfile::tempdir().unwrap();
     let base = fs::canonicalize(root.path()).unwrap();
@@ -67,7 +67,7 @@ pub fn world(backend: Backend) -> (TempDir, Place) {
 }
 
 impl Place {
-    /// The same with another home.
+    /// Returns the same with another home.
     pub fn with_home(&self, home: &Path) -> Place {
         Place {
             home: home.to_owned(),
@@ -75,7 +75,7 @@ impl Place {
         }
     }
 
-    /// The URL of the store.
+    /// Returns the URL of the store.
     pub fn url(&self) -> String {
         match (&self.store, self.backend) {
             (Some(url), _) => url.clone(),
@@ -84,12 +84,12 @@ impl Place {
         }
     }
 
-    /// Where the database is by default.
+    /// Returns the default path of the database.
     pub fn database(&self) -> PathBuf {
         self.home.join(".local/share/tertulia/tertulia.db")
     }
 
-    /// The program's arguments with the store that they are for. The database is at its default.
+    /// Adds the store to the arguments, unless it is the default database.
     pub fn arguments(&self, args: &[&str]) -> Vec<String> {
         let mut all: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
         if self.store.is_some() || self.backend == Backend::Files {
@@ -98,13 +98,14 @@ impl Place {
         all
     }
 
-    /// Some program in a cleared environment.
+    /// Prepares a program with a cleared environment.
     pub fn bare(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
             .env_clear()
             .env("HOME", &self.home)
-            // Or it would talk to whatever this machine has: an Ollama, a program.
+            // Otherwise the default agent would depend on this machine: an Ollama, an installed
+            // program.
             .env("TERTULIA_AGENT", "demo")
             .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
             .env("TMPDIR", &self.work)
@@ -115,7 +116,7 @@ impl Place {
         command
     }
 
-    /// The program with these arguments.
+    /// Prepares the program under test.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.bare(env!("CARGO_BIN_EXE_tertulia"));
         command.args(self.arguments(args));
@@ -127,7 +128,7 @@ impl Place {
         finish(self.command(args).spawn().unwrap(), &format!("{args:?}"))
     }
 
-    /// One turn of a talk that must work: its events.
+    /// Runs one turn that must succeed, and returns its acknowledgements.
     #[track_caller]
     pub fn turn(&self, args: &[&str]) -> Vec<Ack> {
         let mut all = vec!["chat", "-p", "--output-format", "stream-json"];
@@ -135,7 +136,7 @@ impl Place {
         acks(&self.run(&all).ok("a turn"))
     }
 
-    /// `show --json` of a session.
+    /// Returns `show --json` of a session.
     pub fn show(&self, id: &str) -> Result<Value, Ran> {
         let ran = self.run(&["show", id, "--json"]);
         match ran.code {
@@ -144,7 +145,7 @@ impl Place {
         }
     }
 
-    /// The ids of all sessions.
+    /// Returns the ids of all sessions.
     pub fn sessions(&self) -> Vec<String> {
         let out = self.run(&["list", "--all", "--json"]).ok("list");
         let list: Value = serde_json::from_str(&out).unwrap();
@@ -153,7 +154,7 @@ impl Place {
             .collect()
     }
 
-    /// What every session reads like.
+    /// Returns `show --json` of every session.
     pub fn everything(&self) -> BTreeMap<String, Value> {
         let read = |id: String| {
             let shown = self.show(&id).unwrap();
@@ -162,7 +163,7 @@ impl Place {
         self.sessions().into_iter().map(read).collect()
     }
 
-    /// Says in what way a session lacks something that was acknowledged.
+    /// Describes which acknowledged messages the sessions lack.
     pub fn lacks(&self, acked: &[Ack]) -> Vec<String> {
         let mut by_session: BTreeMap<&str, Vec<&Ack>> = BTreeMap::new();
         for ack in acked {
@@ -202,7 +203,7 @@ impl Place {
     }
 }
 
-/// Waits for a command, which must not take for ever.
+/// Waits for a command, and kills it after `PATIENCE`.
 pub fn finish(child: Child, what: &str) -> Ran {
     let pid = rustix::process::Pid::from_child(&child);
     let (done, result) = mpsc::channel();
@@ -222,7 +223,7 @@ pub fn finish(child: Child, what: &str) -> Ran {
     }
 }
 
-/// A message that the program said is durable.
+/// A message that the program has acknowledged as durable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ack {
     pub session: String,
@@ -231,7 +232,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// Whether a session as shown has the message, with the same hash.
+    /// Returns true if a session as shown has the message, with the same hash.
     pub fn is_in(&self, shown: &Value) -> bool {
         let entries = shown["entries"].as_array().unwrap();
         entries
@@ -240,7 +241,7 @@ impl Ack {
     }
 }
 
-/// The acknowledgements in a stream of events. A line without an end was never said.
+/// Returns the acknowledgements in a stream of events. Ignores an incomplete last line.
 pub fn acks(stream: &str) -> Vec<Ack> {
     let mut session = String::new();
     let mut found = Vec::new();
@@ -261,7 +262,7 @@ pub fn acks(stream: &str) -> Vec<Ack> {
     found
 }
 
-/// Copies a folder with everything in it.
+/// Copies a folder recursively.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -275,7 +276,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Chance that can be had again (splitmix64).
+/// Reproducible random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Chance(u64);
 
@@ -292,7 +293,7 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
@@ -302,7 +303,7 @@ impl Chance {
     }
 }
 
-/// The seed of this run, said so that a failure can be had again.
+/// Returns the seed of this run, and prints it so that a failure can be reproduced.
 pub fn seed() -> u64 {
     let seed = number_in("TERTULIA_SEED").unwrap_or(20_261_115);
     eprintln!("TERTULIA_SEED={seed}");

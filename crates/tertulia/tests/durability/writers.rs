@@ -1,6 +1,6 @@
-//! Eight processes, eight sessions, one store: nobody fails, nobody starves.
+//! Eight processes, eight sessions, one store: no process fails, no process starves.
 //!
-//! A writer is this test binary run again with a variable that says where to write.
+//! A writer is this test binary, run again with a variable that names the store.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -19,18 +19,18 @@ use uuid::Uuid;
 
 use crate::world::{Backend, Place, world};
 
-/// Says to this binary that it is a writer, and to which store.
+/// Variable that makes this binary a writer and names its store.
 const STORE: &str = "TERTULIA_TEST_WRITER";
-/// How many appends a writer makes; without it, for how long it writes.
+/// Variable with the number of appends; without it, a writer writes for a fixed time.
 const APPENDS: &str = "TERTULIA_TEST_APPENDS";
 
 const WRITERS: usize = 8;
 const RUN: Duration = Duration::from_secs(3);
-/// A busy machine may keep a writer waiting so long; a quiet one for a fifth of it.
+/// Maximum wait of a writer on a busy machine; a quiet one needs a fifth of it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const HANGING: Duration = Duration::from_secs(60);
 
-/// The command that makes this binary, as the test of this name, a writer.
+/// Returns a command that runs this binary, as the test of this name, as a writer.
 pub fn writer(place: &Place, test: &str, appends: Option<u32>) -> Command {
     let mut command = place.bare(std::env::current_exe().unwrap());
     command
@@ -44,7 +44,7 @@ pub fn writer(place: &Place, test: &str, appends: Option<u32>) -> Command {
     command
 }
 
-/// Writes, if this process is a writer. Whether it is.
+/// Writes and returns true if this process is a writer.
 pub fn is_writer() -> bool {
     let Ok(url) = std::env::var(STORE) else {
         return false;
@@ -63,11 +63,11 @@ fn open(url: &str) -> Arc<dyn Store> {
 
 fn tell(value: &Value) {
     let mut stdout = std::io::stdout().lock();
-    // The harness begins a line of its own before the test and does not end it.
+    // The test harness begins a line before the test and does not end it.
     writeln!(stdout, "\n{value}").unwrap();
 }
 
-/// Says `ready`, waits for a line, appends, and says each time that it is durable.
+/// Prints `ready`, waits for a line, appends, and prints an acknowledgement each time.
 fn write_to(url: &str) {
     let clock = Clock::new(jiff::Timestamp::now, Uuid::now_v7);
     let sessions = Sessions::new(open(url), clock, Redaction::Off);
@@ -136,7 +136,7 @@ impl Writer {
         Writer { child, stdin, said }
     }
 
-    /// Reads on until an object with this key is said.
+    /// Reads until an object with this key is printed.
     fn hear(&mut self, key: &str) -> Value {
         loop {
             let mut line = String::new();
@@ -149,14 +149,14 @@ impl Writer {
         }
     }
 
-    /// Whatever the harness says after it must be read, or the writer waits for ever to say it.
+    /// Reads the harness's remaining output; otherwise the writer would block on a full pipe.
     fn finish(mut self) {
         std::io::copy(&mut self.said, &mut std::io::sink()).unwrap();
         assert!(self.child.wait().unwrap().success(), "a writer failed");
     }
 }
 
-/// Ends writers that hang; nothing if it is dropped in time.
+/// Kills writers that hang, unless the returned sender is dropped in time.
 fn watch(writers: &[Writer]) -> mpsc::Sender<()> {
     let pids: Vec<_> = writers
         .iter()
@@ -184,7 +184,7 @@ fn eight(backend: Backend, test: &str) {
     for writer in &mut writers {
         writer.hear("ready");
     }
-    // Only when all are ready they begin, so that they are in each other's way from the first append.
+    // All writers start together, so that they compete from the first append.
     for writer in &mut writers {
         writeln!(writer.stdin.as_mut().unwrap(), "go").unwrap();
     }

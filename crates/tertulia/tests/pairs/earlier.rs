@@ -1,4 +1,4 @@
-//! What claude-master left: taken in, without its keys, and gone on with at its round.
+//! Sessions of claude-master: imported without keys, and resumed at their round.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ fn config(home: &Home) -> Value {
         "maxRounds": null, "useThinking": true, "workDir": home.project(), "apiKey": KEY, "authToken": KEY })
 }
 
-/// The document of one session, whose next instruction has not reached the worker.
+/// Writes a state file whose next instruction has not reached the worker.
 fn state_file(home: &Home, remaining: Value) -> PathBuf {
     let document = json!({
         "sessionId": "5c0ffee0-1111-4222-8333-444455556666",
@@ -70,7 +70,7 @@ fn a_state_is_gone_on_with_at_its_round() {
     );
     assert_eq!(pair["last_reply"]["instruction"], "step-2");
     no_key_anywhere(&home);
-    // A second time adds nothing.
+    // A second import adds nothing.
     assert_eq!(imported(&home, file.to_str().unwrap()).1["result"], "known");
     let args = [
         "pair",
@@ -138,7 +138,7 @@ fn log_lines(home: &Home) -> Vec<String> {
     lines.iter().map(Value::to_string).collect()
 }
 
-/// An earlier program could not read its own log any more when the last line was torn.
+/// claude-master could not read its own log if the last line was torn.
 #[test]
 fn a_torn_log_is_taken_in_with_a_report() {
     let home = home(&planner(3), MARKING);
@@ -158,7 +158,7 @@ fn a_torn_log_is_taken_in_with_a_report() {
     let id = home.all()[0]["id"].as_str().unwrap().to_owned();
     no_key_anywhere(&home);
     assert_eq!(home.show(&id)["pair"]["round"], 2);
-    // The whole file adds what is new, if anything is.
+    // The whole file adds only what is new.
     fs::write(folder.join("session-logged.jsonl"), &whole).unwrap();
     home.run(&["import", folder.to_str().unwrap()]).ok();
     assert_eq!(home.all().len(), 1);

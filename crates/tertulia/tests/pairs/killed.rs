@@ -1,4 +1,5 @@
-//! `kill -9` at every stage: what a worker finished is never repeated and never lost, and the counters add up.
+//! `kill -9` at every stage: finished work is never repeated and never lost, and the counters add
+//! up.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use crate::stage::{MARKING, home, marks, planner, with_both};
 const STEPS: u32 = 3;
 const BUDGET: u64 = 10;
 
-/// Goes on with the pair, or begins one, until somebody stops it.
+/// Starts or resumes the pair. Returns `None` if it is done.
 fn start(home: &Home) -> Option<Running> {
     let mut args = vec!["--output-format", "stream-json"];
     match home.all().first() {
@@ -27,7 +28,7 @@ fn is_done(home: &Home) -> bool {
     home.show("@")["pair"]["next"] == "human"
 }
 
-/// Kills it after so many events; whether it was still running.
+/// Kills the process after so many events. Returns true if it was still running.
 fn kill_after(running: Running, events: usize) -> bool {
     let mut running = running;
     for _ in 0..events {
@@ -40,7 +41,7 @@ fn kill_after(running: Running, events: usize) -> bool {
     true
 }
 
-/// Lets it come to its end, and looks at all that was done and said.
+/// Lets the pair finish, and checks all work and messages.
 fn finish_and_check(home: &Home, what: &str) {
     while let Some(running) = start(home) {
         running.end().ok();
@@ -68,7 +69,7 @@ fn finish_and_check(home: &Home, what: &str) {
     };
     let numbered =
         |prefix: &str| -> Vec<String> { (1..=STEPS).map(|n| format!("{prefix}{n}")).collect() };
-    // Each instruction was given once, done once as far as the log knows, and told of once.
+    // Each instruction was given once, answered once according to the log, and reported once.
     assert_eq!(
         whole(of("worker", "user", "instructor")),
         numbered("step-"),
@@ -93,7 +94,8 @@ fn finish_and_check(home: &Home, what: &str) {
     check_marks(home, &messages, what);
 }
 
-/// The worker began a step again only when it was told that it had been cut off, and never one that was done.
+/// Checks that the worker repeated a step only after it was told of the interruption, and never a
+/// finished one.
 fn check_marks(home: &Home, messages: &[Value], what: &str) {
     let mut allowed: BTreeMap<String, usize> = BTreeMap::new();
     let mut step = String::new();
@@ -130,7 +132,7 @@ fn check_marks(home: &Home, messages: &[Value], what: &str) {
 
 #[test]
 fn after_every_event() {
-    // As many as an undisturbed run has.
+    // Count the events of an undisturbed run.
     let calm = home(&planner(STEPS), MARKING);
     let mut running = start(&calm).unwrap();
     let mut events = 1;
@@ -148,7 +150,7 @@ fn after_every_event() {
             home.run(&["doctor"]).ok();
         }
     }
-    // Words come in more or fewer pieces, so that the last kills may come too late.
+    // The number of text chunks varies, so the last kills may come too late.
     assert!(kills >= 25, "{kills} of {events}");
 }
 
@@ -157,12 +159,12 @@ fn again_and_again_in_one_session() {
     let mut kills = 0;
     for first in 1..=3 {
         let home = home(&planner(STEPS), MARKING);
-        // Each time a little further from where it goes on.
+        // Each time a little further from the point of resumption.
         for more in 0..12 {
             let Some(running) = start(&home) else { break };
             kills += usize::from(kill_after(running, first + more % 5));
             if more % 3 == 0 {
-                // While the worker is at it, as like as not.
+                // Probably while the worker is busy.
                 if let Some(running) = start(&home) {
                     std::thread::sleep(Duration::from_millis(20 + 13 * more as u64));
                     running.kill();

@@ -1,4 +1,5 @@
-//! Long pairs: the instructor's thread is summed up, and going on costs the same however long it was.
+//! Long pairs: the instructor's thread is summarised, and resuming takes the same time at any
+//! length.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::home::{Backend, Home, messages};
 use crate::stage::{home, pair, state};
 use crate::world::World;
 
-/// Goes on for so many rounds without a worker's call in vain.
+/// A pair that continues until its budget is used up.
 fn endless() -> Home {
     home(
         "cat > /dev/null; echo 'Tell worker: one more'",
@@ -24,7 +25,7 @@ fn metas(home: &Home) -> Vec<Value> {
     of_kind.cloned().collect()
 }
 
-/// An earlier program lost its summaries when it went on.
+/// claude-master lost its summaries when it resumed.
 #[test]
 fn a_summary_is_an_entry_and_a_resume_uses_it() {
     let world = World::with(Api::OpenAi, Backend::Sqlite, "compact_at = 1200\n");
@@ -57,7 +58,7 @@ fn a_summary_is_an_entry_and_a_resume_uses_it() {
     // The log keeps everything.
     let said = messages(&world.home.show("@"));
     assert!(said[0]["content"].as_str().unwrap().contains("lantern"));
-    // And whoever goes on is given the summary, and not what it stands for.
+    // A resume sends the summary instead of the messages that it replaces.
     let before = world.questions().len();
     world
         .run(&["pair", "-c", "[[say:fine\nDONE]] and now"])
@@ -113,7 +114,7 @@ fn five_hundred_rounds_go_on_as_fast_as_five() {
     assert!(many < limit, "{many:?} for 500 rounds, {few:?} for 5");
 }
 
-/// A session with so many rounds, taken in at once.
+/// Imports a session with so many rounds.
 fn write_rounds(home: &Home, rounds: usize) {
     let mut instructor = vec![json!({ "role": "user", "content": "go" })];
     let mut worker = Vec::new();

@@ -1,5 +1,5 @@
-//! An instructor and a worker, through the built program in an empty home: rounds, the budget, tools, signals,
-//! `kill -9` at every stage, and what an earlier program left.
+//! Instructor and worker, with the built program in an empty home: rounds, budget, tools, signals,
+//! `kill -9` at every stage, and sessions of claude-master.
 
 #![allow(
     clippy::unwrap_used,

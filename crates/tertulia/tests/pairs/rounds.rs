@@ -86,7 +86,7 @@ fn an_instructor_is_asked_to_correct_itself_three_times() {
         (&json!(4), &json!(0))
     );
     assert_eq!(now["last_reply"]["needs_correction"], true);
-    // It is the person's turn: nothing goes on by itself.
+    // It is the user's turn: nothing continues by itself.
     pair(&stubborn, &["-c"]).code(2).notes("your turn");
 
     let corrected = home("grep -q '1 of 3' && echo DONE || echo I ponder", MARKING);
@@ -113,7 +113,7 @@ fn no_calls_left_pauses_and_more_go_on() {
     assert_eq!(output.json()["status"], "paused");
     assert_eq!(marks(&home).len(), 0);
     assert_eq!(state(&home)["next"], "handover");
-    // Nothing has changed, so that it pauses again, without a round.
+    // Without a change it pauses again, without a new round.
     pair(&home, &["-c"]).ok().notes("no worker calls left");
     assert_eq!(state(&home)["round"], 1);
     let output = pair(&home, &["-c", "[r+2]"]).ok();
@@ -124,7 +124,7 @@ fn no_calls_left_pauses_and_more_go_on() {
         (&json!(3), &json!(0), &json!(2))
     );
     assert_eq!(now["last_instruction"], "step-3");
-    // What is given with words is told that its instruction was not handed on.
+    // The instructor is told with the prompt that its instruction was not passed on.
     pair(&home, &["-c", "[R=1][r+4] mind the step"])
         .ok()
         .notes("done");
@@ -155,7 +155,7 @@ fn a_budget_alone_begins_nothing() {
     assert_eq!(home.show("@")["title"], "go");
 }
 
-/// An earlier program's budget without a limit came back as none at all.
+/// claude-master restored an unlimited budget as an empty one.
 #[test]
 fn unlimited_stays_unlimited() {
     let home = home(&planner(2), "cat > /dev/null; exit 3");
@@ -256,7 +256,7 @@ fn the_work_folder_must_be_there() {
         state(&home)["work_dir"],
         elsewhere.canonicalize().unwrap().to_str().unwrap()
     );
-    // It is remembered, and missed when it is gone.
+    // The folder is remembered, and its absence reported.
     pair(&home, &["-c", "more"]).ok();
     std::fs::remove_dir_all(&elsewhere).unwrap();
     pair(&home, &["-c", "more"]).code(2).notes("--work-dir");
@@ -281,7 +281,7 @@ fn the_instructor_chooses_a_model_for_one_instruction() {
     assert_eq!(models, [json!("big-one")]);
     let now = state(&home);
     assert_eq!(now["worker"], json!({ "agent": "hand", "model": "small" }));
-    // Another than before is said.
+    // A change of the model is reported.
     let args = ["pair", "-c", "more", "--worker-model", "other"];
     home.run(&args).ok().notes("small").notes("other");
     assert_eq!(state(&home)["worker"]["model"], "other");
@@ -302,7 +302,7 @@ fn a_session_knows_its_pair_from_anywhere() {
     assert_eq!(state_of(&home, &id)["round"], 3);
     home.run(&["--resume", &id, "-p", "x", "--agent", "demo"])
         .code(2);
-    // And no other kind of talk is taken for one.
+    // A session of another kind is not accepted.
     let chat = home.say("hello");
     pair(&home, &["--resume", &chat, "go"])
         .code(2)
@@ -391,7 +391,7 @@ fn nothing_is_kept_of_an_ephemeral_pair() {
     assert!(home.all().is_empty());
 }
 
-/// Secrets reach those who need them in this turn, and no disk.
+/// Secrets reach the agents in this turn, but not the disk.
 #[test]
 fn secrets_are_handed_on_and_not_kept() {
     let secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
@@ -425,7 +425,7 @@ fn each_store_keeps_all_of_it() {
     }
 }
 
-/// Another program at the same session: neither loses a word, and both know how far they are.
+/// Another process has the session open: neither loses a message, and both keep their counts.
 #[test]
 fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
     let home = home(
@@ -454,6 +454,6 @@ fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
         })
         .collect();
     rounds.sort_unstable();
-    // The fork begins before the turn that the other program was in the middle of.
+    // The fork begins before the unfinished turn of the other process.
     assert_eq!(rounds, [1, 2]);
 }

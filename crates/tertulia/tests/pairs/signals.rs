@@ -1,4 +1,4 @@
-//! Signals off a terminal: one is enough, and everything said so far is durable.
+//! Signals without a terminal: one is enough, and everything so far is durable.
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -12,7 +12,7 @@ fn running(home: &Home) -> Running {
     Running::of(&home.prepare(&with_both(&args)))
 }
 
-/// Reads on until the worker has said something.
+/// Reads events until the worker's first text.
 fn worker_speaks(running: &mut Running) {
     loop {
         let event = running.until("text");
@@ -105,7 +105,7 @@ fn an_instructor_that_was_cut_off_replies_again() {
     assert_eq!((&now["round"], &now["next"]), (&json!(1), &json!("human")));
 }
 
-/// New words take the place of those that were stopped; without new words it goes on with them.
+/// A new prompt replaces the one that was stopped; without a new prompt the old one is continued.
 #[test]
 fn an_instructor_is_not_asked_again_for_what_was_stopped() {
     let boss = "cat > ../told; if grep -q 'again' ../told || [ -e ../go ]; then echo DONE; \
@@ -132,7 +132,7 @@ fn an_instructor_is_not_asked_again_for_what_was_stopped() {
     let text = told();
     assert!(text.contains("count the files"), "{text}");
     assert!(!text.contains("Withdrawn"), "{text}");
-    // It was answered then.
+    // By then it was answered.
     pair(&home, &["-c", "and now?"]).ok();
     let text = told();
     assert!(!text.contains("Withdrawn"), "{text}");

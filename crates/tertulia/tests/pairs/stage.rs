@@ -1,4 +1,4 @@
-//! A home with a scripted instructor and worker, and what their log says.
+//! Test fixture: a home with a scripted instructor and worker, and access to their log.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::home::{Home, Output, messages};
 
-/// Gives the worker one step after the other, and is done after so many.
+/// An instructor that gives the worker one step after the other, and is done after `steps`.
 pub fn planner(steps: u32) -> String {
     format!(
         "n=$(grep -c 'worked-[0-9]'); if [ $n -ge {steps} ]; then echo 'all is well'; echo DONE; \
@@ -14,11 +14,11 @@ pub fn planner(steps: u32) -> String {
     )
 }
 
-/// Writes down when it begins and when it ends.
+/// A worker that records when it begins and ends.
 pub const MARKING: &str = "k=$(grep -o 'step-[0-9]*' | tail -1); echo \"begin $k\" >> marks; \
     sleep 0.02; echo \"end $k\" >> marks; echo \"worked-${k#step-}\"";
 
-/// A home with these two as `boss` and `hand`.
+/// Creates a home with these two scripts as `boss` and `hand`.
 pub fn home(instructor: &str, worker: &str) -> Home {
     let home = Home::new();
     home.script_agent("boss", instructor);
@@ -26,24 +26,24 @@ pub fn home(instructor: &str, worker: &str) -> Home {
     home
 }
 
-/// Runs `pair` with the two.
+/// Runs `pair` with both.
 pub fn pair(home: &Home, more: &[&str]) -> Output {
     home.run(&with_both(more))
 }
 
-/// The command line with the two.
+/// Returns the command line with both.
 pub fn with_both<'a>(more: &[&'a str]) -> Vec<&'a str> {
     let mut args = vec!["pair", "--instructor", "boss", "--worker", "hand"];
     args.extend(more);
     args
 }
 
-/// The fold of the newest session.
+/// Returns the pair state of the newest session.
 pub fn state(home: &Home) -> Value {
     home.show("@")["pair"].clone()
 }
 
-/// What was said in a thread: who, in which role, and the words.
+/// Returns the messages of a thread: speaker, role and text.
 pub fn thread(home: &Home, name: &str) -> Vec<(String, String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     messages(&home.show("@"))
@@ -59,7 +59,7 @@ pub fn thread(home: &Home, name: &str) -> Vec<(String, String, String)> {
         .collect()
 }
 
-/// The lines that the worker wrote down.
+/// Returns the lines that the worker recorded.
 pub fn marks(home: &Home) -> Vec<String> {
     let text = fs::read_to_string(home.project().join("marks")).unwrap_or_default();
     text.lines().map(str::to_owned).collect()

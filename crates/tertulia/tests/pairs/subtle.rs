@@ -1,4 +1,4 @@
-//! What is easily got wrong: sizes, hints, and what an agent is told after it was cut off.
+//! Details that are easy to get wrong: sizes, hints, and prompts after an interruption.
 
 use crate::stage::{home, pair, thread};
 

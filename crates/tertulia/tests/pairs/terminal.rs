@@ -1,4 +1,4 @@
-//! A pair on a terminal: the floor, what was left undone, the bell.
+//! A pair on a terminal: whose turn it is, unfinished work, the bell.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn the_first_ctrl_c_gives_the_floor_and_the_second_leaves() {
 fn what_was_left_undone_is_offered_and_never_done_unasked() {
     let home = home(&planner(2), MARKING);
     pair(&home, &["go", "-r", "0"]).ok();
-    // Nothing can go on without a budget: that is said.
+    // Without a budget it cannot continue, and says so.
     let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c"], &[]);
     terminal.sees("has not been given to the worker: step-1", 1);
     terminal.sees("you> ", 1);
@@ -42,7 +42,7 @@ fn what_was_left_undone_is_offered_and_never_done_unasked() {
     terminal.types(CTRL_D);
     assert_eq!(terminal.ends().0, 0);
     assert_eq!(marks(&home).len(), 2);
-    // With one, it is asked about.
+    // With a budget, the user is asked.
     let mut terminal = Terminal::open(&home, &["--no-color", "pair", "-c", "-r", "5"], &[]);
     terminal.sees("Go on with it?", 1);
     terminal.types("n\n");
@@ -71,7 +71,7 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
     args.extend(with_both(&["go"]));
     let mut terminal = Terminal::open(&home, &args, &[]);
     terminal.sees("begun", 1);
-    // Whoever asks twice does not want to wait.
+    // A second Ctrl+C does not wait.
     terminal.types(CTRL_C);
     terminal.sees("you> ", 1);
     terminal.types(CTRL_C);
@@ -90,7 +90,7 @@ fn a_worker_that_was_cut_off_is_asked_again_only_when_that_is_wanted() {
     }
 }
 
-/// As of every talk, not only when it is left.
+/// As in every session, not only at exit.
 #[test]
 fn a_session_file_is_written_back_at_the_end_of_a_turn() {
     let home = home("echo DONE", "echo never");

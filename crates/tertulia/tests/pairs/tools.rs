@@ -1,4 +1,5 @@
-//! Real tools, with a made-up provider: the worker works, the instructor looks, and git is the instructor's.
+//! Real tools with a fake provider: the worker changes files, the instructor reads, and git belongs
+//! to the instructor.
 
 use std::fs;
 use std::process::Command;
@@ -43,7 +44,7 @@ fn commits(world: &World) -> usize {
         .count()
 }
 
-/// Has the instructor use tools: what it was told of each.
+/// Makes the instructor use tools and returns their results.
 fn instructor_uses(world: &World, approve: &str, calls: &[(&str, Value)]) -> Vec<String> {
     let mut words: String = calls
         .iter()
@@ -64,7 +65,7 @@ fn instructor_uses(world: &World, approve: &str, calls: &[(&str, Value)]) -> Vec
     results(world, "instructor")
 }
 
-/// Has the worker use tools: what it was told of each.
+/// Makes the worker use tools and returns their results.
 fn worker_uses(approve: &str, calls: &[(&str, Value)]) -> (World, Vec<String>, Output) {
     let calls: String = calls
         .iter()
@@ -133,7 +134,7 @@ fn a_worker_writes_edits_and_runs_and_the_transcript_shows_each() {
     ] {
         assert!(shown.stdout.contains(words), "{words} in {}", shown.stdout);
     }
-    // Both were given their part, and the worker nothing of the instructor's talk.
+    // Both received their role, and the worker nothing of the instructor's thread.
     let asked = world.questions();
     let first = asked[0].body.to_string();
     assert!(
@@ -212,7 +213,7 @@ fn an_instructor_looks_and_writes_with_git_alone() {
     assert!(told[4].contains("exit status 0"), "{told:#?}");
     assert_eq!(commits(&world), 2);
     assert!(!world.home.project().join("made").exists());
-    // It is not even told of tools that are not its own.
+    // Tools of the worker are not even offered to it.
     let offered = world.questions().pop().unwrap().body["tools"].to_string();
     assert!(
         offered.contains("file_read") && !offered.contains("file_write"),
@@ -299,7 +300,7 @@ fn an_instructors_git_asks_first() {
             "demo",
         ];
         let mut terminal = Terminal::open(&world.home, &args, &[("TEST_KEY", KEY)]);
-        // What only looks was not asked about.
+        // Read-only calls needed no permission.
         terminal.sees("Allow it?", 1);
         terminal.types(answer);
         terminal.sees("done (0 worker calls", 1);

@@ -1,4 +1,4 @@
-//! Agents that answer what a screen finds hard.
+//! Agents whose answers are difficult to display.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::home::Home;
 
-/// How many letters [`LONG_LINE`] has.
+/// Number of letters in [`LONG_LINE`].
 pub const LONG: usize = 200_000;
 
-/// One line, and a word after it.
+/// One long line, and a short one after it.
 pub const LONG_LINE: &str =
     "head -c 200000 /dev/zero | tr '\\0' x; printf '\\n\\nthat was long\\n'";
 
@@ -18,7 +18,7 @@ pub const LONG_LINE: &str =
 pub const FAST: &str = "words=$(seq -s ' ' 100); i=0; while [ $i -lt 200 ]; do \
      printf '%s ' \"$words\"; sleep 0.02; i=$((i+1)); done; printf '\\n\\nthat was fast\\n'";
 
-/// Everything that an answer may have.
+/// All Markdown elements that an answer may have.
 pub const MARKDOWN: &str = "# A heading 漢字
 
 Some **bold**, some *leaning*, some `code` and 👩‍👩‍👧 with 漢字かな.
@@ -47,14 +47,14 @@ fn main() { println!(\"漢字\"); } // a comment
 [a link](https://example.org/page)
 ";
 
-/// An agent NAME that answers with a text.
+/// Adds an agent that answers with a text.
 pub fn says(home: &Home, name: &str, text: &str) {
     let file = home.path().join(format!("{name}.answer"));
     fs::write(&file, text).unwrap();
     home.script_agent(name, &format!("cat '{}'", file.display()));
 }
 
-/// An agent of a vendor that says what it means to do, and waits for the file `go` in the home.
+/// Adds a vendor's agent that reports a plan, and waits for the file `go` in the home.
 pub fn plans(home: &Home) {
     let list = |done: bool| {
         json!({ "type": "item.updated", "item": { "id": "1", "type": "todo_list", "items": [
@@ -81,13 +81,13 @@ pub fn plans(home: &Home) {
     ));
 }
 
-/// Lets an agent go on that waits for the file `go`.
+/// Creates the file `go`, for which an agent waits.
 pub fn go(home: &Home) {
     fs::write(home.path().join("go"), "").unwrap();
 }
 
-/// Written by another process: a copy of our open file, in a child that another test is just starting,
-/// would make it "busy".
+/// Writes an executable shell script. Done by another process: if a concurrent test forks while
+/// this process has the file open for writing, executing it would fail as "busy".
 fn write_program(path: &std::path::Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"printf "%s" "$1" > "$0"; chmod 755 "$0""#]);
@@ -95,7 +95,7 @@ fn write_program(path: &std::path::Path, script: &str) {
     assert!(shell.status().unwrap().success());
 }
 
-/// What makes the demo ask for a tool.
+/// Returns a prompt that makes the demo agent use a tool.
 pub fn wanted(tool: &str, arguments: &serde_json::Value) -> String {
     format!("use {tool} {arguments}")
 }

@@ -1,4 +1,4 @@
-//! Being asked whether a tool may be used.
+//! Permission dialogs for tools.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::agents::wanted;
 use crate::home::{Home, messages, until};
 use crate::stage::{leave, ready, status_says, talk, wrote};
 
-/// A talk in which the demo asks for this, once answers are taken.
+/// Makes the demo agent use a tool, and waits until the permission dialog accepts answers.
 fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
     let mut terminal = talk(home, &[]);
     terminal.type_text(&format!("{}\n", wanted(tool, arguments)));
@@ -19,8 +19,8 @@ fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
     terminal
 }
 
-/// Nobody reads a question faster: keys in its first moments are for what was there before, and the answers
-/// not offered so long.
+/// Waits until the dialog accepts answers: keys in its first moments go to the input that was there
+/// before, and until then no answers are offered.
 #[track_caller]
 fn answers_are_taken(terminal: &mut Terminal) {
     terminal.sees("Enter no");
@@ -51,7 +51,7 @@ fn after_a_no_the_agent_is_told() {
     leave(&mut terminal);
 }
 
-/// What did not run is not shown as done, however often the session is opened.
+/// A call that did not run is never shown as done, however often the session is opened.
 #[test]
 fn denied_and_failed_calls_look_the_same_after_a_resume() {
     let home = Home::new();
@@ -125,7 +125,7 @@ fn always_is_for_the_same_and_no_other() {
     let mut terminal = asked(&home, "shell", &command);
     terminal.keys("a Enter");
     terminal.sees("The tool said");
-    // It is in force, and everybody sees it.
+    // The permission applies, and is shown.
     status_says(&mut terminal, "always: shell echo a >>");
     ready(&mut terminal);
     terminal.type_text(&format!("{}\n", wanted("shell", &command)));
@@ -142,7 +142,7 @@ fn always_is_for_the_same_and_no_other() {
     terminal.sees("not run");
     ready(&mut terminal);
     assert_eq!(made(), "a\na\n");
-    // Until it is revoked.
+    // It is revoked.
     terminal.type_text("/approve ask\n");
     terminal.wait_for("it is revoked", |screen| !screen.has("always:"));
     terminal.type_text(&format!("{}\n", wanted("shell", &command)));
@@ -154,7 +154,7 @@ fn always_is_for_the_same_and_no_other() {
     leave(&mut terminal);
 }
 
-/// The first letters of a sentence are no answer, whichever they are.
+/// The first letters of a sentence are not an answer.
 #[test]
 fn a_sentence_is_written_and_allows_nothing() {
     let home = Home::new();
@@ -177,7 +177,7 @@ fn a_sentence_is_written_and_allows_nothing() {
     );
 }
 
-/// Who is writing when the question comes has not answered it.
+/// Text typed before the dialog opens does not answer it.
 #[test]
 fn what_is_typed_before_the_question_is_no_answer() {
     let home = Home::new();
@@ -187,7 +187,7 @@ fn what_is_typed_before_the_question_is_no_answer() {
     terminal.type_text(&format!("{words}\nyay, yes"));
     status_says(&mut terminal, "asks you about");
     assert!(!home.project().join("made").exists());
-    // Something is written: every letter goes there, and Tab comes back to the question.
+    // While the input has text, letters go there, and Tab returns to the dialog.
     terminal.sees("you are writing below");
     terminal.type_text(", ay");
     terminal.keys("Tab n Enter");

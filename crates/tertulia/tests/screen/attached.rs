@@ -1,4 +1,4 @@
-//! A talk that a server leads, on the screen: it goes on without the screen, and nothing of it is missed.
+//! A server's session in the TUI: it continues without the TUI, and nothing is missed.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -9,7 +9,7 @@ use crate::agents;
 use crate::home::{Home, messages, until};
 use crate::stage::{open, ready, say, status_says, talk};
 
-/// Speaks, waits for the file `go`, and speaks again.
+/// Adds an agent that prints text, waits for the file `go`, and prints more.
 fn patient(home: &Home) {
     let go = home.path().join("go");
     let script = format!(
@@ -56,7 +56,7 @@ impl Drop for Server {
     }
 }
 
-/// How many talks the server has.
+/// Returns the server's sessions.
 fn talks(home: &Home) -> Vec<serde_json::Value> {
     let told = home.run(&["ps", "--json"]).ok().json();
     told["talks"].as_array().unwrap().clone()
@@ -73,7 +73,7 @@ fn who_leaves_misses_nothing() {
     terminal.keys("^\\");
     assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
     terminal.wait_for("how to come back", |screen| screen.has("tertulia attach"));
-    // Somebody who joins in the middle reads what was said so far.
+    // A client that attaches in the middle sees the answer so far.
     let mut terminal = open(&home, &["attach"]).with_clear_keys();
     terminal.sees("the beginning");
     status_says(&mut terminal, "speaking");
@@ -133,7 +133,7 @@ fn two_screens_show_one_talk() {
     one.sees("Enter no");
     other.sees("Enter no");
     one.keys("y Enter");
-    // Whoever did not answer is not asked any more.
+    // The dialog closes for the user who did not answer.
     other.sees_no_more("Enter no");
     ready(&mut other);
     ready(&mut one);
@@ -171,7 +171,7 @@ fn a_server_that_is_killed_takes_no_word_along() {
     let mut terminal = talk(&home, &["attach"]);
     terminal.type_text("speak\n");
     terminal.sees("the beginning");
-    // What was on the screen a second before is there.
+    // Text that was on the screen for a second is saved.
     terminal.sees(" 2 s ");
     server.kill9();
     assert_eq!(terminal.exit_code(), 1, "{}", terminal.contents());

@@ -1,4 +1,4 @@
-//! How it ends: by keys, by signals, by force. The terminal is as it was, and nothing is lost.
+//! Exiting by keys, by signals and by force: the terminal is restored, and nothing is lost.
 
 use rustix::process::Signal;
 use tertulia_testkit::terminal::Terminal;
@@ -7,14 +7,14 @@ use crate::home::{Home, messages, until};
 use crate::running::sweep;
 use crate::stage::{leave, open, ready, say, status_says, talk, wrote};
 
-/// A home whose demo takes its time.
+/// A home with a slow demo agent.
 fn slow() -> Home {
     let home = Home::new();
     home.settings("[agents.demo]\npace = 50\n");
     home
 }
 
-/// A talk in the middle of an answer.
+/// A session in the middle of an answer.
 fn counting(home: &Home) -> Terminal {
     let mut terminal = talk(home, &[]);
     terminal.type_text("count to 500\n");
@@ -22,7 +22,7 @@ fn counting(home: &Home) -> Terminal {
     terminal
 }
 
-/// Everything that was switched on is switched off again, and the last of each is off.
+/// Checks that every terminal mode that was switched on is switched off in the end.
 #[track_caller]
 fn is_restored(terminal: &Terminal) {
     terminal.look(|screen| {
@@ -89,7 +89,7 @@ fn ctrl_c_once_stops_the_answer_and_empties_the_input() {
     ready(&mut terminal);
     terminal.type_text("half a thought");
     terminal.sees("half a thought");
-    // Not within the time in which it would leave.
+    // Wait until a second Ctrl+C would no longer exit.
     terminal.sees_no_more("Ctrl+C again to exit");
     terminal.keys("^c");
     terminal.sees_no_more("half a thought");
@@ -135,7 +135,7 @@ fn a_window_that_goes_away_ends_the_talk_and_keeps_it() {
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     interrupted(&home);
-    // Nor does it go on in the background.
+    // It does not continue in the background either.
     until("nobody has it open", || {
         (home.all()[0]["open"] == false).then_some(())
     });
@@ -151,7 +151,7 @@ fn a_window_that_goes_away_while_nothing_happens() {
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     assert_eq!(home.said("@"), ["echo kept", "kept"]);
-    // What was not sent is found again.
+    // Unsent input is in the history.
     let mut terminal = talk(&home, &["-c"]);
     terminal.keys("Up");
     wrote(&mut terminal, &["unsaid"]);
@@ -177,7 +177,7 @@ fn after_kill_9_what_was_there_is_shown() {
     home.run(&["doctor"]).ok();
 }
 
-/// What was cut off is written down when the talk is opened, and a disk may take its time.
+/// An interrupted answer is written to the log when the session is opened, and a disk may be slow.
 #[test]
 fn a_talk_that_is_still_being_opened_can_be_left() {
     let home = slow();

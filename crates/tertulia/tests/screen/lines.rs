@@ -1,11 +1,11 @@
-//! Where there is no screen: line by line, as ever.
+//! Line mode, where the TUI is not available.
 
 use tertulia_testkit::terminal::{Size, Terminal};
 
 use crate::home::Home;
 use crate::stage::{SIZE, open_with};
 
-/// It talks line by line and takes nothing of the terminal.
+/// Checks that the program uses line mode and does not change the terminal.
 fn is_line_based(mut terminal: Terminal) {
     terminal.sees("you>");
     terminal.type_text("echo in lines\n");
@@ -54,7 +54,7 @@ fn the_other_commands_draw_no_screen() {
     }
 }
 
-/// Off a terminal on one side there is no screen either.
+/// If input or output is not a terminal, there is no TUI.
 #[test]
 fn half_a_terminal_is_none() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Much at once: a very long line, a very fast answer, a long talk.
+//! Large amounts: a very long line, a very fast answer, a long session.
 
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_testkit::clock::still_clock;
@@ -25,7 +25,7 @@ fn one_line_of_200_kilobytes() {
     terminal.keys("^u");
     leave(&mut terminal);
     assert!(home.said("@")[1].starts_with(&"x".repeat(LONG)));
-    // And again, read from the disk.
+    // The same when read from disk.
     let mut terminal = open(&home, &["-c", "--agent", "long"]);
     terminal.sees("that was long");
     ready(&mut terminal);
@@ -55,7 +55,7 @@ fn what_is_typed_is_drawn_while_5000_words_a_second_come() {
     assert_eq!(home.said("@")[1].split_whitespace().count(), 20_003);
 }
 
-/// As many pieces as words, as fast as they can be told.
+/// One chunk per word, as fast as they can be sent.
 #[test]
 fn sixty_thousand_pieces() {
     let home = Home::new();
@@ -76,7 +76,7 @@ fn sixty_thousand_pieces() {
     assert!(home.said("@")[1].ends_with(" 59999 60000"));
 }
 
-/// As long as nobody has talked yet: the beginning, the end and a place in it are there at once.
+/// An unusually long session: its beginning, its end and any position are shown at once.
 #[test]
 fn a_talk_of_twenty_thousand_messages() {
     let home = Home::new();

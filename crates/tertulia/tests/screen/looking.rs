@@ -1,11 +1,11 @@
-//! Looking around: help, the full transcript, scrolling, going back, copying.
+//! Navigation: help, the full transcript, scrolling, rewinding, copying.
 
 use tertulia_testkit::terminal::Terminal;
 
 use crate::home::{Home, until};
 use crate::stage::{leave, ready, say, status_says, talk, wrote};
 
-/// A talk of many lines.
+/// A session of many lines.
 fn long(home: &Home) -> Terminal {
     let mut terminal = talk(home, &[]);
     for round in 1..=8 {
@@ -43,7 +43,7 @@ fn pages_and_lines_are_scrolled() {
     terminal.sees_no_more("answer number 8");
     terminal.keys("PgUp PgUp PgUp PgUp");
     terminal.sees("answer number 1");
-    // What is said brings the end back.
+    // Sending a message scrolls to the end.
     terminal.type_text("echo the end");
     terminal.keys("Enter");
     terminal.sees("echo the end");
@@ -133,7 +133,8 @@ fn what_is_dragged_over_is_copied() {
     terminal.sees("copied 2 lines");
     let copied = terminal.clipboard();
     assert_eq!(copied.len(), 1, "{copied:?}");
-    // In base64: "copy me 漢\nand me".
+    // In base64: "copy me 漢
+    // and me".
     assert_eq!(
         String::from_utf8_lossy(&copied[0]),
         "Y29weSBtZSDmvKIKYW5kIG1l"

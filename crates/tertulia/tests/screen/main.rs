@@ -1,4 +1,4 @@
-//! The screen as a user meets it: the built program on a real pseudo-terminal, seen through a terminal
+//! The TUI as a user sees it: the built program on a real pseudo-terminal, read through a terminal
 //! emulator, in an empty home.
 
 #![allow(

@@ -1,11 +1,11 @@
-//! The list of sessions.
+//! The session list.
 
 use tertulia_testkit::terminal::Terminal;
 
 use crate::home::{Home, short, until};
 use crate::stage::{leave, open, ready, status_says, talk};
 
-/// A home with three talks, the newest last, and one in another project.
+/// A home with three sessions, the newest last, and one in another project.
 fn home() -> (Home, Vec<String>) {
     let home = Home::new();
     let ids = [
@@ -22,7 +22,7 @@ fn home() -> (Home, Vec<String>) {
     (home, ids)
 }
 
-/// The list, as bare `--resume` opens it.
+/// Opens the list with `--resume`.
 fn list(home: &Home) -> Terminal {
     let mut terminal = open(home, &["--resume"]).with_clear_keys();
     terminal.sees("Sessions of this project");
@@ -161,7 +161,7 @@ fn esc_leaves_the_list() {
     let (home, _) = home();
     let mut terminal = list(&home);
     terminal.keys("Esc");
-    // A new talk is behind it, in which nothing was said.
+    // Behind it is a new session without messages.
     ready(&mut terminal);
     leave(&mut terminal);
     assert_eq!(home.all().len(), 4);

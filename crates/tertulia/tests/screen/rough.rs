@@ -1,4 +1,4 @@
-//! What a terminal may do to a program: odd bytes, other programs in between, a window that goes at the wrong moment.
+//! Terminal trouble: odd bytes, job control, a window that closes at the wrong moment.
 
 use std::fs;
 use std::process::Command;
@@ -27,7 +27,7 @@ fn bytes_that_are_no_keys_are_passed_over() {
     ] {
         terminal.send(rubbish);
     }
-    // Some of that is taken for letters, and nothing waits for the rest of a key.
+    // Some of the bytes count as letters, and no incomplete key blocks the input.
     terminal.type_text(" still here");
     terminal.sees("till here");
     ready(&mut terminal);
@@ -42,7 +42,7 @@ fn letters_may_come_in_halves() {
     for byte in words.bytes() {
         terminal.send([byte]);
     }
-    // The emulator knows no joined emoji, and shows only the first of them.
+    // The emulator does not support joined emoji, and shows only the first of them.
     terminal.wait_for("all of it", |screen| {
         let written = written(screen).concat();
         written.starts_with("echo 漢字 ") && written.contains(" é")
@@ -53,7 +53,7 @@ fn letters_may_come_in_halves() {
     assert_eq!(home.said("@")[0], words);
 }
 
-/// A terminal that does not mark what is pasted sends it as keys.
+/// A terminal without bracketed paste sends pasted text as keys.
 #[test]
 fn five_thousand_letters_at_once() {
     let home = Home::new();
@@ -109,7 +109,7 @@ fn an_editor_that_fails_changes_nothing() {
     wrote(&mut terminal, &["draft"]);
 }
 
-/// In a shell that can do it.
+/// In a shell with job control.
 #[test]
 fn it_can_be_put_aside_and_brought_back() {
     let home = Home::new();
@@ -211,7 +211,7 @@ fn a_window_that_goes_away_while_something_is_asked() {
     terminal.close();
     assert_eq!(terminal.exit_code(), 129);
     assert!(!home.project().join("made").exists());
-    // The call is closed when the talk goes on, if it was not before.
+    // The tool call is closed at the latest when the session is resumed.
     let mut terminal = talk(&home, &["-c"]);
     say(&mut terminal, "echo on", "on");
     leave(&mut terminal);
@@ -227,7 +227,7 @@ fn a_window_that_goes_away_while_the_list_is_open() {
     assert_eq!(terminal.exit_code(), 129);
 }
 
-/// As `nohup` starts it.
+/// As started by `nohup`.
 #[test]
 fn a_window_that_goes_away_without_a_signal_is_noticed() {
     let home = Home::new();
@@ -285,7 +285,7 @@ fn the_list_and_the_question_are_resized() {
     leave(&mut terminal);
 }
 
-/// The second one does not wait for an agent that does not stop.
+/// The second signal does not wait for an agent that does not stop.
 #[test]
 fn a_stubborn_agent_does_not_keep_anybody() {
     let home = Home::new();

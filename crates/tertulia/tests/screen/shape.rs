@@ -17,7 +17,8 @@ fn it_works_on_small_and_large_screens() {
         let home = Home::new();
         let mut terminal = open_at(&home, &[], size);
         ready(&mut terminal);
-        // Neither a time of day nor the words that ask for it; the status line has an id, which may be any digits.
+        // Look for 76, which neither a time nor the prompt contains; skip the status line, whose id
+        // may have any digits.
         terminal.type_text("count to 77\n");
         terminal.wait_for("the answer", |screen| {
             (0..screen.size().rows - 1).any(|row| screen.row(row).contains("76"))
@@ -28,7 +29,7 @@ fn it_works_on_small_and_large_screens() {
     }
 }
 
-/// Nobody works like that, but a window is dragged through it.
+/// Not a usable size, but dragging a window passes through it.
 #[test]
 fn it_lives_on_hardly_any_screen() {
     let home = Home::new();
@@ -50,7 +51,7 @@ fn it_lives_on_hardly_any_screen() {
     terminal.keys("^l");
     say(&mut terminal, "echo again", "again");
     leave(&mut terminal);
-    // What a terminal answers could be late, or be taken for keys.
+    // The program must not query the terminal: answers could be late, or be taken for keys.
     let raw = terminal.raw_text();
     for question in ["\u{1b}[6n", "\u{1b}[c", "\u{1b}[?u", "\u{1b}[5n"] {
         assert!(!raw.contains(question), "{question:?}");
@@ -70,7 +71,7 @@ fn a_storm_of_resizes_while_somebody_answers() {
     terminal.resize(Size::new(72, 20));
     terminal.sees("2999 3000");
     ready(&mut terminal);
-    // Nothing of the other sizes is left: drawn anew, it is the same.
+    // Nothing of the other sizes remains: a full redraw gives the same screen.
     let before = terminal.contents();
     terminal.keys("^l");
     terminal.type_text("x");
@@ -98,7 +99,7 @@ fn wide_characters_stand_in_their_columns() {
     terminal.sees("quoted");
     ready(&mut terminal);
     terminal.look(|screen| {
-        // The edges of the table are below each other, by the columns of the terminal.
+        // The table's borders are aligned, by the columns of the terminal.
         let mut edges = Vec::new();
         for words in ["plain", "emoji", "end "] {
             let (row, _) = screen
@@ -135,14 +136,14 @@ fn wide_characters_are_written_and_wrapped() {
     assert_eq!(home.said("@")[0], words);
     terminal.look(|screen| {
         for row in 0..12 {
-            // Half a character never stands at the edge.
+            // No half of a wide character is at the edge.
             let last = screen.inner().cell(row, 39).unwrap();
             assert!(!last.is_wide(), "{}", screen.framed());
         }
     });
 }
 
-/// Bold, dim and reversed are no colours.
+/// Bold, dim and reversed are not colours.
 #[test]
 fn no_color_has_no_colours() {
     let home = Home::new();
@@ -158,7 +159,7 @@ fn no_color_has_no_colours() {
     assert_eq!(coloured(&["--no-color"], &[]), Vec::<String>::new());
 }
 
-/// The sequences that set a colour.
+/// Returns the escape sequences that set a colour.
 fn colours(raw: &str) -> Vec<String> {
     let mut found = Vec::new();
     for part in raw.split("\u{1b}[").skip(1) {

@@ -1,4 +1,4 @@
-//! Commands that are written where words are.
+//! Slash commands.
 
 use std::fs;
 
@@ -8,14 +8,14 @@ use crate::cast::Cast;
 use crate::home::{Home, short, until};
 use crate::stage::{leave, ready, say, status_says, talk, wrote};
 
-/// A talk with a question and an answer.
+/// A session with a prompt and an answer.
 fn talked(home: &Home) -> Terminal {
     let mut terminal = talk(home, &[]);
     say(&mut terminal, "echo the first words", "the first words");
     terminal
 }
 
-/// Opens something by a command, sees all of this on it, and closes it.
+/// Opens an overlay by a command, checks that it shows these texts, and closes it.
 #[track_caller]
 fn shows(terminal: &mut Terminal, command: &str, words: &[&str]) {
     terminal.type_text(&format!("{command}\n"));
@@ -128,7 +128,7 @@ fn fork_and_rewind_go_on_in_a_copy() {
     terminal.sees("the first words");
     say(&mut terminal, "echo elsewhere", "elsewhere");
     assert_eq!(home.said(&first).len(), 4);
-    // Before what was said last: it can be said otherwise.
+    // Rewinds to before the last prompt, so that it can be edited.
     terminal.type_text("/rewind 5\n");
     wrote(&mut terminal, &["echo elsewhere"]);
     ready(&mut terminal);
@@ -184,7 +184,7 @@ fn model_says_which_and_changes_it() {
     terminal.type_text("/model\n");
     terminal.sees("demo-1  (in use)");
     terminal.keys("Esc");
-    // What is typed next is no model, and neither is what nobody knows.
+    // Text typed next does not select a model, and an unknown model is rejected.
     terminal.type_text("/model oops\n");
     terminal.sees("unknown model 'oops' for demo; known: demo-1");
     ready(&mut terminal);

@@ -1,38 +1,38 @@
-//! A talk on the screen, and what is done there again and again.
+//! Test fixture: a session in the TUI, and common steps.
 
 use tertulia_testkit::terminal::{Screen, Size, Terminal};
 
 use crate::home::Home;
 
-/// The smallest that everybody has.
+/// The smallest common size.
 pub const SIZE: Size = Size::new(80, 24);
 
-/// The program on the screen of 80×24.
+/// Opens the program on a terminal of 80×24.
 pub fn open(home: &Home, args: &[&str]) -> Terminal {
     open_at(home, args, SIZE)
 }
 
-/// The same on a screen of another size.
+/// The same on a terminal of another size.
 pub fn open_at(home: &Home, args: &[&str], size: Size) -> Terminal {
     Terminal::open(&mut home.prepare(args).command(), size)
 }
 
-/// The same with more in the environment.
+/// The same with additional environment variables.
 pub fn open_with(home: &Home, args: &[&str], variables: &[(&str, &str)]) -> Terminal {
     let mut command = home.prepare(args).command();
     command.envs(variables.iter().copied());
     Terminal::open(&mut command, SIZE)
 }
 
-/// The program on the screen, once it waits for words. Keys cannot be mistaken: what a terminal sends for
-/// `Esc` begins other keys, so that two of them in haste are one.
+/// Opens the program and waits until it is ready. Uses unambiguous key codes: the byte that a plain
+/// terminal sends for `Esc` also begins other keys, so that two quick keys may be read as one.
 pub fn talk(home: &Home, args: &[&str]) -> Terminal {
     let mut terminal = open(home, args).with_clear_keys();
     ready(&mut terminal);
     terminal
 }
 
-/// Waits until nobody answers.
+/// Waits until the status line says ready.
 #[track_caller]
 pub fn ready(terminal: &mut Terminal) {
     terminal.wait_for("the status line says ready", |screen| {
@@ -40,12 +40,12 @@ pub fn ready(terminal: &mut Terminal) {
     });
 }
 
-/// The status line.
+/// Returns the status line.
 pub fn status(screen: Screen<'_>) -> String {
     screen.row(screen.size().rows - 1)
 }
 
-/// Waits until the status line has some words.
+/// Waits until the status line contains a text.
 #[track_caller]
 pub fn status_says(terminal: &mut Terminal, words: &str) {
     terminal.wait_for(&format!("{words:?} in the status line"), |screen| {
@@ -53,7 +53,7 @@ pub fn status_says(terminal: &mut Terminal, words: &str) {
     });
 }
 
-/// Says something, and waits until something is seen of what follows and nobody answers any more.
+/// Sends a prompt, and waits for a text and until the session is ready again.
 #[track_caller]
 pub fn say(terminal: &mut Terminal, words: &str, answer: &str) {
     terminal.type_text(&format!("{words}\n"));
@@ -61,17 +61,17 @@ pub fn say(terminal: &mut Terminal, words: &str, answer: &str) {
     ready(terminal);
 }
 
-/// Leaves by a key, and takes the exit code for 0.
+/// Exits by a key, and checks for exit code 0.
 #[track_caller]
 pub fn leave(terminal: &mut Terminal) {
     terminal.keys("^d");
     assert_eq!(terminal.exit_code(), 0, "{}", terminal.contents());
 }
 
-/// What stands in an empty input.
+/// Placeholder of an empty input.
 const PLACEHOLDER: &str = "say something, or / for commands";
 
-/// What stands in the input of a chat, row by row.
+/// Returns the content of a chat's input, row by row.
 pub fn written(screen: Screen<'_>) -> Vec<String> {
     let mut rows = Vec::new();
     for row in (0..screen.size().rows - 1).rev() {
@@ -86,7 +86,7 @@ pub fn written(screen: Screen<'_>) -> Vec<String> {
     rows
 }
 
-/// Waits until this, and nothing else, stands in the input of a chat.
+/// Waits until the input of a chat has exactly this content.
 #[track_caller]
 pub fn wrote(terminal: &mut Terminal, rows: &[&str]) {
     terminal.wait_for(&format!("{rows:?} is written"), |screen| {

@@ -1,4 +1,4 @@
-//! A talk: greeting, answers, stopping, going on.
+//! Conversations: greeting, answers, stopping, resuming.
 
 use std::fs;
 
@@ -90,7 +90,7 @@ fn a_talk_is_gone_on_with_where_it_was() {
     assert_eq!(home.said("@").len(), 6);
 }
 
-/// Both keys are there before the talk has heard of the first.
+/// Both keys arrive before the conversation has processed the first.
 #[test]
 fn what_was_only_just_said_can_be_stopped() {
     let home = Home::new();
@@ -139,7 +139,7 @@ fn esc_stops_an_answer_and_the_talk_goes_on() {
     assert_eq!(home.said("@")[3], "still here");
 }
 
-/// What was stopped before an answer is not asked again with the next words.
+/// A prompt that was stopped before an answer is not sent again with the next one.
 #[test]
 fn esc_before_an_answer_withdraws_the_words() {
     let home = Home::new();
@@ -161,7 +161,7 @@ fn esc_before_an_answer_withdraws_the_words() {
     assert!(told.ends_with("what time is it?"), "{told}");
 }
 
-/// The byte that a plain terminal sends for it begins other keys, too.
+/// The byte that a plain terminal sends for Esc also begins other keys.
 #[test]
 fn esc_of_a_plain_terminal_stops_an_answer() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Teams and pairs on the screen.
+//! Teams and pairs in the TUI.
 
 use tertulia_testkit::terminal::Terminal;
 
@@ -6,7 +6,7 @@ use crate::cast::{Cast, speakers};
 use crate::home::Home;
 use crate::stage::{leave, open, ready, say, status, status_says, talk};
 
-/// A question takes no answer before it could be read.
+/// Waits until a dialog accepts answers, which it does only after it could be read.
 #[track_caller]
 fn awake(terminal: &mut Terminal) {
     terminal.sees("←→ choose");
@@ -74,7 +74,7 @@ fn members_are_completed_and_have_their_colours() {
     leave(&mut terminal);
 }
 
-/// Waits for the question, and until it takes an answer.
+/// Waits for the dialog, and until it accepts answers.
 #[track_caller]
 fn is_asked(terminal: &mut Terminal) {
     terminal.sees("Resume an earlier session?");
@@ -109,7 +109,7 @@ fn an_earlier_talk_of_a_team_is_offered() {
     assert_eq!(terminal.exit_code(), 0);
 }
 
-/// Two files of one team: whoever names the second is answered by its members.
+/// Two files of one team: with the second one, its members answer.
 #[test]
 fn the_team_that_was_named_goes_on_with_the_earlier_session() {
     for deletes in [false, true] {
@@ -130,7 +130,7 @@ fn the_team_that_was_named_goes_on_with_the_earlier_session() {
         awake(&mut terminal);
         terminal.keys("r");
         terminal.sees("no longer in the team: Ada");
-        // What it advises can be typed here.
+        // The suggested command works here.
         terminal.sees("/team map");
         ready(&mut terminal);
         terminal.type_text("@ada are you there?\n");
@@ -170,7 +170,7 @@ fn whoever_wants_neither_is_back_where_they_were() {
     leave(&mut terminal);
 }
 
-/// Gives the worker one step after the other, and is done after two.
+/// An instructor that gives the worker one step after the other, and is done after two.
 const BOSS: &str = "n=$(grep -c 'worked-[0-9]'); if [ $n -ge 2 ]; then echo 'all is well'; echo DONE; \
      else echo \"so far $n\"; echo; echo \"Tell worker: step-$((n+1))\"; fi";
 const HAND: &str = "k=$(grep -o 'step-[0-9]*' | tail -1); echo \"worked-${k#step-}\"";

@@ -1,4 +1,4 @@
-//! Where the person writes.
+//! The input field.
 
 use crate::home::Home;
 use crate::stage::{leave, open_at, ready, say, talk, wrote};
@@ -36,7 +36,7 @@ fn editing_keys() {
     terminal.keys("^a");
     terminal.type_text("漢字 ");
     wrote(&mut terminal, &["漢字 word two"]);
-    // Two wide characters and a blank after the label.
+    // Two wide characters and a space after the label.
     terminal.wait_for("the cursor after them", |screen| {
         screen.cursor() == Some((22, 10))
     });
@@ -114,7 +114,7 @@ fn what_was_said_before_is_brought_back() {
     terminal.keys("Down Down");
     wrote(&mut terminal, &["mine"]);
     leave_unsaid(terminal);
-    // In another run, too, by its words.
+    // Also in another run, by a search.
     let mut terminal = talk(&home, &[]);
     terminal.keys("^r");
     terminal.type_text("alp");

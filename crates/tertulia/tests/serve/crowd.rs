@@ -1,4 +1,4 @@
-//! A hundred clients in twenty sessions, and some that do not behave.
+//! A hundred clients in twenty sessions, and some misbehaving clients.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -13,15 +13,15 @@ use serde_json::json;
 use crate::stage::{Client, Server, string};
 
 const SESSIONS: usize = 20;
-/// One talks, the others follow.
+/// Clients per session: one sends prompts, the others follow.
 const EACH: usize = 5;
 const TURNS: usize = 8;
-/// Whoever is rude rests so long before the next time: the machine is not what is tested.
+/// Pause between two rounds of misbehaviour, so that the machine's load is not what is tested.
 const RUDE_PAUSE: Duration = Duration::from_millis(50);
-/// Whoever talks thinks so long before the next words.
+/// Pause before the next prompt.
 const TALK_PAUSE: Duration = Duration::from_millis(100);
 
-/// Goes on with something rude until it is told to stop.
+/// Repeats a misbehaviour in a thread until `stop` is set.
 fn rudely(
     path: &Path,
     stop: &Arc<AtomicBool>,
@@ -57,7 +57,7 @@ pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
             format!("{ask}\n").into_bytes()
         })
         .collect();
-    // Follows everything, says nothing more and never reads.
+    // Follows all sessions, sends nothing more and never reads.
     let mut deaf = UnixStream::connect(path).unwrap();
     deaf.write_all(&all).unwrap();
     let silent = UnixStream::connect(path).unwrap();
@@ -66,7 +66,7 @@ pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
         rudely(path, stop, move |path| send(path, &rubbish)),
         rudely(path, stop, move |path| send(path, b"{\"type\":\"half a li")),
         rudely(path, stop, move |path| {
-            // Leaves in the middle of its answer.
+            // Disconnects in the middle of the answer.
             send(path, b"{\"type\":\"query\",\"query\":\"count to 2000\"}\n");
         }),
         rudely(path, stop, move |_| {
@@ -76,7 +76,7 @@ pub fn rude_ones(path: &Path, stop: &Arc<AtomicBool>, sessions: &[String]) -> Ve
     ]
 }
 
-/// One that asks again and again whether all is saved. How long it waited each time.
+/// Sends `session_save` again and again and returns how long each answer took.
 fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
     let (mut client, stop) = (server.client().trusting(), stop.clone());
     client.answer(json!({ "type": "session_create" }));
@@ -98,7 +98,7 @@ fn probe(server: &Server, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<Duration>> {
     })
 }
 
-/// Those who talk, each in a session of its own, and those who follow them.
+/// Clients that send prompts, each in a session of its own, and clients that follow them.
 pub struct Crowd {
     pub talkers: Vec<(Client, String)>,
     followers: Vec<(Client, String)>,
@@ -125,7 +125,8 @@ pub fn gather(server: &Server) -> Crowd {
     Crowd { talkers, followers }
 }
 
-/// All talk at once, and whoever follows hears every message. How long somebody beside them waited for answers.
+/// Runs all conversations at once and checks that followers receive every message. Returns the
+/// delays that an unrelated client measured.
 pub fn talk(server: &Server, crowd: &mut Crowd) -> Vec<Duration> {
     let stop = Arc::new(AtomicBool::new(false));
     let probe = probe(server, &stop);

@@ -1,4 +1,4 @@
-//! How a server ends: told to, killed, idle, or stopped; and what is left then.
+//! How a server ends (shut down, killed, idle or stopped), and what remains.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::home::{Home, messages, until};
 use crate::running::{SLOW, agents_of, sweep};
 use crate::stage::{Client, Server, string};
 
-/// Three clients, each with an agent that goes on speaking.
+/// Returns three clients, each with an agent in the middle of its answer.
 fn three_speaking(server: &Server) -> Vec<(Client, i64, String)> {
     (0..3)
         .map(|_| {
@@ -63,7 +63,7 @@ fn told_to_end_it_finishes_what_is_written_and_leaves_nothing() {
     assert_eq!(agents_of(&home), []);
 }
 
-/// What a client saw, and when.
+/// What a client received, and when.
 struct Seen {
     client: Client,
     tokens: Vec<(Instant, String)>,
@@ -105,7 +105,7 @@ fn killed_it_loses_nothing_that_was_seen_for_a_second() {
             let loaded = client.answer(load);
             let last = &loaded["messages"][0];
             assert_eq!(last["interrupted"], true, "{loaded}");
-            // It goes on where it was.
+            // The session continues where it was.
             let (answer, _) = client.query("echo on");
             assert_eq!(answer, "on");
             string(last, "content")
@@ -136,7 +136,7 @@ fn it_ends_by_itself_when_nobody_needs_it() {
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(client.answer(json!({ "type": "ps" }))["type"], "ps_result");
     client.leave();
-    // An agent still speaks.
+    // The agent is still answering.
     std::thread::sleep(Duration::from_millis(1500));
     let mut client = server.client();
     let talks = client.answer(json!({ "type": "ps" }))["talks"].clone();
@@ -193,7 +193,7 @@ fn detached_it_stays_and_can_be_ended() {
     let started = home.run(&["serve", "--detach", "--json"]).ok().json();
     let pid = i32::try_from(started["pid"].as_i64().unwrap()).unwrap();
     let pid = Pid::from_raw(pid).unwrap();
-    // It is in a session of its own, so that no terminal takes it along.
+    // It has its own process session, so that closing the terminal does not end it.
     assert_eq!(rustix::process::getsid(Some(pid)).unwrap(), pid);
     let path = std::path::PathBuf::from(string(&started, "socket"));
     let mut client = Client::over_socket(&path);

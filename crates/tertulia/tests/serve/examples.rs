@@ -1,4 +1,4 @@
-//! The clients of `examples/` work.
+//! The clients in `examples/` work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Several clients: each in its own session, one session followed by many, and coming back.
+//! Several clients: each in its own session, many following one session, and reconnecting.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn full(session: &str, since: Option<u64>) -> Value {
     }
 }
 
-/// What is told until the talk rests, joined: text, and the lines of the log.
+/// Events received until the session is idle: joined text and log lines.
 struct Heard {
     text: String,
     lines: Vec<String>,
@@ -159,14 +159,14 @@ fn who_comes_back_misses_nothing() {
     let missed = until_over(&mut back);
     assert_eq!(missed.text, "two");
     assert_eq!(missed.n, subscribed["n"].as_u64().unwrap());
-    // What was heard is the log, byte for byte.
+    // The received lines equal the log, byte for byte.
     let exported = home
         .run(&["export", &session, "--format", "jsonl"])
         .ok()
         .stdout;
     let lines: Vec<&str> = exported.lines().skip(1).collect();
     assert_eq!([first.lines, missed.lines].concat(), lines);
-    // A number of another time is none of this one.
+    // A sequence number of another server run does not apply to this one.
     for since in [1, first.n + 1_000_000] {
         let mut other = server.client();
         other.send(&full(&session, Some(since)));

@@ -1,4 +1,5 @@
-//! The server as other programs meet it: the built program in an empty home, real sockets, real clients.
+//! The server as other programs use it: the built program in an empty home, real sockets, real
+//! clients.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Nobody waits for those who do not behave, and no message is lost.
+//! Misbehaving clients delay no others, and no message is lost.
 
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::crowd::{Crowd, gather, rude_ones, talk};
 use crate::home::Home;
 use crate::stage::Server;
 
-/// Nobody waits longer for somebody else.
+/// Maximum additional delay caused by other clients.
 const DELAY: Duration = Duration::from_millis(100);
 
-/// How often it is measured at most.
+/// Maximum number of measurements.
 const TRIES: usize = 3;
 
-/// All but one of a hundred waited no longer.
+/// Returns the 99th percentile.
 fn nearly_worst(delays: &[Duration]) -> Duration {
     delays[delays.len() * 99 / 100]
 }
 
-/// How long all but one of a hundred waited: while clients misbehave towards another program, and then towards
-/// the server. What it costs the machine to misbehave is the same in both.
+/// Returns the 99th percentile of the delays while clients misbehave towards another program, and
+/// while they misbehave towards the server. The load that misbehaving causes is the same in both.
 fn waited(server: &Server, decoy: &Path, crowd: &mut Crowd) -> (Duration, Duration) {
     let among_friends = beside_rude_ones(decoy, server, crowd);
     let among_others = beside_rude_ones(&server.path, server, crowd);
@@ -42,7 +42,7 @@ fn beside_rude_ones(path: &Path, server: &Server, crowd: &mut Crowd) -> Vec<Dura
     delays
 }
 
-/// A program that reads what it is sent and says nothing. It ends with the test's process.
+/// Starts a listener that reads and never answers. It ends with the test process.
 fn decoy(path: &Path) {
     let listener = UnixListener::bind(path).unwrap();
     std::thread::spawn(move || {
@@ -53,7 +53,8 @@ fn decoy(path: &Path) {
     });
 }
 
-/// A server that lets them slow it down does so every time, a busy machine does not.
+/// Passes if one measurement is good: a server that can be slowed down fails every time, a busy
+/// machine does not.
 #[test]
 fn a_hundred_clients_are_not_slowed_by_some_that_do_not_behave() {
     let home = Home::new();

@@ -1,4 +1,4 @@
-//! Clients that do not behave.
+//! Misbehaving clients.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -28,7 +28,7 @@ fn rubbish_is_answered_and_counted() {
                 (&json!("error"), &json!("malformed"))
             );
         }
-        // Empty lines ask for nothing.
+        // Empty lines are ignored.
         client.send_bytes(b"\n\r\n  \n");
         let shown = client.answer(json!({ "type": "ps" }));
         assert_eq!(shown["server"]["malformed"], 6);
@@ -41,7 +41,7 @@ fn a_line_that_is_too_long_is_passed_over() {
         let mut line = b"{\"type\":\"query\",\"query\":\"".to_vec();
         line.resize(11_000_000, b'x');
         client.send_bytes(&line);
-        // It is told before the line ends.
+        // The error is sent before the line ends.
         let answer = client.next();
         assert_eq!(answer["kind"], "too_large");
         client.send_bytes(b"\"}\n");
@@ -89,13 +89,13 @@ fn long_lines_of_many_do_not_fill_the_memory() {
     until("there is room again", || {
         client.send_bytes(words.as_bytes());
         let reply = client.next();
-        // Too long to be said, but read.
+        // Rejected as too long for a prompt, but read.
         (reply["kind"] == "invalid" || reply["type"] != "error").then_some(())
     });
     server.end().ok();
 }
 
-/// Follows everything of a session and never reads.
+/// Opens a connection that follows everything of a session and never reads.
 fn deaf(server: &Server, session: &str) -> UnixStream {
     let mut stream = UnixStream::connect(&server.path).unwrap();
     let asked = json!({ "type": "subscribe", "session_id": session, "detail": "full" });
@@ -123,7 +123,7 @@ fn whoever_does_not_read_is_hung_up_on_and_slows_nobody() {
         assert_eq!(answer.len(), words.trim_end().len());
         (clients(&mut watch) == 2).then_some(())
     });
-    // What was in the pipe can be read, and that is all.
+    // Only the data already in the socket buffer can be read.
     deaf.set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     let mut rest = Vec::new();
@@ -175,7 +175,7 @@ fn whoever_asks_without_reading_waits_and_loses_nothing() {
         }
         other.shutdown(std::net::Shutdown::Write).unwrap();
     });
-    // Others are served meanwhile.
+    // Other clients are served in the meantime.
     assert_eq!(server.client().query("echo here").0, "here");
     let mut all = String::new();
     stream.read_to_string(&mut all).unwrap();
@@ -216,7 +216,8 @@ fn too_many_clients_are_told_so() {
     let mut crowd: Vec<UnixStream> = Vec::new();
     let refused = until("no more fit", || {
         let mut stream = UnixStream::connect(&server.path).unwrap();
-        // Who is one too many may be hung up on before they have said anything; they are told why all the same.
+        // The server may close the connection before the client has sent anything, but still says
+        // why.
         let _ = stream.write_all(b"{\"type\":\"ps\"}\n");
         let mut line = String::new();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(&stream), &mut line).unwrap();

@@ -1,4 +1,4 @@
-//! Teams, pairs, and sessions that another program has open.
+//! Teams, pairs, and sessions that another process has open.
 
 use std::fs;
 

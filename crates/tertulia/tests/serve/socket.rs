@@ -1,4 +1,4 @@
-//! The socket: private, where nothing else stands, and one server at a time.
+//! The socket: private, never in place of another file, one server at a time.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -54,7 +54,7 @@ fn the_usual_place_is_private_and_known_to_the_other_commands() {
         .env("XDG_RUNTIME_DIR", &runtime);
     stop.run().ok();
     until("the socket is gone", || (!path.exists()).then_some(()));
-    // Without a runtime folder it lies with the data.
+    // Without a runtime folder the socket is in the data folder.
     let start = home.run(&["serve", "--detach", "--json"]).ok();
     let path = home.database().with_file_name("tertulia.sock");
     assert_eq!(start.json()["socket"], path.to_str().unwrap());
@@ -102,13 +102,13 @@ fn nothing_else_is_replaced_and_no_link_is_followed() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "words");
 }
 
-/// As another user, where this one may become one.
+/// Connects as another user, if this process may switch users.
 #[test]
 fn another_user_cannot_connect() {
     let home = Home::new();
     let server = Server::start(&home, &[]);
     if !rustix::process::geteuid().is_root() {
-        // Nobody else can be played here; the mode of the socket says the same.
+        // Without root another user cannot be tested; check the socket's mode instead.
         assert_eq!(mode(&server.path), 0o600);
         server.end().ok();
         return;
@@ -136,7 +136,7 @@ fn another_user_cannot_connect() {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let refused = connect(&server.path);
     assert!(refused.contains("PermissionError"), "{refused}");
-    // Also where somebody opened everything: the server looks at who connects.
+    // Even with open permissions the server checks the peer's user.
     open(0o777);
     let refused = connect(&server.path);
     assert!(refused.contains("another user"), "{refused}");

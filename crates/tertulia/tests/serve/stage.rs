@@ -1,4 +1,5 @@
-//! A running server, and clients of it. Every line that a client hears is checked against the schema.
+//! Test fixture: a running server and its clients. Every line that a client receives is validated
+//! against the schema.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::home::{DEADLINE, Home, Output, finish, until};
 
-/// The schema in the project, for one direction.
+/// Returns a validator for one direction of the project's protocol schema.
 fn validator(definition: &str) -> Validator {
     let text = include_str!("../../../../schemas/protocol-1.json");
     let schema: Value = serde_json::from_str(text).unwrap();
@@ -25,14 +26,14 @@ fn validator(definition: &str) -> Validator {
 pub static REPLY: LazyLock<Validator> = LazyLock::new(|| validator("Reply"));
 pub static REQUEST: LazyLock<Validator> = LazyLock::new(|| validator("Request"));
 
-/// How a client reaches the server.
+/// How a client connects to the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Stdio,
     Socket,
 }
 
-/// Runs a check over both ways.
+/// Runs a check over both transports.
 pub fn both_ways(check: impl Fn(&Home, Client)) {
     for way in [Way::Stdio, Way::Socket] {
         let home = Home::new();
@@ -58,7 +59,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one, and waits until it listens.
+    /// Starts a server and waits until it listens.
     pub fn start(home: &Home, more: &[&str]) -> Server {
         Server::start_with(home, more, &[])
     }
@@ -88,12 +89,12 @@ impl Server {
         server
     }
 
-    /// A new client.
+    /// Connects a new client.
     pub fn client(&self) -> Client {
         Client::over_socket(&self.path)
     }
 
-    /// Its process.
+    /// Returns the server's process id.
     pub fn pid(&self) -> Pid {
         Pid::from_child(self.child.as_ref().unwrap())
     }
@@ -102,25 +103,25 @@ impl Server {
         kill_process(self.pid(), signal).unwrap();
     }
 
-    /// Kills it without a warning.
+    /// Kills the server with SIGKILL.
     pub fn kill(mut self) {
         let mut child = self.child.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
     }
 
-    /// Tells it to end, and waits for it.
+    /// Sends SIGTERM and waits for the server to exit.
     pub fn end(self) -> Output {
         self.signal(Signal::TERM);
         self.wait()
     }
 
-    /// Waits for its end.
+    /// Waits for the server to exit.
     pub fn wait(mut self) -> Output {
         finish(self.child.take().unwrap(), "a server")
     }
 
-    /// How much memory it has ever had, in bytes.
+    /// Returns the peak memory of the server, in bytes.
     pub fn peak_memory(&self) -> u64 {
         let pid = self.pid().as_raw_nonzero();
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
@@ -142,15 +143,15 @@ impl Drop for Server {
     }
 }
 
-/// A client that reads what it is told as it comes.
+/// A client that reads replies in the background.
 pub struct Client {
     write: Option<Box<dyn Write + Send>>,
     heard: Receiver<(Instant, Value)>,
-    /// What was heard while something else was waited for.
+    /// Replies received while waiting for another one.
     aside: Vec<Value>,
     stream: Option<UnixStream>,
     asked: i64,
-    /// Whether what is heard is checked: a crowd has no time for that.
+    /// Whether replies are validated; too slow with many clients.
     checks: bool,
 }
 
@@ -200,7 +201,7 @@ impl Client {
         }
     }
 
-    /// The same, which takes what it hears for what it should be.
+    /// Disables validation.
     pub fn trusting(mut self) -> Client {
         self.checks = false;
         self
@@ -224,7 +225,7 @@ impl Client {
         write.flush().unwrap();
     }
 
-    /// Sends a request under a name of its own.
+    /// Sends a request with a new id and returns the id.
     pub fn ask(&mut self, mut request: Value) -> i64 {
         self.asked += 1;
         request["id"] = json!(self.asked);
@@ -232,7 +233,7 @@ impl Client {
         self.asked
     }
 
-    /// The next line, if one comes in time.
+    /// Returns the next reply, or `None` after `time`.
     pub fn next_within(&mut self, time: Duration) -> Option<(Instant, Value)> {
         match self.heard.recv_timeout(time) {
             Ok((at, reply)) => {
@@ -248,7 +249,7 @@ impl Client {
         }
     }
 
-    /// The next line.
+    /// Returns the next reply.
     #[track_caller]
     pub fn next(&mut self) -> Value {
         match self.next_within(DEADLINE) {
@@ -257,7 +258,7 @@ impl Client {
         }
     }
 
-    /// Whether the server has hung up: nothing more is heard.
+    /// Returns true if the server closes the connection.
     pub fn is_hung_up(&mut self) -> bool {
         let begun = Instant::now();
         loop {
@@ -269,14 +270,14 @@ impl Client {
         }
     }
 
-    /// The first answer to a request, whatever else is heard before it.
+    /// Sends a request and returns the first reply to it; keeps other replies for later.
     #[track_caller]
     pub fn answer(&mut self, request: Value) -> Value {
         let id = self.ask(request);
         self.of(id)
     }
 
-    /// The next answer to this request.
+    /// Returns the next reply to this request.
     #[track_caller]
     pub fn of(&mut self, id: i64) -> Value {
         if let Some(at) = self.aside.iter().position(|reply| reply["id"] == id) {
@@ -291,7 +292,7 @@ impl Client {
         }
     }
 
-    /// All answers to a query, up to its end.
+    /// Returns all replies to a query, up to its completion.
     #[track_caller]
     pub fn story(&mut self, id: i64) -> Vec<Value> {
         let mut all = Vec::new();
@@ -305,7 +306,7 @@ impl Client {
         }
     }
 
-    /// Says something and waits for the end. What was said in answer, and how it ended.
+    /// Sends a prompt and waits for completion. Returns the answer and the final reply.
     #[track_caller]
     pub fn query(&mut self, words: &str) -> (String, Value) {
         let id = self.ask(json!({ "type": "query", "query": words }));
@@ -313,7 +314,7 @@ impl Client {
         (text(&story), story.pop().unwrap())
     }
 
-    /// The next reply of a type, whatever it answers.
+    /// Returns the next reply of a type, to any request.
     #[track_caller]
     pub fn until(&mut self, kind: &str) -> Value {
         loop {
@@ -324,7 +325,7 @@ impl Client {
         }
     }
 
-    /// The next happening of a kind.
+    /// Returns the next event of a kind.
     #[track_caller]
     pub fn until_happening(&mut self, what: &str) -> Value {
         loop {
@@ -335,7 +336,7 @@ impl Client {
         }
     }
 
-    /// Says nothing more, but listens.
+    /// Closes the sending side and keeps receiving.
     pub fn hush(&mut self) {
         self.write = None;
         if let Some(stream) = &self.stream {
@@ -343,7 +344,7 @@ impl Client {
         }
     }
 
-    /// Leaves.
+    /// Disconnects.
     pub fn leave(mut self) {
         self.write = None;
         if let Some(stream) = self.stream.take() {
@@ -352,7 +353,7 @@ impl Client {
     }
 }
 
-/// What was said.
+/// Returns the text of an answer.
 pub fn text(story: &[Value]) -> String {
     let tokens = story.iter().filter(|reply| reply["type"] == "token");
     tokens
@@ -360,7 +361,7 @@ pub fn text(story: &[Value]) -> String {
         .collect()
 }
 
-/// The string under a key.
+/// Returns the string value of a key.
 #[track_caller]
 pub fn string(value: &Value, key: &str) -> String {
     match value[key].as_str() {

@@ -1,4 +1,4 @@
-//! Sessions of every kind that clients start and change.
+//! Sessions of every kind, started and changed by clients.
 
 use serde_json::{Value, json};
 
@@ -65,7 +65,7 @@ fn a_pair_starts_over_the_protocol_with_its_budget() {
         assert_eq!(made["type"], "session_created", "{made}");
         assert_eq!(kinds(home), ["pair"]);
         let story = ask(&mut client, "plan a bird table");
-        // No call of the worker is allowed.
+        // The budget allows no call of the worker.
         assert_eq!(story.last().unwrap()["status"], "paused", "{story:?}");
         assert_eq!(speakers(&story).first(), Some(&"instructor"));
         assert!(!speakers(&story).contains(&"worker"));
@@ -84,7 +84,7 @@ fn the_agent_of_a_running_chat_is_changed() {
     let made = client.answer(json!({ "type": "session_create", "agent": "one" }));
     let session = string(&made, "session_id");
     assert_eq!(text(&ask(&mut client, "who?")).trim(), "I am one");
-    // Another client follows it all the time.
+    // Another client follows throughout.
     let mut follower = server.client();
     follower.answer(json!({ "type": "subscribe", "session_id": session, "detail": "full" }));
     let changed = client.answer(json!({ "type": "session_configure", "agent": "two" }));

@@ -1,4 +1,4 @@
-//! Tools: who is asked, and what happens if nobody is there to be.
+//! Tool permissions: which client is asked, and what happens without one.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn touched(home: &Home) -> bool {
     home.project().join("made").exists()
 }
 
-/// Asks for a tool and waits for the question.
+/// Sends a prompt that uses a tool, and waits for the permission request.
 fn asked(client: &mut Client, words: &str) -> (i64, Value) {
     let id = client.ask(json!({ "type": "query", "query": words }));
     loop {
@@ -162,7 +162,7 @@ fn who_follows_everything_can_answer() {
     let mut other = server.client();
     other.send(&json!({ "type": "subscribe", "session_id": session, "detail": "full" }));
     other.until_happening("may_i");
-    // The one who asked may leave: somebody is there who can answer.
+    // The client that sent the prompt may disconnect: another one can answer.
     asker.leave();
     let verdict = json!({ "type": "verdict", "session_id": session, "tool_id": request["tool_id"], "verdict": "yes" });
     let answered = other.ask(verdict);

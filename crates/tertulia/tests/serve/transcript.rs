@@ -1,4 +1,4 @@
-//! Each request of the protocol with its answer, over both ways with the same words.
+//! Each request of the protocol with its reply, identical over both transports.
 
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn forks_and_deletes(home: &Home, client: &mut Client, session: &str) {
     let asked = json!({ "type": "session_fork", "session_id": session, "seq": 2 });
     let fork = string(&check(client, asked, "session_forked"), "session_id");
     assert_ne!(fork, session);
-    // By the end of its id, which is what people see.
+    // By the end of the id, which is the part shown to users.
     let asked = json!({ "type": "session_load", "session_id": &fork[28..], "last": 9 });
     let loaded = check(client, asked, "session_loaded");
     assert_eq!(
@@ -189,7 +189,7 @@ fn a_session_is_named_as_on_the_command_line() {
         let fork = string(&check(&mut client, asked, "session_forked"), "session_id");
         assert_eq!(home.said(&fork), ["echo one", "one"]);
         let title = json!({ "type": "session_delete", "session_id": "The first one" });
-        // What is not there any more need not be deleted.
+        // Deleting a session twice succeeds.
         for _ in 0..2 {
             assert_eq!(
                 check(&mut client, title.clone(), "session_deleted")["success"],

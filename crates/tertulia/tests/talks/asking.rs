@@ -1,4 +1,4 @@
-//! Being asked for leave, on a pseudo-terminal.
+//! Permission prompts in line mode, on a pseudo-terminal.
 
 use std::fs;
 
@@ -12,14 +12,14 @@ use crate::world::{KEY, World};
 
 const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no: ";
 
-/// A talk that begins with these words, at the first question.
+/// Starts a session with this prompt, and waits for the first permission prompt.
 fn asked(home: &Home, words: &str) -> Terminal {
     let mut terminal = Terminal::open(home, &["--no-color", words], &[]);
     terminal.sees(QUESTION, 1);
     terminal
 }
 
-/// Leaves a talk whose prompt is there for the nth time.
+/// Exits once the input prompt is shown for the nth time.
 fn leave(mut terminal: Terminal, prompts: usize) -> String {
     terminal.sees("you> ", prompts);
     terminal.types(CTRL_D);
@@ -79,7 +79,7 @@ fn always_means_the_same_command_and_no_other() {
     let home = Home::new();
     let mut terminal = asked(&home, &wanted_command("echo a >> made"));
     terminal.types("a\n");
-    // For so much more than this one it takes another yes.
+    // Allowing every such call needs a second confirmation.
     terminal.sees("Allow every shell echo a >> made until you leave?", 1);
     assert!(!home.project().join("made").exists());
     terminal.types("y\n");
@@ -91,7 +91,7 @@ fn always_means_the_same_command_and_no_other() {
     terminal.types(format!("{}\n", wanted_command("echo b >> made")));
     terminal.sees(QUESTION, 2);
     terminal.types("n\n");
-    // What was allowed is revoked, and asks again.
+    // A revoked permission is asked for again.
     terminal.sees("you> ", 3);
     terminal.types("/permissions\n");
     terminal.sees("1  shell echo a >> made", 1);
@@ -103,7 +103,7 @@ fn always_means_the_same_command_and_no_other() {
     leave(terminal, 6);
     let made = fs::read_to_string(home.project().join("made")).unwrap();
     assert_eq!(made, "a\na\n");
-    // For this session on this screen, not for ever.
+    // It applies to this run of the session only.
     let args = ["-c", &wanted_command("echo a >> made")];
     let mut terminal = Terminal::open(&home, &args, &[]);
     terminal.sees(QUESTION, 1);
@@ -126,7 +126,7 @@ fn an_answer_that_is_none_is_asked_for_again() {
     terminal.types("no\n");
     terminal.sees(QUESTION, 6);
     terminal.types("n\n");
-    // What was no answer is said when the turn is over.
+    // Lines that were no answer are sent as prompts when the turn is over.
     leave(terminal, 4);
     assert!(!home.project().join("made").exists());
     let said = home.said("@");
@@ -166,7 +166,7 @@ fn the_end_of_the_input_means_no() {
 #[test]
 fn what_was_typed_before_the_question_does_not_answer_it() {
     let world = World::with(Api::OpenAi, Backend::Sqlite, "");
-    // The first words of a talk, and later ones: nobody has read a line before the first.
+    // In the first turn, before which no line was read, and in a later one.
     let words = r#"[[delay:300]] [[tool:shell {"command":"echo a >> made"}]] [[say:told]]"#;
     let args = ["--no-color", "--agent", "a", words];
     let mut terminal = Terminal::open(&world.home, &args, &[("TEST_KEY", KEY)]);
@@ -175,7 +175,7 @@ fn what_was_typed_before_the_question_does_not_answer_it() {
         terminal.types("y\n");
         terminal.sees(QUESTION, turn);
         terminal.types("n\n");
-        // What was typed early was meant for this prompt.
+        // The line typed early is sent as the next prompt.
         terminal.sees("echo #", turn);
         terminal.sees("you> ", 2 * turn);
         if turn == 1 {
@@ -193,7 +193,7 @@ fn one_turn_on_a_terminal_asks_too() {
     let home = Home::new();
     let words = wanted_command("echo a > made");
     let mut terminal = Terminal::open(&home, &["chat", "-p", &words], &[]);
-    // Typed before anybody could ask.
+    // Typed before the permission prompt.
     terminal.types("n\n");
     terminal.sees(QUESTION, 1);
     terminal.types("y\n");

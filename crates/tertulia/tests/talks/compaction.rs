@@ -1,4 +1,5 @@
-//! Talks that grow too long for their agent: the older part is summed up, and the log keeps all of it.
+//! Sessions that grow too long for their agent: the older part is summarised, and the log keeps all
+//! of it.
 
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, Request};
@@ -15,10 +16,10 @@ for_each_api!(
     tool_calls_in_what_is_summed_up_are_no_trouble,
 );
 
-/// What stands before a summary.
+/// Heading of a summary.
 const HEAD: &str = "Summary of the conversation up to here:";
 
-/// Words that weigh some eighty tokens, of which one is easily found.
+/// Returns a prompt of about eighty tokens that contains `name`.
 fn long(name: &str) -> String {
     let filler: Vec<String> = (0..35).map(|n| format!("w{n}")).collect();
     format!("[[say:so be it]] {name} {}", filler.join(" "))
@@ -33,7 +34,7 @@ fn go_on(world: &World, words: &str) -> String {
     world.run(&args).ok().stderr
 }
 
-/// The entries of the newest session that are summaries.
+/// Returns the compaction entries of the newest session.
 fn summaries(home: &Home) -> Vec<Value> {
     let session = home.show("@");
     let entries = session["entries"].as_array().unwrap().iter();
@@ -50,7 +51,7 @@ fn is_summing_up(question: &Request) -> bool {
         .contains("Summarise our conversation")
 }
 
-/// What the provider was told as the system, and as messages.
+/// Returns the system prompt and the messages that the provider received.
 fn told(question: &Request) -> (String, String) {
     let body = &question.body;
     let of_the_system = |message: &&Value| message["role"] == "system";
@@ -91,13 +92,14 @@ fn a_long_talk_is_summed_up_for_its_agent(api: Api) {
     for (at, name) in [(0, "alpha"), (2, "beta"), (4, "gamma")] {
         assert!(said[at].contains(name));
     }
-    // The one who summed up was given the old words, and no tools to play with.
+    // The summarising request contains the old messages, and no tools.
     let questions = world.questions();
     let summing: Vec<&Request> = questions.iter().filter(|q| is_summing_up(q)).collect();
     assert_eq!(summing.len(), 1);
     assert!(summing[0].body.to_string().contains("alpha"));
     assert!(summing[0].body.get("tools").is_none());
-    // What follows has the summary and not the old words, in this process and in the next.
+    // Later requests contain the summary instead of the old messages, in this process and in the
+    // next.
     go_on(&world, "[[say:yes]] delta");
     let questions = world.questions();
     for question in &questions[questions.len() - 2..] {
@@ -109,7 +111,7 @@ fn a_long_talk_is_summed_up_for_its_agent(api: Api) {
         assert!(!messages.contains("alpha"), "{messages}");
         assert!(!messages.contains(HEAD), "{messages}");
     }
-    // What it cost counts, and it can be seen and found.
+    // The cost is counted, and the summary can be shown and found.
     let session = world.home.show("@");
     let spent = |kind: &str| -> u64 {
         let spoken = messages(&session);
@@ -123,7 +125,7 @@ fn a_long_talk_is_summed_up_for_its_agent(api: Api) {
     world.run(&["search", "SUMMARY"]).ok().says("SUMMARY");
 }
 
-/// What an agent is always told counts, too: the provider has counted it.
+/// The system prompt counts as well: the provider includes it in its token count.
 #[test]
 fn the_threshold_is_for_the_whole_prompt() {
     let system = "word ".repeat(9000);
@@ -133,7 +135,7 @@ fn the_threshold_is_for_the_whole_prompt() {
     world.ask(&many.collect::<Vec<_>>().join(" ")).ok();
     let noted = go_on(&world, "[[say:yes]] beta");
     assert!(noted.contains("context summarised"), "{noted}");
-    // What is short is not summed up again and again.
+    // A short context is not summarised again and again.
     let noted = go_on(&world, "[[say:yes]] gamma");
     assert!(!noted.contains("context summarised"), "{noted}");
     assert_eq!(summaries(&world.home).len(), 1);
@@ -142,7 +144,7 @@ fn the_threshold_is_for_the_whole_prompt() {
 fn a_summary_that_fails_leaves_the_talk_going(api: Api) {
     let world = small(api);
     world.ask(&long("alpha")).ok();
-    // A question that nobody answered goes with the next one, which is the one for the summary.
+    // An unanswered prompt is sent with the next one, so the failure hits the summarising request.
     let failing = format!("[[fail:500:retry_after=0]] {}", long("beta"));
     let args = ["chat", "-c", "--agent", "a", "-p", &failing];
     world.run(&args).code(6);
@@ -152,7 +154,7 @@ fn a_summary_that_fails_leaves_the_talk_going(api: Api) {
     assert_eq!(world.home.said("@").last().unwrap(), "so be it");
     let last = world.questions().pop().unwrap();
     assert!(last.body.to_string().contains("alpha"), "it is given all");
-    // The next time it works.
+    // The next attempt succeeds.
     let noted = go_on(&world, "[[say:yes]] delta");
     assert!(noted.contains("log keeps every message"), "{noted}");
     assert_eq!(summaries(&world.home).len(), 1);
@@ -179,7 +181,7 @@ fn too_long_for_the_provider_is_summed_up_and_asked_again(api: Api) {
     assert!(!told(&questions[4]).1.contains("alpha"));
 }
 
-/// One answer that is as long as all that the model can read.
+/// One answer that fills the model's whole context window.
 fn a_single_message_that_is_too_long_does_not_wedge_the_session(api: Api) {
     let world = World::new(api);
     let small = ["--agent", "a", "--model", "reads-6000"];
@@ -205,7 +207,7 @@ fn tool_calls_in_what_is_summed_up_are_no_trouble(api: Api) {
         &world,
         r#"[[tool:file_read {"path":"kept"}]] [[say:read]] beta"#,
     );
-    // The second result takes it over the limit in the middle of a turn.
+    // The second result exceeds the limit in the middle of a turn.
     go_on(&world, "[[say:yes]] gamma");
     assert!(!summaries(&world.home).is_empty());
     let said = world.home.said("@");
@@ -235,7 +237,7 @@ fn by_hand_on_a_terminal() {
     let args = ["--no-color", "--agent", "a"];
     let mut terminal = Terminal::open(&world.home, &args, &[("TEST_KEY", KEY)]);
     terminal.sees("you> ", 1);
-    // Of nothing there is no older part.
+    // An empty session has nothing to compact.
     terminal.types("/compact\n");
     terminal.sees("nothing to compact", 1);
     for (turn, name) in [(2, "alpha"), (3, "beta")] {

@@ -1,4 +1,4 @@
-//! Calls that never came back: the program was killed while a tool ran.
+//! Tool calls without a result: the program was killed while a tool ran.
 
 use serde_json::Value;
 use tertulia_testkit::provider::Api;
@@ -16,7 +16,7 @@ for_each_api!(
 
 const SAID: &str = "closed as interrupted";
 
-/// Kills the program while a command of a new talk runs.
+/// Kills the program while a command of a new session runs.
 fn killed(world: &World, words: &dyn Fn(&str) -> String) {
     let seconds = unique_seconds();
     let words = words(&seconds);
@@ -26,7 +26,7 @@ fn killed(world: &World, words: &dyn Fn(&str) -> String) {
     let running = Running::of(&prepared);
     wait_for_sleepers(&seconds, 1);
     running.kill();
-    // Nobody is left who could end it.
+    // No process is left that would end it.
     end_sleepers(&seconds);
 }
 
@@ -34,7 +34,7 @@ fn one_call(seconds: &str) -> String {
     format!(r#"[[tool:shell {{"command":"sleep {seconds}"}}]]"#)
 }
 
-/// One more turn: what was noted.
+/// Runs one more turn and returns the notes.
 fn go_on(world: &World, reference: &str) -> String {
     let args = ["chat", "-r", reference, "--agent", "a", "-p", "[[say:on]]"];
     let output = world.run(&args).ok();
@@ -145,7 +145,8 @@ fn it_is_said_on_stderr_and_in_the_stream() {
     assert_eq!(sleepers(&seconds), []);
 }
 
-/// Where the guard was killed as well, the next resume ends what still runs, also in other process groups.
+/// If the guard process was killed as well, the next resume ends what still runs, also in other
+/// process groups.
 #[test]
 fn what_a_killed_program_left_running_is_ended() {
     let home = Home::new();
@@ -154,7 +155,7 @@ fn what_a_killed_program_left_running_is_ended() {
     let running = Running::start(&home, &["--approve", "all", "-p", &words]);
     wait_for_sleepers(&seconds, 2);
     running.kill_with_guard();
-    // Another talk leaves them alone: they are not its own.
+    // Another session leaves them alone: they are not its own.
     home.run(&["chat", "-p", "echo elsewhere"]).ok();
     assert_eq!(sleepers(&seconds).len(), 2);
     let output = home.run(&["chat", "-r", "@~1", "-p", "echo on"]).ok();

@@ -1,4 +1,4 @@
-//! What an agent's program or a tool has running ends with this program, also when that is killed.
+//! Processes started by an agent's program or a tool end with tertulia, even if it is killed.
 
 use std::fs;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::home::{Home, until};
 use crate::running::{Running, agents_of};
 use crate::stage::{wanted, write_program};
 
-/// Works on for a minute, whoever ends: a child that hears no signal, and one in a session of its own that has not
-/// even the environment.
+/// Keeps working for a minute: a child that ignores signals, and one in its own process session
+/// with an empty environment.
 const WORKS_ON: &str = r#"
 ( trap '' TERM HUP PIPE INT; i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo $i > first; sleep 0.1; done ) >/dev/null 2>&1 &
 setsid env -i PATH="$PATH" sh -c 'i=0; while [ $i -lt 600 ]; do i=$((i+1)); echo $i > second; sleep 0.1; done' >/dev/null 2>&1 &
 "#;
 
-/// Says that it uses a tool, and works.
+/// Reports a tool use and works.
 const CLAUDE: &str = r#"
 cat > /dev/null
 echo '{"type":"system","subtype":"init","session_id":"n1","tools":[],"model":"opus"}'
@@ -25,7 +25,7 @@ WORK
 trap '' TERM HUP PIPE INT; wait
 "#;
 
-/// The same by the Agent Client Protocol.
+/// The same over the Agent Client Protocol.
 const ACP: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/')
@@ -40,7 +40,7 @@ while read -r line; do
 done
 "#;
 
-/// Kills the program in the middle of a tool, and sees that nothing of it goes on.
+/// Kills the program while a tool runs, and checks that none of its processes continues.
 fn nothing_goes_on(home: &Home, args: &[&str]) {
     let mut running = Running::start(home, args);
     running.until("tool.started");
@@ -50,7 +50,7 @@ fn nothing_goes_on(home: &Home, args: &[&str]) {
     until("its processes are gone", || {
         agents_of(home).is_empty().then_some(())
     });
-    // The one without an environment cannot be seen; what it does can.
+    // The process with an empty environment cannot be identified, but its output can be watched.
     until("nothing is written any more", || {
         let read = |name| fs::read_to_string(home.project().join(name)).unwrap_or_default();
         let before = (read("first"), read("second"));

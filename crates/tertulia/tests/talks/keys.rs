@@ -1,4 +1,4 @@
-//! Keys go to the provider and nowhere else: not into the store, not to the screen, not to a tool.
+//! Keys go to the provider only: not to the store, the terminal or a tool.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ for_each_api!(
     a_command_does_not_see_the_keys,
 );
 
-/// The key comes from a variable that only the program that tells it knows as one.
+/// The key comes from `key_command`, out of a variable that is not known to hold a key.
 fn told_by_a_program(api: Api, backend: Backend) -> World {
     let world = World::with(api, backend, "");
     world.home.settings(&format!(
@@ -23,7 +23,7 @@ fn told_by_a_program(api: Api, backend: Backend) -> World {
     world
 }
 
-/// Not a file below the home has the key in it.
+/// Checks that no file below the home contains the key.
 #[track_caller]
 fn nobody_holds_it(world: &World) {
     for path in files_below(world.home.path()) {
@@ -64,7 +64,7 @@ fn a_key_that_a_program_tells_is_written_nowhere(api: Api) {
         ] {
             run(way).ok();
         }
-        // Or nothing would be proved.
+        // Otherwise the test would prove nothing.
         if api != Api::Ollama {
             assert_eq!(world.questions()[0].key(), Some(KEY));
         }
@@ -74,7 +74,7 @@ fn a_key_that_a_program_tells_is_written_nowhere(api: Api) {
 
 fn a_command_does_not_see_the_keys(api: Api) {
     let world = World::new(api);
-    // The settings of another agent name a variable too.
+    // The settings of another agent name a variable, too.
     let settings = world.home.path().join(".config/tertulia/config.toml");
     let mut text = fs::read_to_string(&settings).unwrap();
     text.push_str("[agents.b]\ntype = \"openai\"\nkey_env = \"OTHER_KEY\"\n");
@@ -89,7 +89,7 @@ fn a_command_does_not_see_the_keys(api: Api) {
     let words = r#"[[tool:shell {"command":"env; echo seen=$TEST_KEY$OTHER_KEY"}]]"#;
     let args = ["chat", "--agent", "a", "--approve", "all", "-p", words];
     let mut prepared = world.home.prepare(&args).env("PLAIN", "plain");
-    // An agent without a key names no variable, and this one would be like any other.
+    // An agent without a key names no variable, so this one would not be hidden.
     if api != Api::Ollama {
         prepared = prepared.env("TEST_KEY", KEY);
     }

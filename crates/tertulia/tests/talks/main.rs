@@ -1,5 +1,5 @@
-//! Talks in which more happens than words: tools, summaries, sessions of the agents' own, and going on
-//! with all of that. The built program in an empty home, off a terminal and on one.
+//! Sessions with more than messages: tools, summaries, the agents' own sessions, and resuming all
+//! of that. Tests the built program in an empty home, with and without a terminal.
 
 #![allow(
     clippy::unwrap_used,

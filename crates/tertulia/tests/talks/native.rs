@@ -1,5 +1,5 @@
-//! Sessions that an agent keeps itself: a vendor's program goes on with its own, and is given what it has
-//! not heard.
+//! Sessions kept by the agent itself: a vendor's program resumes its own session and receives only
+//! the messages that it lacks.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::home::{Home, messages};
 use crate::stage::write_program;
 
-/// Counts its runs, keeps what it was given, and finds the session that it shall go on with.
+/// Counts its runs, saves its arguments and input, and determines the session to resume.
 const KEEPING: &str = r#"
 n=$(($(cat "$LOG/count" 2>/dev/null || echo 0) + 1)); echo $n > "$LOG/count"
 printf '%s\n' "$@" > "$LOG/args.$n"; cat > "$LOG/said.$n"
@@ -27,7 +27,7 @@ printf '{"type":"assistant","message":{"id":"msg_%s","role":"assistant","content
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"%s","result":"answer %s","usage":{"input_tokens":100,"output_tokens":2}}\n' "$id" $n
 "#;
 
-/// It tells what the whole thread has cost.
+/// Reports the token usage of the whole thread.
 pub const CODEX: &str = r#"
 turns=$(($(cat "$LOG/$id" 2>/dev/null || echo 0) + 1)); echo $turns > "$LOG/$id"
 printf '{"type":"thread.started","thread_id":"%s"}\n{"type":"turn.started"}\n' "$id"
@@ -35,7 +35,7 @@ printf '{"type":"item.completed","item":{"id":"item_0","type":"agent_message","t
 printf '{"type":"turn.completed","usage":{"input_tokens":%s,"output_tokens":%s}}\n' ${turns}000 ${turns}0
 "#;
 
-/// A home with a program in the place of a vendor's.
+/// A home with a script in place of a vendor's program.
 pub struct Stage {
     pub home: Home,
     name: &'static str,
@@ -58,7 +58,7 @@ impl Stage {
         self.home.path().join("log").join(file)
     }
 
-    /// What its nth run was given.
+    /// Returns the arguments and the input of the nth run.
     pub fn given(&self, run: usize) -> (Vec<String>, String) {
         let read = |name: &str| fs::read_to_string(self.log(&format!("{name}.{run}"))).unwrap();
         (
@@ -67,14 +67,14 @@ impl Stage {
         )
     }
 
-    /// The session that its nth run was to go on with.
+    /// Returns the session that the nth run was to resume.
     pub fn resumed(&self, run: usize) -> Option<String> {
         let (args, _) = self.given(run);
         let at = args.iter().position(|arg| arg.ends_with("resume"))?;
         Some(args[at + 1].clone())
     }
 
-    /// One turn: what was noted.
+    /// Runs one turn and returns the notes.
     pub fn say(&self, more: &[&str], words: &str) -> String {
         let args = [&["chat", "--agent", self.name, "-p", words], more].concat();
         self.home.run(&args).ok().stderr
@@ -86,7 +86,7 @@ fn the_next_turn_goes_on_with_its_session_and_gives_the_new_words_only() {
     let stage = Stage::new("claude", CLAUDE);
     stage.say(&[], "the first words");
     stage.say(&["-c"], "the second words");
-    // Nobody has to name the agent again.
+    // The agent need not be named again.
     stage
         .home
         .run(&["chat", "-c", "-p", "the third words"])
@@ -103,7 +103,7 @@ fn the_next_turn_goes_on_with_its_session_and_gives_the_new_words_only() {
     assert_eq!(stage.home.said("@").len(), 6);
 }
 
-/// A program finds its session where that began: from another folder it is run there.
+/// A program finds its session only in the folder where the session began, so it is run there.
 #[test]
 fn from_another_folder_a_program_goes_on_where_its_session_began() {
     let stage = Stage::new("claude", &format!("pwd > \"$LOG/pwd.$n\"{CLAUDE}"));
@@ -118,7 +118,7 @@ fn from_another_folder_a_program_goes_on_where_its_session_began() {
     let folder = |run: usize| fs::read_to_string(stage.log(&format!("pwd.{run}"))).unwrap();
     assert_eq!(folder(2), folder(1));
     assert_eq!(stage.resumed(2).as_deref(), Some("native-1"));
-    // Where it is no more, another session begins, and that is said.
+    // If that folder is gone, a new session begins, with a note.
     fs::remove_dir_all(&began).unwrap();
     let output = stage.home.run(&go_on).ok();
     output.notes("is gone").notes("begins another here");
@@ -129,7 +129,7 @@ fn from_another_folder_a_program_goes_on_where_its_session_began() {
     assert_eq!(stage.resumed(4).as_deref(), Some("native-3"));
 }
 
-/// It prints nothing now and then though its turn is complete.
+/// Codex sometimes completes a turn without printing an answer.
 #[test]
 fn a_turn_of_codex_without_an_answer_is_asked_again() {
     let silent = r#"if [ -e "$LOG/silent.$n" ]; then
@@ -151,7 +151,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}\n
     output
         .notes("without printing an answer")
         .notes("ask again");
-    // What may have been done is not done twice.
+    // A turn that may have changed something is not repeated.
     let args = [
         "chat",
         "--agent",
@@ -214,7 +214,7 @@ fn a_fork_does_not_touch_the_session_of_the_original() {
             "{said}"
         );
     }
-    // Each goes on with its own.
+    // Each resumes its own session.
     stage.say(&["-r", fork.trim()], "in the fork");
     stage.say(&["-r", &original], "in the original");
     assert_eq!(stage.resumed(4).as_deref(), Some("native-2"));
@@ -254,7 +254,7 @@ fn of_sums_each_turn_gets_its_part() {
     let each = json!({ "input": 1000, "output": 10 });
     stage.say(&[], "one");
     stage.say(&["-c"], "two");
-    // What others cost is no part of its sums.
+    // The usage of other agents is not part of the thread's totals.
     let between = ["chat", "-c", "--agent", "demo", "-p", "echo an interlude"];
     stage.home.run(&between).ok();
     stage.say(&["-c"], "three");
@@ -263,7 +263,7 @@ fn of_sums_each_turn_gets_its_part() {
         assert_eq!(told[at]["input"], each["input"], "{told:?}");
         assert_eq!(told[at]["output"], each["output"], "{told:?}");
     }
-    // A fork begins a thread of its own, and its sums begin anew.
+    // A fork begins a new thread, whose totals start at zero.
     let fork = stage.home.run(&["fork", "@"]).ok().stdout;
     stage.say(&["-r", fork.trim()], "four");
     stage.say(&["-r", fork.trim()], "five");

@@ -1,11 +1,12 @@
-//! The tool policy holds for programs that bring their own tools, and what is not to be kept is kept nowhere.
+//! The tool policy applies to programs with their own tools, and ephemeral sessions leave nothing
+//! behind.
 
 use std::fs;
 
 use crate::home::{Home, files_below};
 use crate::stage::write_program;
 
-/// Sends what it is given to `sent`, with the files that words name, as Claude Code does.
+/// Writes its input to `sent`, with the content of files named as `@path`, as Claude Code does.
 const CLAUDE: &str = r#"
 words=$(cat); printf '%s' "$words" > "$LOG/sent"
 for word in $words; do case "$word" in @*) cat "${word#@}" >> "$LOG/sent" 2>/dev/null;; esac; done
@@ -14,7 +15,7 @@ echo '{"type":"assistant","message":{"id":"m1","role":"assistant","content":[{"t
 echo '{"type":"result","subtype":"success","is_error":false,"session_id":"n1","result":"seen","usage":{}}'
 "#;
 
-/// Keeps what it is given in its home, and fails where its settings are not there.
+/// Saves its input in its home, and fails without its settings.
 const GEMINI: &str = r#"
 own="${GEMINI_CLI_HOME:-$HOME}/.gemini"
 test -e "$own/settings.json" || exit 41
@@ -31,7 +32,7 @@ echo '{"type":"item.completed","item":{"id":"i0","type":"agent_message","text":"
 echo '{"type":"turn.completed","usage":{"input_tokens":1,"output_tokens":1}}'
 "#;
 
-/// An agent of the protocol that offers no modes, and would use tools unasked.
+/// An Agent Client Protocol agent that offers no modes and uses tools without asking.
 const FREE: &str = r#"
 while read -r line; do
   id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/')
@@ -74,7 +75,7 @@ fn words_do_not_make_a_program_read_a_file() {
     home.run(&args).ok().says("seen");
     let sent = fs::read_to_string(home.path().join("log/sent")).unwrap();
     assert!(!sent.contains("OUTSIDE WORD"), "{sent}");
-    // It can still be read what is meant, and what names no file is handed over as it is.
+    // The text remains readable, and an `@` that names no file is unchanged.
     assert!(sent.contains(&format!("@{}", outside.display())), "{sent}");
     assert!(sent.contains(" @Override"), "{sent}");
     assert_eq!(home.said("@")[0], words);

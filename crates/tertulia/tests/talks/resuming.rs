@@ -1,4 +1,4 @@
-//! What is checked, and said, when a talk goes on.
+//! Checks and notes when a session is resumed.
 
 use std::fs;
 
@@ -23,14 +23,14 @@ fn another_model_is_named_with_the_recorded_one() {
         .ok()
         .notes("recorded with the model m; other answers now");
     assert_eq!(world.questions().pop().unwrap().body["model"], "other");
-    // The one that answered last counts.
+    // The model that answered last counts.
     let output = world.run(&args).ok();
     assert!(!output.stderr.contains("recorded with"), "{output:#?}");
     let args = ["chat", "-c", "-p", "hello"];
     world.run(&args).ok().notes("model other; m answers now");
 }
 
-/// What was said to one agent is not sent to another unasked.
+/// The messages of a session are not sent to another agent unasked.
 #[test]
 fn an_agent_that_is_not_described_any_more_is_not_replaced_unasked() {
     let world = asked();
@@ -43,11 +43,11 @@ fn an_agent_that_is_not_described_any_more_is_not_replaced_unasked() {
     let named = ["chat", "-c", "--agent", "demo", "-p", "echo on"];
     assert_eq!(world.run(&named).ok().stdout, "on\n");
     assert_eq!(world.messages()[1]["speaker"]["name"], "a");
-    // The demo has spoken last, and goes on.
+    // The demo agent answered last and continues.
     world.run(&["chat", "-c", "-p", "echo on"]).ok();
 }
 
-/// In the order of who spoke last, not of who came first.
+/// The order of the last answers counts, not that of the first.
 #[test]
 fn who_answered_last_goes_on() {
     let world = asked();
@@ -63,7 +63,7 @@ fn who_answered_last_goes_on() {
 
 #[test]
 fn the_agent_of_the_session_answers_unless_a_person_names_another() {
-    // The settings name the demo.
+    // The settings select the demo agent.
     let world = asked();
     world
         .run(&["chat", "-p", "echo of the demo"])

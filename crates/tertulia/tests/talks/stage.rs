@@ -1,4 +1,4 @@
-//! Calls of tools as words to an agent, and the processes that they start.
+//! Prompts that make agents call tools, and the processes that these start.
 
 use std::fs;
 use std::path::Path;
@@ -10,24 +10,24 @@ use serde_json::Value;
 
 use crate::home::until;
 
-/// What makes the demo ask for a tool.
+/// Returns a prompt that makes the demo agent use a tool.
 pub fn wanted(tool: &str, arguments: &Value) -> String {
     format!("use {tool} {arguments}")
 }
 
-/// The same for a command.
+/// The same for a shell command.
 pub fn wanted_command(command: &str) -> String {
     wanted("shell", &serde_json::json!({ "command": command }))
 }
 
-/// A number of seconds that no other process sleeps, and far more than any test takes.
+/// Returns a number of seconds that no other process sleeps, far longer than any test takes.
 pub fn unique_seconds() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::SeqCst);
     format!("1000.{:09}{count:04}", std::process::id())
 }
 
-/// The processes that sleep so many seconds.
+/// Returns the processes that sleep for `seconds`.
 pub fn sleepers(seconds: &str) -> Vec<Pid> {
     let argument = format!("sleep\0{seconds}\0");
     let mut found = Vec::new();
@@ -43,22 +43,22 @@ pub fn sleepers(seconds: &str) -> Vec<Pid> {
     found
 }
 
-/// Waits until so many processes sleep.
+/// Waits until `count` processes sleep.
 pub fn wait_for_sleepers(seconds: &str, count: usize) {
     until("the command runs", || {
         (sleepers(seconds).len() == count).then_some(())
     });
 }
 
-/// Ends those that nobody is left to end.
+/// Kills processes that nothing else would end.
 pub fn end_sleepers(seconds: &str) {
     for pid in sleepers(seconds) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
 
-/// A program as a shell script. Written by another process: a copy of our open file, in a child that
-/// another test is just starting, would make it "busy".
+/// Writes an executable shell script. Done by another process: if a concurrent test forks while
+/// this process has the file open for writing, executing it would fail as "busy".
 pub fn write_program(path: &Path, script: &str) {
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"printf "%s" "$1" > "$0"; chmod 755 "$0""#]);

@@ -1,5 +1,5 @@
-//! Answers that are stopped, killed or fail before their end: which words agents are asked afterwards, and
-//! which agent.
+//! Answers that are stopped, killed or fail: which prompts agents receive afterwards, and which
+//! agent continues.
 
 use std::fs;
 
@@ -16,12 +16,12 @@ use crate::world::{KEY, World};
 const WITHDRAWN: &str = "Do not act on it";
 const SHOWN: &str = "(stopped before an answer)";
 
-/// Waits while the file `hang` is there: for ever, after it has told which session it is.
+/// Hangs while the file `hang` exists, after it has reported its session.
 const HANGING: &str = r#"
 hang() { if [ -e "$LOG/hang" ]; then touch "$LOG/hanging"; while :; do sleep 0.1; done; fi; }
 "#;
 
-/// Stops one turn of a prepared command line as soon as `begun` holds.
+/// Interrupts a turn of a prepared command line as soon as `begun` holds.
 fn stop(prepared: &Prepared<'_>, begun: impl Fn() -> bool) {
     let running = Running::of(prepared);
     until("the agent is asked", || begun().then_some(()));
@@ -50,7 +50,7 @@ fn stop_vendor(stage: &Stage, name: &str, more: &[&str], words: &str) {
     fs::remove_file(stage.log("hang")).unwrap();
 }
 
-/// The words stand where no agent acts on them, and people see what became of them.
+/// Checks that the prompt is marked as withdrawn for agents, and shown as such to users.
 #[track_caller]
 fn is_withdrawn(home: &Home, told: &str, words: &str, last: &str) {
     assert!(told.ends_with(last), "{told}");
@@ -81,9 +81,9 @@ fn an_api_agent_is_not_asked_again_for_what_was_stopped() {
     let told = &told[..told.rfind(last).unwrap() + last.len()];
     is_withdrawn(&world.home, told, "DELETE EVERYTHING", last);
     assert!(told.contains("> DELETE EVERYTHING"), "{told}");
-    // The log has the words as they were said.
+    // The log has the original prompt.
     assert_eq!(world.home.said("@")[0], "DELETE EVERYTHING [[fail:hang]]");
-    // Later turns are told the same.
+    // Later turns receive the same.
     world.run(&["chat", "-c", "-p", "and now?"]).ok();
     let body = world.questions().pop().unwrap().body;
     let told = body["messages"][0]["content"].to_string();
@@ -110,7 +110,8 @@ const CLAUDE_INIT: &str = r#"printf '{"type":"system","subtype":"init","session_
 const CODEX_INIT: &str =
     r#"printf '{"type":"thread.started","thread_id":"%s"}\n{"type":"turn.started"}\n' "$id""#;
 
-/// Its own session has the words: it is told that they are withdrawn, and not told them twice.
+/// The agent's own session has the prompt: it is told that the prompt is withdrawn, without a
+/// repetition.
 #[test]
 fn a_vendors_program_is_not_told_twice_what_was_stopped() {
     for (name, init, answer) in [
@@ -125,7 +126,7 @@ fn a_vendors_program_is_not_told_twice_what_was_stopped() {
         assert!(!told.contains("DELETE EVERYTHING"), "{told}");
         is_withdrawn(&stage.home, &told, "DELETE EVERYTHING", "what time is it?");
         assert!(told.contains("withdrawn: do not act on it"), "{told}");
-        // Said once.
+        // Only once.
         stage.say(&["-c"], "and now?");
         assert_eq!(stage.given(3).1, "and now?");
         // The same in a later turn.
@@ -140,7 +141,7 @@ fn a_vendors_program_is_not_told_twice_what_was_stopped() {
     }
 }
 
-/// Another agent has never seen them, and is told what became of them.
+/// Another agent, which has never seen the prompt, is told that it was withdrawn.
 #[test]
 fn another_agent_is_told_that_words_were_withdrawn() {
     let stage = hanging("claude", CLAUDE_INIT, CLAUDE);
@@ -154,7 +155,7 @@ fn another_agent_is_told_that_words_were_withdrawn() {
     assert!(told.contains("> DELETE EVERYTHING"), "{told}");
 }
 
-/// A crash is nobody's will: the words stay, and the person hears that they got no answer.
+/// A crash withdraws nothing: the prompt stays, and the user is told that it got no answer.
 #[test]
 fn words_that_a_crash_left_unanswered_stay() {
     let stage = hanging("claude", CLAUDE_INIT, CLAUDE);
@@ -199,7 +200,7 @@ fn ctrl_c_on_a_terminal_withdraws_and_the_talk_goes_on() {
     is_withdrawn(&home, &told, "DELETE EVERYTHING", "what time is it?");
 }
 
-/// An answer that was cut off is no part of claude's own session: it is told what it had said.
+/// An interrupted answer is not part of claude's own session, so claude receives its text.
 #[test]
 fn what_was_said_before_a_cut_off_is_told_to_an_agent_that_lacks_it() {
     let partial = r#"if [ -e "$LOG/hang" ]; then
@@ -224,12 +225,12 @@ fi"#;
         !told.contains("tell me") && told.ends_with("go on"),
         "{told}"
     );
-    // Once: from then on its session has it.
+    // Only once: from then on its session has it.
     stage.say(&["-c"], "and then?");
     assert_eq!(stage.given(3).1, "and then?");
 }
 
-/// Who answered in the newest session.
+/// Returns the speaker of the last answer in the newest session.
 fn answered_by(home: &Home) -> Value {
     let session = home.show("@");
     let entries = session["entries"].as_array().unwrap();
@@ -237,10 +238,10 @@ fn answered_by(home: &Home) -> Value {
     last.unwrap()["speaker"]["name"].clone()
 }
 
-/// However its first answer ended, a session goes on with the agent that was asked.
+/// However its first answer ended, a session continues with the agent that was prompted.
 #[test]
 fn a_session_goes_on_with_the_agent_that_was_asked() {
-    // Stopped, before and after its own session is known.
+    // Stopped, after and before the agent's own session is known.
     for (init, linked) in [(CLAUDE_INIT, true), ("", false)] {
         let stage = hanging("claude", init, CLAUDE);
         stop_vendor(&stage, "claude", &[], "first");
@@ -248,7 +249,7 @@ fn a_session_goes_on_with_the_agent_that_was_asked() {
         assert_eq!(answered_by(&stage.home), "claude");
         assert_eq!(stage.resumed(2).is_some(), linked);
     }
-    // Killed, before and after.
+    // Killed, after and before.
     for init in [CLAUDE_INIT, ""] {
         let stage = hanging("claude", init, CLAUDE);
         let running = Running::of(&turn(&stage.home, "claude", &[], "first"));
@@ -277,7 +278,7 @@ fn a_session_whose_server_was_down_or_that_was_killed_keeps_its_agent() {
         .ok()
         .says("on");
     assert_eq!(answered_by(&world.home), "a");
-    // Killed in the middle of an answer that is kept as a draft.
+    // Killed during an answer that is saved as a draft.
     let args = ["chat", "--agent", "a", "--output-format", "stream-json"];
     let words = ["-p", "[[words:20]][[fail:stall:after=5]]"];
     let prepared = world.home.prepare(&[&args[..], &words].concat());
@@ -292,7 +293,7 @@ fn a_session_whose_server_was_down_or_that_was_killed_keeps_its_agent() {
     assert_eq!(answered_by(&world.home), "a");
 }
 
-/// The words went to that agent only: without it nobody else gets them.
+/// The prompt was meant for that agent: without it no other agent receives the prompt.
 #[test]
 fn an_agent_that_never_answered_is_not_replaced_unasked() {
     let home = Home::new();
@@ -308,7 +309,7 @@ fn an_agent_that_never_answered_is_not_replaced_unasked() {
     home.run(&args).ok().says("on");
 }
 
-/// Whoever waits is told that nothing comes, and what the program wrote about it.
+/// The user is told about the timeout, and what the program wrote to stderr.
 #[test]
 fn a_silence_is_named_with_what_the_program_wrote() {
     let stage = Stage::new(

@@ -1,4 +1,4 @@
-//! Tools off a terminal: what runs, what is refused, and that nothing of them stays.
+//! Tools without a terminal: what runs, what is denied, and that no process remains.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +21,7 @@ fn home() -> Home {
     home
 }
 
-/// Has the demo use a tool: what it was told.
+/// Makes the demo agent use a tool and returns the result that it received.
 fn told(home: &Home, more: &[&str], tool: &str, arguments: &Value) -> String {
     let words = wanted(tool, arguments);
     let args = [&["chat", "-p", &words], more].concat();
@@ -35,7 +35,7 @@ fn told(home: &Home, more: &[&str], tool: &str, arguments: &Value) -> String {
     assert_eq!(messages[2]["tool_call_id"], call["id"]);
     assert_eq!(messages[2]["interrupted"], false);
     let told = messages[2]["content"].as_str().unwrap().to_owned();
-    // The demo repeats what it was told.
+    // The demo agent repeats the result.
     assert!(output.stdout.contains(told.trim_end()), "{output:#?}");
     told
 }
@@ -108,7 +108,7 @@ fn without_leave_there_are_no_tools(api: Api) {
     for tool in ["file_read", "shell"] {
         assert!(asked(&[]).contains(tool));
     }
-    // A model that calls for one all the same is told.
+    // A model that calls a tool anyway gets an error.
     let words = r#"[[tool:shell {"command":"touch made"}]]"#;
     let args = ["chat", "--agent", "a", "--approve", "none", "-p", words];
     let output = world.run(&args).ok();
@@ -151,7 +151,7 @@ fn nothing_leads_out_of_the_folder() {
             ("file_write", json!({ "path": path, "content": "other" })),
             ("file_edit", edit),
         ]);
-        // The link itself may go away.
+        // The link itself may be deleted.
         if path != "link" {
             calls.push(("file_delete", json!({ "path": path })));
         }
@@ -225,7 +225,7 @@ fn a_signal_ends_a_command_and_closes_its_call() {
             messages[1]["tool_calls"][0]["id"]
         );
         assert_eq!(home.show("@")["status"], "paused");
-        // It is closed: whoever goes on has nothing to close, and nothing is left unanswered.
+        // The call is closed: a resume has nothing to close, and nothing is left unanswered.
         let output = home.run(&["chat", "-c", "-p", "echo on"]).ok();
         assert!(!output.stderr.contains("come back"), "{output:#?}");
         assert!(!output.stderr.contains("not answered"), "{output:#?}");
@@ -240,7 +240,7 @@ fn of_much_output_little_is_kept_in_memory_and_in_the_log() {
         "yes | head -c 50000000",
     ] {
         let home = home();
-        // When it has been read almost to its end, the one who reads it is asked for its peak.
+        // Near the end of the output, report the peak memory of the process that reads it.
         let command =
             format!("{source}; echo; cat /proc/$PPID/comm; grep VmHWM /proc/$PPID/status");
         let arguments = json!({ "command": command });

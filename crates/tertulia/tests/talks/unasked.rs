@@ -1,4 +1,4 @@
-//! Who answers when nobody was asked for, and what `agents` tells.
+//! Which agent answers by default, and what `agents` lists.
 
 use std::path::PathBuf;
 
@@ -14,16 +14,16 @@ for_each_api!(
     models_are_listed
 );
 
-/// Nobody listens there.
+/// An address where nothing listens.
 const NOBODY: &str = "127.0.0.1:9";
 
-/// With the shell's own words only: there is nothing else on the search path.
+/// Uses shell builtins only: the search path has nothing else.
 const CLAUDE: &str = r#"while read -r _; do :; done
 printf '{"type":"system","subtype":"init","session_id":"native-1","tools":[],"model":"opus"}\n'
 printf '{"type":"assistant","message":{"id":"msg_1","role":"assistant","content":[{"type":"text","text":"of the program"}]},"parent_tool_use_id":null,"session_id":"native-1"}\n'
 printf '{"type":"result","subtype":"success","is_error":false,"session_id":"native-1","result":"of the program","usage":{"input_tokens":1,"output_tokens":2}}\n'"#;
 
-/// A machine on which a search path of our own and a few variables are all there is.
+/// A machine with only a search path of its own and a few variables.
 struct Machine {
     home: Home,
     provider: FakeProvider,

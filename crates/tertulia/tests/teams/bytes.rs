@@ -1,5 +1,5 @@
-//! What is said stays as it was said, byte for byte: in the log, in what others are told, in every form
-//! in which a talk is read.
+//! Messages are kept byte for byte: in the log, in other members' prompts and in every export
+//! format.
 
 use serde_json::{Value, json};
 use tertulia_formats::snapshot::Snapshot;
@@ -7,8 +7,9 @@ use tertulia_formats::snapshot::Snapshot;
 use crate::cast::{Cast, said_in, speakers};
 use crate::home::Home;
 
-/// Code as agents write it: indented by spaces and tabs, with blank lines and lines of spaces alone, with
-/// lines that begin with a brace, with markers in code, with all ends of lines, in many scripts.
+/// Code as agents write it: indented with spaces and tabs, with blank lines and lines of spaces
+/// only, lines that begin with a brace, markers in code, all kinds of line endings, and many
+/// scripts.
 const CODE: &str = concat!(
     "Look — “naïve” 日本語 👩‍👩‍👧 e\u{301}:\n\n",
     "```rust\nfn main() {\n\n    if x {\n\t\ty();\n    }\n}\n[NEXT: cleo]\n[TEAM_TASK: none]\n[DROP: ALL]\n```\n\n",
@@ -21,7 +22,7 @@ const CODE: &str = concat!(
     "  the end",
 );
 
-/// The talk in which Ada says it and Ben is asked next: its id.
+/// Runs a session in which Ada answers with `CODE` and addresses Ben. Returns its id.
 fn a_talk(cast: &Cast) -> String {
     cast.says("ada", format!("{CODE}\n[NEXT: ben]"));
     let document = cast.turn(&["[NEXT: ada] show me"]);
@@ -40,7 +41,7 @@ fn a_reply_is_in_the_log_and_in_the_next_prompt_as_it_was_said() {
     assert_eq!(cast.home.said(&id)[1], format!("{CODE}\n[NEXT: ben]"));
     let prompt = cast.prompt("ben");
     assert!(prompt.ends_with(&format!("Ada: {CODE}\n")), "{prompt:?}");
-    // It is so when the talk goes on, too, and when it is no longer the last message.
+    // The same holds after a resume, and when it is no longer the last message.
     cast.says("ben", "Fine. [NEXT: cleo]");
     cast.run(&["-c", "[NEXT: ben] again"]).ok();
     for name in ["ben", "cleo"] {
@@ -65,7 +66,7 @@ fn markers_in_code_move_nobody() {
     let cast = cast();
     cast.says("ada", CODE);
     let document = cast.turn(&["[NEXT: ada, ben] show me"]);
-    // Neither is Cleo asked nor Ben dropped, nor does the team have a task.
+    // Cleo is not prompted, Ben is not dropped, and the team has no task.
     assert_eq!(speakers(said_in(&document)), ["ann", "ada", "ben"]);
     let addressed = |place: usize| said_in(&document)[place].get("addressees").is_some();
     assert!(addressed(0) && !addressed(1));
@@ -74,12 +75,12 @@ fn markers_in_code_move_nobody() {
     let session = cast.home.show("@");
     let entries = session["entries"].as_array().unwrap();
     assert!(entries.iter().all(|entry| entry["type"] != "tasked"));
-    // Nor do those in a person's code.
+    // Markers in a person's code have no effect either.
     let document = cast.turn(&["see `[NEXT: ada]` and\n```\n[NEXT: ben]\n```"]);
     assert_eq!(speakers(said_in(&document)), ["ann"]);
 }
 
-/// The earlier program dropped every line that began with a brace.
+/// agent-chatter dropped every line that began with a brace.
 #[test]
 fn lines_of_json_are_words_like_others() {
     let cast = cast();
@@ -108,7 +109,7 @@ fn every_form_has_the_same_bytes() {
     assert_eq!(snapshot["teamId"], "cast");
     assert!(export("md").contains(CODE), "{}", export("md"));
     assert!(cast.home.run(&["show", &id]).ok().stdout.contains(CODE));
-    // A log that is carried elsewhere is the same log.
+    // A log imported elsewhere is the same log.
     let other = Home::new();
     let lines = export("jsonl");
     other.prepare(&["import", "-"]).stdin(&lines).run().ok();
@@ -126,7 +127,7 @@ fn what_is_shown_has_no_markers_and_all_else() {
         output.stdout,
         format!("Ada:\n{CODE}\n\nBen:\nBen speaks.\n\n")
     );
-    // A stream has it as it was said.
+    // A stream has the text unchanged.
     let stream = ["--output-format", "stream-json", "[NEXT: ada] show me"];
     let events = cast.run(&stream).ok().events();
     let text = events
@@ -136,7 +137,7 @@ fn what_is_shown_has_no_markers_and_all_else() {
     assert_eq!(text, format!("{CODE}\n[NEXT: ben]"));
 }
 
-/// The text at rest is the text that came, also where it is hard to read.
+/// The saved text is the received text, also where it is mostly whitespace.
 #[test]
 fn a_marker_alone_and_an_empty_line_are_kept() {
     let cast = cast();

@@ -1,4 +1,5 @@
-//! A team whose agents are small programs: each keeps what it is asked, and says what the test wants.
+//! Test fixture: a team whose agents are scripts. Each saves its prompts and answers as the test
+//! wants.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,10 +10,10 @@ use crate::home::{Home, Output, Prepared, messages};
 use crate::pty::Terminal;
 use crate::running::Running;
 
-/// Where the team file is, in the project.
+/// Path of the team file in the project.
 pub const FILE: &str = "team.json";
 
-/// Keeps what it is asked, then does what it was told to do this time, or every time.
+/// Saves the prompt, then runs the script for this call, or the default one.
 const SCRIPT: &str = "cd \"$0\" || exit; n=0; if [ -e count ]; then read -r n < count; fi; n=$((n+1)); \
     echo $n > count.new; mv count.new count; cat > prompt.$n; if [ -e does.$n ]; then . ./does.$n; else . ./does; fi";
 
@@ -23,7 +24,7 @@ pub struct Cast {
 }
 
 impl Cast {
-    /// These agents, then these people. Whoever is `ada` is `Ada` to people.
+    /// Creates a team of these agents, then these people. The display name of `ada` is `Ada`.
     pub fn of(agents: &[&str], people: &[&str]) -> Cast {
         Cast::in_home(Home::new(), agents, people)
     }
@@ -51,7 +52,7 @@ impl Cast {
         cast
     }
 
-    /// A program for the agent of this name.
+    /// Adds a script for the agent of this name.
     pub fn hires(&self, name: &str) {
         fs::create_dir_all(self.folder(name)).unwrap();
         self.says(name, format!("{} speaks.", shown(name)));
@@ -70,7 +71,7 @@ impl Cast {
         self.write();
     }
 
-    /// Changes what the team file has of a member.
+    /// Changes a member in the team file.
     pub fn change_member(&mut self, name: &str, change: impl FnOnce(&mut Value)) {
         let members = self.document["team"]["members"].as_array_mut().unwrap();
         change(
@@ -94,13 +95,13 @@ impl Cast {
         self.home.path().join("cast").join(name)
     }
 
-    /// What an agent says each time.
+    /// Sets the answer of an agent for every call.
     pub fn says(&self, name: &str, words: impl AsRef<[u8]>) {
         fs::write(self.folder(name).join("answer"), words).unwrap();
         self.does(name, "cat answer");
     }
 
-    /// What it says the first time, the second, …
+    /// Sets the answers of an agent for its next calls.
     pub fn says_in_turn(&self, name: &str, words: &[&str]) {
         for (place, words) in words.iter().enumerate() {
             let turn = self.asked(name) + place + 1;
@@ -110,18 +111,18 @@ impl Cast {
         }
     }
 
-    /// What an agent does each time, as a shell script in a folder of its own.
+    /// Sets the shell script that an agent runs at every call, in a folder of its own.
     pub fn does(&self, name: &str, script: &str) {
         fs::write(self.folder(name).join("does"), script).unwrap();
     }
 
-    /// How often an agent was asked.
+    /// Returns how often an agent was prompted.
     pub fn asked(&self, name: &str) -> usize {
         let count = fs::read_to_string(self.folder(name).join("count"));
         count.map_or(0, |count| count.trim().parse().unwrap())
     }
 
-    /// What an agent was given, each time.
+    /// Returns all prompts of an agent.
     pub fn prompts(&self, name: &str) -> Vec<String> {
         let file = |turn| self.folder(name).join(format!("prompt.{turn}"));
         let turns = 1..=self.asked(name);
@@ -130,7 +131,7 @@ impl Cast {
             .collect()
     }
 
-    /// What an agent was given last.
+    /// Returns the last prompt of an agent.
     #[track_caller]
     pub fn prompt(&self, name: &str) -> String {
         match self.prompts(name).pop() {
@@ -139,7 +140,7 @@ impl Cast {
         }
     }
 
-    /// A command line of this team, to be changed or run.
+    /// Prepares a command line of this team.
     pub fn prepare(&self, args: &[&str]) -> Prepared<'_> {
         self.home.prepare(&[&["team", FILE], args].concat())
     }
@@ -149,19 +150,19 @@ impl Cast {
         self.prepare(args).run()
     }
 
-    /// One turn that must go well: its document.
+    /// Runs one turn that must succeed, and returns its JSON document.
     #[track_caller]
     pub fn turn(&self, args: &[&str]) -> Value {
         let args = [&["--output-format", "json"], args].concat();
         self.run(&args).ok().json()
     }
 
-    /// One turn whose events are read as they come.
+    /// Starts one turn whose events are read as they come.
     pub fn start(&self, args: &[&str]) -> Running {
         Running::of(&self.prepare(&[&["--output-format", "stream-json"], args].concat()))
     }
 
-    /// The team on a pseudo-terminal.
+    /// Opens the team on a pseudo-terminal.
     pub fn open(&self, args: &[&str]) -> Terminal {
         Terminal::open(
             &self.home,
@@ -170,7 +171,7 @@ impl Cast {
         )
     }
 
-    /// The newest session, or one that is named.
+    /// Returns the messages of a session.
     pub fn messages(&self, reference: &str) -> Vec<Value> {
         messages(&self.home.show(reference))
     }
@@ -188,7 +189,7 @@ pub fn agent(name: &str) -> Value {
     })
 }
 
-/// Somebody at the keyboard.
+/// Returns a human member.
 pub fn person(name: &str) -> Value {
     json!({
         "name": name,
@@ -200,13 +201,13 @@ pub fn person(name: &str) -> Value {
     })
 }
 
-/// A name as people read it.
+/// Returns the display name.
 pub fn shown(name: &str) -> String {
     let (first, rest) = name.split_at(1);
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// Who spoke in a document or a session, in order.
+/// Returns the speakers of messages, in order.
 pub fn speakers(messages: &[Value]) -> Vec<&str> {
     let speakers = messages.iter();
     speakers
@@ -214,7 +215,7 @@ pub fn speakers(messages: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// The messages of a run's document.
+/// Returns the messages of a run's document.
 pub fn said_in(document: &Value) -> &[Value] {
     document["messages"].as_array().unwrap()
 }

@@ -1,4 +1,4 @@
-//! How a team's talk is left: who was not heard, and what is said of a failure.
+//! How a team session is left: who is still queued, and how failures are reported.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::pty::CTRL_C;
 use crate::running::agents_of;
 use rustix::process::Signal;
 
-/// Says a word and does not end when it is asked to.
+/// Prints a word and ignores signals to stop.
 const STUBBORN: &str = "trap '' TERM INT; printf PARTIAL; while true; do sleep 0.1; done";
 
 /// Ada, Ben, Cleo, and Ann.
@@ -16,7 +16,7 @@ fn cast() -> Cast {
     Cast::of(&["ada", "ben", "cleo"], &["ann"])
 }
 
-/// Going on asks those who were not heard, as it was said.
+/// Resumes with the `[NEXT]` marker that the hint suggests.
 fn asked_again(cast: &Cast, names: &str) {
     let words = format!("[NEXT: {names}] go on");
     let output = cast.run(&["-c", &words]).ok();
@@ -31,10 +31,10 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
     let output = cast.run(&["[NEXT: ada] go"]).ok();
     let output = output.notes("as many as maxRounds allows");
     let output = output.notes("still queued: ben (ask again with [NEXT: ben])");
-    // Whoever waits does not when the program has ended.
+    // The queue does not outlive the program.
     output.lacks("continue with the queue");
     asked_again(&cast, "ben");
-    // On a terminal it does, until that is left.
+    // On a terminal the queue continues until the user exits.
     let mut terminal = cast.open(&["[NEXT: ada] go"]);
     terminal.sees("send a message to continue with the queue", 1);
     terminal.sees("Ann> ", 1);
@@ -45,7 +45,7 @@ fn those_whom_the_limit_of_rounds_kept_from_speaking_are_named() {
         shown.contains("still queued: ben (ask again with [NEXT: ben])"),
         "{shown}"
     );
-    // A talk that is not kept cannot go on.
+    // An ephemeral session cannot be resumed.
     let output = cast.run(&["--ephemeral", "[NEXT: ada] go"]).ok();
     output.notes("still queued: ben").lacks("ask again");
 }
@@ -57,7 +57,7 @@ fn those_who_wait_while_a_name_is_nobodys_are_named() {
     let output = cast.run(&["[NEXT: ada, ben, cleo, ben] go"]).ok();
     output.notes("still queued: ben, cleo (ask again with [NEXT: ben, cleo])");
     asked_again(&cast, "ben, cleo");
-    // A script is told, too.
+    // JSON output has the warning, too.
     let output = cast.run(&["--json", "[NEXT: ada, ben] go"]).ok();
     output.notes("\"warning\"").notes("still queued: ben");
 }
@@ -82,14 +82,14 @@ fn a_failure_is_told_once_and_leaves_no_empty_name() {
     assert_eq!(output.stdout, "Ada:\nAda speaks.\n\n");
     assert_eq!(output.stderr.matches("the disk of Ben").count(), 1);
     output.notes("error: Ben could not answer").lacks("--agent");
-    // Where others speak after it, it is a warning in its place.
+    // If other members answer after it, the failure is a warning.
     let output = cast.run(&["[NEXT: ben, ada] go"]).ok();
     assert_eq!(output.stdout, "Ada:\nAda speaks.\n\n");
     assert_eq!(output.stderr.matches("the disk of Ben").count(), 1);
     output
         .notes("warning: Ben could not answer")
         .lacks("error:");
-    // Of two failures each is told.
+    // Both failures are reported.
     cast.does("ada", "echo 'the disk of Ada' >&2; exit 3");
     let output = cast.run(&["[NEXT: ben, ada] go"]).code(6);
     assert_eq!(output.stdout, "");
@@ -101,14 +101,14 @@ fn a_failure_is_told_once_and_leaves_no_empty_name() {
     assert!(words.contains("the disk of Ben"), "{error}");
 }
 
-/// What is said when somebody insists on leaving stands on a line of its own.
+/// A message after a forced exit begins on a new line.
 #[test]
 fn insisting_on_leaving_begins_a_new_line() {
     let cast = cast();
     cast.does("ada", STUBBORN);
     let mut terminal = cast.open(&["[NEXT: ada] go"]);
     terminal.sees("PARTIAL", 1);
-    // Two that arrive together are one, so it is asked until it has heard the second.
+    // Two signals that arrive together count as one, so repeat until the second is noticed.
     until("the talk has ended", || {
         let over = terminal.child.try_wait().unwrap().is_some();
         if !over {
@@ -127,7 +127,8 @@ fn insisting_on_leaving_begins_a_new_line() {
 /// Hangs until it is stopped.
 const HANGING: &str = "sleep 60";
 
-/// What was stopped before anybody answered is not asked again, in the same run and in a later one.
+/// A prompt that was stopped before an answer is not sent again, in the same run and in a later
+/// one.
 #[test]
 fn words_that_were_stopped_before_an_answer_are_withdrawn() {
     let cast = cast();
@@ -155,7 +156,7 @@ fn words_that_were_stopped_before_an_answer_are_withdrawn() {
     is_withdrawn(&cast.prompt("cleo"), "DELETE EVERYTHING");
 }
 
-/// Words that somebody has answered are not, though others were stopped.
+/// A prompt that one member has answered is not withdrawn, though another member was stopped.
 #[test]
 fn words_that_somebody_answered_are_not_withdrawn() {
     let cast = cast();

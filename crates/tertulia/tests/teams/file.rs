@@ -1,4 +1,4 @@
-//! A team's talk in a file: written back when a turn ends, however it ends.
+//! `--session-file` with a team: the file is written back when a turn ends, however it ends.
 
 use std::fs;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use crate::cast::Cast;
 use crate::home::until;
 use crate::running::{SLOW, agents_of};
 
-/// Says lines and does not end when it is asked to.
+/// Prints lines and ignores signals to stop.
 const STUBBORN: &str = "trap '' TERM INT; while true; do echo line; sleep 0.1; done";
 
-/// A team with a talk that lies in a file beside its programs' folders: the file.
+/// Returns a team with a session, and the path of the file that it was exported to.
 fn with_a_file() -> (Cast, String) {
     let cast = Cast::of(&["ada", "ben"], &["ann"]);
     cast.turn(&["[NEXT: ada] first words"]);
@@ -26,7 +26,7 @@ fn text(file: &str) -> String {
     fs::read_to_string(file).unwrap()
 }
 
-/// The whole session is written each time: that belongs to the end of a turn, not to each who speaks in it.
+/// The whole session is written each time, so this happens once per turn, not after each member.
 #[test]
 fn it_is_written_back_once_nothing_is_being_said() {
     let (cast, file) = with_a_file();
@@ -77,14 +77,14 @@ fn it_is_written_back_when_an_answer_is_stopped() {
     }
 }
 
-/// Whoever insists does not wait for the answer, and finds what was asked in the file all the same.
+/// A forced exit does not wait for the answer, but the file has the prompt.
 #[test]
 fn it_is_written_back_when_somebody_insists_on_leaving() {
     let (cast, file) = with_a_file();
     cast.does("ada", STUBBORN);
     let mut talk = cast.start(&["--session-file", &file, "[NEXT: ada] second words"]);
     talk.until("text");
-    // Two that arrive together are one, so it is asked until it has heard the second.
+    // Two signals that arrive together count as one, so repeat until the second is noticed.
     until("the talk has ended", || {
         if !talk.has_ended() {
             talk.signal(Signal::INT);

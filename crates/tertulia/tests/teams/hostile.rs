@@ -1,5 +1,5 @@
-//! A team file that came with somebody's project: what it wants to run is said in full, and it gets at
-//! nothing that is the person's own.
+//! A team file that came with a project: the programs that it runs are shown in full, and it gets
+//! nothing that belongs to the user.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +33,7 @@ fn all_of_what_it_runs_is_shown() {
     }
 }
 
-/// Keys that are in the environment, as its program sees them.
+/// Prints the keys that are in its environment.
 const TELLS_KEYS: &str =
     "cat > /dev/null; echo \"keys: $ANTHROPIC_API_KEY $MY_KEY $OWN_KEY $COLOUR\"";
 
@@ -51,10 +51,10 @@ fn its_program_does_not_get_the_persons_keys() {
     let mut text = fs::read_to_string(&settings).unwrap();
     text.push_str("[agents.other]\ntype = \"openai\"\nkey_env = \"MY_KEY\"\n");
     fs::write(&settings, &text).unwrap();
-    // What the team file itself gives is its own.
+    // Variables that the team file sets are its own.
     cast.change_member("ada", |ada| ada["env"] = json!({"OWN_KEY": "third"}));
     with_keys(&cast).says("keys:   third green\n");
-    // A person's own program has them, unless the team file could have put another in its place.
+    // The user's own program gets the keys, unless the team file's environment could redirect it.
     let args = json!(["-c", TELLS_KEYS]);
     text.push_str(&format!(
         "[agents.mine]\ntype = \"command\"\ncommand = \"sh\"\nargs = {args}\n"
@@ -66,11 +66,11 @@ fn its_program_does_not_get_the_persons_keys() {
     with_keys(&cast).says("keys:    green\n");
 }
 
-/// What claude says last.
+/// The last line that claude prints.
 pub const DONE: &str =
     r#"echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'"#;
 
-/// A program below the home.
+/// Writes a script below the home.
 pub fn program(cast: &Cast, path: &str, script: &str) -> PathBuf {
     let program = cast.home.path().join(path);
     fs::create_dir_all(program.parent().unwrap()).unwrap();
@@ -79,7 +79,7 @@ pub fn program(cast: &Cast, path: &str, script: &str) -> PathBuf {
     program
 }
 
-/// A vendor's program that is installed here needs its key, whoever names it.
+/// A vendor's installed program needs its key, even if the team file names it.
 #[test]
 fn a_vendors_program_has_its_key_only_where_it_is_installed() {
     let mut cast = Cast::of(&["ada"], &["ann"]);
@@ -89,7 +89,7 @@ fn a_vendors_program_has_its_key_only_where_it_is_installed() {
     let path = std::env::var("PATH").unwrap();
     let path = format!("{}:{path}", installed.parent().unwrap().display());
     cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
-    // Under a name that is built in, only the vendor's own program runs.
+    // Under a built-in name only the vendor's own program runs.
     for (command, program, keys) in [
         ("claude", &installed, "keys: first   \n"),
         ("./tools/claude", &installed, "keys: first   \n"),
@@ -140,7 +140,7 @@ fn it_gives_a_registered_program_no_code_and_no_folders() {
     .unwrap();
     cast.change_member("ada", |ada| ada["agentType"] = json!("claude"));
     let line = || fs::read_to_string(claude.with_extension("line")).unwrap();
-    // What the person registered stays.
+    // The user's registered arguments stay.
     cast.run(&["[NEXT: ada] hello"]).ok().says("done");
     assert!(
         line().ends_with("--model opus --add-dir mine\n"),
@@ -209,7 +209,7 @@ fn it_reads_no_files_but_its_own_and_those_of_the_folder() {
     check(".", Some("link"), "project/./link");
     check("..", None, "project/../AGENTS.md");
     check(home.to_str().unwrap(), Some("private"), &private);
-    // The same for what all are told.
+    // The same for the team's instruction file.
     cast.change(|document| document["team"]["instructionFile"] = json!("../private"));
     cast.change_member("ada", |ada| {
         ada["baseDir"] = json!(".");
@@ -257,7 +257,7 @@ fn a_file_that_is_no_text_or_has_no_end_is_not_valid() {
         .code(5)
         .notes("team.json is not UTF-8 at position 10");
     let file = fs::File::options().append(true).open(cast.file()).unwrap();
-    // A hole: it takes no room on the disk.
+    // A sparse file takes no space on disk.
     file.set_len(1 << 34).unwrap();
     cast.run(&["hello"])
         .code(5)
@@ -265,7 +265,7 @@ fn a_file_that_is_no_text_or_has_no_end_is_not_valid() {
     assert!(cast.home.all().is_empty());
 }
 
-/// Only the superuser can give a folder away.
+/// Needs root, to change the owner of a folder.
 #[test]
 fn a_folder_of_somebody_else_is_not_looked_into() {
     if !rustix::process::geteuid().is_root() {
@@ -289,7 +289,7 @@ fn a_folder_of_somebody_else_is_not_looked_into() {
             .lacks("valid");
         std::os::unix::fs::chown(folder, Some(0), None).unwrap();
     }
-    // A link to what is one's own is still somebody else's choice.
+    // A link owned by another user counts as theirs, even if it leads to the user's own folder.
     fs::rename(&teams, cast.home.path().join("mine")).unwrap();
     std::os::unix::fs::symlink(cast.home.path().join("mine"), &teams).unwrap();
     cast.home.run(&["team", "review", "[NEXT: ada] hello"]).ok();
@@ -302,7 +302,7 @@ fn a_folder_of_somebody_else_is_not_looked_into() {
     assert_eq!(cast.asked("ada"), 3);
 }
 
-/// A talk of the cast, as a log in a file, which another home has never seen.
+/// Exports a session of the cast to a file that another home has never seen.
 fn log_of(cast: &Cast) -> String {
     cast.run(&["[NEXT: ada] hello"]).ok();
     let file = cast.home.path().join("talk.jsonl").display().to_string();
@@ -355,7 +355,7 @@ fn nor_does_a_session_that_was_taken_in() {
         .notes("a file that you have not named before")
         .notes("tertulia team CONFIG --resume");
     assert_eq!(cast.asked("ada"), 1);
-    // Whoever has named it is not asked again, from wherever the talk goes on.
+    // Once the user has named the team file, the session can be resumed from any folder.
     elsewhere(&[&["team", crate::cast::FILE][..], &go_on].concat()).ok();
     elsewhere(&go_on).ok();
     assert_eq!(cast.asked("ada"), 3);

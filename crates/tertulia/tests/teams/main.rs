@@ -1,5 +1,5 @@
-//! Teams as a user meets them: the built program in an empty home, members that are real processes, off
-//! a terminal and on one.
+//! Teams as a user sees them: the built program in an empty home, members that are real processes,
+//! with and without a terminal.
 
 #![allow(
     clippy::unwrap_used,

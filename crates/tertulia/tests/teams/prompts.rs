@@ -1,4 +1,5 @@
-//! What a member is given when it is asked: in which form, how much of the talk, and what never.
+//! Prompts of members: their format, how much of the session they contain, and what they never
+//! contain.
 
 use std::fs;
 
@@ -8,10 +9,10 @@ use tertulia_testkit::provider::{Api, FakeProvider};
 use crate::cast::{Cast, said_in, speakers};
 use crate::hostile::{DONE, program};
 
-/// What everybody is told about the team stands at the end of what they are told about themselves.
+/// The end of the team description, which follows a member's own instructions.
 const ABOUT_END: &str = "Without it the floor goes back to a person.";
 
-/// The sections of a prompt that begin with these headers, in the order in which they stand there.
+/// Returns the sections of a prompt with these headers, in order of appearance.
 fn sections<'a>(prompt: &'a str, headers: &[&'a str]) -> Vec<(&'a str, &'a str)> {
     let mut starts: Vec<(usize, &str)> = Vec::new();
     for header in headers {
@@ -61,7 +62,7 @@ fn headers<'a>(sections: &[(&'a str, &str)]) -> Vec<&'a str> {
     sections.iter().map(|section| section.0).collect()
 }
 
-/// One word of a person, and four agents who reply to it one after the other.
+/// A message of a person, and four agents that reply to it one after the other.
 fn round() -> (Cast, Vec<Value>) {
     let agents = ["my-claude", "Codex", "gemini2", "other"];
     let cast = Cast::of(&agents, &["ann"]);
@@ -130,7 +131,7 @@ fn each_kind_of_agent_reads_its_own_form() {
     assert_eq!(rest, expected);
 }
 
-/// In the earlier program nobody ever got what they were replying to.
+/// In agent-chatter no member ever received the message that it replied to.
 #[test]
 fn two_who_are_asked_at_once_hear_each_other_and_the_question() {
     let cast = Cast::of(&["claude-a", "claude-b"], &["ann"]);
@@ -210,7 +211,7 @@ fn instruction_files_follow_the_instructions() {
         "other",
         &format!("You are Other.\n\nFor agents.{about}"),
     );
-    // One's own file instead, from a folder of one's own.
+    // A member's own file instead, from a folder of its own.
     let folder = project.join("desk");
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("own.md"), "From my desk.").unwrap();
@@ -226,7 +227,7 @@ fn instruction_files_follow_the_instructions() {
         &format!("You are Codex.\n\nFrom my desk.{about}"),
     );
     begins(&cast, "other", &format!("You are Other.{about}"));
-    // One that was asked for and is not there is said; the usual one need not be there.
+    // A missing file that was configured is reported; the default one is optional.
     cast.change_member("codex", |codex| codex["instructionFile"] = json!("gone.md"));
     cast.change(|document| document["team"]["instructionFile"] = json!("lost.md"));
     let output = cast.run(&everybody).ok();
@@ -237,7 +238,7 @@ fn instruction_files_follow_the_instructions() {
     begins(&cast, "codex", "You are Codex.\n\nYou are Codex (");
 }
 
-/// So many earlier messages; the newest is given besides.
+/// So many earlier messages, in addition to the newest.
 #[test]
 fn only_the_last_messages_are_told() {
     let mut cast = Cast::of(&["claude"], &["ann"]);
@@ -269,7 +270,7 @@ fn only_the_last_messages_are_told() {
         &["word 2", "reply 2"],
         &["word 1", "reply 1"],
     );
-    // It is the same when the talk goes on.
+    // The same after a resume.
     cast.run(&["-c", "[NEXT: claude] word 4"]).ok();
     check(
         &cast.prompts("claude")[3],
@@ -306,7 +307,7 @@ fn what_does_not_fit_is_left_out_whole() {
     );
     assert_eq!(of(&told, "[TEAM_TASK]"), "Count");
     assert!(of(&told, "[SYSTEM]").starts_with("You are Claude."));
-    // Even where nothing fits, what has to be known is told.
+    // Even if nothing fits, the essential parts are sent.
     cast.change(|document| document["conversation"] = json!({"maxBytes": 1024}));
     let words = "x".repeat(50_000);
     cast.prepare(&["-c"])
@@ -408,14 +409,14 @@ fn an_api_uses_tools_before_the_next_is_asked() {
     assert_eq!(last.as_array().unwrap().len(), 3, "{last:#}");
     let prompt = cast.prompt("ben");
     assert!(prompt.ends_with("Ada: I have looked."), "{prompt}");
-    // When the talk goes on, what was said is told and what was done is not.
+    // After a resume the prompt has the messages, but not the tool calls.
     cast.run(&["-c", "[NEXT: ben] and now?"]).ok();
     let prompt = cast.prompt("ben");
     assert!(prompt.contains("Ada: I have looked."), "{prompt}");
     assert!(!prompt.contains("on-the-table.txt"), "{prompt}");
 }
 
-/// However many tools were used, what was said before is remembered when the talk goes on.
+/// However many tools were used, a resume keeps the messages before them.
 #[test]
 fn tools_take_no_room_in_what_is_remembered() {
     let (cast, _provider) = with_api(Api::Anthropic);
@@ -458,7 +459,7 @@ fn an_api_that_refuses_does_not_stop_the_others() {
     assert_eq!(provider.requests().len(), 1);
 }
 
-/// What looks like a secret, put together here so that no scanner finds it in this file.
+/// Returns a fake secret, assembled here so that no scanner finds it in this file.
 fn secret() -> String {
     let body = "Ab3dE6gH9jK2mN5pQ8sT1vW4";
     format!("sk-ant-api03-{body}{body}")
@@ -502,7 +503,7 @@ fn a_secret_is_told_in_its_own_turn_and_never_again() {
     }
 }
 
-/// What an agent prints is no better than what a person types.
+/// Output of agents is redacted like input of people.
 #[test]
 fn a_secret_of_an_agent_is_not_kept_either() {
     let cast = Cast::of(&["ada", "ben"], &["ann"]);
@@ -521,7 +522,7 @@ fn a_secret_of_an_agent_is_not_kept_either() {
     );
 }
 
-/// No single argument may have 128 KiB; and what is in one is seen by everybody.
+/// A single argument is limited to 128 KiB, and visible to all users.
 #[test]
 fn claude_is_told_long_instructions_on_its_input() {
     let mut cast = Cast::of(&["ada"], &["ann"]);

@@ -1,4 +1,4 @@
-//! Going on with a team's talk: which session, who is still there, and what they are told.
+//! Resuming a team session: which session, which members remain, and what their prompts contain.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn cast() -> Cast {
     cast
 }
 
-/// One turn with Ada in a new session: its id.
+/// Runs one turn with Ada in a new session and returns its id.
 fn begun(cast: &Cast) -> String {
     id(&cast.turn(&["[NEXT: ada] first words"]))
 }
@@ -24,7 +24,7 @@ fn id(document: &Value) -> String {
     document["session_id"].as_str().unwrap().to_owned()
 }
 
-/// Everything that is kept, to see that nothing was written.
+/// Returns all sessions in full, to check that nothing was written.
 fn everything(home: &Home) -> Vec<Value> {
     let mut all = home.all();
     for session in &mut all {
@@ -34,14 +34,14 @@ fn everything(home: &Home) -> Vec<Value> {
     all
 }
 
-/// Another team in the same folder.
+/// Creates another team in the same folder.
 fn rivals(cast: &Cast) {
     let text = fs::read_to_string(cast.file()).unwrap();
     let text = text.replace("\"name\":\"cast\"", "\"name\":\"rivals\"");
     fs::write(cast.home.project().join("rivals.json"), text).unwrap();
 }
 
-/// Says `begun`, waits for the file `go` in the home, and says `done`.
+/// Prints `begun`, waits for the file `go` in the home, and prints `done`.
 const WAITS: &str = "echo begun; i=0; while [ ! -e ../../go ] && [ $i -lt 1200 ]; do \
     sleep 0.05; i=$((i+1)); done; echo done";
 
@@ -79,7 +79,8 @@ fn by_id_by_flag_and_by_title_the_talk_goes_on() {
     );
 }
 
-/// The earlier program kept teams whose names differ in one sign only in one folder, and found neither.
+/// agent-chatter used one folder for teams whose names differ in a special character only, and
+/// found neither.
 #[test]
 fn teams_of_similar_names_do_not_meet() {
     for backend in [Backend::Sqlite, Backend::Files] {
@@ -114,7 +115,8 @@ fn teams_of_similar_names_do_not_meet() {
     }
 }
 
-/// Two programs in one talk: the second continuing in a fork and says so, and neither loses a word.
+/// Two processes in one session: the second continues in a fork and says so, and neither loses a
+/// message.
 #[test]
 fn a_talk_that_is_open_elsewhere_goes_on_in_a_fork() {
     for backend in [Backend::Sqlite, Backend::Files] {
@@ -145,7 +147,7 @@ fn only_a_talk_of_this_team_is_gone_on_with() {
         let args = [&["team", "rivals.json"], args].concat();
         cast.home.run(&args)
     };
-    // There is none of the other team yet.
+    // The other team has no session yet.
     let output = rivals(&["-c", "[NEXT: ben] again"]).code(3);
     output.notes("'rivals'").notes("sqlite:");
     let theirs = rivals(&["--json", "[NEXT: ben] new"]).ok().json();
@@ -196,7 +198,7 @@ fn the_first_prompt_afterwards_has_all_that_was_said() {
     let mut cast = Cast::of(&["ada", "claude"], &["ann"]);
     cast.says("ada", "Ada said this.");
     cast.turn(&["[NEXT: ada] [TEAM_TASK: Count sheep] first words"]);
-    // It does not depend on who is in the team now, but for the names.
+    // It does not depend on the current members, except for their names.
     cast.change_member("ada", |ada| ada["displayName"] = json!("Ada L."));
     let output = cast.run(&["-c", "[NEXT: claude] more words"]).ok();
     output
@@ -275,7 +277,7 @@ fn who_has_left_is_named_and_the_talk_goes_on() {
         "history keeps its names"
     );
     assert!(cast.prompt("ben").contains("Ada: Ada said this."));
-    // Whoever has left can be asked no more.
+    // A former member cannot be prompted.
     cast.run(&["-c", "[NEXT: ada] and you?"])
         .ok()
         .notes("no member is called 'ada'");
@@ -305,7 +307,7 @@ fn a_seat_that_is_taken_over_stays_so() {
         "{}",
         cast.prompt("ben")
     );
-    // Without the flag it is remembered.
+    // The mapping is remembered without the flag.
     let output = cast.run(&["-c", "--strict", "[NEXT: eva] and you?"]).ok();
     output.lacks("not in the team").says("Eva:\nAda said this.");
     cast.run(&["-c", "[NEXT: ben] more"])
@@ -332,7 +334,7 @@ fn who_is_seated_again_is_not_missed() {
     cast.run(&[&taken[..], &["[NEXT: eva] and you?"]].concat())
         .ok()
         .lacks("no longer in the team");
-    // In the old file everybody sits where they did, and who had their seats is not missed.
+    // With the old file all members are back, and their replacements are not reported as missing.
     fs::write(cast.file(), original).unwrap();
     let output = cast.run(&["--resume", &first, "--strict", "[NEXT: ada] back"]);
     output
@@ -361,8 +363,8 @@ fn a_wrong_seat_is_refused() {
     assert_eq!(everything(&cast.home), before, "nothing was written");
 }
 
-/// Speakers under the names that the earlier program's oldest files have, and a system message, which
-/// nobody misses.
+/// Speakers with names from agent-chatter's oldest files, and a system message, which is not
+/// reported as missing.
 #[test]
 fn a_snapshot_of_old_is_gone_on_with() {
     let cast = cast();
@@ -444,7 +446,7 @@ fn from_any_folder_the_session_finds_its_team() {
     let asked = asked.folder(&elsewhere).stdin("[NEXT: ben] from afar");
     asked.run().ok().says("Ben said that.");
     assert_eq!(cast.home.said(&first).len(), 6);
-    // Without its file the team cannot be known.
+    // Without its file the team is unknown.
     let moved = cast.home.folder("moved").join("other.json");
     fs::rename(cast.file(), &moved).unwrap();
     let before = everything(&cast.home);
@@ -453,7 +455,7 @@ fn from_any_folder_the_session_finds_its_team() {
     output.notes(&format!("team CONFIG --resume {short}"));
     assert_eq!(everything(&cast.home), before);
     from(&["show", &short]).ok().says("Ada said this.");
-    // The new place is remembered.
+    // The new path is remembered.
     let moved = moved.display().to_string();
     from(&["team", &moved, "--resume", &short, "[NEXT: ben] here"]).ok();
     from(&["--resume", &short, "-p", "[NEXT: ben] from afar"])
@@ -464,7 +466,7 @@ fn from_any_folder_the_session_finds_its_team() {
 #[test]
 fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     let cast = Cast::of(&["ada", "ben"], &["ann", "zoe"]);
-    // Zoe is waited for, and Ben behind her.
+    // Zoe is waited for, and Ben is queued after her.
     let document = cast.turn(&["--as", "ann", "[NEXT: zoe, ben] go"]);
     assert_eq!(document["waiting_for"], "zoe");
     let output = cast.run(&["-c", "and now?"]).ok();
@@ -472,7 +474,7 @@ fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     let document = cast.turn(&["-c", "and now?"]);
     assert_eq!(speakers(said_in(&document)), ["ann"]);
     assert_eq!(cast.asked("ben"), 0);
-    // Said once.
+    // Reported once.
     cast.run(&["-c", "and now?"]).ok().lacks("still queued");
     let stream = ["--output-format", "stream-json", "-c", "[NEXT: ada] go"];
     let events = cast.run(&stream).ok().events();
@@ -486,7 +488,7 @@ fn a_restored_talk_waits_for_the_first_human_with_an_empty_queue() {
     );
 }
 
-/// Nothing is kept of it, so that there is no session to continue.
+/// Nothing is saved, so there is no session to resume.
 #[test]
 fn an_ephemeral_talk_leaves_nothing() {
     let cast = cast();
@@ -499,7 +501,7 @@ fn an_ephemeral_talk_leaves_nothing() {
     cast.run(&["-c", "--ephemeral", "[NEXT: ada] go"]).code(2);
 }
 
-/// A talk that was imported belongs to no project.
+/// An imported session belongs to no project.
 #[test]
 fn an_imported_talk_is_found_where_there_is_none_of_the_project() {
     let cast = cast();
@@ -510,7 +512,7 @@ fn an_imported_talk_is_found_where_there_is_none_of_the_project() {
     save("session-1-abc", "cast", "from before");
     save("session-2-abc", "rivals", "of others");
     saves::import(&cast.home);
-    // One of another project is not meant, however new it is.
+    // A session of another project is not used, however new it is.
     let elsewhere = cast.home.folder("elsewhere");
     fs::copy(cast.file(), elsewhere.join(FILE)).unwrap();
     let there = cast.prepare(&["[NEXT: ada] elsewhere"]).folder(&elsewhere);
@@ -524,13 +526,13 @@ fn an_imported_talk_is_found_where_there_is_none_of_the_project() {
         let document = cast.turn(&[way, &["[NEXT: ben] again"]].concat());
         assert_eq!(cast.home.said(&id(&document))[0], "from before", "{way:?}");
     }
-    // One of this project goes before.
+    // A session of this project takes precedence.
     let ours = begun(&cast);
     let document = cast.turn(&["-c", "[NEXT: ben] again"]);
     assert_eq!(id(&document), ours);
 }
 
-/// A session that is named knows its team, so that the first word need not be one.
+/// A named session knows its team, so the first argument may be part of the prompt.
 #[test]
 fn where_a_session_is_named_the_first_word_may_be_said() {
     let cast = cast();
@@ -555,7 +557,8 @@ fn where_a_session_is_named_the_first_word_may_be_said() {
         !output.stderr.contains("error: there is no team"),
         "{output:#?}"
     );
-    // A file or a name that is mistyped is not said, and neither is anything where no session is named.
+    // A mistyped file or team name is not sent as a prompt, nor is anything without a named
+    // session.
     fs::create_dir_all(cast.home.project().join(".tertulia/teams")).unwrap();
     let named = cast.home.project().join(".tertulia/teams/review.json");
     fs::copy(cast.file(), named).unwrap();

@@ -1,4 +1,4 @@
-//! A team on a terminal: the offer to go on, whose turn it is, and what can be asked.
+//! A team in line mode on a terminal: the offer to resume, whose turn it is, and slash commands.
 
 use crate::cast::{Cast, speakers};
 use crate::home::short;
@@ -10,7 +10,7 @@ fn cast() -> Cast {
     cast
 }
 
-/// A team with a talk of two messages: its id.
+/// A team with a session of two messages; returns its id.
 fn with_a_talk() -> (Cast, String) {
     let cast = cast();
     let document = cast.turn(&["--as", "ann", "first words\n[NEXT: ada]"]);
@@ -98,7 +98,7 @@ fn the_offer_can_be_left() {
     assert_eq!(cast.home.said(&id).len(), 2);
 }
 
-/// Whoever says which talk they mean is not asked, and neither is a script.
+/// A user who names a session is not asked, and neither is a script.
 #[test]
 fn nobody_is_asked_who_has_said_what_they_want() {
     let (cast, id) = with_a_talk();
@@ -113,7 +113,7 @@ fn nobody_is_asked_who_has_said_what_they_want() {
     assert_eq!(cast.home.said(&id).len(), 2);
 }
 
-/// Who has begun another talk by saying something is told of the earlier one, and not asked.
+/// A new session that starts with a prompt mentions the earlier one without asking.
 #[test]
 fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
     let (cast, id) = with_a_talk();
@@ -128,7 +128,7 @@ fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
     );
     assert!(!shown.contains("[R] Resume"), "{shown}");
     assert_eq!(cast.home.said(&id).len(), 2);
-    // Off a terminal nothing is said about it.
+    // Without a terminal it is not mentioned.
     let output = cast.run(&["--as", "ann", "[NEXT: ben] go"]).ok();
     output.lacks("earlier talk");
 }
@@ -142,7 +142,7 @@ fn a_team_that_has_not_talked_begins_at_once() {
     terminal.sees("Ann/Zoe> ", 1);
     let shown = leaves(terminal);
     assert!(!shown.contains("[R] Resume"), "{shown}");
-    // Nothing was said, so that nothing is kept.
+    // Without a message nothing is saved.
     assert!(!shown.contains("Resume:"), "{shown}");
     assert_eq!(cast.home.all().len(), 1);
 }
@@ -193,7 +193,7 @@ fn slash_commands_tell_about_the_talk() {
     assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada", "ann"]);
 }
 
-/// The words are newer than the seat that was taken.
+/// On a terminal, `[FROM]` in a prompt takes precedence over `--as` and `/as`.
 #[test]
 fn words_may_be_another_persons_than_the_seat_that_was_taken() {
     let cast = cast();
@@ -231,7 +231,7 @@ fn words_of_nobody_are_not_taken_and_can_be_said_again() {
     assert_eq!(speakers(&cast.messages("@")), ["zoe", "ada"]);
 }
 
-/// What `-c` would not go on with is not offered by it.
+/// A session that `-c` would not resume is not mentioned.
 #[test]
 fn a_chat_does_not_mention_a_teams_talk() {
     let cast = Cast::of(&["ada"], &["ann"]);

@@ -1,5 +1,5 @@
-//! What is easily got wrong: words that steer and should not, secrets that stay, memories that are not
-//! whole, processes that are left.
+//! Details that are easy to get wrong: text that must not act as markers, secrets that persist,
+//! incomplete contexts, leftover processes.
 
 use std::fs;
 
@@ -10,14 +10,14 @@ use crate::cast::{Cast, speakers};
 use crate::home::until;
 use crate::running::agents_of;
 
-/// Made up, but of the form of a key.
+/// Made up, but in the format of a key.
 const KEY: &str = "sk-ant-api03-BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB";
 
 fn cast() -> Cast {
     Cast::of(&["ada", "ben", "cleo"], &["ann"])
 }
 
-/// Waits until an agent has begun to do something that takes for ever.
+/// Kills the program while an agent is busy with something that never ends.
 fn killed_while_busy(cast: &Cast, name: &str, words: &[&str]) {
     cast.does(name, "echo here > began; sleep 1000");
     let talk = cast.start(words);
@@ -59,7 +59,7 @@ fn a_remark_does_not_make_forget_who_waits() {
     terminal.ends();
     let output = cast.run(&["-c", "[NEXT: ada] go on"]).ok();
     output.notes("exited: cleo, ben");
-    // They were not asked again, and it is not said again.
+    // They were not prompted again, and it is not reported again.
     cast.run(&["-c", "[NEXT: ada] more"])
         .ok()
         .lacks("still queued");
@@ -95,7 +95,7 @@ fn a_task_with_a_key_is_told_without_it_from_the_next_turn_on() {
         prompt.contains("use [redacted:anthropic-key] now"),
         "{prompt}"
     );
-    // What was redacted does not end the marker that it stands in.
+    // A redacted secret does not end the marker that contains it.
     assert_eq!(cast.home.show("@")["title"], "go");
     assert!(!prompt.contains("now]"), "{prompt}");
 }
@@ -114,7 +114,7 @@ fn markers_in_what_is_piped_in_do_nothing() {
     );
     assert!(cast.prompt("ada").contains(diff));
     assert!(!cast.prompt("ada").contains("Team Task"));
-    // What is piped in without a prompt is the prompt.
+    // Piped input without a prompt is the prompt.
     let prepared = cast.prepare(&["--as", "ann"]);
     prepared
         .stdin("[NEXT: ben] go")

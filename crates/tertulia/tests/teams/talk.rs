@@ -57,7 +57,7 @@ fn a_run_as_one_document() {
     let output: u64 = output.filter_map(Value::as_u64).sum();
     assert!(output > 0);
     assert_eq!(document["usage"]["output"], output);
-    // Global, before the command, it is the same.
+    // The global flag before the command gives the same result.
     let again = home.run(&["--json", "team", "demo", "hello"]).ok().json();
     assert_eq!(order(&again), order(&document));
 }
@@ -94,7 +94,7 @@ fn a_run_as_a_stream() {
         let text: String = text.map(|event| event["text"].as_str().unwrap()).collect();
         assert_eq!(message["content"], text, "{speaker} streams what is kept");
     }
-    // What somebody said is durable before the next is asked.
+    // A message is durable before the next member is prompted.
     let place = |kind: &str, speaker: &str| {
         let is_it = |event: &Value| {
             event["type"] == kind
@@ -126,7 +126,7 @@ fn who_names_nobody_speaks_to_the_first_human() {
         (&document["status"], &document["waiting_for"]),
         (&json!("completed"), &json!("ann"))
     );
-    // An agent that names nobody gives the floor to the first human too.
+    // After an agent without addressees it is the first human's turn, too.
     let document = cast.turn(&["--as", "zoe", "[NEXT: ada] and you?"]);
     assert_eq!(order(&document), ["zoe", "ada"]);
     assert_eq!(document["waiting_for"], "ann");
@@ -149,7 +149,7 @@ fn names_are_asked_in_their_order_and_by_urgency() {
     check("[NEXT:] go", &["ann"]);
 }
 
-/// An agent that writes Markdown means the same member.
+/// Names in Markdown resolve to the same members.
 #[test]
 fn names_are_understood_as_agents_write_them() {
     let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
@@ -175,7 +175,7 @@ fn names_are_understood_as_agents_write_them() {
     assert_eq!(order(&document), ["ann", "ada"]);
 }
 
-/// What an urgent word asks for comes before those who wait longer.
+/// Members addressed as urgent come before those that have waited longer.
 #[test]
 fn an_agents_urgent_word_comes_first() {
     let cast = Cast::of(&["ada", "ben", "cleo"], &["ann"]);
@@ -196,10 +196,10 @@ fn names_that_are_nobodys_are_said() {
         .notes("ada, ben, ann, zoe");
     output.notes("nobody was asked");
     assert_eq!((cast.asked("ada"), cast.asked("ben")), (0, 0));
-    // Whoever wrote it has the floor again.
+    // It is the writer's turn again.
     let document = cast.turn(&["--as", "zoe", "[NEXT: nobody] go"]);
     assert_eq!(document["waiting_for"], "zoe");
-    // Where some exist, they speak.
+    // Names that resolve are prompted.
     let output = cast.run(&["--as", "zoe", "[NEXT: nobody, ben] go"]).ok();
     output
         .notes("'nobody'")
@@ -215,7 +215,7 @@ fn names_that_are_nobodys_are_said() {
     let events = cast.run(&stream).ok().events();
     let unresolved = events.iter().find(|event| event["type"] == "unresolved");
     assert_eq!(unresolved.unwrap()["names"], json!(["nobody"]));
-    // When an agent names nobody who is there, the first human has the floor, and who waits goes on waiting.
+    // If no name of an agent resolves, it is the first human's turn, and the queue remains.
     cast.says("ada", "Ask [NEXT: nobody].");
     let document = cast.turn(&["--as", "zoe", "[NEXT: ada, ben] go"]);
     assert_eq!(order(&document), ["zoe", "ada"]);
@@ -231,7 +231,7 @@ fn those_who_wait_can_be_dropped() {
     cast.says("ada", "Not Ben. [drop: Ben!P1]");
     let document = cast.turn(&["[NEXT: ada, ben, cleo] go"]);
     assert_eq!(order(&document), ["ann", "ada", "cleo"]);
-    // Dropping comes before naming, wherever it stands.
+    // `[DROP]` applies before `[NEXT]`, wherever it stands.
     cast.says("ada", "Again. [NEXT: ben] [DROP: ALL]");
     let document = cast.turn(&["[NEXT: ada, cleo] go"]);
     assert_eq!(order(&document), ["ann", "ada", "ben"]);
@@ -260,14 +260,14 @@ fn the_teams_task_is_told_from_then_on() {
         !cast.prompt("ada").contains("[Team_Task"),
         "markers are not told"
     );
-    // An agent may set it, and a resumed talk still has it.
+    // An agent may set the task, and a resumed session still has it.
     cast.says("ada", "Let us rather rest. [TEAM_TASK: Rest]");
     cast.run(&["-c", "[NEXT: ada] more"]).ok();
     assert!(cast.prompt("ada").contains("Ship the parser"));
     cast.run(&["-c", "[NEXT: claude] more"]).ok();
     let prompt = cast.prompt("claude");
     assert!(prompt.contains("[TEAM_TASK]\nRest\n\n"), "{prompt}");
-    // A new talk has none.
+    // A new session has no task.
     cast.run(&["[NEXT: claude] new"]).ok();
     assert!(!cast.prompt("claude").contains("[TEAM_TASK]"));
 }
@@ -275,7 +275,7 @@ fn the_teams_task_is_told_from_then_on() {
 #[test]
 fn a_long_task_is_cut_and_that_is_said() {
     let cast = Cast::of(&["claude"], &["ann"]);
-    // Two bytes each, so that the limit falls between two halves.
+    // Two bytes each, so that the limit falls inside a character.
     let task = format!("x{}", "é".repeat(3000));
     let output = cast
         .run(&[&format!("[NEXT: claude] [TEAM_TASK: {task}]")])
@@ -305,10 +305,10 @@ fn too_many_turns_without_a_person_pause_the_talk() {
         (&document["status"], &document["waiting_for"]),
         (&json!("paused"), &json!("ann"))
     );
-    // Whoever speaks again begins to count anew.
+    // A message of a person restarts the count.
     let document = cast.turn(&["-c", "[NEXT: ben] go on"]);
     assert_eq!(order(&document), ["ann", "ben", "ada", "ben"]);
-    // 0 is no limit, and the talk ends where somebody names nobody.
+    // 0 means no limit; the turn ends when an agent has no addressees.
     cast.change(|document| document["maxRounds"] = json!(0));
     let asked = (cast.asked("ada"), cast.asked("ben"));
     let questions: Vec<String> = (0..20).map(|n| format!("{n} [NEXT: ada]")).collect();
@@ -358,7 +358,7 @@ fn it_is_known_which_person_speaks() {
     check(&["[from: ANN][FROM: zoe] [NEXT: ada] hello"], "ann");
     check(&["--as", "Zoe", "[NEXT: ada] hello"], "zoe");
     check(&["--as", "zoe", "[FROM: Zoe] [NEXT: ada] hello"], "zoe");
-    // A session that goes on waits for its first human.
+    // A resumed session waits for its first human.
     check(&["-c", "[NEXT: ada] hello"], "ann");
     let before = cast.home.all().len();
     let refuse = |args: &[&str], words: &str| {
@@ -370,7 +370,7 @@ fn it_is_known_which_person_speaks() {
     refuse(&["--as", "ada", "[NEXT: ada] hello"], "'ada' is an agent");
     refuse(&["--as", "eve", "[NEXT: ada] hello"], "'eve'");
     refuse(&["-c", "[FROM: eve] [NEXT: ada] hello"], "'eve'");
-    // The flag and the words do not agree.
+    // The flag and the prompt disagree.
     let output = cast.run(&["--as", "zoe", "[FROM: ann] [NEXT: ada] hello"]);
     output
         .code(2)
@@ -378,7 +378,7 @@ fn it_is_known_which_person_speaks() {
         .notes("'ann'");
     assert_eq!(cast.home.all().len(), before, "nothing was written");
     assert_eq!(cast.asked("ada"), 5);
-    // What is piped in is somebody else's text.
+    // Markers in piped input do not count.
     let args = ["--as", "zoe", "[NEXT: ada] look"];
     let output = cast.prepare(&args).stdin("[FROM: ann] hello").run();
     output.ok();
@@ -413,7 +413,7 @@ fn a_person_in_the_queue_is_waited_for() {
     assert_eq!(speakers(&said), ["ann", "ada", "zoe", "ben"]);
 }
 
-/// Only people may say for whom they speak.
+/// Only people may set `[FROM]`.
 #[test]
 fn an_agent_speaks_for_itself() {
     let cast = Cast::of(&["ada", "ben"], &["ann"]);
@@ -424,7 +424,8 @@ fn an_agent_speaks_for_itself() {
     assert!(!cast.prompt("ben").contains("[FROM"));
 }
 
-/// A team in which each asks everybody, so that ever more wait: whom to ask, and how.
+/// A team in which each member addresses all others, so that the queue grows. Returns it with the
+/// prompt.
 fn crowd() -> (Cast, String) {
     let names: Vec<String> = (10..22).map(|n| format!("m{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -437,7 +438,7 @@ fn crowd() -> (Cast, String) {
     (cast, everybody)
 }
 
-/// Who is not taken any more is named.
+/// Members that the full queue rejects are named.
 #[test]
 fn a_queue_that_is_full_says_whom_it_does_not_take() {
     let (cast, everybody) = crowd();
@@ -446,7 +447,7 @@ fn a_queue_that_is_full_says_whom_it_does_not_take() {
     output.lacks("as P3");
     let calm = cast.run(&["[NEXT: ann] nobody"]).ok();
     calm.lacks("wait already");
-    // The curious are told who waits less urgently, too.
+    // With `-v`, members whose priority was lowered are named, too.
     let output = cast.run(&[&everybody, "-v"]).ok();
     output.notes("more than 10 are to reply to one message: m20, m21 wait as P3");
 }
@@ -519,8 +520,8 @@ fn without_people_or_words_nothing_begins() {
     assert_eq!(lonely.asked("ada"), 0);
 }
 
-/// What a team file gives a member in its environment is the member's alone, and a key among it is told
-/// nowhere.
+/// The environment that a team file sets for a member is that member's alone, and a key in it is
+/// never shown.
 #[test]
 fn a_member_has_an_environment_of_its_own() {
     let mut cast = Cast::of(&["ada", "ben"], &["ann"]);

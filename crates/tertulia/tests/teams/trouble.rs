@@ -1,5 +1,5 @@
-//! A member that fails in any way never stops the others: not in the same turn, not in the same talk,
-//! not after going on with it.
+//! A member that fails in any way never stops the others: not in the same turn, not in the same
+//! session, not after a resume.
 
 use std::fs;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::home::{Backend, Home, Output, until};
 use crate::pty::CTRL_C;
 use crate::running::{SLOW, agents_of, sweep};
 
-/// What Ben says.
+/// Ben's answer.
 const WELL: &str = "Ben is well.";
 
 fn cast() -> Cast {
@@ -21,7 +21,7 @@ fn cast() -> Cast {
     cast
 }
 
-/// The failures in a session, oldest first.
+/// Returns the failures in a session, oldest first.
 fn failures(session: &Value) -> Vec<Value> {
     let entries = session["entries"].as_array().unwrap().iter();
     entries
@@ -30,8 +30,9 @@ fn failures(session: &Value) -> Vec<Value> {
         .collect()
 }
 
-/// Ada alone fails with exit code 6; with Ben behind her the turn is a good one; and Ben can be asked
-/// when the talk goes on, in a new process and in the same one. What is said of the failure.
+/// Checks that Ada alone fails with exit code 6, that the turn succeeds with Ben after her, and
+/// that Ben can be prompted after a resume, in a new process and in the same one. Returns the
+/// output and the failure.
 fn never_stops_the_others(cast: &Cast, kind: &str) -> (Output, Value) {
     the_others_say(WELL, cast, kind)
 }
@@ -78,7 +79,7 @@ fn one_that_crashes() {
     assert!(reason.contains("the disk of Ada"), "{failed}");
 }
 
-/// What had arrived before is kept, and told to the next as what it is.
+/// The text that arrived before is kept, and marked as incomplete in the next prompt.
 #[test]
 fn one_that_crashes_in_the_middle() {
     let cast = cast();
@@ -94,7 +95,7 @@ fn one_that_crashes_in_the_middle() {
     assert!(cast.prompt("ben").contains("half an ans"));
 }
 
-/// A failed answer addresses nobody: half of it may be half a name.
+/// Markers in a failed answer are ignored: the last one may be incomplete.
 #[test]
 fn one_that_crashes_after_a_marker() {
     let cast = cast();
@@ -112,7 +113,7 @@ fn one_that_hangs() {
     let mut cast = cast();
     cast.change(|document| document["conversation"] = json!({"maxAgentResponseTime": 1000}));
     cast.does("ada", "printf 'I thi'; sleep 1000 & sleep 1000");
-    // The limit is for all, and a machine that is busy may take long to start a program.
+    // The limit applies to all members, and a busy machine may take long to start a program.
     cast.change_member("ben", |ben| ben["agentType"] = json!("demo"));
     let (output, failed) = the_others_say("I am here and listening.", &cast, "timeout");
     output.notes("Ada could not answer");
@@ -153,7 +154,7 @@ fn one_that_says_too_much() {
     let missing: usize = mark.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(kept.len() + missing, 2_000_000 + "[NEXT: cleo]\n".len());
     assert!(kept.len() > 999_000 && kept.bytes().all(|byte| byte == b'x'));
-    // Nor is Ben given more than fits.
+    // Ben's prompt is limited as well.
     let prompt = cast.prompt("ben");
     assert!(prompt.len() <= 768 * 1024, "{}", prompt.len());
     cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
@@ -222,7 +223,7 @@ fn the_exit_code_tells_only_of_an_end_by_failure() {
     cast.run(&["[NEXT: ben, ada] go"]).code(6);
     cast.run(&["[NEXT: ada, ben] go"]).ok();
     cast.run(&["[NEXT: ben] go"]).ok();
-    // As JSON the same, and what was said is told.
+    // The same as JSON, with the messages.
     let output = cast
         .run(&["--output-format", "json", "[NEXT: ben, ada] go"])
         .code(6);
@@ -285,7 +286,7 @@ fn an_interrupt_stops_the_queue_and_keeps_what_was_said() {
         assert_eq!(speakers(&said), ["ann", "ada"]);
         assert_eq!(said[1]["interrupted"], true);
         assert!(said[1]["content"].as_str().unwrap().starts_with(&heard));
-        // Who was stopped by a person is not waited for any more.
+        // A member stopped by the user is no longer queued.
         let output = cast.run(&["-c", "[NEXT: ben] and you?"]).ok().says(WELL);
         output.lacks("still queued").lacks("was cut off");
         assert!(
@@ -340,7 +341,7 @@ fn killed_in_the_middle(cast: &Cast) {
     cast.does("ben", SLOW);
     let mut talk = cast.start(&["[NEXT: ada, ben, cleo] [TEAM_TASK: Count] go"]);
     while talk.until("turn.started")["speaker"] != "ben" {}
-    // What has been read by now has been there for more than a second when the rest has come.
+    // Text read by now is more than a second old when the process is killed, and so is saved.
     let seen = talk.speaking_for(Duration::from_millis(100));
     talk.speaking_for(Duration::from_millis(1500));
     talk.kill();
@@ -357,7 +358,7 @@ fn killed_in_the_middle(cast: &Cast) {
     for words in ["Count", "Ada is first.", seen.trim_end(), "go on"] {
         assert!(prompt.contains(words), "{words:?} in {prompt}");
     }
-    // Said once.
+    // Reported once.
     cast.run(&["-c", "[NEXT: ada] more"])
         .ok()
         .lacks("cut off")
@@ -365,7 +366,7 @@ fn killed_in_the_middle(cast: &Cast) {
     cast.home.run(&["doctor"]).ok();
 }
 
-/// Nobody had said a word yet.
+/// No message of an agent yet.
 #[test]
 fn after_a_kill_before_the_first_word_all_are_unheard() {
     let cast = cast();
@@ -381,7 +382,7 @@ fn after_a_kill_before_the_first_word_all_are_unheard() {
     });
 }
 
-/// What is named is what there is: the team file's limit, and the agent's name rather than the member's.
+/// Hints name the team file's limit, and the agent's name rather than the member's.
 #[test]
 fn hints_name_what_there_is() {
     let mut cast = Cast::of(&["ada", "ben"], &["ann"]);

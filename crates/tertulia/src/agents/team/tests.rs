@@ -36,7 +36,7 @@ impl World {
         Settings::resolve(&global, &Ui::new(&global), crate::settings::Faults::Refuse).unwrap()
     }
 
-    /// A program, by its path.
+    /// Writes a script and returns its path.
     fn program(&self, name: &str, script: &str) -> String {
         let path = self.folder.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -50,7 +50,7 @@ impl World {
     }
 }
 
-/// A team of one person and these agents, as `(name, agentType, env)`.
+/// Builds a team of one person and these agents, given as `(name, agentType, env)`.
 fn team(agents: Value, members: &[(&str, &str, Value)]) -> TeamFile {
     let human = json!({
         "name": "ana", "displayName": "Ana", "role": "r", "type": "human",
@@ -93,7 +93,7 @@ fn registry(agents: &[(&str, &str, &[&str])]) -> Registry {
     }
 }
 
-/// What an agent says, or why it does not.
+/// Returns an agent's answer or error.
 async fn answer(agent: &MemberAgent) -> Result<String, AgentError> {
     let agent = agent.agent.clone().unwrap();
     let question = AgentRequest {
@@ -149,7 +149,7 @@ async fn each_member_speaks_under_its_own_name_with_its_own_environment() {
         .map(|member| member.kind.as_str())
         .collect();
     assert_eq!(kinds, ["command", "command", "demo"]);
-    // The settings of the same name say how a registered program is run.
+    // Settings of the same name determine how a registered program is run.
     assert_eq!(answer(&found.members[0]).await.unwrap(), "green yes\n");
     assert_eq!(answer(&found.members[1]).await.unwrap(), "red yes\n");
     assert_eq!(answer(&found.members[2]).await.unwrap(), "hello");
@@ -234,7 +234,7 @@ fn who_is_asked_first() {
         "D is to be the agent 'nobody', and there is none of that name; `tertulia agents` shows which there are".to_owned(),
         "the team file sets COLOUR, PATH for E: this can change which program or server is used".to_owned(),
     ];
-    // The first quotes paths, and cuts them where a temporary folder is deep.
+    // The first warning contains paths, and shortens them if the temporary folder is deep.
     let told: Vec<&String> = found.warnings.iter().collect();
     assert_eq!(told.len(), expected.len(), "{told:#?}");
     assert!(told[0].contains("the registered one is used"), "{told:#?}");
@@ -297,7 +297,7 @@ async fn a_team_files_program_gets_nothing_that_was_meant_for_the_persons() {
     let open = "[agents.x]\ntype = \"command\"\n[agents.x.env]\nMY_KEY = \"k\"\n";
     let found = world.find(open, &Registry::default(), &team);
     assert_eq!(answer(&found.members[0]).await.unwrap(), "theirs \n");
-    // Settings that say which program it is are as good as a registration.
+    // Settings that name the program are as good as a registration.
     let whole = format!("[agents.x]\ncommand = {mine:?}\n[agents.x.env]\nMY_KEY = \"k\"\n");
     let found = world.find(&whole, &Registry::default(), &team);
     assert_eq!(answer(&found.members[0]).await.unwrap(), "mine k\n");

@@ -1,4 +1,4 @@
-//! `agents check`.
+//! Implements `agents check`: sends one tiny prompt to an agent and reports the answer.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::error::CommandResult;
 use crate::ui::{Ui, fit};
 
-/// What is said.
+/// Prompt text that is sent.
 const TINY: &str = "Answer with the one word: ready";
 
-/// Sends one tiny prompt. Nothing of it is kept.
+/// Sends one tiny prompt and prints the answer, the time and the tokens. Nothing is saved.
 pub async fn check_one(
     agent: &dyn Agent,
     cancel: &CancellationToken,
@@ -40,7 +40,7 @@ pub async fn check_one(
             match event {
                 AgentEvent::Text(text) => words.push_str(&text),
                 AgentEvent::Usage(told) => usage = Some(told),
-                // What it tells of itself that is not known here says nothing about whether it answers.
+                // Unknown events do not affect whether the agent answers.
                 AgentEvent::Unknown(_) => {}
                 other => {
                     if let Some(note) = crate::show::event_words(&other) {

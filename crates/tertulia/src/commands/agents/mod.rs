@@ -142,7 +142,7 @@ pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     }
 }
 
-/// One line of the list.
+/// One agent in the list.
 struct Line {
     name: String,
     kind: String,
@@ -150,10 +150,10 @@ struct Line {
     readiness: Readiness,
 }
 
-/// Who is there, as rows of a table.
+/// Column headings of the agent table.
 pub const HEADINGS: &[&str] = &["NAME", "TYPE", "MODEL", "STATE", ""];
 
-/// Everybody who could answer, as rows below [`HEADINGS`].
+/// Returns every available agent as a table row for [`HEADINGS`].
 pub async fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
     Ok(looked_at(settings, None)
         .await?
@@ -199,7 +199,7 @@ async fn list(settings: &Settings, only: Option<&str>, ui: &mut Ui) -> CommandRe
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks at everybody, or at the one that is named.
+/// Checks the readiness of all agents, or only of the agent named `only`.
 async fn looked_at(settings: &Settings, only: Option<&str>) -> CommandResult<Vec<Line>> {
     let mut known = everybody(settings)?;
     if let Some(name) = only {
@@ -214,7 +214,7 @@ async fn looked_at(settings: &Settings, only: Option<&str>) -> CommandResult<Vec
     Ok(futures::future::join_all(asked).await)
 }
 
-/// Everybody who can be asked for, with how they are reached.
+/// Returns all available agents, each with the settings that describe how to reach it.
 fn everybody(settings: &Settings) -> CommandResult<Vec<(String, AgentSettings)>> {
     let registry = settings.registry.read()?;
     let joined = agents::with_registered(settings, &registry);
@@ -225,7 +225,7 @@ fn everybody(settings: &Settings) -> CommandResult<Vec<(String, AgentSettings)>>
             (name, described)
         })
         .collect();
-    // Under a provider's name a registered program speaks in teams only, next to the provider.
+    // A registered program that shares a provider's name is used in teams only; list both.
     for (name, agent) in &registry.agents {
         if agents::is_taken(name) {
             let started = agents::started(settings, name, &agents::launch(agent));

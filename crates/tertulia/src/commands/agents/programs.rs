@@ -1,4 +1,5 @@
-//! Programs of this machine: looking for them, registering those that are there, trying them.
+//! Implements `agents scan`, `agents register --auto` and `agents verify`: finds known agent
+//! programs on this machine, registers them and checks that they start.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -35,7 +36,7 @@ pub struct VerifyArgs {
     all: bool,
 }
 
-/// A known program: a vendor's, or an adapter that speaks the Agent Client Protocol for one.
+/// A known program: a vendor's own, or an Agent Client Protocol adapter for a vendor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     Vendor(Vendor),
@@ -50,7 +51,7 @@ impl Known {
             .collect()
     }
 
-    /// The name under which it is registered.
+    /// Name under which the program is registered.
     fn name(self) -> &'static str {
         match self {
             Known::Vendor(vendor) => vendor.name(),
@@ -65,7 +66,7 @@ impl Known {
         }
     }
 
-    /// What to do where it is missing; nobody needs an adapter.
+    /// Install command for a vendor's program; `None` for adapters, which are optional.
     fn install(self) -> Option<&'static str> {
         match self {
             Known::Vendor(vendor) => Some(vendor.install()),
@@ -74,11 +75,11 @@ impl Known {
     }
 }
 
-/// A known program on this machine.
+/// A known program that is installed on this machine.
 struct Found {
     known: Known,
     path: PathBuf,
-    /// Its version if it tells one, or why it does not start.
+    /// Version if the program prints one, or why it does not start.
     version: Result<Option<String>, Untold>,
 }
 
@@ -134,7 +135,7 @@ pub async fn scan(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Under which names a program is registered.
+/// Returns the names under which the program at `path` is registered.
 fn names_of(registry: &Registry, path: &str) -> Vec<String> {
     let file = programs::file_of(path);
     let agents = registry.agents.iter();
@@ -144,7 +145,7 @@ fn names_of(registry: &Registry, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Looks for programs and asks those that are there for their version, a few at once.
+/// Finds the wanted programs and runs each with `--version`, a few in parallel.
 async fn look(
     settings: &Settings,
     wanted: &[Known],
@@ -171,14 +172,15 @@ async fn look(
     Ok(found)
 }
 
-/// Waits for all of them, in their order: on a busy machine programs that start together all start slowly.
+/// Runs the futures with at most `AT_ONCE` in parallel and returns the results in order. The limit
+/// exists because on a busy machine programs that start together all start slowly.
 async fn a_few_at_once<T>(tried: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let tried: Vec<_> = tried.collect();
     let results = futures::stream::iter(tried).buffered(programs::AT_ONCE);
     results.collect().await
 }
 
-/// What was found out after somebody stopped it is not the truth.
+/// Fails if a signal was caught: results gathered after an interruption are unreliable.
 fn not_stopped(signals: &Signals) -> CommandResult<()> {
     match signals.caught() {
         None => Ok(()),
@@ -189,7 +191,7 @@ fn not_stopped(signals: &Signals) -> CommandResult<()> {
     }
 }
 
-/// Registers what a scan finds.
+/// Registers the programs that a scan finds.
 pub async fn register(
     settings: &Settings,
     names: &[String],
@@ -220,7 +222,7 @@ pub async fn register(
             )),
         }
     }
-    // What a person registered is not changed by what happens to be found.
+    // Existing registrations, made by the user, are not overwritten.
     let added = announce_takeover(settings, ui, |registry| {
         ready.retain(|(name, _)| !registry.agents.contains_key(name));
         registry.agents.extend(ready.iter().cloned());
@@ -242,7 +244,7 @@ pub async fn register(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The programs that are looked for; all of them if nobody is named.
+/// Resolves `names` to known programs; returns all of them if `names` is empty.
 fn wanted(names: &[String]) -> CommandResult<Vec<Known>> {
     if names.is_empty() {
         return Ok(Known::all());
@@ -274,8 +276,8 @@ fn wanted(names: &[String]) -> CommandResult<Vec<Known>> {
     Ok(wanted)
 }
 
-/// A program as it is registered. It gets no arguments: this program adds those that it needs, and what
-/// an agent may do unasked is said with `--approve` each time, not once and for all.
+/// Builds the registry record of a program. It has no arguments: tertulia adds the required ones at
+/// every start, and tool permissions come from `--approve` each time.
 fn registration(
     known: Known,
     path: &Path,
@@ -301,7 +303,7 @@ fn registration(
     Ok((known.name().to_owned(), agent))
 }
 
-/// What came of trying one.
+/// Result of verifying one registered agent.
 struct Tried {
     name: String,
     command: String,
@@ -349,7 +351,8 @@ pub async fn verify(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Keeps what worked. What somebody changed meanwhile was not tried, and is left alone.
+/// Records version and time of successful checks. Skips agents whose command was changed in the
+/// meantime, because the new command was not checked.
 fn record(settings: &Settings, tried: &[Tried], ui: &mut Ui) -> CommandResult<()> {
     let now = open::clock().now();
     if tried.iter().all(|tried| tried.version.is_err()) {

@@ -1,4 +1,4 @@
-//! What is registered: adding, showing and taking out.
+//! Implements `agents register`, `list`, `info` and `delete`, which work on the agent registry.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,9 +12,9 @@ use crate::settings::Settings;
 use crate::ui::Ui;
 use crate::{agents, env, open};
 
-/// The longest name of an agent, in characters.
+/// Maximum length of an agent name, in characters.
 const LONGEST_NAME: usize = 100;
-/// How many names are offered for one that nobody has.
+/// Maximum number of similar names suggested for an unknown one.
 const MOST_NEAR: usize = 3;
 
 /// Register a program as an agent, for teams and for --agent
@@ -109,7 +109,7 @@ pub fn register(args: &RegisterArgs, settings: &Settings, ui: &mut Ui) -> Comman
     Ok(ExitCode::SUCCESS)
 }
 
-/// A name that can be typed, read and told from what is built in.
+/// Checks that a name can be typed and displayed and is not the built-in demo agent's.
 fn check_name(name: &str) -> CommandResult<()> {
     let wrong = |what: &str| {
         CommandError::new(
@@ -134,7 +134,7 @@ fn check_name(name: &str) -> CommandResult<()> {
     Ok(())
 }
 
-/// The program as a whole path, so that it is the same one from every folder.
+/// Resolves a program to an absolute path, so that it works from every folder.
 fn found(command: &str, settings: &Settings) -> CommandResult<String> {
     let path = match command.contains('/') {
         true => settings.cwd.join(command),
@@ -156,7 +156,8 @@ fn found(command: &str, settings: &Settings) -> CommandResult<String> {
     })
 }
 
-/// Changes the registry, and tells if that was the moment when agent-chatter's was taken over.
+/// Changes the registry, and tells the user if this copied agent-chatter's registry into tertulia's
+/// own.
 pub fn announce_takeover<T>(
     settings: &Settings,
     ui: &mut Ui,
@@ -208,7 +209,7 @@ fn row((name, agent): (&String, &Registered)) -> Vec<String> {
     ]
 }
 
-/// How it is spoken to.
+/// Returns the agent type: `acp`, a vendor's name or `command`.
 fn kind(name: &str, agent: &Registered) -> &'static str {
     agents::kind_of(name, &agent.command, &agent.args)
 }
@@ -296,7 +297,7 @@ pub fn delete(args: &DeleteArgs, settings: &Settings, ui: &mut Ui) -> CommandRes
     Ok(ExitCode::SUCCESS)
 }
 
-/// The registered agent of this name.
+/// Returns the registered agent `name`, or an error that suggests similar names.
 pub fn of<'a>(
     registry: &'a Registry,
     name: &str,
@@ -334,7 +335,7 @@ fn unknown(registry: &Registry, name: &str, settings: &Settings) -> CommandError
     }
 }
 
-/// A registered agent as `--json` shows it.
+/// Returns a registered agent as shown by `--json`.
 pub fn object(name: &str, agent: &Registered) -> Value {
     json!({
         "name": name,

@@ -1,4 +1,5 @@
-//! `chat`, and the program without a command: which session, which agent, then the talk.
+//! `chat`, also run without a command: selects the session and the agent, then starts the
+//! conversation.
 
 use std::process::ExitCode;
 
@@ -18,7 +19,7 @@ use crate::talk::target;
 use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
-/// What a chat's sessions are.
+/// Selects chat sessions.
 const CHATS: Sort<'static> = Sort::of(Kind::Chat, None);
 
 /// Chat with an assistant
@@ -56,7 +57,7 @@ pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// Finds out who talks in which session. Nothing, if the person would rather not.
+/// Resolves the session, the agent and the first prompt. Returns `None` if the user cancels.
 pub fn prepare(
     args: ChatArgs,
     global: &GlobalArgs,
@@ -68,7 +69,7 @@ pub fn prepare(
         agent: args.agent,
         model: args.model,
     };
-    // Who is asked for and not there is told before anything else is done.
+    // Report an unavailable `--agent` before doing anything else.
     if agent.agent.is_some() {
         let asked = agents::Asked {
             name: agent.agent.as_deref(),
@@ -77,7 +78,7 @@ pub fn prepare(
         agents::choose(&workspace.settings, &asked, None)?;
     }
     let words = input::words(&args.prompt, Attached::Plain, ui)?;
-    // Before anything is forked or renamed.
+    // Check this before a session is forked or renamed.
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
         return Err(talk::nothing_to_say("chat"));
     }
@@ -110,7 +111,7 @@ pub fn prepare(
         .map(|opening| Some(Prepared { opening, words }))
 }
 
-/// Refuses what does not fit to a session in which others than one agent speak.
+/// Rejects options that do not apply to a team or pair session.
 fn check_others(row: &Row, agent: &AgentSpec, args: &TalkArgs) -> CommandResult<()> {
     let (whose, hint) = match row.meta.kind {
         Kind::Pair => (

@@ -1,4 +1,4 @@
-//! Importing sessions of other programs: reading a file, writing it to the store, reporting what was changed.
+//! Imports sessions of other programs: reads a file and describes the outcome.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::env;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::project::{Folders, Project};
 
-/// A session of another program, and what the report says it kept.
+/// A session of another program, with what the import keeps of it.
 pub struct Conversation {
     pub talk: Foreign,
-    /// In words, after the number of messages.
+    /// Text for the report, appended to the number of messages.
     summary: String,
-    /// For scripts.
+    /// The same for `--json`.
     kept: Value,
 }
 
@@ -37,7 +37,7 @@ impl Conversation {
         })
     }
 
-    /// What became of it.
+    /// Builds the report for this file.
     pub fn outcome(&self, source: &Source, taken: &Taken, dry_run: bool) -> Outcome {
         let count = self.talk.said.len();
         let plural = if count == 1 { "" } else { "s" };
@@ -72,7 +72,7 @@ fn session_file(content: &[u8]) -> Result<Conversation, String> {
     })
 }
 
-/// Puts a session into the project of the working directory that it recorded.
+/// Sets the project from the working directory that the session recorded.
 fn in_its_project(mut talk: Foreign) -> Foreign {
     let home = env::path("HOME");
     let project =

@@ -81,14 +81,14 @@ const LATER: [&str; 8] = [
 ];
 
 impl From {
-    /// Every name, as `--from` takes it.
+    /// Returns all values of `--from`.
     fn names() -> Vec<String> {
         let kinds = From::value_variants().iter();
         let values = kinds.filter_map(ValueEnum::to_possible_value);
         values.map(|value| value.get_name().to_owned()).collect()
     }
 
-    /// The kind of a name.
+    /// Parses a value of `--from`.
     fn named(name: &str) -> Result<From, String> {
         <From as ValueEnum>::from_str(name, false).map_err(|_| {
             let supported = From::names().join(", ");
@@ -102,17 +102,17 @@ impl From {
     }
 }
 
-/// What became of each file; nothing where it is no session.
+/// Outcome per file; `None` for files that are not sessions.
 type Outcomes = Vec<Option<CommandResult<Outcome>>>;
 
-/// What was found beside sessions.
+/// Files found next to sessions that are not sessions themselves.
 #[derive(Default)]
 struct Others {
-    /// Files that are no sessions, and why.
+    /// Files that are not sessions, each with the reason.
     files: Vec<(PathBuf, &'static str)>,
-    /// Session files that an index lists and that are not there.
+    /// Session files that an index lists but that do not exist.
     missing: Vec<PathBuf>,
-    /// Whether an index was among the files.
+    /// True if one of the files is an index.
     indexed: bool,
 }
 
@@ -126,7 +126,7 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     while outcomes.len() < sources.len() {
         let at = outcomes.len();
         progress.at("reading", at as u64, sources.len() as u64);
-        // One bad file does not keep the others out.
+        // One bad file must not prevent the import of the others.
         outcomes.push(match look(&workspace, at, &sources[at], args) {
             Ok(Found::Log(outcome)) => Some(Ok(outcome)),
             Ok(Found::Save(save)) => {
@@ -161,21 +161,21 @@ pub fn run(args: &ImportArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult
     report(&sources, outcomes, &others, args, ui)
 }
 
-/// Brings the search index up to what was imported, so that no search has to wait for it.
+/// Updates the search index for the imported sessions, so that the next search does not have to.
 fn index(workspace: &Workspace, ui: &Ui) {
-    // What fails here is done by the next search, which says so.
+    // Ignore errors: the next search indexes the rest and reports failures.
     let _ = workspace.wait(workspace.sessions.store().index(&ui.progress()));
 }
 
 impl Others {
-    /// Looks for the session files that an index lists. Those of an index that was named itself are
-    /// imported with it; in a folder they are found anyway.
+    /// Records the session files that an index lists. Returns those that exist if the index was
+    /// named on the command line; below a folder they are found anyway.
     fn of_index(&mut self, index: &Source, ids: &[String]) -> Vec<Source> {
         self.indexed = true;
         let folder = index.path.parent().unwrap_or(Path::new(""));
         let mut listed = Vec::new();
         for id in ids {
-            // An id is a file name there; one that leads elsewhere is none.
+            // An id is a file name; replace separators so that it cannot point to another folder.
             let path = folder.join(format!("{}.json", id.replace(['/', '\\'], "_")));
             match path.is_file() {
                 false => self.missing.push(path),
@@ -209,15 +209,15 @@ impl Others {
     }
 }
 
-/// What became of the one file that a talk goes on with.
+/// Result of importing the one file given with `--session-file`.
 pub struct Taken {
     pub session: SessionId,
-    /// The form in which it can be written back.
+    /// Format in which the file can be written back, if there is one.
     pub form: Option<Form>,
     pub words: String,
 }
 
-/// Takes in the session of one file.
+/// Imports the session of one file.
 pub fn one(workspace: &Workspace, path: &Path) -> CommandResult<Taken> {
     let sources = sources::all(&[path.to_owned()])?;
     let [source] = sources.as_slice() else {
@@ -255,15 +255,15 @@ fn foreign(workspace: &Workspace, talk: &Foreign) -> CommandResult<Adopted> {
     Ok(workspace.wait(intake.take_in(talk))?.adopted)
 }
 
-/// What a file turned out to be.
+/// Result of reading one file.
 enum Found {
-    /// A log, which has been taken in.
+    /// A session that was imported already.
     Log(Outcome),
-    /// A save, whose turn comes when all are known.
+    /// An agent-chatter save, imported once all saves are known.
     Save(Save),
-    /// An index of session files, by id.
+    /// An index: the ids of session files.
     Index(Vec<String>),
-    /// No session, and why.
+    /// Not a session, with the reason.
     Nothing(&'static str),
 }
 
@@ -432,7 +432,7 @@ fn paths(paths: &[PathBuf]) -> Vec<String> {
     paths.collect()
 }
 
-/// Nothing was found that could be imported: that is no success.
+/// Error for an import that found no session: that does not count as success.
 fn nothing(sources: &[Source], others: &Others) -> CommandError {
     let message = match (sources.len(), others.indexed) {
         (0, _) => "nothing to import: there is no .json or .jsonl file".to_owned(),
@@ -451,7 +451,7 @@ fn belongs_nowhere(results: &[Value]) -> bool {
     })
 }
 
-/// One failure as it is; several as one that names each of them.
+/// Returns a single failure unchanged and combines several into one that lists them all.
 fn together(mut failures: Vec<CommandError>) -> Option<CommandError> {
     if failures.len() < 2 {
         return failures.pop();

@@ -1,4 +1,4 @@
-//! What an import says of each file.
+//! Report of an import for each file, as text and as JSON.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use tertulia_store::{Adopted, Taken};
 
 use tertulia_engine::notice::redaction_counts;
 
-/// What became of a file.
+/// Outcome of importing one file.
 #[derive(Debug)]
 pub struct Outcome {
-    /// In words, on one line.
+    /// Outcome on one line.
     pub words: String,
-    /// What else there is to say, a line each.
+    /// Further details, one line each.
     pub details: Vec<String>,
-    /// For scripts.
+    /// The same for `--json`.
     pub object: Value,
 }
 
 impl Outcome {
-    /// What became of a file whose session was taken in.
+    /// Builds the outcome of a file whose session was imported or already known.
     pub fn of(path: &Path, adopted: Adopted, words: String) -> Outcome {
         let (result, entries) = match adopted {
             Adopted::Created { entries, .. } => ("created", entries),
@@ -42,7 +42,7 @@ impl Outcome {
         }
     }
 
-    /// Adds the secrets that a log had, and whether they were replaced or kept.
+    /// Adds the secrets found in a log, and whether they were redacted or kept.
     pub fn with_secrets(mut self, secrets: &SecretCounts, replaced: bool) -> Outcome {
         let (key, detail) = match replaced {
             true => (
@@ -64,8 +64,8 @@ impl Outcome {
         self
     }
 
-    /// Adds what was kept, changed and lost of another program's session. Of one that was there already
-    /// only scripts are told.
+    /// Adds what was kept, changed and lost of another program's session. For a session that was
+    /// already imported only the JSON gets this.
     pub fn with_report(
         mut self,
         taken: &Taken,
@@ -98,7 +98,7 @@ impl Outcome {
     }
 }
 
-/// What became of a session; `kept` is what a new one has kept.
+/// Describes the outcome of an import; `kept` lists what a new session contains.
 pub fn words(adopted: Adopted, dry_run: bool, kept: &str) -> String {
     let would = if dry_run { "would be " } else { "" };
     match adopted {

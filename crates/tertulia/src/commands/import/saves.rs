@@ -1,5 +1,6 @@
-//! Saves of talks by agent-chatter. It wrote a file of its own each time, so that one talk may lie in
-//! many: the newest counts, and what it does not hold of the others becomes sessions too.
+//! Imports saves of agent-chatter. It wrote a new file at each save, so one session may be spread
+//! over many files: the newest is imported, and an older one only if the newest does not contain
+//! it.
 
 use std::cmp::Reverse;
 
@@ -14,11 +15,11 @@ use super::sources::Source;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
 
-/// A save, by what orders it among others. It is read again when its turn comes, so that a folder of
-/// thousands needs no more room than one.
+/// Sort key of a save. The content is read again when the save is imported, so that a folder with
+/// thousands of saves needs no more memory than one save.
 #[derive(Debug)]
 pub struct Save {
-    /// Its place among the sources.
+    /// Index in the list of sources.
     pub at: usize,
     id: SessionId,
     team: String,
@@ -27,7 +28,7 @@ pub struct Save {
 }
 
 impl Save {
-    /// Reads and checks a save.
+    /// Reads and validates a save.
     pub fn look(at: usize, content: &[u8], source: &Source) -> CommandResult<Save> {
         let snapshot = read(content, source)?.snapshot;
         Ok(Save {
@@ -40,7 +41,7 @@ impl Save {
     }
 }
 
-/// Puts the saves of each talk together, the newest first.
+/// Groups the saves by session, newest first.
 pub fn in_order(saves: &mut [Save]) {
     saves.sort_by(|a, b| {
         let key = |save: &Save| (Reverse(save.updated_at), Reverse(save.messages), save.at);
@@ -50,7 +51,7 @@ pub fn in_order(saves: &mut [Save]) {
     });
 }
 
-/// The newest save of the talk whose saves are being taken in.
+/// The newest save of the session that is being imported.
 #[derive(Debug)]
 pub struct Newest {
     at: usize,
@@ -58,15 +59,15 @@ pub struct Newest {
     id: SessionId,
 }
 
-/// What became of a save.
+/// Result of importing a save.
 pub enum Became {
-    /// It was taken in, or was there.
+    /// Imported, or already known.
     Session(Outcome),
-    /// It holds nothing that the newest does not; the newest's place among the sources.
+    /// The newest save, whose source index is given, contains all of it.
     Earlier(usize, Outcome),
 }
 
-/// Takes in one save after the other.
+/// Imports saves one after the other, in the order of [`in_order`].
 pub struct Saves<'a> {
     pub workspace: &'a Workspace,
     pub intake: Intake<'a>,
@@ -75,7 +76,7 @@ pub struct Saves<'a> {
 }
 
 impl Saves<'_> {
-    /// Takes in the next save.
+    /// Imports the next save.
     pub fn take_in(&mut self, save: &Save, source: &Source) -> CommandResult<Became> {
         let reading = read(&source.read()?, source)?;
         if let Some(newest) = &self.newest

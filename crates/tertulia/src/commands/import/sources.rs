@@ -1,4 +1,4 @@
-//! The files that an import is given, folders included, and what they are by the look of them.
+//! Collects the files to import, including those in folders, and detects their format.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
@@ -16,30 +16,30 @@ use tertulia_formats::{claude_master, openagent_terminal};
 use super::From;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 
-/// A file that may hold a session.
+/// A file that may contain a session.
 #[derive(Debug)]
 pub struct Source {
-    /// Where it is.
+    /// Path, or `-` for standard input.
     pub path: PathBuf,
-    /// What came from standard input, which can be read only once.
+    /// Content of standard input, which can be read only once.
     content: Option<Vec<u8>>,
-    /// Whether nobody named it: it lies in a folder that was named.
+    /// True if the file was found in a folder instead of being named on the command line.
     pub in_folder: bool,
 }
 
-/// What a file looks like.
+/// Detected format of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Look {
     /// A session of this kind.
     Session(From),
-    /// An index, which lists the session files beside it by id.
+    /// An index, which lists the ids of the session files beside it.
     Index(Vec<String>),
-    /// No session, and why.
+    /// Not a session, with the reason.
     Other(&'static str),
 }
 
 impl Source {
-    /// A file that was named.
+    /// Creates a source for a file named on the command line.
     pub fn named(path: PathBuf) -> Source {
         Source {
             path,
@@ -48,7 +48,7 @@ impl Source {
         }
     }
 
-    /// What is in it. More than a session can hold is not read.
+    /// Reads the content. Fails if it is larger than a session may be.
     pub fn read(&self) -> CommandResult<Cow<'_, [u8]>> {
         if let Some(content) = &self.content {
             return Ok(Cow::Borrowed(content));
@@ -62,7 +62,7 @@ impl Source {
             return Err(too_large(&self.path));
         }
         let content = read_bounded(file, &self.path, size).map_err(|error| {
-            // A folder that could not be listed: it is said why not.
+            // For a folder that cannot be listed, report that error instead.
             let listed = fs::read_dir(&self.path).err();
             match listed.filter(|_| self.path.is_dir()) {
                 Some(listed) => unreadable(&self.path, listed),
@@ -72,14 +72,14 @@ impl Source {
         Ok(Cow::Owned(content))
     }
 
-    /// What it is: as was said, or by the look of it.
+    /// Returns the kind given with `--from`, or detects it from the content.
     pub fn look(&self, content: &[u8], said: Option<From>) -> CommandResult<Look> {
         if content.trim_ascii().is_empty() {
             return self.other("it is empty");
         }
         let found = found(content);
         match said {
-            // Of a file that was named, why it is not what it should be says more than that it is not.
+            // For a file named by the user, the parser's error says more than "of another kind".
             Some(said) if !self.in_folder && !matches!(found, Some(Look::Index(_))) => {
                 return Ok(Look::Session(said));
             }
@@ -99,7 +99,7 @@ impl Source {
                 }
             }
         }
-        // Of a damaged document, where it is damaged says more than that it looks like nothing.
+        // For invalid JSON, the parser's error says more than "not a session of a known kind".
         if is_named(&self.path, "json") && !is_json(content) {
             return Ok(Look::Session(said.unwrap_or(From::AgentChatter)));
         }
@@ -115,12 +115,12 @@ impl Source {
     }
 }
 
-/// A hint that names what can be imported.
+/// Returns a hint that lists what can be imported.
 pub fn supported() -> String {
     format!("supported: sessions of {}", From::names().join(", "))
 }
 
-/// What a file is by the look of it.
+/// Detects the format from the content.
 fn found(content: &[u8]) -> Option<Look> {
     if claude_master::is_one(content) {
         return Some(Look::Session(From::ClaudeMaster));
@@ -147,8 +147,8 @@ fn is_json(content: &[u8]) -> bool {
     text.is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
 }
 
-/// Every file that is named, and every `*.json` and `*.jsonl` below every folder that is, in the order of
-/// their paths.
+/// Returns all files named, and all `*.json` and `*.jsonl` files below the folders named, sorted by
+/// path within each folder.
 pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
     let mut sources = Vec::new();
     for path in paths {
@@ -167,7 +167,7 @@ pub fn all(paths: &[PathBuf]) -> CommandResult<Vec<Source>> {
     Ok(sources)
 }
 
-/// Links to folders are not followed, so that none leads round in a circle.
+/// Adds the candidates below a folder. Links to folders are not followed, which rules out cycles.
 fn below(folder: &Path, sources: &mut Vec<Source>) {
     let found = |path| Source {
         path,
@@ -190,7 +190,7 @@ fn below(folder: &Path, sources: &mut Vec<Source>) {
     }
 }
 
-/// Opens a file without waiting: a named pipe into which nobody writes is empty.
+/// Opens a file without blocking: a named pipe without a writer counts as empty.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new()
@@ -201,7 +201,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Reads at most what a session can hold; `expected` bytes are likely.
+/// Reads at most `SESSION_LIMIT` bytes; `expected` is the size to allocate.
 fn read_bounded(reader: impl Read, path: &Path, expected: u64) -> CommandResult<Vec<u8>> {
     let mut content = Vec::with_capacity(usize::try_from(expected).unwrap_or_default());
     reader

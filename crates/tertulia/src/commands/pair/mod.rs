@@ -1,4 +1,4 @@
-//! `pair`: an instructor plans and reviews, a worker does.
+//! `pair`: an instructor plans and reviews, a worker carries out.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use crate::talk::target;
 use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
-/// What a pair's sessions are.
+/// Selects pair sessions.
 const PAIRS: Sort<'static> = Sort::of(Kind::Pair, None);
 
 /// Let an instructor drive a worker
@@ -80,7 +80,7 @@ pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// Finds out who instructs whom in which session.
+/// Resolves the session, instructor, worker and first task.
 pub fn prepare(
     args: PairArgs,
     global: &GlobalArgs,
@@ -92,7 +92,7 @@ pub fn prepare(
     let workspace = talk::workspace(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
-    // A budget alone changes one that there is.
+    // A round budget without a task only changes the budget of an existing session.
     let is_silent = |words: &String| budget::read(words).1.trim().is_empty();
     let silent = words.as_ref().is_none_or(is_silent);
     if silent && !on_screen && !args.talk.names_a_session() {

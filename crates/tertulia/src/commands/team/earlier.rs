@@ -1,4 +1,4 @@
-//! A team's earlier talk, offered to who begins another.
+//! Offers to resume a team's earlier session when a new one is started.
 
 use std::io::BufRead;
 
@@ -14,19 +14,19 @@ use crate::talk::Sort;
 use crate::talk::target;
 use crate::ui::{Ui, fit, harmless};
 
-/// What to do about an earlier talk.
+/// The user's choice about an earlier session.
 pub enum Choice {
     Resume(Box<Row>),
     New,
     Leave,
 }
 
-/// This team's newest talk in this project, or one that was brought here.
+/// Returns this team's newest session in this project, else the newest imported without a project.
 pub fn newest(workspace: &Workspace, team: &TeamFile) -> CommandResult<Option<Row>> {
     target::newest(Sort::of(Kind::Team, Some(team.id())), workspace)
 }
 
-/// Mentions this team's newest talk to somebody who has begun another by saying something.
+/// Mentions this team's newest session when a new one is started with a prompt.
 pub fn mention(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResult<()> {
     if let Some(row) = newest(workspace, team)? {
         let when = ago(row.meta.updated_at, workspace.sessions.clock().now());
@@ -41,7 +41,7 @@ pub fn mention(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandRe
     Ok(())
 }
 
-/// Asks whether to go on with this team's newest talk, if there is one.
+/// Asks whether to resume this team's newest session, if there is one.
 pub fn offer(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResult<Choice> {
     let Some(row) = newest(workspace, team)? else {
         return Ok(Choice::New);
@@ -61,7 +61,7 @@ pub fn offer(workspace: &Workspace, team: &TeamFile, ui: &mut Ui) -> CommandResu
             "r" | "resume" => return Ok(Choice::Resume(Box::new(row))),
             "n" | "new" => return Ok(Choice::New),
             "q" | "quit" | "\u{1b}" => return Ok(Choice::Leave),
-            // The end of the input.
+            // End of input.
             "" if !matches!(read, Ok(1..)) => return Ok(Choice::Leave),
             _ => ui.note("type R to resume it, N for a new session, Q to quit"),
         }

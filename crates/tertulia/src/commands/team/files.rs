@@ -1,4 +1,4 @@
-//! Looking after team files: which there are, whether one is valid, one to begin with.
+//! Implements `team list`, `team check` and `team init`, which work on team files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,17 +12,17 @@ use crate::settings::Settings;
 use crate::ui::Ui;
 use crate::{agents, teams};
 
-/// The teams as rows of a table.
+/// Column headings of the team table.
 pub const HEADINGS: &[&str] = &["NAME", "MEMBERS", "STATE", "FILE"];
-/// What is said where there are none.
+/// Message shown if there are no teams.
 pub const NONE: &str = "there are no teams here; `tertulia team init` writes an example";
 
-/// A team file that can be named here.
+/// A team file that can be used here by name.
 struct Known {
     name: String,
     file: String,
     members: Vec<String>,
-    /// What is wrong with it.
+    /// Why the file is invalid.
     reason: Option<String>,
 }
 
@@ -51,7 +51,7 @@ fn known(settings: &Settings) -> CommandResult<Vec<Known>> {
     Ok(teams::all(&settings.cwd)?.into_iter().map(read).collect())
 }
 
-/// The teams that can be named here, as rows below [`HEADINGS`].
+/// Returns the teams available here as table rows for [`HEADINGS`].
 pub fn rows(settings: &Settings) -> CommandResult<Vec<Vec<String>>> {
     Ok(known(settings)?.into_iter().map(Known::row).collect())
 }
@@ -184,7 +184,8 @@ pub fn init(cwd: &Path, file: Option<&Path>, ui: &mut Ui) -> CommandResult<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person calls the file: its name, where teams are looked for by name.
+/// Returns the shortest argument that selects the file: its stem in the teams folder, else its
+/// path.
 fn name_of(file: &Path) -> String {
     let known = file
         .parent()

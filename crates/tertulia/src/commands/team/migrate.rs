@@ -1,4 +1,4 @@
-//! Bringing older published team files, and agent registries, to the form that is read today.
+//! Implements `team migrate`: converts older team files and agent registries to the current format.
 
 use std::fs::{self, Permissions};
 use std::io::{self, IsTerminal, Write};
@@ -56,14 +56,14 @@ pub fn run(cwd: &Path, args: &MigrateArgs, ui: &mut Ui) -> CommandResult<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was written.
+/// Files that were read and written.
 struct Done {
     file: PathBuf,
     output: Option<PathBuf>,
     backup: Option<PathBuf>,
 }
 
-/// Asks before a file is overwritten, and keeps a backup of it.
+/// Asks before a file is overwritten, and makes a backup of it. Returns the backup's path.
 fn confirmed(
     target: &Path,
     migration: &Migration,
@@ -94,7 +94,7 @@ fn confirmed(
     Ok(backup)
 }
 
-/// A name beside a file that nothing has yet.
+/// Returns an unused backup name next to a file.
 fn free_name(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let named = |end: String| file.with_file_name(format!("{name}{end}"));
@@ -107,7 +107,7 @@ fn free_name(file: &Path) -> PathBuf {
     backup
 }
 
-/// Puts a text in the place of a file, whole or not at all.
+/// Replaces a file atomically and keeps its permissions.
 fn replace(target: &Path, text: &str) -> io::Result<()> {
     let folder = target.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,4 +1,4 @@
-//! `team`: several agents and people in one talk, and the files that describe them.
+//! `team`: several agents and people in one session, and the team files that describe them.
 
 mod earlier;
 pub mod files;
@@ -120,7 +120,7 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
     talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
 }
 
-/// Finds out which team talks in which session. Nothing, if the person would rather not.
+/// Resolves the team, the session and the first prompt. Returns `None` if the user cancels.
 pub fn prepare(
     args: TeamArgs,
     global: &GlobalArgs,
@@ -130,7 +130,7 @@ pub fn prepare(
     let Some(config) = &args.config else {
         return without_config(args, workspace, ui);
     };
-    // A file that is wrong is told before anything else is done.
+    // Report an invalid team file before doing anything else.
     let (file, team) = match teams::read(&workspace.settings.cwd, config) {
         Err(error)
             if error.kind() == ErrorKind::NotFound && may_be_said(&args, config, &workspace) =>
@@ -162,7 +162,7 @@ pub fn prepare(
     )
 }
 
-/// Remembers that the user has named this file: a session leads to no others.
+/// Records that the user has named this team file: sessions may only load recorded ones.
 fn remember(file: &Path, args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) {
     if !args.ephemeral
         && let Err(error) = teams::Named::of(&workspace.settings).add(file)
@@ -171,8 +171,8 @@ fn remember(file: &Path, args: &TalkArgs, workspace: &Workspace, ui: &mut Ui) {
     }
 }
 
-/// Takes note of a team that the user has named on the screen. Returns its earlier session, unless a new one is
-/// wanted.
+/// Records a team that the user has named in the TUI. Returns its earlier session, unless a new one
+/// is wanted.
 pub fn named(
     config: &str,
     args: &TalkArgs,
@@ -188,13 +188,14 @@ pub fn named(
     Ok(earlier::newest(workspace, &team)?.map(Box::new))
 }
 
-/// What was typed to be said, without what was piped in.
+/// Returns the prompt from the command line, without piped input.
 fn typed(prompt: &[String]) -> Option<String> {
     Some(prompt.join(" ")).filter(|words| !words.trim().is_empty())
 }
 
-/// Whether a first word that is no team's can be the first that is said: a session that is named knows its
-/// team. A name that is almost a team's, or a file's, is more likely to be mistyped.
+/// Returns true if a first argument that names no team may be part of the prompt: the session is
+/// named and knows its team. A word close to a team's name, or a file name, is more likely a typing
+/// error.
 fn may_be_said(args: &TeamArgs, word: &str, workspace: &Workspace) -> bool {
     let known = teams::names(&workspace.settings.cwd).unwrap_or_default();
     let is_near = |name: &String| {
@@ -205,7 +206,7 @@ fn may_be_said(args: &TeamArgs, word: &str, workspace: &Workspace) -> bool {
     args.talk.names_a_session() && !is_file && !known.iter().any(is_near)
 }
 
-/// A session knows its team.
+/// Prepares a session without a team file argument: the session knows its team.
 fn without_config(
     args: TeamArgs,
     workspace: Workspace,
@@ -255,15 +256,15 @@ fn without_config(
     }
 }
 
-/// What is said first.
+/// The first prompt.
 struct Words {
     typed: Option<String>,
-    /// With what was piped in.
+    /// Including piped input.
     all: Option<String>,
 }
 
-/// Refuses a session file without a named team: the file may have come with somebody's project, and would choose
-/// what runs here.
+/// Rejects a team session from `--session-file` without a named team: the file may have come with a
+/// project, and would choose which programs run here.
 pub fn refuse_file_without_team(args: &TalkArgs) -> CommandResult<()> {
     let Some(file) = &args.session_file else {
         return Ok(());
@@ -276,7 +277,7 @@ pub fn refuse_file_without_team(args: &TalkArgs) -> CommandResult<()> {
     Err(CommandError::new(ErrorKind::Usage, words).hint(hint))
 }
 
-/// Prepares a session of a team. An earlier session is offered to who begins anew.
+/// Prepares a team session. When a new one is started, offers to resume the earlier one.
 fn seat_team(
     file: PathBuf,
     team: TeamFile,
