@@ -30,8 +30,9 @@ pub fn parse(words: impl Iterator<Item = OsString>) -> Result<Args, clap::Error>
 /// Marks arguments that are words, not flags: `-draft` in `search parser -draft` and `-urgent` in
 /// `tag @ -urgent`, but not `-n5` and `--all` in `search parser -n5 --all`.
 fn shielded(mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some((command, at)) =
-        command_of(&words).filter(|(command, _)| ["search", "tag"].contains(&command.as_str()))
+    let Some((command, at)) = command_of(&words)
+        .filter(|(command, _)| ["search", "tag"].contains(&command.as_str()))
+        .filter(|(_, at)| !words[at - 1].to_str().is_some_and(takes_value))
     else {
         return words;
     };
@@ -60,6 +61,22 @@ fn command_of(words: &[OsString]) -> Option<(String, usize)> {
         }
     }
     None
+}
+
+/// Returns true if a flag of the program without a command takes a value: `search` in
+/// `--agent search` is not the command.
+fn takes_value(flag: &str) -> bool {
+    let command = Args::command();
+    let mut known = command.get_arguments();
+    known.any(|arg| {
+        let long = arg.get_long_and_visible_aliases().unwrap_or_default();
+        let short = arg.get_short_and_visible_aliases().unwrap_or_default();
+        let named = long
+            .iter()
+            .any(|name| flag.strip_prefix("--") == Some(name))
+            || short.iter().any(|name| flag == format!("-{name}"));
+        named && arg.get_action().takes_values()
+    })
 }
 
 fn is_a_word(command: &str, text: &str) -> bool {
@@ -283,5 +300,8 @@ mod tests {
         check("t list -draft", &[]);
         check("t chat --name tag -c", &[]);
         check("t --store tag search -draft", &["-draft"]);
+        check("t --agent search -p", &[]);
+        check("t -r tag -p", &[]);
+        check("t -c search -draft", &["-draft"]);
     }
 }

@@ -35,7 +35,7 @@ impl PairConversation {
             tools: String::new(),
             reported: 0,
         };
-        if prompt.is_too_long(threshold).await {
+        if prompt.exceeds(threshold).await {
             self.compact_beyond(seat, agent, threshold / 4, frontend, cancel)
                 .await;
         }

@@ -54,7 +54,7 @@ pub(crate) struct Compacting<'a> {
 impl Prompt {
     /// Returns true if the prompt has more tokens than the threshold and compaction would help: the
     /// only trigger.
-    pub(crate) async fn is_too_long(self, threshold: u64) -> bool {
+    pub(crate) async fn exceeds(self, threshold: u64) -> bool {
         let reported = self.reported;
         let counted = tokio::task::spawn_blocking(move || {
             let said: u64 = self.messages.iter().map(tokens_of).sum();
@@ -100,7 +100,7 @@ impl Runner {
             tools: self.tools_as_text(),
             reported,
         };
-        if prompt.is_too_long(threshold).await {
+        if prompt.exceeds(threshold).await {
             self.compact_beyond(kept(Some(threshold)), frontend, cancel)
                 .await;
         }

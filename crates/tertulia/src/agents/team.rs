@@ -374,6 +374,7 @@ fn leads_astray(variable: &str) -> bool {
         "_PROXY",
         "_CONFIG",
         "_CONFIG_DIR",
+        "_HOME",
     ];
     let name = variable.to_uppercase();
     NAMES.contains(&name.as_str())

@@ -174,7 +174,11 @@ pub fn write(file: &Path, content: &[u8], force: bool) -> CommandResult<()> {
     name.push(format!(".tertulia-{}", uuid::Uuid::new_v4().simple()));
     let temporary = PathBuf::from(name);
     write_new(&temporary, content).map_err(failed)?;
-    std::fs::rename(&temporary, file).map_err(failed)?;
+    if let Err(error) = std::fs::rename(&temporary, file) {
+        // The error of the rename is the one to report; ignore a failure to clean up.
+        let _ = std::fs::remove_file(&temporary);
+        return Err(failed(error));
+    }
     sync_folder_of(file).map_err(failed)
 }
 

@@ -58,6 +58,17 @@ fn json_is_the_object_of_show() {
 }
 
 #[test]
+fn a_folder_is_not_replaced_and_nothing_is_left_beside_it() {
+    let home = crate::home::Home::new();
+    home.say("echo one");
+    fs::create_dir(home.project().join("folder")).unwrap();
+    let refused = home.run(&["export", "@", "-o", "folder", "--force"]);
+    assert_eq!(refused.status.code(), Some(1));
+    refused.notes("folder cannot be written");
+    assert_eq!(fs::read_dir(home.project()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_file_is_for_its_owner_and_is_not_overwritten() {
     both(|home| {
         home.say("echo one");

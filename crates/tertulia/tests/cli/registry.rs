@@ -263,7 +263,7 @@ fn a_registered_program_is_listed_shown_and_asked() {
 fn registering_anew_tells_what_it_was() {
     let home = Home::new();
     let (one, two) = (program(&home, "one", ""), program(&home, "two", ""));
-    register(&home, "x", &one).ok().lacks("before");
+    register(&home, "x", &one).ok().lacks("(was: ");
     register(&home, "x", &two).ok().notes("(was: ").notes(&one);
     // A relative path is resolved, and stored as an absolute one.
     register(&home, "y", "../one").ok();

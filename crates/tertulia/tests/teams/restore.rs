@@ -202,7 +202,7 @@ fn the_first_prompt_afterwards_has_all_that_was_said() {
     cast.change_member("ada", |ada| ada["displayName"] = json!("Ada L."));
     let output = cast.run(&["-c", "[NEXT: claude] more words"]).ok();
     output
-        .lacks("not in the team")
+        .lacks("no longer in the team")
         .notes("the team's task: Count sheep");
     let prompt = cast.prompt("claude");
     let place = |words: &str| match prompt.find(words) {
@@ -294,7 +294,7 @@ fn a_seat_that_is_taken_over_stays_so() {
     let output = cast
         .run(&["-c", "--map", "Ada=eva", "--strict", "[NEXT: ben] again"])
         .ok();
-    output.lacks("not in the team");
+    output.lacks("no longer in the team");
     let said = cast.messages(&first);
     assert_eq!(
         speakers(&said),
@@ -309,10 +309,12 @@ fn a_seat_that_is_taken_over_stays_so() {
     );
     // The mapping is remembered without the flag.
     let output = cast.run(&["-c", "--strict", "[NEXT: eva] and you?"]).ok();
-    output.lacks("not in the team").says("Eva:\nAda said this.");
+    output
+        .lacks("no longer in the team")
+        .says("Eva:\nAda said this.");
     cast.run(&["-c", "[NEXT: ben] more"])
         .ok()
-        .lacks("not in the team");
+        .lacks("no longer in the team");
     assert!(cast.prompt("ben").contains("Eva: Ada said this."));
 }
 

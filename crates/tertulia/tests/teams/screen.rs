@@ -130,7 +130,7 @@ fn an_earlier_talk_is_mentioned_to_who_begins_with_words() {
     assert_eq!(cast.home.said(&id).len(), 2);
     // Without a terminal it is not mentioned.
     let output = cast.run(&["--as", "ann", "[NEXT: ben] go"]).ok();
-    output.lacks("earlier talk");
+    output.lacks("earlier session");
 }
 
 #[test]
@@ -240,5 +240,5 @@ fn a_chat_does_not_mention_a_teams_talk() {
     terminal.sees("you> ", 1);
     terminal.types("/exit\n");
     let (_, shown) = terminal.ends();
-    assert!(!shown.contains("earlier talk"), "{shown}");
+    assert!(!shown.contains("earlier session"), "{shown}");
 }

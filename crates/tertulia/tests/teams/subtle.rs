@@ -143,7 +143,7 @@ fn a_seat_is_only_given_away_by_who_has_left_and_to_their_like() {
         .notes("not both people or both agents");
     cast.run(&["-c", "--map", "ada=cleo", "hm"])
         .ok()
-        .lacks("not in the team");
+        .lacks("no longer in the team");
 }
 
 #[test]

@@ -341,3 +341,19 @@ async fn a_members_own_key_is_used() {
     }
     assert_eq!(ready, [true, false]);
 }
+
+#[test]
+fn variables_that_choose_a_configuration_lead_astray() {
+    for name in [
+        "CODEX_HOME",
+        "GEMINI_CLI_HOME",
+        "XDG_CONFIG_HOME",
+        "CLAUDE_CONFIG_DIR",
+        "PATH",
+    ] {
+        assert!(leads_astray(name), "{name}");
+    }
+    for name in ["LANG", "TERM", "HOMEBREW", "DEBUG"] {
+        assert!(!leads_astray(name), "{name}");
+    }
+}
