@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{ErrorBody, ErrorKind};
-use crate::event::{SessionEnd, SessionEvent, SessionState};
+use crate::event::{SessionEnd, SessionEvent, SessionState, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
 use crate::live::{CommandOutcome, LiveSession, SessionCommand};
 use crate::setup::Setup;
@@ -226,13 +226,10 @@ impl<O: Observer> Task<'_, O> {
     }
 
     fn refuse_reopening(&mut self, session: &LiveSession) {
-        let error = ErrorBody::new(
-            ErrorKind::Conflict,
-            "the agent cannot be changed while messages are not saved",
-        );
+        let words = "the agent changes once every message is saved";
         let outcome = CommandOutcome {
-            error: Some(error),
-            ..CommandOutcome::plain(crate::event::TurnStatus::Refused)
+            notices: vec![UserMessage::warning(words)],
+            ..CommandOutcome::plain(TurnStatus::Refused)
         };
         self.publisher.observer.finish(outcome, session.state());
     }

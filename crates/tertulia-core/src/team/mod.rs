@@ -34,7 +34,7 @@ pub use schema::{Form, Version};
 pub use surrogates::has_halves;
 
 /// A valid team file that needs only the built-in agent.
-pub const EXAMPLE: &str = include_str!("../../../../schemas/examples/demo-team.json");
+pub const EXAMPLE: &str = include_str!("../../schemas/examples/demo-team.json");
 
 /// A team.
 #[derive(Clone, Debug, PartialEq)]

@@ -78,9 +78,9 @@ impl Form {
     /// Returns the JSON Schema as text.
     pub const fn schema(self) -> &'static str {
         match self {
-            Form::Team => include_str!("../../../../schemas/team-1.2.json"),
-            Form::Registry => include_str!("../../../../schemas/agent-registry-1.1.json"),
-            Form::Snapshot => include_str!("../../../../schemas/session-snapshot-1.0.json"),
+            Form::Team => include_str!("../../schemas/team-1.2.json"),
+            Form::Registry => include_str!("../../schemas/agent-registry-1.1.json"),
+            Form::Snapshot => include_str!("../../schemas/session-snapshot-1.0.json"),
         }
     }
 

@@ -194,10 +194,13 @@ fn stands(state: &mut State, floor: SessionState) {
     if !floor.introduction.is_empty() {
         state.scene.introduction = floor.introduction;
     }
-    if let Some(agent) = floor.agent {
+    // Without a change, the model may be known only from the agent's events.
+    let switched = floor.agent.is_some_and(|agent| {
+        let switched = agent != state.scene.agent;
         state.scene.agent = agent;
-    }
-    if floor.model.is_some() {
+        switched
+    });
+    if switched || floor.model.is_some() {
         state.scene.model = floor.model;
     }
     if floor
