@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use tertulia_agents::{AgentError, FailureKind};
 use tertulia_store::StoreError;
 
-/// What is wrong.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{message}")]
 #[schemars(rename = "Trouble")]
 pub struct ErrorBody {
-    /// What kind of failure.
+    /// Kind of error.
     pub kind: ErrorKind,
-    /// What went wrong, in words.
+    /// What failed and why, for the user.
     pub message: String,
-    /// What to do about it, if that is known.
+    /// What to do about the error, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -48,37 +48,38 @@ impl ErrorBody {
     }
 }
 
-/// The kinds of failures: those of `--json`, and what only a server meets.
+/// Kinds of errors: those of `--json`, and those that only a server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// It failed.
+    /// The operation failed for another reason.
     Failed,
-    /// A disk is full.
+    /// The disk is full.
     NoSpace,
-    /// It was asked for in a wrong way.
+    /// The request is wrong: a field is missing, has a wrong value or does not fit the others.
     Usage,
-    /// There is no such session, team or agent.
+    /// The session, team, agent, turn or permission request does not exist.
     NotFound,
-    /// Several are meant.
+    /// The reference matches several sessions or permission requests.
     Ambiguous,
-    /// Somebody else writes, or holds it.
+    /// The request conflicts with another program, another user or a running turn.
     Conflict,
     /// The data is invalid or damaged.
     Invalid,
-    /// An agent failed or is unavailable.
+    /// An agent failed or is not available.
     Agent,
-    /// It was stopped.
+    /// The turn, the session or the server was stopped.
     Interrupted,
-    /// The line is no request: no UTF-8, no JSON, no object.
+    /// The line is not a request: not UTF-8, not JSON, not an object, or without a `type`.
     Malformed,
-    /// There is no request of this type.
+    /// There is no request of this `type`.
     UnknownType,
-    /// The line is longer than 10 MB.
+    /// The line is too long, or the reply would be: at most 10 MB, less while other clients send
+    /// long lines.
     TooLarge,
-    /// This client does not read what it is told, and is hung up on.
+    /// The client does not read its replies and is disconnected.
     TooSlow,
-    /// Too many already.
+    /// Too many clients, open sessions or queued requests.
     Busy,
 }
 

@@ -13,129 +13,130 @@ use crate::error::ErrorBody;
 use crate::pair::PairEvent;
 use crate::team::events::Output;
 
-/// What happened in a talk.
+/// An event of a live session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "what", rename_all = "snake_case")]
 #[schemars(rename = "Happening")]
 pub enum SessionEvent {
-    /// A session begins or is resumed; the first event. Not sent over a socket.
+    /// The session is created or resumed: the first event. Not sent to clients of a server.
     Started {
-        /// Which.
+        /// Id of the session.
         #[schemars(with = "String")]
         id: SessionId,
-        /// Number of its messages, if it is resumed.
+        /// Number of messages, if the session is resumed.
         resumed: Option<u64>,
     },
-    /// The talk is open; this is how it stands.
+    /// The session is open.
     Opened {
-        /// How it stands.
+        /// State of the session.
         floor: Box<SessionState>,
     },
-    /// It could not be opened. Nothing follows but `gone`.
+    /// The session could not be opened, or its task crashed. Only `gone` follows.
     NotOpened {
-        /// Why.
+        /// Reason.
         error: ErrorBody,
     },
-    /// Somebody begins to be answered, whoever asked.
+    /// A turn or a compaction begins, whichever client requested it.
     Began,
-    /// More of what is being said, as it is shown.
+    /// More text of the answer, as it is shown to the user.
     Text {
         /// The text.
         text: String,
     },
-    /// More of what an agent thinks.
+    /// More reasoning text of the agent.
     Thought {
         /// The text.
         text: String,
     },
-    /// An agent did something else.
+    /// Another event of an agent, such as a tool call or a to-do list.
     Heard {
-        /// What.
+        /// The agent's event.
         #[schemars(with = "serde_json::Value")]
         event: AgentEvent,
     },
-    /// An entry is durable now.
+    /// An entry is durable: written to the log.
     Durable {
-        /// Its line in the log, byte for byte.
+        /// Line of the entry in the log, byte for byte.
         line: String,
     },
-    /// A message is said and held in memory: it cannot be saved now.
+    /// A message cannot be saved now and is held in memory.
     Held {
         /// The message.
         #[schemars(with = "serde_json::Value")]
         message: Box<Message>,
     },
-    /// Somebody of several is asked now.
+    /// In a team or pair: an agent is prompted.
     Asked {
-        /// Who.
+        /// The prompted agent, as a speaker.
         #[schemars(with = "serde_json::Value")]
         speaker: Speaker,
     },
-    /// Somebody of several could not answer.
+    /// In a team or pair: an agent could not answer.
     Failed {
-        /// Who.
+        /// The agent, as a speaker.
         #[schemars(with = "serde_json::Value")]
         speaker: Speaker,
-        /// Why.
+        /// Reason.
         #[schemars(with = "serde_json::Value")]
         error: AgentError,
     },
-    /// What followed from what was said among several.
+    /// In a team: a result of routing, such as a new task, a changed queue or the next speaker.
     Routed {
-        /// What.
+        /// The result.
         #[schemars(with = "serde_json::Value")]
         output: Output,
     },
-    /// What followed between an instructor and a worker.
+    /// In a pair: an event besides the messages, such as a new round or a failure of the worker.
     Pair {
-        /// What.
+        /// The event.
         #[schemars(with = "serde_json::Value")]
         event: PairEvent,
     },
-    /// Something that the person should know.
+    /// A notice for the user.
     Notice {
-        /// How urgent it is.
+        /// Severity of the notice.
         tone: Tone,
-        /// The words.
+        /// The text.
         text: String,
-        /// The error, if words were not taken.
+        /// The error, if the store rejected a message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ErrorBody>,
     },
-    /// May a tool be used? A `verdict` tells, from whoever answers first.
+    /// A permission request. The first `verdict` of any client answers it.
     MayI {
-        /// The tool, and what it would do.
+        /// The tool call, its risk and a preview.
         #[schemars(with = "serde_json::Value")]
         request: Box<ToolRequest>,
     },
-    /// The question was answered, or nobody waits for the answer any more.
+    /// A permission request was answered or withdrawn.
     Settled {
-        /// Which call.
+        /// Id of the tool call.
         tool_id: String,
-        /// The answer.
+        /// The answer. A withdrawn request counts as denied.
         #[schemars(with = "serde_json::Value")]
         verdict: Verdict,
     },
-    /// The tool permissions in force, when the session is opened and whenever they change.
+    /// The tool permissions in force: sent when the session is opened, and after each change
+    /// request.
     Permissions {
-        /// The mode, and what is always allowed.
+        /// The tool policy, and the permissions given with `always`.
         #[schemars(with = "serde_json::Value")]
         state: PermissionState,
     },
-    /// Nobody is asked any more, and the talk stands like this.
+    /// No turn is running any more: the session waits for a message.
     Over {
-        /// How it stands.
+        /// State of the session.
         floor: Box<SessionState>,
     },
-    /// The talk goes on in another session: a fork, because somebody else writes to this one.
+    /// The conversation continues in a fork, because another program writes to this session.
     Moved {
-        /// Which.
+        /// Id of the fork.
         #[schemars(with = "String")]
         to: SessionId,
     },
-    /// The talk has ended; nothing follows until it is opened again.
+    /// The session is closed. No events follow until it is opened again.
     Gone {
-        /// What is left to say.
+        /// How the session ended.
         farewell: SessionEnd,
     },
 }
@@ -196,39 +197,39 @@ impl SessionEvent {
     }
 }
 
-/// How a talk stands while a person has the floor.
+/// State of a session between turns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Floor")]
 pub struct SessionState {
-    /// Which session it is in.
+    /// Id of the session.
     #[schemars(with = "String")]
     pub id: SessionId,
-    /// The session, once something was said.
+    /// Metadata of the session, once it has entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "serde_json::Value")]
     #[serde(rename = "summary")]
     pub meta: Option<SessionMeta>,
-    /// Who answers and why, for people.
+    /// Describes the agents and why they were chosen, for the user.
     pub introduction: String,
-    /// Who writes, as people know them.
+    /// Display name of the person who writes the next message.
     pub writer: String,
-    /// Which agent answers, in a chat.
+    /// Name of the agent, in a chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// Which model answers, in a chat, if that is known.
+    /// Name of the model, in a chat, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether something is held in memory only.
+    /// Whether messages are held in memory because they could not be saved.
     pub unsaved: bool,
-    /// Who still waits to speak.
+    /// Queued members of a team.
     pub waiting: Vec<QueuedMember>,
-    /// What a pair left undone, in words.
+    /// Description of a pair's unfinished work, for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<String>,
-    /// Whether that cannot go on before more calls of the worker are allowed.
+    /// Whether the unfinished work needs more worker calls than are left.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spent: bool,
-    /// Whether it ended because somebody failed.
+    /// Whether the last turn ended because an agent failed.
     pub failed: bool,
 }
 
@@ -260,54 +261,54 @@ impl SessionState {
     }
 }
 
-/// Somebody who waits to speak.
+/// A queued member of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Waiting")]
 pub struct QueuedMember {
-    /// As people know them.
+    /// Display name of the member.
     pub name: String,
-    /// How urgently: `P1`, `P2` or `P3`.
+    /// Priority: `P1` (first), `P2` (normal) or `P3` (last).
     #[schemars(with = "String")]
     pub intent: Intent,
-    /// Whether it is the person at the screen.
+    /// Whether the member is the user. Always false in events from a server.
     pub is_you: bool,
 }
 
-/// How urgent a notice is.
+/// Severity of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// Good to know.
+    /// Information.
     Note,
-    /// Worth a look.
+    /// A warning.
     Warning,
-    /// Something went wrong.
+    /// An error.
     Error,
 }
 
-/// What is left to say when a talk has ended.
+/// How a session ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Farewell")]
 pub struct SessionEnd {
-    /// Whether something could not be saved.
+    /// Whether messages could not be saved.
     pub unsaved: bool,
-    /// Whether that is because another program holds the store.
+    /// Whether they could not be saved because another program holds a lock.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub locked_out: bool,
-    /// What the person should read.
+    /// Messages for the user.
     pub told: Vec<UserMessage>,
-    /// The session itself, if it could be written nowhere.
+    /// The session as JSON Lines, if the unsaved messages could not be written to a file either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
 }
 
-/// Something that the person should read.
+/// A message for the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Told")]
 pub struct UserMessage {
-    /// How urgent it is.
+    /// Severity of the message.
     pub tone: Tone,
-    /// The words.
+    /// The text.
     pub text: String,
 }
 
@@ -329,20 +330,20 @@ impl UserMessage {
     }
 }
 
-/// How a query ended.
+/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Status")]
 pub enum TurnStatus {
-    /// It was answered.
+    /// The turn was completed.
     Completed,
-    /// Somebody stopped it.
+    /// The turn was cancelled.
     Cancelled,
-    /// An agent failed; an `error` said why.
+    /// The turn failed. An `error` or a `notice` gives the reason.
     Failed,
-    /// The words were not taken; a notice said why.
+    /// The message was rejected. A `notice` gives the reason.
     Refused,
-    /// A person is to say how it goes on.
+    /// The turn is paused until a person sends a message.
     Paused,
 }
 

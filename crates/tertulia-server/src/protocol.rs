@@ -26,218 +26,224 @@ pub const LONGEST_LINE: usize = 10_000_000;
 /// Maximum length of a textual request id in bytes.
 pub const LONGEST_ID: usize = 200;
 
-/// A line from a client.
+/// A request: one line from a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// Its name, echoed in every answer to it.
+    /// Request id, repeated in every reply to this request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-    /// What is asked for.
+    /// The request itself.
     #[serde(flatten)]
     pub ask: Ask,
 }
 
-/// The name that a client gives a request.
+/// Request id, chosen by the client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Id {
-    /// A number.
+    /// An integer.
     Number(i64),
-    /// A text of at most 200 bytes.
+    /// A string of at most 200 bytes.
     Text(String),
 }
 
-/// What a client asks for.
+/// The requests, by `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Ask {
-    /// Says who is to answer in this client's talks. It need not come first, nor at all.
+    /// Chooses the agent for the chats that this client opens. Optional, and allowed at any time.
     Initialize {
-        /// The demo answers.
+        /// Use the demo agent. Overrides `agent`.
         #[serde(default)]
         demo_mode: bool,
-        /// The agent that answers.
+        /// Name of the agent. Without it, the agent of the session or the default one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
-    /// Says something in the current session, which is made if there is none.
+    /// Sends a message to the client's current session. Without a current session, creates one.
     Query {
-        /// The words.
+        /// The message.
         query: String,
     },
-    /// Answers a `tool_request`.
+    /// Answers a permission request (`tool_request`). There is no reply, except an `error`.
     ToolApprove {
-        /// Which.
+        /// Id of the tool call, from the `tool_request`.
         tool_id: String,
-        /// Whether the tool may be used.
+        /// Whether the tool call is allowed.
         approved: bool,
-        /// Whether others like it may be used in this session, too.
+        /// Allow all similar tool calls in this session, too.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         always: bool,
-        /// In which session, where two ask for the same.
+        /// The session, if several sessions have a permission request with this `tool_id`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
     },
-    /// Stops who is answering, in the current session or the one named.
+    /// Cancels the running turn of a session and this client's queued requests in it. There is no
+    /// reply, except an `error`.
     Cancel {
-        /// In which session.
+        /// The session. Default: the current session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
     },
-    /// Makes a session, which is the current one from then on.
+    /// Creates a session and makes it the current session.
     SessionCreate {
-        /// Its title.
+        /// Title of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// `chat`, `team` or `pair`; without it, the other fields tell.
+        /// `chat`, `team` or `pair`. Without it, the other fields determine the kind.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<KindName>")]
         kind: Option<Kind>,
-        /// Agent of a chat.
+        /// Name of the agent, for a chat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// Model of a chat.
+        /// Name of the model, for a chat.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// File of a team, by path or name.
+        /// Path or name of the team file, for a team.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         team: Option<String>,
-        /// Agent of a pair's instructor.
+        /// Agent of the instructor, for a pair.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructor: Option<String>,
-        /// Agent of a pair's worker.
+        /// Agent of the worker, for a pair.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         worker: Option<String>,
-        /// Maximum number of calls of a pair's worker.
+        /// Maximum number of worker calls, for a pair.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_rounds: Option<u64>,
-        /// Tool policy.
+        /// Tool policy. Default: the policy of the server.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ApproveName>")]
         approve: Option<Approval>,
     },
-    /// Changes the agent, the model or the tool policy of a session, after the running turn.
+    /// Changes a session: the agent and model after the running turn, the tool policy at once.
     SessionConfigure {
-        /// Which; the current one if nothing is said.
+        /// The session. Default: the current session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// The agent that answers from now on, in a chat.
+        /// Agent of the chat from the next turn on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The model that answers from now on, in a chat.
+        /// Model of the chat from the next turn on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The tool policy. What was always allowed before is asked about again.
+        /// Tool policy while the session stays open. Revokes all permissions that were given with
+        /// `always`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<ApproveName>")]
         approve: Option<Approval>,
-        /// Tool calls that were always allowed and are asked about again, as `permissions` names them.
+        /// Permissions to revoke that were given with `always`, as listed in the `permissions`
+        /// event.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         revoke: Vec<String>,
     },
-    /// Asks whether everything that was said is on disk. It is saved as it is said.
+    /// Asks whether all messages of the current session are on disk. Messages are saved when they
+    /// are sent; this request waits for earlier requests and then retries saving held messages.
     SessionSave,
-    /// Makes a session the current one.
+    /// Makes a session the current session.
     SessionLoad {
-        /// Its id, or a part of it.
+        /// The session: its id or a part of it, its title, or `@` for the newest.
         session_id: String,
-        /// How many of its last messages to send.
+        /// Number of messages to return, counted from the end. At most 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<usize>,
     },
     /// Lists sessions, newest first.
     SessionList {
-        /// At most so many, 50 if nothing is said, never more than 1000.
+        /// Maximum number of sessions. Default: 50. At most 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<usize>,
-        /// Where an earlier list ended: its `next`.
+        /// Position to continue from: `next` of an earlier reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     },
-    /// Searches everything that was ever said.
+    /// Searches the messages of all sessions.
     SessionSearch {
-        /// Words, `"a phrase"`, `-without`, `begin*`.
+        /// Search terms: `word`, `"a phrase"`, `-without`, `begin*`.
         query: String,
-        /// At most so many hits, 20 if nothing is said.
+        /// Maximum number of hits. Default: 20. At most 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<usize>,
     },
-    /// Makes a session that shares the beginning of another. The current session stays the current one.
+    /// Creates a fork: a session that shares the beginning of another one. Does not change the
+    /// current session.
     SessionFork {
-        /// Which.
+        /// The session to fork. `REF:12` names entry 12 of a session.
         session_id: String,
-        /// Up to this entry; all of it if nothing is said.
+        /// Number of the last entry to include. Default: all entries.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seq: Option<u64>,
     },
     /// Moves a session to the trash.
     SessionDelete {
-        /// Which.
+        /// The session.
         session_id: String,
     },
-    /// Writes a session in another form.
+    /// Returns a session in another format.
     SessionExport {
-        /// Which; the current one if nothing is said.
+        /// The session. Default: the current session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_id: Option<String>,
-        /// `markdown`, `json`, `jsonl` or `snapshot`.
+        /// `markdown` (the default), `json`, `jsonl` or `snapshot`.
         #[serde(default = "markdown")]
         format: String,
     },
-    /// Follows a session, whoever talks in it.
+    /// Follows a session: the client receives its messages or events, whichever client caused them.
     Subscribe {
-        /// Which.
+        /// The session.
         session_id: String,
-        /// How closely.
+        /// What to receive.
         #[serde(default)]
         detail: Detail,
-        /// With `full`: goes on after this happening.
+        /// With `full`: number of the last event that the client has received.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<u64>,
     },
-    /// Follows a session no more. The talk goes on.
+    /// Stops following a session. The session keeps running.
     Detach {
-        /// Which.
+        /// The session.
         session_id: String,
     },
-    /// Says something in a session that is followed with `full`. What comes of it are happenings.
+    /// Sends a message to a session. The answer arrives as events, for clients that follow with
+    /// `full`.
     Say {
-        /// In which.
+        /// The session.
         session_id: String,
-        /// The words; none at all continue a pair's unfinished work.
+        /// The message. An empty one continues the unfinished work of a pair.
         text: String,
     },
-    /// Speaks as this person of a team from then on.
+    /// Sets the person of a team as whom later messages are sent.
     As {
-        /// In which session.
+        /// The session.
         session_id: String,
-        /// As whom; as whoever is waited for if nothing is said.
+        /// Name of the person. Without it, the person whose turn it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// Sums up the older part of a talk for its agent.
+    /// Compacts the older part of the agent's context to a summary.
     Compact {
-        /// In which session.
+        /// The session.
         session_id: String,
     },
-    /// Answers the question whether a tool may be used, in a session that is followed with `full`.
+    /// Answers a permission request (`may_i`).
     Verdict {
-        /// In which session.
+        /// The session.
         session_id: String,
-        /// Which call.
+        /// Id of the tool call.
         tool_id: String,
         /// The answer.
         #[schemars(with = "VerdictName")]
         verdict: Verdict,
     },
-    /// Lists the talks that run.
+    /// Lists the live sessions.
     Ps,
-    /// Ends a talk: who is answering is stopped, its agents leave.
+    /// Closes a live session: cancels the running turn and ends the agents.
     Stop {
-        /// Which.
+        /// The session.
         session_id: String,
     },
-    /// Ends the server and all its talks.
+    /// Shuts down the server and closes all live sessions.
     Shutdown,
 }
 
@@ -271,229 +277,235 @@ fn markdown() -> String {
     "markdown".to_owned()
 }
 
-/// How closely a session is followed.
+/// What a client receives from a session that it follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Detail {
-    /// Every message that becomes durable.
+    /// Each message, once it is durable.
     #[default]
     Messages,
-    /// Everything that happens.
+    /// All events.
     Full,
 }
 
-/// What may be answered about a tool.
+/// Answers to a permission request.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only its names count: the library has the type")]
 enum VerdictName {
-    /// This once.
+    /// Allow this tool call.
     Yes,
-    /// This one, and all like it in this session.
+    /// Allow this tool call and all similar ones in this session.
     Always,
-    /// No.
+    /// Deny this tool call.
     No,
 }
 
-/// A line to a client.
+/// A reply: one line to a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
-    /// The name of the request that it answers, if that had one.
+    /// Id of the request, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Id>,
-    /// The answer.
+    /// The reply itself.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// What a client is told.
+/// The replies, by `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Answer {
-    /// To `initialize`.
+    /// Reply to `initialize`.
     Initialized {
-        /// The program's version.
+        /// Version of the program.
         version: String,
-        /// The protocol's version.
+        /// Version of the protocol.
         protocol: u32,
-        /// Who answers in new talks.
+        /// Name of the chosen agent.
         agent: String,
     },
-    /// To `query`: more of what is being said.
+    /// Reply to `query`: more text of the answer.
     Token {
         /// The text.
         text: String,
-        /// Who says it, where several could.
+        /// Name of the speaker, in a team or pair.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         speaker: Option<String>,
     },
-    /// To `query`: a block of code is complete. Its text was among the tokens, too.
+    /// Reply to `query`: a fenced code block is complete. Its text was also sent as `token`.
     Block {
-        /// `code`, or `diff`.
+        /// `code` or `diff`.
         kind: String,
-        /// As it stands behind the fence, if anything does.
+        /// Language after the opening fence, if any.
         language: Option<String>,
-        /// What stands between the fences.
+        /// Text between the fences.
         text: String,
     },
-    /// To `query`: may this tool be used? `tool_approve` answers, and nothing goes on before.
+    /// Reply to `query`: a permission request. The turn waits for `tool_approve`.
     ToolRequest {
-        /// In which session.
+        /// The session.
         session_id: String,
-        /// Which call.
+        /// Id of the tool call.
         tool_id: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
         /// `low`, `medium` or `high`.
         risk: String,
-        /// What it would do: a command, a diff.
+        /// What the tool call would do, such as a command or a diff.
         preview: String,
     },
-    /// To `query`: a tool is done.
+    /// Reply to `query`: a tool call has finished.
     ToolResult {
-        /// Which call.
+        /// Id of the tool call.
         tool_id: String,
-        /// The tool, where it is known.
+        /// Name of the tool, if known.
         tool: Option<String>,
-        /// Whether it did what it was asked to.
+        /// Whether the tool call succeeded.
         ok: bool,
-        /// What came out.
+        /// Output of the tool.
         output: String,
     },
-    /// To `query`: something that the person should know.
+    /// Reply to `query`: a notice for the user.
     Notice {
-        /// How urgent it is.
+        /// Severity of the notice.
         tone: Tone,
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// To `query`: nobody is answering any more.
+    /// Last reply to `query`: the turn has ended.
     Complete {
-        /// How it ended.
+        /// How the turn ended.
         status: TurnStatus,
-        /// In which session: another than before, if somebody else wrote there.
+        /// The session. If another program wrote to it, this is the fork in which the conversation
+        /// continues.
         session_id: String,
-        /// How many messages it has.
+        /// Number of messages in the session.
         message_count: u64,
-        /// What this query cost.
+        /// Tokens used by this turn.
         usage: Tokens,
     },
-    /// To `session_create`.
+    /// Reply to `session_create`.
     SessionCreated {
-        /// Its id.
+        /// Id of the new session.
         session_id: String,
     },
-    /// To `session_configure`.
+    /// Reply to `session_configure`.
     SessionConfigured {
-        /// Its id.
+        /// The session.
         session_id: String,
     },
-    /// To `session_save`.
+    /// Reply to `session_save`.
     SessionSaved {
-        /// Whether everything that was said is on disk.
+        /// Whether all messages are on disk. False without a current session.
         success: bool,
     },
-    /// To `session_load`.
+    /// Reply to `session_load`.
     SessionLoaded {
-        /// Its id.
+        /// Id of the session.
         session_id: String,
-        /// How many messages it has.
+        /// Number of messages in the session.
         message_count: u64,
-        /// The last messages, as in `show --json`, when they were asked for.
+        /// The last messages, as in `show --json`, if the request had `last`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         messages: Option<Vec<Value>>,
     },
-    /// To `session_list`.
+    /// Reply to `session_list`.
     SessionListResult {
         /// The sessions, newest first.
         sessions: Vec<SessionInfo>,
-        /// Where the next list begins, if there is more.
+        /// Value of `cursor` for the next page, if there is one.
         next: Option<String>,
     },
-    /// To `session_search`.
+    /// Reply to `session_search`.
     SessionSearchResult {
-        /// What was found, as in `search --json`.
+        /// The hits, as in `search --json`.
         hits: Vec<Value>,
-        /// How many there are.
+        /// Total number of hits.
         total: u64,
-        /// How many entries are not indexed yet, and so not searched: ask again.
+        /// Number of entries that are not indexed yet and were not searched. If it is not 0, search
+        /// again later.
         pending: u64,
     },
-    /// To `session_fork`.
+    /// Reply to `session_fork`.
     SessionForked {
-        /// The id of the new session.
+        /// Id of the new session.
         session_id: String,
     },
-    /// To `session_delete`.
+    /// Reply to `session_delete`.
     SessionDeleted {
-        /// Whether it is in the trash now.
+        /// Always true: the session is in the trash, or did not exist. A failure is an `error`.
         success: bool,
     },
-    /// To `session_export`.
+    /// Reply to `session_export`.
     SessionExported {
-        /// The session in that form.
+        /// The session in the requested format.
         content: String,
     },
-    /// To `subscribe`, and then for each message that becomes durable: the object of `show --json`, with its
-    /// own id as `entry_id`.
+    /// Reply to `subscribe` with `messages`: a message is durable. Has the fields of `show --json`,
+    /// but the id of the message is `entry_id`.
     Message {
-        /// In which session.
+        /// The session.
         session_id: String,
-        /// The message's own id.
+        /// Id of the message.
         entry_id: String,
-        /// The fields of the message.
+        /// The other fields of the message.
         #[serde(flatten)]
         message: Map<String, Value>,
     },
-    /// To `subscribe`: it is followed from here on.
+    /// First reply to `subscribe`: the client now follows the session.
     Subscribed {
-        /// Which session.
+        /// The session.
         session_id: String,
-        /// The last happening so far.
+        /// Number of the last event so far.
         n: u64,
-        /// With `full`: whether what follows first tells how the talk stands, rather than what happened since.
+        /// With `full`: whether the next events recreate the state of the session. If false, they
+        /// are the events after `since`.
         fresh: bool,
     },
-    /// To `subscribe` with `full`: something happened.
+    /// Reply to `subscribe` with `full`: an event.
     Happening {
-        /// In which session.
+        /// The session.
         session_id: String,
-        /// Its number. They grow; pieces of text that were joined have the last one's.
+        /// Number of the event. Numbers increase; joined pieces of text have the number of the last
+        /// piece.
         n: u64,
-        /// Whether it tells how the talk stood already, for who joins in the middle.
+        /// Whether the event recreates the current state for a client that has just subscribed.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         replayed: bool,
-        /// What.
+        /// The event.
         happening: Box<SessionEvent>,
     },
-    /// To `detach`.
+    /// Reply to `detach`.
     Detached {
-        /// Which session.
+        /// The session.
         session_id: String,
     },
-    /// To `say`, `as`, `compact` and `verdict`: it is taken, and what comes of it are happenings.
+    /// Reply to `say`, `as`, `compact` and `verdict`: the request is accepted. Its results arrive
+    /// as events.
     Accepted {
-        /// In which session.
+        /// The session.
         session_id: String,
     },
-    /// To `ps`.
+    /// Reply to `ps`.
     PsResult {
         /// The server.
         server: ServerInfo,
-        /// The talks that run.
+        /// The live sessions.
         talks: Vec<TalkInfo>,
     },
-    /// To `stop`.
+    /// Reply to `stop`: the session is closed.
     Stopped {
-        /// Which session.
+        /// The session.
         session_id: String,
     },
-    /// The last line before the server hangs up.
+    /// The server shuts down: the last line before it closes the connection.
     Goodbye {
-        /// Why.
+        /// Reason for the shutdown.
         reason: String,
     },
-    /// Something is wrong. The connection lives on.
+    /// A request or an agent failed. The connection stays open, except after `too_slow` or if the
+    /// server does not admit the client.
     Error(ErrorBody),
 }
 

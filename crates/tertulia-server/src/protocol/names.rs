@@ -12,16 +12,16 @@ pub(super) enum KindName {
     Pair,
 }
 
-/// The tool policies.
+/// Tool policies.
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only its names count: the library has the type")]
 pub(super) enum ApproveName {
-    /// Low risk runs at once, the rest is asked about.
+    /// Low-risk tools run; others need permission.
     Ask,
-    /// Low risk runs at once, the rest is refused.
+    /// Low-risk tools run; others are denied.
     Low,
-    /// Everything runs.
+    /// All tools run.
     All,
     /// There are no tools.
     None,

@@ -3,83 +3,83 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens.
+/// Number of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tokens {
-    /// Read.
+    /// Input tokens.
     pub input: u64,
-    /// Written.
+    /// Output tokens.
     pub output: u64,
 }
 
-/// A session as `session_list` shows it. Times are RFC 3339 with an offset.
+/// A session in the reply to `session_list`. Times are RFC 3339 with an offset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
-    /// Its id. The last 8 characters are what people see.
+    /// Id of the session. Its last 8 characters are the short id that users see.
     pub session_id: String,
-    /// Its title: as given, or the beginning of the first message; none before that.
+    /// Title of the session: the given one, else the beginning of the first message, else none.
     pub title: Option<String>,
-    /// When it began.
+    /// When the session was created.
     pub created_at: String,
-    /// When somebody last spoke in it.
+    /// When the last message was sent or an agent last failed.
     pub updated_at: String,
-    /// How many messages it has.
+    /// Number of messages.
     pub message_count: u64,
-    /// Their tokens, read and written.
+    /// Tokens of all messages, input and output.
     pub total_tokens: u64,
-    /// Its tags.
+    /// Tags of the session.
     pub tags: Vec<String>,
 }
 
-/// The server as `ps` shows it.
+/// The server in the reply to `ps`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerInfo {
-    /// The program's version.
+    /// Version of the program.
     pub version: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// Since when it serves.
+    /// When the server was started.
     pub since: String,
-    /// How many clients are connected.
+    /// Number of connected clients.
     pub clients: usize,
-    /// How many lines were no requests.
+    /// Number of received lines that were not requests.
     pub malformed: u64,
 }
 
-/// A talk as `ps` shows it.
+/// A live session in the reply to `ps`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TalkInfo {
-    /// Which session.
+    /// Id of the session.
     pub session_id: String,
-    /// Its title, once it has one.
+    /// Title of the session, if it has one.
     pub title: Option<String>,
-    /// `chat`, `team` or `pair`, once something was said.
+    /// `chat`, `team` or `pair`. None while the session has no entries.
     pub kind: Option<String>,
-    /// Who spoke in it.
+    /// Agents that have answered; in a pair, instructor and worker.
     pub agents: Vec<String>,
-    /// What it is doing.
+    /// What the session is doing.
     pub state: TalkState,
-    /// Since when.
+    /// When this state began. For `asking`, when the turn began.
     pub since: String,
-    /// How many queries wait.
+    /// Number of queued requests.
     pub queued: usize,
-    /// How many clients follow it.
+    /// Number of clients that follow the session.
     pub followers: usize,
 }
 
-/// What a talk is doing.
+/// What a live session is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TalkState {
-    /// It is being opened.
+    /// The session is being opened.
     Opening,
-    /// A person has the floor.
+    /// The session waits for a message.
     Waiting,
-    /// Somebody answers.
+    /// A turn is running.
     Answering,
-    /// A tool waits to be allowed.
+    /// A turn waits for the answer to a permission request.
     Asking,
-    /// It is being closed.
+    /// The session is being closed.
     Leaving,
 }
 
