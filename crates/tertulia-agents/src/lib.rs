@@ -1,5 +1,32 @@
 //! Agents: the [`Agent`] trait, one module per way to reach an agent, and the [`AgentEvent`]s that
 //! all of them stream and all frontends show.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tertulia_agents::demo::Demo;
+//! use tertulia_agents::{Agent, AgentEvent, AgentRequest, AgentSink, PromptMessage};
+//! use tertulia_core::entry::Role;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let agent = Demo::new("demo", Duration::ZERO);
+//! let (sink, mut stream) = AgentSink::open(&CancellationToken::new());
+//! let request = AgentRequest {
+//!     messages: vec![PromptMessage::plain(Role::User, "you", "echo hello")],
+//!     ..AgentRequest::default()
+//! };
+//! let answer = tokio::spawn(async move { agent.answer(&request, &sink).await });
+//! let mut text = String::new();
+//! while let Some(event) = stream.events.recv().await {
+//!     if let AgentEvent::Text(more) = event {
+//!         text.push_str(&more);
+//!     }
+//! }
+//! answer.await.unwrap().unwrap();
+//! assert_eq!(text.trim(), "hello");
+//! # }
+//! ```
 
 pub mod acp;
 pub mod api;

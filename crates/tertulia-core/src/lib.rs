@@ -4,6 +4,14 @@
 //! Everything here is pure: no IO, no async, no clock, no environment. Embedders pass time and ids
 //! in as a [`clock::Clock`].
 //!
+//! ```
+//! use tertulia_core::team::markers;
+//!
+//! let read = markers::parse("Looks good. [NEXT: ben!P1] [TEAM_TASK: plan a bird table]");
+//! assert_eq!(read.next[0].name, "ben");
+//! assert_eq!(read.task.as_deref(), Some("plan a bird table"));
+//! ```
+//!
 //! | module | contents |
 //! |---|---|
 //! | [`id`] | session and entry ids, references |

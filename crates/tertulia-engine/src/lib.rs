@@ -4,6 +4,21 @@
 //! [`setup::Setup`]; [`task::run`] opens it, executes the [`live::SessionCommand`]s of its frontends
 //! and publishes [`event::SessionEvent`]s.
 //!
+//! ```
+//! use tertulia_engine::spec::{AgentSpec, ParticipantSpec, SessionSpec};
+//!
+//! let spec = SessionSpec {
+//!     participants: ParticipantSpec::Chat(AgentSpec {
+//!         agent: Some("demo".to_owned()),
+//!         model: None,
+//!     }),
+//!     approve: None,
+//! };
+//! assert_ne!(spec, SessionSpec::default());
+//! ```
+//!
+//! `examples/session.rs` drives a whole session.
+//!
 //! | part | contents |
 //! |---|---|
 //! | [`spec`], [`setup`] | what to open, by names; the same with agents, ready to be opened |

@@ -1,6 +1,16 @@
 //! Import and export formats of sessions, one module each. Stores use only the line format of
 //! [`tertulia_core::entry`].
 //!
+//! ```
+//! use tertulia_core::id::SessionId;
+//! use tertulia_core::session::{Log, SessionMeta};
+//! use tertulia_formats::markdown;
+//!
+//! let id: SessionId = "01890000-0000-7000-8000-000000000001".parse().unwrap();
+//! let page = markdown::transcript(&SessionMeta::of(id, &[]), &Log::default());
+//! assert!(page.contains("01890000-0000-7000-8000-000000000001"));
+//! ```
+//!
 //! | format | export | import |
 //! |---|---|---|
 //! | [`json`] | yes: the object in all `--json` output | no |

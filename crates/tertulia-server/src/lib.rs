@@ -7,6 +7,14 @@
 //!                outbox ←──────────┘
 //! ```
 //!
+//! ```
+//! use tertulia_server::protocol::{Ask, Request};
+//!
+//! let line = r#"{"id": 1, "type": "session_create", "kind": "pair", "max_rounds": 5}"#;
+//! let request: Request = serde_json::from_str(line).unwrap();
+//! assert!(matches!(request.ask, Ask::SessionCreate { max_rounds: Some(5), .. }));
+//! ```
+//!
 //! | part | purpose | kind |
 //! |---|---|---|
 //! | [`protocol`] | all requests and replies, the error kinds | pure |

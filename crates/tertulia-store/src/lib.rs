@@ -1,5 +1,34 @@
 //! Session storage: the [`Store`] trait, its two backends, and the [`Sessions`] handle around them.
 //!
+//! ```
+//! use std::sync::Arc;
+//! use tertulia_core::clock::Clock;
+//! use tertulia_core::entry::{Body, Kind, Role, human, plain};
+//! use tertulia_store::sqlite::SqliteStore;
+//! use tertulia_store::{Redaction, Sessions, Start, StoreResult};
+//!
+//! # fn main() -> StoreResult<()> {
+//! # pollster::block_on(async {
+//! let store = Arc::new(SqliteStore::in_memory()?);
+//! let clock = Clock::new(jiff::Timestamp::now, uuid::Uuid::now_v7);
+//! let sessions = Sessions::new(store, clock, Redaction::On);
+//! let start = Start {
+//!     id: sessions.clock().session_id(),
+//!     kind: Kind::Chat,
+//!     title: None,
+//!     team: None,
+//!     project: None,
+//!     project_ids: Vec::new(),
+//!     cwd: None,
+//! };
+//! let hello = Body::Message(plain(&human(), Role::User, "hello".to_owned()));
+//! let (meta, _) = sessions.create(&start, vec![hello]).await?;
+//! assert_eq!(sessions.load(meta.id).await?.messages().count(), 1);
+//! # Ok(())
+//! # })
+//! # }
+//! ```
+//!
 //! | part | purpose |
 //! |---|---|
 //! | [`Store`] | operations of a backend; the conformance suite holds all backends to them |
