@@ -59,8 +59,8 @@ impl Runner {
         Ok((runner, recovered))
     }
 
-    /// Loads the end of the log, backwards until `enough` returns true, into the context, and closes
-    /// tool calls without results.
+    /// Loads the end of the log into the context, backwards until `enough` returns true, and
+    /// closes tool calls without results.
     pub(crate) async fn look_back(
         &mut self,
         enough: impl FnMut(&Log) -> bool,
@@ -168,8 +168,8 @@ impl Runner {
     }
 }
 
-/// Returns the tokens of the last prompt and answer as the agent reported them, or `None` if the
-/// context was compacted since.
+/// Returns the tokens of the last prompt and answer as the agent reported them, or `None` if they
+/// were only estimated or the context was compacted since.
 fn last_usage(log: &Log) -> Option<u64> {
     let since = log.entries.iter().rev();
     let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));
