@@ -1,5 +1,5 @@
-//! The pen of a running talk: it knows where its log ends, steps aside into a fork when somebody else
-//! has written there, and holds in memory what cannot be saved until it can.
+//! [`LogWriter`] appends to the log of a running session, forks it on conflict with another writer,
+//! and holds entries in memory while they cannot be saved.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,66 +12,66 @@ use tertulia_core::jsonl;
 use tertulia_core::session::{SESSION_LIMIT, SessionMeta};
 use tertulia_store::{Draft, Fork, SessionLock, Sessions, Start, StoreError, StoreResult};
 
-/// At this part of the limit a session's size is mentioned.
+/// Size in bytes from which on the user is warned: 80 % of the limit.
 const NEAR_LIMIT: u64 = SESSION_LIMIT / 100 * 80;
 
-/// What to do when somebody else writes to the same session.
+/// Reaction to another writer in the same session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// Go on in a fork.
+    /// Continue in a fork.
     Fork,
-    /// Stop with the conflict.
+    /// Return the conflict as an error.
     Refuse,
 }
 
-/// Keeps a copy of a session somewhere else.
+/// Writes a session to a file outside the store.
 #[async_trait]
 pub trait SessionMirror: std::fmt::Debug + Send + Sync {
-    /// Makes the copy. What went wrong is said in words: the session itself is safe.
+    /// Writes the file. An error is a message for the user: the session itself is saved.
     async fn copy(&self, sessions: &Sessions, meta: &SessionMeta) -> Result<(), String>;
 }
 
-/// The pen.
+/// Appends to the log of one session.
 #[derive(Debug)]
 pub struct LogWriter {
     sessions: Sessions,
     log: LogState,
     claim: Option<SessionLock>,
     unsaved: Vec<Body>,
-    /// The first entries of a session whose making failed: made again, they are the same, so that a store
-    /// that has half of them recognises them.
+    /// Sealed first entries of a session whose creation failed. A retry uses the same entries, so
+    /// that a store that has some of them recognises them.
     begun: Vec<Entry>,
-    /// Why the last write failed, as far as callers act on it.
+    /// Whether the last write failed because another process holds the store.
     locked_out: bool,
     on_conflict: OnConflict,
     told_size: bool,
     copies: Option<Arc<dyn SessionMirror>>,
-    /// Whether the log has more than the copy.
+    /// Whether the mirror is out of date.
     ahead: AtomicBool,
 }
 
 #[derive(Debug)]
 enum LogState {
-    /// Nothing has been said yet: an empty talk leaves nothing behind.
+    /// The session has no entries and is not created yet: an empty session is never saved.
     Unborn(Start),
     Open(Box<SessionMeta>),
 }
 
-/// What became of entries.
+/// Result of recording entries.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// The entries that are durable now.
+    /// Entries that are now durable.
     pub entries: Vec<Entry>,
-    /// The session that the talk was in before it went on in a fork.
+    /// The previous session, if the writer continued in a fork.
     pub left: Option<SessionId>,
-    /// Why nothing is durable, though the talk goes on.
+    /// Why the entries are held in memory instead.
     pub trouble: Option<StoreError>,
-    /// The size of the log, the first time that it nears the limit.
+    /// Size of the log in bytes, the first time that it is close to the limit.
     pub near_limit: Option<u64>,
 }
 
 impl LogWriter {
-    /// A pen for a session that begins with its first words.
+    /// Creates a writer for a new session, which is created with its first entries.
     pub fn begin(sessions: Sessions, start: Start, on_conflict: OnConflict) -> LogWriter {
         LogWriter {
             sessions,
@@ -87,13 +87,13 @@ impl LogWriter {
         }
     }
 
-    /// Has a copy kept from now on, as new as the last [`copy`](LogWriter::copy).
+    /// Sets the mirror, which [`copy`](LogWriter::copy) writes.
     pub fn keep_copies(&mut self, copies: Arc<dyn SessionMirror>) {
         self.copies = Some(copies);
     }
 
-    /// A pen that continues a session. If another program has it open, the talk goes on in a fork
-    /// from the first word on.
+    /// Creates a writer for an existing session. If another process has the session open, forks it
+    /// at once and also returns the original.
     pub async fn resume(
         sessions: Sessions,
         meta: SessionMeta,
@@ -104,11 +104,11 @@ impl LogWriter {
                 let taken = claim.is_none();
                 (claim, taken)
             }
-            // Where no lock can be made, nothing can be written either: that is told when it is tried.
+            // Without a lock nothing can be written either, which the first write reports.
             Err(error) if is_passing(&error) => (None, false),
             Err(error) => return Err(error),
         };
-        // A turn that the other one has under way is not shared.
+        // The fork does not include the turn that the other process is running.
         let at = match taken {
             true => sessions.turn_border(&meta).await?,
             false => None,
@@ -133,7 +133,7 @@ impl LogWriter {
         Ok((writer, left))
     }
 
-    /// The session that is being written.
+    /// Returns the id of the session.
     pub fn id(&self) -> SessionId {
         match &self.log {
             LogState::Unborn(start) => start.id,
@@ -141,7 +141,7 @@ impl LogWriter {
         }
     }
 
-    /// The session as it is, once something has been said.
+    /// Returns the session's metadata, or `None` before the first entries.
     pub fn meta(&self) -> Option<&SessionMeta> {
         match &self.log {
             LogState::Unborn(_) => None,
@@ -149,13 +149,13 @@ impl LogWriter {
         }
     }
 
-    /// The store's handle.
+    /// Returns the store.
     pub fn sessions(&self) -> &Sessions {
         &self.sessions
     }
 
-    /// Writes entries, with those that could not be written before. Only what must not be written at
-    /// all is an error; what cannot be written now is held and tried again.
+    /// Writes entries, after those held before. Entries that cannot be written now are held for the
+    /// next call; only entries that the log refuses are an error.
     pub async fn record(&mut self, bodies: Vec<Body>) -> StoreResult<Recorded> {
         let held = self.unsaved.clone();
         let answered = bodies.iter().any(|body| !is_human(body));
@@ -164,8 +164,8 @@ impl LogWriter {
         if pending.is_empty() {
             return Ok(Recorded::default());
         }
-        // Said before it is so: whoever insists on leaving does not wait for the write to return, and
-        // words that may not be durable are held.
+        // Set before the write: a user who forces the exit does not wait for the write, and
+        // entries that may not be durable must count as held.
         self.ahead.store(true, Ordering::Relaxed);
         self.unsaved.clone_from(&pending);
         match self.write(pending).await {
@@ -181,7 +181,7 @@ impl LogWriter {
                     near_limit,
                 })
             }
-            // Words that were heard are never dropped: only new ones of a human can be refused.
+            // Answers are never dropped: only new messages of a human can be refused.
             Err(error) if answered || is_passing(&error) => {
                 self.locked_out = matches!(error, StoreError::Held(_) | StoreError::Locked { .. });
                 Ok(Recorded {
@@ -191,7 +191,7 @@ impl LogWriter {
             }
             Err(error) => {
                 self.unsaved = held;
-                // The opening belongs to the entries that were sealed with it.
+                // One more than held, because the first sealed entry is the opening.
                 match self.unsaved.len() {
                     0 => self.begun.clear(),
                     held => self.begun.truncate(held + 1),
@@ -234,7 +234,7 @@ impl LogWriter {
         }
     }
 
-    /// Seals the first entries of the session, those that were sealed before as they are.
+    /// Seals the first entries of the session, and keeps those that were sealed before.
     fn begin_log(&mut self, start: &Start, bodies: Vec<Body>) -> StoreResult<()> {
         let (head, bodies) = match self.begun.last() {
             Some(last) => (last.head(), bodies[self.begun.len() - 1..].to_vec()),
@@ -250,8 +250,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Takes in what others have appended, if it is only tidying up: a title or a tag does not get
-    /// between two speakers. Whether it was.
+    /// Applies entries that another process appended, if all are housekeeping such as titles and
+    /// tags, which do not conflict with a conversation. Returns whether it did.
     async fn catch_up(&mut self, id: SessionId, head: Head) -> StoreResult<bool> {
         let lines = self.sessions.store().read(id, head.seq, usize::MAX).await?;
         let mut entries = Vec::new();
@@ -268,7 +268,8 @@ impl LogWriter {
         Ok(continues)
     }
 
-    /// Goes on in a fork of what this talk knows. The session that is left.
+    /// Continues in a fork of the log as this writer knows it, up to `at` if given. Returns the
+    /// previous session and the fork's entries.
     async fn step_aside(
         &mut self,
         at: Option<Seq>,
@@ -298,9 +299,9 @@ impl LogWriter {
         Ok((meta.id, entries))
     }
 
-    /// Makes the copy, if one is to be kept and there is something new. It is made of the whole session, so
-    /// that it belongs where a talk rests, not where each of many speaks. What went wrong is said in words,
-    /// and the next time tried again.
+    /// Writes the mirror, if there is one and it is out of date. It is written as a whole, so this
+    /// should be called once per turn, not per message. An error is a message for the user, and the
+    /// next call tries again.
     pub async fn copy(&self) -> Result<(), String> {
         let (Some(copies), Some(meta)) = (&self.copies, self.meta()) else {
             return Ok(());
@@ -328,12 +329,12 @@ impl LogWriter {
         Some(size)
     }
 
-    /// Keeps a half-written answer. Losing a draft is no reason to stop a talk.
+    /// Saves a partial answer as a draft.
     pub async fn keep_draft(&self, draft: Draft) -> StoreResult<()> {
         self.sessions.keep_draft(self.id(), draft).await
     }
 
-    /// Reads back an answer that nobody finished and makes it an interrupted message.
+    /// Appends the draft of an unfinished answer as an interrupted message.
     pub async fn recover_draft(&mut self) -> StoreResult<Option<Entry>> {
         let Some(meta) = self.meta() else {
             return Ok(None);
@@ -346,23 +347,23 @@ impl LogWriter {
                 Ok(Some(entry))
             }
             Ok(None) => Ok(None),
-            // It cannot be done now; the draft stays where it is.
+            // Not possible now; the draft remains.
             Err(error) if is_passing(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether anything is held in memory because it could not be saved.
+    /// Returns true if entries are held in memory because they could not be saved.
     pub fn has_unsaved(&self) -> bool {
         !self.unsaved.is_empty()
     }
 
-    /// Whether it could not be saved because another program holds the store.
+    /// Returns true if entries are held because another process holds the store.
     pub fn is_locked_out(&self) -> bool {
         self.has_unsaved() && self.locked_out
     }
 
-    /// The whole log with what could not be saved at its end, as lines that `import` takes in.
+    /// Returns the whole log followed by the held entries, as lines for `import`.
     pub async fn unsaved_log(&self) -> StoreResult<Vec<String>> {
         let mut lines = Vec::new();
         let (head, mut bodies) = match &self.log {
@@ -390,7 +391,7 @@ impl LogWriter {
                             .filter(|line| line.seq <= meta.head.seq)
                             .map(|line| String::from_utf8_lossy(&line.bytes).into_owned()),
                     ),
-                    // The store is gone; what is missing at its end can still be brought back to it.
+                    // Unreadable now: with this heading, the held entries can be imported later.
                     Err(_) => lines.push(jsonl::heading(meta.id, meta.head)),
                 }
                 (meta.head, Vec::new())
@@ -407,7 +408,8 @@ impl LogWriter {
     }
 }
 
-/// Whether waiting or making room may help: the words are fine, the place is not.
+/// Returns true if a later attempt may succeed, because the entries are valid and the store is the
+/// problem.
 fn is_passing(error: &StoreError) -> bool {
     !matches!(
         error,

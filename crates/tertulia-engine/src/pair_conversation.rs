@@ -1,5 +1,6 @@
-//! An instructor and a worker at work: what the machine of [`super::pair`] decides is carried out, one
-//! answer at a time. The log is the state, so that going on after a crash is going on.
+//! Conversation of an instructor and a worker: carries out the decisions of the state machine in
+//! [`super::pair`], one answer at a time. The log is the state, so that a session can be resumed
+//! after a crash at any point.
 
 mod ask;
 mod compact;
@@ -26,22 +27,22 @@ use tertulia_core::session::SessionMeta;
 use tertulia_store::StoreResult;
 use threads::Threads;
 
-/// A worker that fails so often in a row is not asked again before the human has had a look.
+/// Number of consecutive worker failures after which the conversation pauses for the user.
 const FAILURES: u32 = 3;
 
-/// Makes the agent of a seat with another model.
+/// Creates an agent with the named model.
 pub type Maker = Arc<dyn Fn(&str) -> Result<Arc<dyn Agent>, AgentError> + Send + Sync>;
 
-/// Who has a seat.
+/// The instructor or the worker.
 #[derive(Clone)]
 pub struct PairAgent {
     /// The agent.
     pub agent: Arc<dyn Agent>,
-    /// The same with another model.
+    /// Creates the same agent with another model.
     pub with_model: Maker,
-    /// What it may use.
+    /// Tool access.
     pub equipment: ToolAccess,
-    /// How many tokens it may be given before the older part is summed up.
+    /// Number of tokens above which its context is compacted.
     pub compact_at: Option<u64>,
 }
 
@@ -53,16 +54,16 @@ impl std::fmt::Debug for PairAgent {
     }
 }
 
-/// A pair that sits down.
+/// The participants of a pair conversation.
 #[derive(Debug)]
 pub struct PairRoster {
-    /// Who instructs.
+    /// The instructor.
     pub instructor: PairAgent,
-    /// Who works.
+    /// The worker.
     pub worker: PairAgent,
-    /// The same for the log.
+    /// Both, as recorded in the log.
     pub paired: Paired,
-    /// How often the worker may be called, if that is to be said anew.
+    /// New budget of worker calls; `None` for the recorded or default one.
     pub budget: Option<Budget>,
 }
 
@@ -77,48 +78,48 @@ impl PairRoster {
     }
 }
 
-/// Why the human has the floor.
+/// Why the user has the turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pause {
-    /// The machine waits.
+    /// The state machine waits for the user.
     Waits(Wait),
-    /// Somebody stopped whoever was asked.
+    /// The user stopped this agent.
     Stopped(PairRole),
     /// The instructor failed.
     Failed(AgentError),
-    /// The worker failed so often that it is for the human to look.
+    /// The worker failed several times in a row.
     WorkerFails(AgentError),
-    /// Nothing can be saved, and nothing is done that is not in the log first.
+    /// The session cannot be saved, and nothing runs that is not in the log first.
     Unsaved,
-    /// What was said before cannot be read.
+    /// The log cannot be read.
     Unreadable(String),
-    /// The words were not taken.
+    /// The message was refused.
     Refused,
 }
 
-/// The pair and its talk.
+/// A running pair conversation.
 #[derive(Debug)]
 pub struct PairConversation {
     runner: Runner,
     instructor: PairAgent,
     worker: PairAgent,
-    /// What the instructor is told about its part.
+    /// System prompt of the instructor.
     system: String,
-    /// What is to be put down with the next words.
+    /// Entries to save with the next message.
     opening: Vec<Body>,
-    /// What the two remember.
+    /// Contexts of the two agents.
     threads: Threads,
-    /// What was said last by whoever was asked: the log has it without secrets.
+    /// Last message of the last prompted agent, before redaction.
     heard: Option<String>,
-    /// Whether the worker was given its instruction just now.
+    /// Whether the worker has just received its instruction and was not prompted with it yet.
     fresh: bool,
-    /// How often the worker has failed in a row.
+    /// Number of consecutive worker failures.
     failures: u32,
     begun: Timestamp,
 }
 
 impl PairConversation {
-    /// A talk that begins.
+    /// Creates the conversation of a new session.
     pub fn begin(writer: LogWriter, seating: PairRoster, options: RunOptions) -> PairConversation {
         let opening = seating.opening();
         let agent = seating.instructor.agent.clone();
@@ -142,28 +143,28 @@ impl PairConversation {
         }
     }
 
-    /// The pen.
+    /// Returns the runner.
     pub fn runner(&self) -> &Runner {
         &self.runner
     }
 
-    /// The pen, to be written with.
+    /// Returns the runner for changes.
     pub fn runner_mut(&mut self) -> &mut Runner {
         &mut self.runner
     }
 
-    /// How far the pair is, once something has been said.
+    /// Returns the state of the pair, or `None` before the first entries.
     pub fn pair(&self) -> Option<&Pair> {
         self.runner.writer().meta()?.pair.as_deref()
     }
 
-    /// What was left undone and can be gone on with.
+    /// Returns the next step if it is not the user's, so that the pair can continue.
     pub fn pending(&self) -> Option<Next> {
         let pair = self.pair()?;
         (pair.next != Next::Human).then_some(pair.next)
     }
 
-    /// How far it is, what it cost and how long it took.
+    /// Returns the progress: rounds, worker calls, budget, usage and time.
     pub fn progress(&self) -> Progress {
         let now = self.runner.writer().sessions().clock().now();
         let meta = self.runner.writer().meta();
@@ -186,14 +187,15 @@ impl PairConversation {
         opening.or(known).unwrap_or_default()
     }
 
-    /// Lets the agents end what they have running, in their own way.
+    /// Lets the agents end their processes.
     pub async fn leave(&self) {
         self.instructor.agent.leave().await;
         self.worker.agent.leave().await;
     }
 
-    /// The human says something: changes of the budget at its beginning, then words for the instructor.
-    /// Without words, what was left undone goes on. Returns when the human has the floor again.
+    /// Runs one turn: applies budget changes at the beginning of `input`, sends the rest to the
+    /// instructor, and continues until the user has the turn again. Without a message, continues
+    /// with the pending step.
     pub async fn turn(
         &mut self,
         input: &str,
@@ -205,7 +207,7 @@ impl PairConversation {
         self.heard = None;
         self.threads.forget_typed();
         if self.runner.writer().has_unsaved() {
-            // What was held comes first, so that it is known what there is to say.
+            // Held entries come first, because the state is known only from the log.
             self.put_down(Vec::new(), frontend).await;
         }
         let (changes, said) = budget::read(input);
@@ -230,7 +232,8 @@ impl PairConversation {
         self.follow(frontend, cancel).await
     }
 
-    /// The human's words, behind what the instructor does not know yet. Why they were not taken.
+    /// Sends the user's message to the instructor, after a report that it did not get yet. Returns
+    /// the reason if that failed.
     async fn take_words(&mut self, said: &str, frontend: &mut dyn Frontend) -> Option<Pause> {
         let news = match self.news(frontend).await {
             Ok(news) => news,
@@ -243,12 +246,12 @@ impl PairConversation {
         if self.hear(before, words, frontend).await {
             return None;
         }
-        // Who sits where is still to be put down.
+        // Still to be saved.
         self.opening = opening;
         Some(Pause::Refused)
     }
 
-    /// What the instructor does not know yet, and who tells it.
+    /// Returns the report that the instructor did not get yet, and its speaker.
     async fn news(
         &mut self,
         frontend: &mut dyn Frontend,
@@ -267,7 +270,7 @@ impl PairConversation {
         })
     }
 
-    /// Does what is next until the human is.
+    /// Carries out steps until the user has the turn.
     async fn follow(&mut self, frontend: &mut dyn Frontend, cancel: &CancellationToken) -> Pause {
         loop {
             if self.runner.writer().has_unsaved() {
@@ -309,7 +312,7 @@ impl PairConversation {
         self.tell(message, frontend).await
     }
 
-    /// Gives the worker its instruction: from here on it counts as called.
+    /// Gives the worker its instruction, which counts as a worker call.
     async fn hand_over(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
         let whole = match self.heard.take() {
             Some(heard) => Some(heard),
@@ -321,7 +324,7 @@ impl PairConversation {
         let instruction = whole.map(|whole| reply::read(&whole).instruction);
         let instruction = match instruction.filter(|words| !words.is_empty()) {
             Some(instruction) => instruction,
-            // There is no place in the log for it, as in what was taken in from elsewhere.
+            // The state points to no reply in the log, as in an imported session.
             None => self.pair()?.last_instruction.clone(),
         };
         let by = words::speaker(PairRole::Instructor);
@@ -331,7 +334,7 @@ impl PairConversation {
         pause
     }
 
-    /// Tells the instructor what the worker said, or why it said nothing.
+    /// Sends the worker's answer or failure to the instructor.
     async fn hand_back(&mut self, frontend: &mut dyn Frontend) -> Option<Pause> {
         let (text, error) = match self.report(frontend).await {
             Ok(report) => report,
@@ -357,7 +360,7 @@ impl PairConversation {
         }
     }
 
-    /// What the instructor is told about the worker's end.
+    /// Returns the report of the worker's answer or failure for the instructor.
     async fn report(
         &mut self,
         frontend: &mut dyn Frontend,
@@ -403,7 +406,7 @@ impl PairConversation {
         self.runner.writer().meta()
     }
 
-    /// Says something to one of the two; what waits to be put down goes with it.
+    /// Saves a message to one of the two agents, together with the entries in `opening`.
     async fn tell(&mut self, message: Message, frontend: &mut dyn Frontend) -> Option<Pause> {
         let before = std::mem::take(&mut self.opening);
         let taken = self.hear(before, message, frontend).await;

@@ -1,4 +1,5 @@
-//! Carries effects out: the only room where an agent meets a store, and tools meet a person.
+//! [`Runner`] carries out the effects of [`Chat`]: it saves entries, prompts agents, and runs tools
+//! after asking for permission. Only here agents, the log and the frontend meet.
 
 mod act;
 mod ask;
@@ -31,78 +32,78 @@ use super::notice::Notice;
 pub use compact::Compaction;
 pub(super) use compact::{Compacting, Prompt, half_of};
 
-/// How much of the talk an agent is given at most, in bytes, cut at whole messages.
+/// Maximum size of an agent's context in bytes; only complete messages are left out.
 pub(super) const CONTEXT_BYTES: usize = 768 * 1024;
 
-/// What a talk is led by.
+/// Options of a conversation.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// Which tools may be used unasked.
+    /// Tool permissions.
     pub rules: Permissions,
-    /// The tools for agents that bring none; without it they have none.
+    /// Tools for agents that bring none of their own; `None` for no tools.
     pub tools: Option<Toolbox>,
-    /// Whether nothing of it is to be kept, by agents neither.
+    /// Whether nothing is saved, by agents neither.
     pub ephemeral: bool,
-    /// How many tokens an agent may be given before the older part is summed up.
+    /// Number of tokens above which a context is compacted.
     pub compact_at: Option<u64>,
     /// Whether the session was left only to switch the model, so that another model is expected.
     pub model_switched: bool,
-    /// Ends what runs for the session if this program is killed.
+    /// Ends the session's processes if this program is killed.
     pub guard: Option<Arc<Guard>>,
 }
 
-/// Who answers, and as whom.
+/// An agent and its speaker.
 #[derive(Clone, Debug)]
 pub struct Participant {
     /// The agent.
     pub agent: Arc<dyn Agent>,
-    /// As whom it speaks.
+    /// Speaker of its messages.
     pub speaker: Speaker,
 }
 
-/// What whoever is asked is given, where that is not the talk as it was said.
+/// Messages sent instead of the conversation context (team, pair).
 #[derive(Clone, Debug, Default)]
 pub struct PromptOverride {
-    /// The words.
+    /// The messages.
     pub messages: Vec<PromptMessage>,
-    /// The part that it plays.
+    /// The agent's part in the team or pair.
     pub part: Part,
-    /// The thread in which it speaks, where there are several.
+    /// Thread of the agent's messages, in a pair.
     pub thread: Option<String>,
-    /// Whether messages may lose their middles if they are too long for the agent.
+    /// Whether messages that are too long for the agent may be cut in the middle.
     pub shorten: bool,
 }
 
-/// What whoever is asked may use.
+/// Tool access of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct ToolAccess {
-    /// The tools, for agents that bring none.
+    /// Tools for an agent that brings none of its own.
     pub tools: Option<Toolbox>,
-    /// Which of them may be used unasked.
+    /// Tool permissions.
     pub rules: Permissions,
 }
 
-/// What came of asking somebody.
+/// Result of prompting an agent.
 #[derive(Debug)]
 pub struct Answered {
-    /// How it ended.
+    /// How the turn ended.
     pub end: TurnEnd,
-    /// What was said, in this order; tools and their results are not among it.
+    /// The agent's messages with text, in order, without tool results.
     pub said: Vec<LoggedMessage>,
 }
 
-/// A message with its id, be it in the log or held until it can be.
+/// A message with its id, in the log or held in memory until it can be saved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoggedMessage {
     /// The id.
     pub id: EntryId,
-    /// The message, as it was said.
+    /// The message before redaction.
     pub message: Message,
-    /// What the log has of its words, where they held a secret.
+    /// Redacted text in the log, if it differs.
     pub logged: Option<String>,
 }
 
-/// What was written for a pair, whose agents' contexts are kept elsewhere.
+/// Output of a turn in a pair, whose contexts `PairConversation` keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     /// Durable entries.
@@ -120,44 +121,44 @@ impl Written {
     }
 }
 
-/// A talk: words are made durable, agents are asked one at a time, and what they do is carried out.
+/// Runs a conversation: saves messages, prompts one agent at a time, and runs its tools.
 #[derive(Debug)]
 pub struct Runner {
     chat: Chat,
     writer: LogWriter,
     agent: Arc<dyn Agent>,
     options: RunOptions,
-    /// What the agent of a chat remembers, as the log has it.
+    /// Context of a chat's agent, as it is in the log.
     context: Context,
-    /// What the agent was last given and said, in tokens as it told them, and in bytes as they were then.
+    /// Tokens of the last prompt and answer as the agent reported them, and the context's size in
+    /// bytes at that time.
     told: Option<(u64, u64)>,
-    /// The tokens of the last answer before this conversation was resumed, as the agent told them.
+    /// Tokens of the last prompt and answer before the resume, as the agent reported them.
     reported: Option<u64>,
-    /// Where this turn begins in it.
+    /// Index in `context.messages` at which this turn begins.
     turn_start: usize,
-    /// This turn as it was said: the log has it without secrets, its agent gets it whole.
+    /// Messages of this turn before redaction: the log redacts secrets, the agent gets them.
     turn: Vec<PromptMessage>,
     unsaved: bool,
-    /// Whether no other program is in the session that this talk continues.
+    /// False if another process had the session open, so that this conversation is a fork.
     alone: bool,
-    /// What whoever is asked now is given instead of the talk.
+    /// Messages sent instead of the conversation context (team, pair).
     prompt_override: Option<PromptOverride>,
-    /// What was said in this answer.
+    /// The agent's messages of this answer.
     said: Vec<LoggedMessage>,
-    /// Who can be addressed.
+    /// Members that can be addressed; empty except in a team.
     members: Vec<names::Member>,
-    /// Whether everybody is given a brief: then nothing is remembered here, but collected in
-    /// `written`.
+    /// True in a pair: entries are collected in `written` instead of `context`.
     by_brief: bool,
     written: Written,
-    /// Stops the turn that runs: a write does not wait for another program any longer then.
+    /// Stops the current turn, and a write that waits for another process.
     cancel: CancellationToken,
-    /// What agents' notices said so far, so that each is said once.
+    /// Agents' notices shown so far, so that each is shown once.
     noticed: BTreeSet<String>,
 }
 
 impl Runner {
-    /// A talk that begins.
+    /// Creates the runner of a new session.
     pub fn begin(writer: LogWriter, agent: Arc<dyn Agent>, options: RunOptions) -> Runner {
         let speaker = Speaker::plain(agent.name(), SpeakerKind::Ai);
         let model = agent.model().map(str::to_owned);
@@ -186,29 +187,29 @@ impl Runner {
         }
     }
 
-    /// The same talk, in which everybody is given a brief.
+    /// Collects entries for `PairConversation` instead of keeping a context.
     #[must_use]
     pub fn by_brief(mut self) -> Runner {
         self.by_brief = true;
         self
     }
 
-    /// Takes what was written since the last call.
+    /// Takes the output since the last call.
     pub(crate) fn take_written(&mut self) -> Written {
         std::mem::take(&mut self.written)
     }
 
-    /// Puts down something that nobody said. Whether it may be in the log.
+    /// Saves entries outside of an answer. Returns false if the log refuses them.
     pub async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
         self.write(bodies, frontend).await.is_some()
     }
 
-    /// The pen.
+    /// Returns the log writer.
     pub fn writer(&self) -> &LogWriter {
         &self.writer
     }
 
-    /// Lets the agent end what it has running, in its own way.
+    /// Lets the agent end its processes.
     pub async fn leave(&self) {
         self.agent.leave().await;
     }
@@ -223,7 +224,7 @@ impl Runner {
         self.agent.model().map(str::to_owned)
     }
 
-    /// One turn: from the human's words until the human has the floor again.
+    /// Runs one turn of a chat: from the user's message until the user has the turn again.
     pub async fn turn(
         &mut self,
         words: String,
@@ -237,7 +238,7 @@ impl Runner {
         self.carry_out(effects, frontend, cancel).await
     }
 
-    /// One answer of whoever has this seat, to what they are given.
+    /// Prompts a participant with the given messages for one answer.
     pub async fn answer(
         &mut self,
         seat: &Participant,
@@ -259,7 +260,8 @@ impl Runner {
         Answered { end, said }
     }
 
-    /// Somebody says something that nobody is asked to answer yet. Nothing if it may not be in the log.
+    /// Saves a message, after the entries `before`, without prompting an agent. Returns `None` if
+    /// the log refuses it.
     pub async fn hear(
         &mut self,
         before: Vec<Body>,
@@ -271,7 +273,7 @@ impl Runner {
         self.write(bodies, frontend).await?.into_iter().last()
     }
 
-    /// Makes it part of the log that somebody could not be asked at all.
+    /// Records the failure of an agent that could not be prompted at all.
     pub async fn fail(
         &mut self,
         speaker: &Speaker,
@@ -284,7 +286,7 @@ impl Runner {
         self.write(vec![failure], frontend).await;
     }
 
-    /// Takes in who can be addressed.
+    /// Sets the members of a team, and drops the context: a team has its own.
     pub fn seat_members(&mut self, members: Vec<names::Member>) {
         self.members = members;
         self.context = Context::default();
@@ -308,7 +310,7 @@ impl Runner {
                     if end == TurnEnd::Cancelled {
                         self.withdraw_turn();
                     }
-                    // Nothing of it is more recent than the rest any more.
+                    // The turn's messages are part of the past from now on.
                     self.turn_start = self.context.messages.len();
                     self.turn.clear();
                     return end;
@@ -318,7 +320,8 @@ impl Runner {
         TurnEnd::Refused
     }
 
-    /// Withdraws the words of a turn that a person stopped before the agent said or did anything.
+    /// Withdraws the message of a turn that the user stopped before the agent wrote or did
+    /// anything.
     fn withdraw_turn(&mut self) {
         let start = self.turn_start.min(self.context.messages.len());
         let turn = &mut self.context.messages[start..];

@@ -1,4 +1,4 @@
-//! A team at one table: what the routing machine decides is carried out, one answer at a time.
+//! Conversation of a team: carries out the decisions of [`Router`], one answer at a time.
 
 mod restore;
 
@@ -27,22 +27,22 @@ use tertulia_core::team::markers;
 
 pub use restore::{MemberMap, ResumeError, ResumePlan, resume_plan};
 
-/// A team that sits down.
+/// The participants of a team conversation, and its limits.
 #[derive(Debug)]
 pub struct TeamRoster {
-    /// Its id.
+    /// Id of the team.
     pub team: String,
-    /// The file that describes it.
+    /// Path of the team file.
     pub file: Option<String>,
-    /// Everybody, in the team's order.
+    /// All members, in the team's order.
     pub members: Vec<Member>,
-    /// The agents' places, by the member's id.
+    /// Agents by member id.
     pub places: BTreeMap<String, TeamAgent>,
-    /// How many turns agents may have without a human, 0 for any number.
+    /// Maximum number of agents' turns without a human; 0 for no limit.
     pub max_rounds: u32,
-    /// How many earlier messages an agent is given.
+    /// Maximum number of earlier messages in a prompt.
     pub window: usize,
-    /// How many bytes an agent is given.
+    /// Maximum size of a prompt in bytes.
     pub max_bytes: usize,
 }
 
@@ -56,30 +56,30 @@ impl TeamRoster {
     }
 }
 
-/// The place of a member that is an agent.
+/// A member that is an agent.
 #[derive(Clone, Debug)]
 pub struct TeamAgent {
-    /// The agent, or why there is none: then their turn fails, and the talk goes on.
+    /// The agent, or why there is none: then its turns fail, and the conversation continues.
     pub agent: Result<Arc<dyn Agent>, AgentError>,
-    /// How it likes to read.
+    /// Layout of its prompts.
     pub layout: Layout,
-    /// What it is told about itself and the team.
+    /// System prompt: the member's role, and the team.
     pub system: String,
 }
 
 /// How a turn of a team ended.
 #[derive(Debug)]
 pub struct TeamTurn {
-    /// Who has the floor now; nobody if the words were not taken.
+    /// Whose turn is next; `None` if the message was refused.
     pub floor: Option<Next>,
-    /// The last failure of an agent, if nobody spoke after it.
+    /// Failure of the last prompted agent, if it failed.
     pub failed: Option<AgentError>,
-    /// How many agents were asked.
+    /// Number of prompts to agents.
     pub asked: usize,
 }
 
 impl TeamTurn {
-    /// Whether it ended because of a failure: nobody else was to speak.
+    /// Returns true if the turn ended with a failure, because the queue was empty after it.
     pub fn ended_by_failure(&self) -> bool {
         matches!(
             &self.floor,
@@ -90,7 +90,7 @@ impl TeamTurn {
         )
     }
 
-    /// Whether the words named nobody, and nobody spoke.
+    /// Returns true if the message addressed no member, and no agent was prompted.
     pub fn went_to_nobody(&self) -> bool {
         let idle = matches!(
             &self.floor,
@@ -103,7 +103,7 @@ impl TeamTurn {
     }
 }
 
-/// The team and its talk.
+/// A running team conversation.
 #[derive(Debug)]
 pub struct TeamConversation {
     runner: Runner,
@@ -112,18 +112,18 @@ pub struct TeamConversation {
     memory: Memory,
     task: Option<String>,
     max_bytes: usize,
-    /// Who sits where, to be put down with the next words.
+    /// Roster entry to save with the next message.
     seated: Option<Seated>,
-    /// What the log has of words that held secrets: later turns are given this.
+    /// Redacted texts of this turn's messages with secrets: later turns get these.
     cleaned: Vec<(EntryId, String)>,
-    /// The last words of a person, until somebody answers them.
+    /// The last message of a person, until an agent answers it.
     unanswered: Option<EntryId>,
-    /// Those words, once they were stopped before an answer.
+    /// The same message, if the user stopped the turn before an answer.
     withdrawn: Option<EntryId>,
 }
 
 impl TeamConversation {
-    /// A talk that begins.
+    /// Creates the conversation of a new session.
     pub fn begin(
         writer: LogWriter,
         seating: TeamRoster,
@@ -154,27 +154,27 @@ impl TeamConversation {
         })
     }
 
-    /// The pen.
+    /// Returns the runner.
     pub fn runner(&self) -> &Runner {
         &self.runner
     }
 
-    /// The pen, to be written with.
+    /// Returns the runner for changes.
     pub fn runner_mut(&mut self) -> &mut Runner {
         &mut self.runner
     }
 
-    /// Who is where, who waits, who is waited for.
+    /// Returns the router: members, queue, and whose turn it is.
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// What the team works on.
+    /// Returns the team's task.
     pub fn task(&self) -> Option<&str> {
         self.task.as_deref()
     }
 
-    /// Lets the agents end what they have running, in their own way.
+    /// Lets the agents end their processes.
     pub async fn leave(&self) {
         for place in self.places.values() {
             if let Ok(agent) = &place.agent {
@@ -183,8 +183,8 @@ impl TeamConversation {
         }
     }
 
-    /// One turn: a person says something, and whoever is addressed speaks, until a person has the floor
-    /// again. `seat` is who speaks, where that is not for the words to say.
+    /// Runs one turn: saves a person's message and prompts the addressed agents, until a person has
+    /// the turn again. `seat` names the sender; without it, see [`Router::sender`].
     pub async fn turn(
         &mut self,
         seat: Option<&str>,
@@ -221,7 +221,7 @@ impl TeamConversation {
         Ok(self.follow(said, frontend, cancel).await)
     }
 
-    /// Asks whoever is next, until a person is.
+    /// Prompts the next agent until a person has the turn.
     async fn follow(
         &mut self,
         mut outputs: Vec<Output>,
@@ -254,7 +254,7 @@ impl TeamConversation {
         }
     }
 
-    /// Shows what followed. Who has the floor now.
+    /// Shows and applies the router's outputs. Returns whose turn is next.
     fn show(&mut self, outputs: Vec<Output>, frontend: &mut dyn Frontend) -> Option<Next> {
         let mut next = None;
         for output in outputs {
@@ -317,7 +317,8 @@ impl TeamConversation {
         (outputs, failed)
     }
 
-    /// Of an answer that was not finished nobody is asked, but a task that it gave is in the log.
+    /// Applies the task of an answer that did not finish: its addressees are not prompted, but the
+    /// log has its task.
     fn keep_task(&mut self, said: &[LoggedMessage]) {
         let mut whole = said.iter().rev().filter(|kept| !kept.message.interrupted);
         if let Some(task) = whole.find_map(|kept| markers::parse(&kept.message.content).task) {
@@ -325,7 +326,7 @@ impl TeamConversation {
         }
     }
 
-    /// Later turns are given the task as the log has it, without secrets.
+    /// Takes the task from the log, which has it without secrets.
     fn task_as_logged(&mut self) {
         let writer = self.runner.writer();
         if let Some(meta) = writer.meta().filter(|_| !writer.has_unsaved()) {
@@ -345,7 +346,7 @@ impl TeamConversation {
             .find(|member| member.id == item.request.target);
         let place = self.places.get(&item.request.target);
         let (Some(asked), Some(place)) = (asked, place) else {
-            // The queue holds members only, and people are waited for.
+            // Unreachable: the queue holds only members, and the router does not prompt people.
             return Answered {
                 end: TurnEnd::Refused,
                 said: Vec::new(),
@@ -390,7 +391,7 @@ impl TeamConversation {
         answered.0
     }
 
-    /// What somebody is told who is asked.
+    /// Builds the prompt for a queued request.
     fn prompt_override(&self, place: &TeamAgent, tools: ToolSide, item: &Item) -> PromptOverride {
         let Some(recalled) = self.memory.recall(item.request.parent) else {
             return PromptOverride::default();
@@ -441,12 +442,12 @@ impl TeamConversation {
     }
 }
 
-/// Stands in the seat until the first member takes it.
+/// Returns a placeholder agent for the runner, until the first member is prompted.
 fn nobody() -> Arc<dyn Agent> {
     Arc::new(Demo::new("nobody", std::time::Duration::ZERO))
 }
 
-/// Whom a member's instructions tell it to hand over to.
+/// Returns the names in the `[NEXT]` markers of a member's instructions.
 fn hand_over(system: &str) -> Vec<String> {
     let next = markers::parse(system).next.into_iter();
     next.map(|addressee| addressee.name).collect()

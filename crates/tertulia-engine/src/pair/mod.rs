@@ -48,7 +48,7 @@ pub enum PairEvent {
     TakenUp,
     /// The worker gets an instruction for a specific model.
     Chose(String),
-    /// The worker could not finish, and the instructor is told why.
+    /// The worker could not finish, and the error is passed to the instructor.
     WorkerFailed(AgentError),
 }
 

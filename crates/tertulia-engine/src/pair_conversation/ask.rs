@@ -1,4 +1,4 @@
-//! Asking one of the two: what they are given, what they may use, and what follows from how it ended.
+//! Prompts the instructor or the worker: model, prompt, tool access, and the result.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tertulia_agents::{Agent, AgentError, FailureKind, Part, ToolSide};
 use tertulia_core::entry::{Body, Role, Thought};
 
 impl PairConversation {
-    /// Has whoever sits there answer.
+    /// Prompts an agent. Returns the reason if the conversation pauses after it.
     pub(super) async fn ask(
         &mut self,
         seat: PairRole,
@@ -63,12 +63,12 @@ impl PairConversation {
         }
     }
 
-    /// A worker's failure is for the instructor to deal with, the instructor's for the human.
+    /// Pauses if the instructor failed; a worker's failure is reported to the instructor.
     fn failed(&self, seat: PairRole, error: AgentError) -> Option<Pause> {
         (seat == PairRole::Instructor).then_some(Pause::Failed(error))
     }
 
-    /// Tells whoever was cut off before that they were.
+    /// Sends a message to an agent whose previous answer was cut off, which says so.
     async fn take_up(&mut self, seat: PairRole, frontend: &mut dyn Frontend) -> Option<Pause> {
         let fresh = std::mem::take(&mut self.fresh);
         let text = match seat {
@@ -86,7 +86,7 @@ impl PairConversation {
         self.tell(message, frontend).await
     }
 
-    /// Whether the instructor's thread ends in the middle of a reply for which tools were used.
+    /// Returns true if the instructor's thread ends within a reply for which tools have run.
     fn has_used_tools(&self) -> bool {
         let said = self
             .threads
@@ -99,7 +99,7 @@ impl PairConversation {
         reply.into_iter().any(|said| said.words.role == Role::Tool)
     }
 
-    /// Whether the instructor's thread ends in the middle of a reply.
+    /// Returns true if the instructor's thread ends within a reply.
     fn was_cut_off(&self) -> bool {
         let last = self.threads.of(PairRole::Instructor).last();
         last.is_some_and(|words| words.role != Role::User)
@@ -147,7 +147,8 @@ impl PairConversation {
         answered
     }
 
-    /// Thoughts are worth keeping, and nothing waits for them: they go with what is written next.
+    /// Adds the instructor's reasoning to the entries that the next write saves. Writes at once
+    /// only if the pair waits for the user.
     async fn keep_thoughts(&mut self, frontend: &mut dyn Frontend) {
         let Some(text) = self.threads.take_thoughts() else {
             return;
@@ -208,14 +209,15 @@ impl PairConversation {
     }
 }
 
-/// The model that a name means: `opus` is the first of the provider's that is called so.
+/// Resolves a model name: `opus` is the provider's model of exactly that name, else the first that
+/// contains it.
 async fn meant(agent: &Arc<dyn Agent>, name: String) -> String {
     if agent.tools() != ToolSide::Ours {
         return name;
     }
     match agent.models().await {
         Ok(models) => closest(&models, &name).unwrap_or(name),
-        // What a provider cannot list it may still know.
+        // The provider may know the model although it cannot list its models.
         Err(_) => name,
     }
 }

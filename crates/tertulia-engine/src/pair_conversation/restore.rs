@@ -1,5 +1,5 @@
-//! Going on with a pair: the row of the session says how far it is; what was said is read only when
-//! somebody is to be asked, and only as far back as they could be given it.
+//! Resumes a pair session: its metadata contains the state. Messages are loaded only before the
+//! first prompt, and only as many as the contexts can hold.
 
 use super::{PairConversation, PairRoster};
 use crate::chat::{INTERRUPTED, result_of};
@@ -16,8 +16,8 @@ use tertulia_core::session::{Log, SessionMeta};
 use tertulia_store::{StoreError, StoreResult};
 
 impl PairConversation {
-    /// A talk that goes on: what a crash left half said is kept, what it left running is ended, and the
-    /// human has the floor.
+    /// Resumes a session: recovers a draft, ends orphaned processes, and gives the user the turn.
+    /// `left` is the original session if `writer` has forked it.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
@@ -37,7 +37,7 @@ impl PairConversation {
         };
         let mut opening = Vec::new();
         if let Some(Body::Paired(known)) = known.map(|entry| entry.body) {
-            // What the instructor was told at the beginning holds to the end.
+            // The instructor keeps the system prompt that the session began with.
             seating.paired.system.clone_from(&known.system);
             compare_models(&known, &seating.paired, frontend);
             let now = Paired {
@@ -58,7 +58,8 @@ impl PairConversation {
         Ok(duet)
     }
 
-    /// Reads back what the two remember, if that has not been done, and closes calls that never came back.
+    /// Loads the contexts of the two agents, unless that is done, and closes tool calls without
+    /// results.
     pub(super) async fn load(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
         if !std::mem::take(&mut self.threads.unread) {
             return Ok(());
@@ -97,7 +98,7 @@ impl PairConversation {
         Ok(())
     }
 
-    /// Closes calls whose results never came, in the log too.
+    /// Adds results for tool calls without results, to the contexts and the log.
     async fn close_calls(&mut self, frontend: &mut dyn Frontend) {
         let mut results = Vec::new();
         for seat in [PairRole::Instructor, PairRole::Worker] {
@@ -118,7 +119,7 @@ impl PairConversation {
         self.threads.take_in(heard);
     }
 
-    /// The words of an entry that the fold points to.
+    /// Returns the text of a message that the state points to.
     pub(super) async fn words_at(
         &self,
         agent_of: impl Fn(&Pair) -> Option<Seq>,
@@ -127,8 +128,8 @@ impl PairConversation {
         Ok(entry.and_then(|entry| Some(entry.message()?.content.clone())))
     }
 
-    /// The entry that the fold points to. One that cannot be read is an error: what stands in its place
-    /// would be taken for what was said.
+    /// Returns an entry that the state points to. An unreadable entry is an error, because the
+    /// caller's default would pass for the message.
     async fn pointed_to(
         &self,
         agent_of: impl Fn(&Pair) -> Option<Seq>,
@@ -144,7 +145,7 @@ impl PairConversation {
         }
     }
 
-    /// Why the worker did not finish, if it failed.
+    /// Returns the error of the worker, if it failed.
     pub(super) async fn failure_of_worker(&self) -> StoreResult<Option<AgentError>> {
         let entry = self.pointed_to(|pair| pair.report_at).await?;
         Ok(match entry.map(|entry| entry.body) {
@@ -156,7 +157,7 @@ impl PairConversation {
         })
     }
 
-    /// What the worker had said when it was cut off or failed, since it was last told something.
+    /// Returns the worker's text since the last message to it.
     pub(super) async fn last_words_of_worker(&self) -> StoreResult<String> {
         let Some(meta) = self.meta() else {
             return Ok(String::new());
@@ -213,7 +214,7 @@ fn compare_models(known: &Paired, now: &Paired, frontend: &mut dyn Frontend) {
     }
 }
 
-/// Whether everything is read that one of the two could be given.
+/// Returns true if the loaded part covers everything that the two contexts could hold.
 fn is_enough(pair: &Pair, log: &Log) -> bool {
     let first = log.entries.first().map(|entry| entry.seq);
     [PairRole::Instructor, PairRole::Worker]

@@ -1,4 +1,4 @@
-//! What the two remember: each its own thread, as the log has it.
+//! Contexts of the instructor and the worker, one per thread of the log.
 
 use crate::context::{Context, ContextMessage, context, prompt_message, weight};
 use crate::runner::{CONTEXT_BYTES, Written};
@@ -8,20 +8,20 @@ use tertulia_core::entry::{Entry, Role};
 use tertulia_core::id::Seq;
 use tertulia_core::pair::PairRole;
 
-/// What one of the two remembers.
+/// The thread of one agent.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// What it remembers, as the log has it.
+    /// Context of the agent, as it is in the log.
     pub(super) context: Context,
 }
 
 impl Thread {
-    /// What was said last.
+    /// Returns the last message.
     pub(super) fn last(&self) -> Option<&PromptMessage> {
         self.context.messages.last().map(|said| &said.words)
     }
 
-    /// How much of it came before what is to be answered.
+    /// Returns the number of messages before the last one to the agent, which is to be answered.
     pub(super) fn past(&self) -> usize {
         let last = self
             .context
@@ -31,13 +31,13 @@ impl Thread {
         last.unwrap_or(self.context.messages.len())
     }
 
-    /// What all of it weighs, in bytes.
+    /// Returns the size of the context in bytes.
     pub(super) fn weight(&self) -> usize {
         let said = self.context.messages.iter().map(|said| &said.words);
         self.context.summary.iter().chain(said).map(weight).sum()
     }
 
-    /// Lets go of what nobody will be given any more.
+    /// Drops old messages that fit in no prompt any more.
     fn forget(&mut self) {
         let mut kept = 0;
         let surplus = self.context.messages.iter().rev().take_while(|said| {
@@ -54,11 +54,11 @@ impl Thread {
 pub(super) struct Threads {
     instructor: Thread,
     worker: Thread,
-    /// Words of this turn as they were said; the log has them without secrets.
+    /// Messages of this turn before redaction, by sequence number.
     typed: Vec<(Seq, String)>,
     thoughts: String,
     withdrawals: Withdrawals,
-    /// Whether it is known only in the log so far.
+    /// Whether the contexts are not loaded from the log yet.
     pub(super) unread: bool,
 }
 
@@ -77,7 +77,7 @@ impl Threads {
         }
     }
 
-    /// Takes in what was said.
+    /// Applies the output of a turn.
     pub(super) fn take_in(&mut self, heard: Written) {
         self.thoughts = heard.thoughts;
         if !self.unread {
@@ -85,7 +85,7 @@ impl Threads {
         }
     }
 
-    /// Puts each message into its thread.
+    /// Adds each message to its thread, and marks withdrawn ones.
     pub(super) fn remember(&mut self, entries: &[Entry]) {
         for entry in entries {
             if let Some((seq, agent)) = self.withdrawals.apply(entry) {
@@ -107,31 +107,31 @@ impl Threads {
     }
 
     fn withdraw(&mut self, seq: Seq, agent: &str) {
-        // A person speaks to the instructor only.
+        // The user writes only to the instructor.
         let mut said = self.instructor.context.messages.iter_mut().rev();
         if let Some(said) = said.find(|said| said.seq == Some(seq)) {
             withdraw(&mut said.words, agent);
         }
     }
 
-    /// Whoever is asked in this turn gets the words as they were said.
+    /// Sets the text of a message before redaction, for prompts of this turn.
     pub(super) fn as_typed(&mut self, at: Option<Seq>, words: String) {
         self.typed.extend(at.map(|at| (at, words)));
     }
 
-    /// The turn is over, or another begins.
+    /// Drops the texts before redaction at the beginning of a turn.
     pub(super) fn forget_typed(&mut self) {
         self.typed.clear();
     }
 
-    /// What was thought before the last answer, if anything was.
+    /// Takes the reasoning before the last answer, if there is any.
     pub(super) fn take_thoughts(&mut self) -> Option<String> {
         let thoughts = std::mem::take(&mut self.thoughts);
         Some(thoughts.trim().to_owned()).filter(|thoughts| !thoughts.is_empty())
     }
 
-    /// What somebody is given who is asked. Who has no place of its own for what it is told about its part
-    /// gets that as the first of the messages.
+    /// Returns the messages for a prompt. An agent that takes no separate system prompt gets it as
+    /// the first message.
     pub(super) fn given(
         &self,
         seat: PairRole,

@@ -1,4 +1,4 @@
-//! Using a tool for an agent: by the rules, or after asking the person.
+//! Runs tools for an agent, if the tool policy or the user permits.
 
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,7 @@ impl Runner {
         }
     }
 
-    /// Uses a tool, if that is allowed. The agent is told what came of it either way.
+    /// Runs a tool, if it is permitted. The agent gets a result either way.
     pub(super) async fn act(
         &mut self,
         call: ToolCall,
@@ -32,7 +32,7 @@ impl Runner {
     ) -> Vec<Effect> {
         frontend.show(SessionEvent::agent(AgentEvent::ToolStarted(call.clone())));
         let output = match self.use_tool(&call, frontend, cancel).await {
-            // What is done is done, also when somebody said stop just then.
+            // A tool that has succeeded is recorded, even if the user stopped the turn meanwhile.
             Some(output) if output.ok || !cancel.is_cancelled() => output,
             _ => {
                 let now = self.writer.sessions().clock().now();
@@ -48,7 +48,7 @@ impl Runner {
         self.chat.step(Event::Used { call, output, ok })
     }
 
-    /// What the agent is told; nothing if somebody stopped it.
+    /// Returns the result for the agent, or `None` if the turn was stopped before the tool ran.
     async fn use_tool(
         &mut self,
         call: &ToolCall,
@@ -58,7 +58,7 @@ impl Runner {
         let Some(tools) = self.options.tools.clone() else {
             return Some(refusal("there are no tools in this conversation"));
         };
-        // It reads what would be changed, and whoever waits for a disk must still hear a signal.
+        // Reads the files that would be changed, which must not block the handling of signals.
         let (looked_at, looker) = (call.clone(), tools.clone());
         let looked = tokio::task::spawn_blocking(move || looker.request(&looked_at)).await;
         let request = match looked {
@@ -87,14 +87,14 @@ impl Runner {
         }
     }
 
-    /// Whether a tool may be used: by the rules, or because the person says so.
+    /// Decides whether a tool may run: by the tool policy, or by asking the user.
     pub(super) async fn settle(
         &mut self,
         request: &ToolRequest,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Verdict {
-        // Nothing is done that is not in the log first.
+        // Nothing runs that is not in the log first.
         if self.unsaved && request.risk != Risk::Low {
             return Verdict::No;
         }

@@ -1,4 +1,4 @@
-//! Asking the agent: what it is given, and hearing it out.
+//! Prompts the agent: builds the request, and processes events until the answer ends.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use tertulia_core::pair::PairRole;
 use tertulia_core::redact::redact;
 use tertulia_store::Draft;
 
-/// How often a running answer is looked at for text that is worth keeping.
+/// Interval of checks for a draft to save and for silence of the agent.
 const TICK: Duration = Duration::from_millis(250);
 
-/// How often what is too long for an agent is summed up or shortened before that is given up.
+/// Maximum number of attempts to compact or shorten a request that is too long for the agent.
 const SHORTER: usize = 6;
 
-/// What was heard of an answer, as far as asking is concerned.
+/// The part of an answer's events that `ask` needs.
 #[derive(Default)]
 struct Heard {
     text: String,
@@ -38,7 +38,8 @@ struct Heard {
 }
 
 impl Runner {
-    /// Asks the agent. If it says that the talk is too long, once more with the older part summed up.
+    /// Prompts the agent. While it rejects the request as too long, compacts the context or
+    /// shortens messages and prompts again.
     pub(super) async fn ask(
         &mut self,
         frontend: &mut dyn Frontend,
@@ -55,7 +56,7 @@ impl Runner {
                 break;
             }
             let compacted = self.compact(frontend, cancel).await == Compaction::Done;
-            // Its own session is as long as before, so that it begins another.
+            // The agent's own session is as long as before, so the agent begins another.
             let mut question = AgentRequest {
                 native: None,
                 ..self.question()
@@ -84,7 +85,7 @@ impl Runner {
             _ => None,
         };
         if let Err(error) = &mut result {
-            // Programs print their keys, and an error is shown before it is cleaned for the log.
+            // Programs print their keys, and an error is shown before the log redacts it.
             error.message = redact(&error.message).text.into_owned();
         }
         let now = self.writer.sessions().clock().now();
@@ -92,7 +93,7 @@ impl Runner {
         if memo.is_some()
             && let Some(Effect::Save(bodies)) = effects.first()
         {
-            // Saved here and not by the caller, so that what goes back with the calls finds them.
+            // Saved here and not by the caller, because the memo is attached to the saved calls.
             let bodies = bodies.clone();
             let followed = self.save(bodies, frontend).await;
             effects.splice(..1, followed);
@@ -103,8 +104,9 @@ impl Runner {
         effects
     }
 
-    /// What is asked in half the room, where nothing is left to be summed up: a single message may be longer
-    /// than a model can read. Among several, whoever gives the brief sums up first.
+    /// Returns the messages of a request shortened to half of `room`, for contexts with nothing
+    /// left to compact: a single message may be longer than a model can read. Returns `None` if
+    /// the prompt override forbids it: a pair compacts first.
     fn shorter(&self, question: &AgentRequest, room: &mut usize) -> Option<Vec<PromptMessage>> {
         if self
             .prompt_override
@@ -117,14 +119,14 @@ impl Runner {
         shortened(question.messages.clone(), *room)
     }
 
-    /// Shows once what a user should know about the agent under the present policy.
+    /// Shows the agent's notices under the current tool policy, each once.
     fn tell_notices(&mut self, frontend: &mut dyn Frontend) {
         let role = self
             .prompt_override
             .as_ref()
             .and_then(|prompt_override| prompt_override.part.role);
         let approval = match role {
-            // That it only looks is what an instructor is for.
+            // An instructor is meant to only read, so that is not worth a notice.
             Some(PairRole::Instructor) => Approval::All,
             _ => self.options.rules.mode(),
         };
@@ -143,7 +145,7 @@ impl Runner {
     ) -> (Result<Outcome, AgentError>, Heard) {
         let agent = self.agent.clone();
         let (sink, mut listener) = AgentSink::open(cancel);
-        // The floor goes with the answer: when both are gone, everything has been heard.
+        // The sink is dropped with the answer, which closes the channel after the last event.
         let answer = async move {
             let answer = agent.answer(&question, &sink).await;
             drop(sink);
@@ -158,7 +160,7 @@ impl Runner {
             let event = tokio::select! {
                 biased;
                 event = listener.events.recv() => match event {
-                    // What keeps nothing can be gone on with nowhere.
+                    // A session that is not saved cannot be resumed.
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
                         silence.hear(&event, Instant::now());
@@ -206,7 +208,7 @@ impl Runner {
             for effect in self.chat.step(event) {
                 match effect {
                     Effect::KeepDraft(content) => self.keep_draft(content).await,
-                    // Nothing follows from it but that it is saved: the agent is still speaking.
+                    // The effects are dropped: the agent is still answering.
                     Effect::Save(bodies) => drop(self.save(bodies, frontend).await),
                     Effect::Ask | Effect::Use(_) | Effect::TurnOver(_) => {}
                 }
@@ -214,7 +216,7 @@ impl Runner {
         }
     }
 
-    /// Says that another model answers than before, where that is known only now.
+    /// Shows a notice if the model differs from the recorded one, for agents that report it late.
     fn compare_model(&self, now: &str, frontend: &mut dyn Frontend) {
         if self.prompt_override.is_some() || self.options.model_switched {
             return;
@@ -261,7 +263,7 @@ impl Runner {
             marker: self.agent_marker(),
             tools: self.tool_specs(),
             approval: match self.options.rules.mode() {
-                // Nothing is done that is not in the log first.
+                // Nothing runs that is not in the log first.
                 Approval::Ask | Approval::All if self.unsaved => Approval::Low,
                 mode => mode,
             },
@@ -273,7 +275,7 @@ impl Runner {
         }
     }
 
-    /// The tools that the agent may ask for.
+    /// Returns the tools that the agent may call.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
         match (&self.options.tools, self.agent.tools()) {
             (Some(tools), ToolSide::Ours) if self.options.rules.mode() != Approval::None => {
@@ -283,14 +285,14 @@ impl Runner {
         }
     }
 
-    /// Whether the agent is to keep nothing: what keeps nothing can be gone on with nowhere, and who is
-    /// given all it needs each time has no use for a session of its own.
+    /// Returns true if the agent should not save a session of its own: this session is ephemeral,
+    /// or each prompt contains all that the agent needs (team, pair).
     fn keeps_nothing(&self) -> bool {
         self.options.ephemeral || self.prompt_override.is_some()
     }
 
-    /// The marker of what is started for the agent. One that is reached without a program starts none; the
-    /// tools that it calls for are marked on their own.
+    /// Returns the marker for processes of the agent. Agents that use tertulia's tools start none
+    /// themselves, so that the guard need not be started; their tools get markers of their own.
     pub(super) fn agent_marker(&self) -> String {
         match self.agent.tools() {
             ToolSide::Ours => {
@@ -301,11 +303,12 @@ impl Runner {
         }
     }
 
-    /// A name that nothing else has, and that tells which session and which run of this program started a process.
+    /// Returns a unique marker that shows which session and which run of this program started a
+    /// process.
     pub(super) fn marker(&self) -> String {
         let unique = self.writer.sessions().clock().entry_id().to_string();
         let prefix = marker_prefix(self.writer.id());
-        // Without a helper, resuming the session still ends what was left running.
+        // Without the guard's helper, orphaned processes are ended on resume.
         match self
             .options
             .guard
@@ -317,12 +320,12 @@ impl Runner {
         }
     }
 
-    /// The agent's own session, and how much of what it is given it knows from there.
+    /// Returns the agent's own session, and how many of `messages` it contains already.
     fn native(&self, messages: &[PromptMessage]) -> Option<NativeSession> {
         let name = self.agent.name();
         let meta = self.writer.meta()?;
         let native = meta.natives.iter().find(|native| native.agent == name)?;
-        // What it said before this session of its own began, it said in another.
+        // Messages from before this native session began belong to an earlier one.
         let spoke_there = self.context.messages.iter().any(|said| {
             said.words.role == Role::Assistant
                 && said.words.speaker == name
@@ -347,7 +350,7 @@ impl Runner {
         })
     }
 
-    /// Keeps what was said so far of an answer that is not finished.
+    /// Saves the text of an unfinished answer as a draft.
     pub(super) async fn keep_draft(&mut self, content: String) {
         let Some(meta) = self.writer.meta() else {
             return;
@@ -364,12 +367,12 @@ impl Runner {
                 .and_then(|prompt_override| prompt_override.thread.clone()),
             content,
         };
-        // The answer itself is saved when it is finished; a draft that cannot be kept costs only what
-        // a crash would take, and the save that follows reports the trouble.
+        // The finished answer is saved anyway: a missing draft matters only after a crash, and the
+        // next save reports the error.
         let _ = self.writer.keep_draft(draft).await;
     }
 
-    /// Counts the tokens of an answer whose provider did not.
+    /// Estimates the usage of an answer whose provider did not report it.
     async fn estimate(&mut self, heard: &Heard, frontend: &mut dyn Frontend) {
         let asked = self.question().messages;
         let said = heard.text.clone();
@@ -386,12 +389,12 @@ impl Runner {
     }
 }
 
-/// What the names begin with of everything that runs for a session.
+/// Returns the prefix of all process markers of a session.
 pub(super) fn marker_prefix(session: SessionId) -> String {
     format!("{session}:")
 }
 
-/// The tokens of a message.
+/// Counts the tokens of a message and its tool calls.
 pub(crate) fn tokens_of(words: &PromptMessage) -> u64 {
     let calls: u64 = words
         .calls
@@ -406,7 +409,7 @@ impl Heard {
         match event {
             AgentEvent::Text(text) => {
                 self.anything = true;
-                // More is not kept of an answer, so more is not counted.
+                // No more of an answer is saved, so no more is counted.
                 if self.text.len() < MESSAGE_LIMIT {
                     self.text.push_str(text);
                 }
@@ -418,7 +421,7 @@ impl Heard {
     }
 }
 
-/// A notice, shown.
+/// Shows a notice.
 pub(super) fn tell(frontend: &mut dyn Frontend, notice: Notice) {
     frontend.show(notice.into());
 }

@@ -241,7 +241,7 @@ impl Runner {
         loop {
             let room = total_weight(&messages) / 2;
             match self.summary_of(agent, messages.clone(), cancel).await {
-                // Of several, fewer are summed up at a time; one can only be shortened.
+                // Of several messages, the caller summarises fewer; a single one is shortened.
                 Err(error) if error.kind == FailureKind::TooLong && past.len() == 1 => {
                     messages = shortened(messages, room).ok_or(error)?;
                 }

@@ -1,4 +1,4 @@
-//! Going on with a talk: what was said is read back, and what a crash left open is closed.
+//! Resumes a session: loads the context, and repairs what a crash left open.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ use tertulia_core::session::{Log, SessionMeta, Status};
 use tertulia_store::StoreResult;
 
 impl Runner {
-    /// A talk that goes on: reads back what was said, and repairs what a crash left behind.
+    /// Resumes a chat: loads its context, recovers a draft, ends orphaned processes and closes open
+    /// tool calls. `left` is the original session if `writer` has forked it.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
@@ -29,8 +30,8 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Takes up the pen again and ends what a killed program left running. Whether somebody had been cut
-    /// off in the middle of an answer.
+    /// Creates the runner of a resumed session, recovers its draft and ends orphaned processes.
+    /// Also returns whether a draft was recovered: an agent was cut off within an answer.
     pub(crate) async fn reopen(
         mut writer: LogWriter,
         left: Option<SessionId>,
@@ -58,7 +59,8 @@ impl Runner {
         Ok((runner, recovered))
     }
 
-    /// The end of the log, back to where `enough` says that it is; calls that never came back are closed.
+    /// Loads the end of the log into the context, backwards until `enough` returns true, and
+    /// closes tool calls without results.
     pub(crate) async fn look_back(
         &mut self,
         enough: impl FnMut(&Log) -> bool,
@@ -78,10 +80,11 @@ impl Runner {
         Ok(log)
     }
 
-    /// Ends what a killed program has left running for this session. Nobody else has it open.
+    /// Ends processes that a killed run left behind for this session, unless another process has
+    /// the session open.
     async fn end_orphans(&self, recovered: bool, frontend: &mut dyn Frontend) {
         let meta = self.writer.meta();
-        // Among several, somebody may have been asked after the last who spoke.
+        // In a team or pair, another agent may have been prompted after the last message.
         let cut_off = meta.is_some_and(|meta| {
             meta.status == Status::Active || meta.kind != Kind::Chat || recovered
         });
@@ -117,7 +120,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Remembers what agents are given: the newest summary, and what was said after what it covers.
+    /// Sets the context: the newest compaction summary, and the messages that it does not cover.
     fn take_in(&mut self, log: &Log) {
         let newest = log
             .entries
@@ -146,7 +149,7 @@ impl Runner {
         self.reported = last_usage(log);
     }
 
-    /// Closes calls whose results never came, in the log too.
+    /// Adds results for tool calls without results, to the context and the log.
     async fn close_calls(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
         let open = dangling(&self.context.messages);
         if open.is_empty() {
@@ -165,8 +168,8 @@ impl Runner {
     }
 }
 
-/// The tokens of the last answer, as its agent told them: all that it was given, and what it said. Nothing, if
-/// the older part was summed up since.
+/// Returns the tokens of the last prompt and answer as the agent reported them, or `None` if they
+/// were only estimated or the context was compacted since.
 fn last_usage(log: &Log) -> Option<u64> {
     let since = log.entries.iter().rev();
     let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));
@@ -175,7 +178,7 @@ fn last_usage(log: &Log) -> Option<u64> {
     Some(usage.input + usage.output)
 }
 
-/// Whether everything is read that an agent could be given.
+/// Returns true if the loaded part covers everything that an agent's context could hold.
 fn is_enough(meta: &SessionMeta, log: &Log) -> bool {
     let first = log.entries.first().map(|entry| entry.seq);
     if meta

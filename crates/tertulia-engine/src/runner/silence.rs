@@ -1,4 +1,4 @@
-//! An agent that says nothing for long: its silence is named, once, so that nobody waits without knowing.
+//! Detects an agent that sends nothing for a while, which is reported once to the user.
 
 use std::time::Duration;
 
@@ -6,20 +6,20 @@ use tokio::time::Instant;
 
 use tertulia_agents::AgentEvent;
 
-/// A silence of this length is named.
+/// Time without events after which the silence is reported.
 const NAMED: Duration = Duration::from_secs(15);
 
-/// How long an agent has been silent.
+/// Tracks the time since the last event of an agent.
 #[derive(Debug)]
 pub(super) struct Silence {
     since: Instant,
     named: bool,
-    /// How many of its own tools are at work: that they take long is no silence.
+    /// Number of its own tools that are running: they may take long, which is no silence.
     tools: usize,
 }
 
 impl Silence {
-    /// An agent that was asked just now.
+    /// Starts when the agent is prompted.
     pub(super) fn begin(now: Instant) -> Silence {
         Silence {
             since: now,
@@ -28,7 +28,7 @@ impl Silence {
         }
     }
 
-    /// It has given a sign of life.
+    /// Records an event of the agent.
     pub(super) fn hear(&mut self, event: &AgentEvent, now: Instant) {
         match event {
             AgentEvent::ToolStarted(_) => self.tools += 1,
@@ -36,18 +36,18 @@ impl Silence {
             _ => {}
         }
         self.end(match event {
-            // It has said how long it will wait.
+            // The agent has reported how long it waits.
             AgentEvent::Retrying(retry) => now.checked_add(retry.wait).unwrap_or(now),
             _ => now,
         });
     }
 
-    /// The silence ends, or was not the agent's.
+    /// Restarts the time: the agent sent an event, or waited for the user.
     pub(super) fn end(&mut self, now: Instant) {
         (self.since, self.named) = (now, false);
     }
 
-    /// Whether the silence is to be named now.
+    /// Returns true once per silence, when it is long enough to be reported.
     pub(super) fn is_due(&mut self, now: Instant) -> bool {
         let long = now.saturating_duration_since(self.since) >= NAMED;
         let due = long && !self.named && self.tools == 0;
@@ -56,7 +56,7 @@ impl Silence {
     }
 }
 
-/// The silence in words, with what the agent's program wrote to standard error.
+/// Describes the silence, with the last line that the agent's program wrote to standard error.
 pub(super) fn words(agent: &str, stderr: Option<String>) -> String {
     let wrote = stderr.map_or_else(String::new, |line| format!(" (it wrote: {line})"));
     let seconds = NAMED.as_secs();
@@ -82,7 +82,7 @@ mod tests {
         silence.hear(&AgentEvent::Text("x".into()), at(300));
         assert!(!silence.is_due(at(314)));
         assert!(silence.is_due(at(315)));
-        // A wait that was told is none.
+        // An announced wait does not count.
         silence.hear(
             &AgentEvent::Retrying(Retry {
                 attempt: 1,

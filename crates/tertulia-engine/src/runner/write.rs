@@ -1,4 +1,4 @@
-//! Makes entries durable, or holds them if that is not possible now.
+//! Saves entries durably, or holds them in memory if that is not possible now.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use tertulia_core::team::markers;
 use tertulia_store::StoreResult;
 
 impl Runner {
-    /// Makes entries durable and tells the machine. What follows from that.
+    /// Saves entries and reports the result to [`Chat`](crate::chat::Chat). Returns the effects.
     pub(super) async fn save(
         &mut self,
         bodies: Vec<Body>,
@@ -36,8 +36,8 @@ impl Runner {
         }
     }
 
-    /// Makes entries durable, or holds them where that cannot be done now. The messages among them;
-    /// nothing if they may not be in the log.
+    /// Saves entries, or holds them if that is not possible now. Returns the messages among them,
+    /// or `None` if the log refuses them.
     pub(super) async fn write(
         &mut self,
         bodies: Vec<Body>,
@@ -85,7 +85,8 @@ impl Runner {
         )
     }
 
-    /// Records entries. A wait for another program is announced, and given up when the turn is stopped.
+    /// Records entries. Shows when it waits for another process, and gives up when the turn is
+    /// stopped.
     async fn record(
         &mut self,
         bodies: Vec<Body>,
@@ -113,7 +114,7 @@ impl Runner {
         }
     }
 
-    /// Tries to save what is held. Whether nothing is left that is not saved.
+    /// Tries to save held entries. Returns true if all are saved.
     pub async fn save_held(&mut self, frontend: &mut dyn Frontend) -> bool {
         if self.writer.has_unsaved() {
             self.cancel = CancellationToken::new();
@@ -122,15 +123,16 @@ impl Runner {
         !self.writer.has_unsaved()
     }
 
-    /// Tries to save what is held, silently, at the end of a conversation.
+    /// Tries to save held entries at the end of a conversation, without showing anything. Returns
+    /// true if all are saved.
     pub async fn save_at_last(&mut self) -> bool {
-        // What cannot be saved is offered as a file.
+        // The caller offers unsaved entries as a file.
         !self.writer.has_unsaved()
             || self.writer.record(Vec::new()).await.is_ok() && !self.writer.has_unsaved()
     }
 
-    /// The ids of messages that were just written, and their words in the log where those differ; new ids
-    /// for those that have none yet.
+    /// Returns the ids of messages just recorded, and their text in the log if it differs. Held
+    /// messages get new ids.
     fn places_of(
         &self,
         recorded: &Recorded,
@@ -144,7 +146,7 @@ impl Runner {
         let written: Vec<(EntryId, &Message)> = entries
             .filter_map(|entry| Some((entry.id, entry.message()?)))
             .collect();
-        // What was held back before is written together with it, and comes first.
+        // Messages held before are written in the same append and come first.
         let held = written.len().saturating_sub(messages.len());
         let pairs = written[held..].iter().zip(messages);
         pairs
@@ -155,7 +157,8 @@ impl Runner {
             .collect()
     }
 
-    /// Puts down whom words address, and the task that they give: both are theirs, and durable with them.
+    /// Resolves the `[NEXT]` markers of messages to addressees and records `[TEAM_TASK]`, in the
+    /// same append as the messages.
     fn addressed(&self, bodies: Vec<Body>) -> Vec<Body> {
         if self.members.is_empty() {
             return bodies;
@@ -179,7 +182,7 @@ impl Runner {
         all
     }
 
-    /// Puts what is said into the thread of whoever speaks.
+    /// Sets the thread of messages to that of the prompted agent.
     fn threaded(&self, mut bodies: Vec<Body>) -> Vec<Body> {
         let thread = self
             .prompt_override
@@ -225,8 +228,8 @@ impl Runner {
         }
     }
 
-    /// Later turns see what is in the log, not what was typed. Words that were held back before are
-    /// remembered already.
+    /// Adds the last `new` messages of `entries` to the context: later turns see redacted text.
+    /// Messages before these were held, and are in the context already.
     pub(super) fn remember(&mut self, entries: &[Entry], new: usize) {
         let said: Vec<ContextMessage> = entries.iter().filter_map(said_in).collect();
         let known = said.len().saturating_sub(new);
@@ -235,7 +238,8 @@ impl Runner {
         }
     }
 
-    /// Among several each is given a brief: a memory of the talk here would only grow with it.
+    /// Returns true in a chat. Teams and pairs keep their own contexts, so that this one would only
+    /// grow.
     fn remembers(&self) -> bool {
         self.prompt_override.is_none() && self.members.is_empty() && !self.by_brief
     }

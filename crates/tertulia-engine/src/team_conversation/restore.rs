@@ -1,5 +1,5 @@
-//! Going on with a team's talk: everybody is asked for by name, the context is whole, the queue is empty,
-//! and the first human has the floor.
+//! Resumes a team session: maps earlier speakers to members and loads the recent messages. The
+//! queue is empty, and the first human has the turn.
 
 use std::collections::BTreeMap;
 
@@ -19,67 +19,67 @@ use tertulia_core::session::{Log, SessionMeta, Spoke};
 use tertulia_core::team::markers::{self, Drop};
 use tertulia_store::{StoreError, StoreResult};
 
-/// Earlier speakers and the members who have their seats now, by id.
+/// Earlier speakers and the members that replace them, by id.
 pub type MemberMap = BTreeMap<String, String>;
 
-/// Why a session does not fit a team.
+/// Why a team cannot resume a session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// It is another team's.
+    /// The session belongs to another team.
     #[error("session {session} is of the team '{theirs}', and this is the team '{ours}'")]
     OtherTeam {
-        /// The session's short id.
+        /// Short id of the session.
         session: String,
-        /// Its team.
+        /// Team of the session.
         theirs: String,
-        /// The team that was to go on with it.
+        /// Team that was to resume it.
         ours: String,
     },
-    /// It is no team's at all.
+    /// The session is not a team session.
     #[error("session {session} is a {kind}, not a team session")]
     NoTeam {
-        /// The session's short id.
+        /// Short id of the session.
         session: String,
-        /// What it is.
+        /// Kind of the session.
         kind: &'static str,
     },
-    /// Somebody is to have the seat of nobody.
+    /// The speaker to be replaced does not occur in the session.
     #[error("'{0}' has not spoken in this session: there is nothing to map")]
     NoSuchSpeaker(String),
-    /// Somebody is to lose a seat who sits in it.
+    /// The speaker to be replaced is still a member.
     #[error("'{0}' is still in the team and cannot be mapped")]
     StillHere(String),
-    /// A person is to have an agent's seat, or the other way round.
+    /// A person would replace an agent, or vice versa.
     #[error("'{old}' and '{new}' are not both people or both agents")]
     OtherNature {
-        /// Whose seat it was.
+        /// The speaker to be replaced.
         old: String,
-        /// Who is to have it.
+        /// The replacing member.
         new: String,
     },
-    /// The heir is not in the team.
+    /// The replacing name is not a member of the team.
     #[error("'{name}' is not a member of the team; the members are {}", .members.join(", "))]
     NoSuchMember {
-        /// As it was given.
+        /// The name as given.
         name: String,
-        /// The members, by name.
+        /// Names of the members.
         members: Vec<String>,
     },
 }
 
-/// What is known about a session before a team goes on with it.
+/// Result of checking whether a team can resume a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumePlan {
-    /// Seats that are taken over, those of earlier times included.
+    /// Replaced speakers, including those of earlier resumes.
     pub heirs: MemberMap,
-    /// The seats that are taken over now.
+    /// Speakers replaced by this resume.
     new_heirs: MemberMap,
-    /// Those who spoke and are not in the team any more, as people know them.
+    /// Display names of speakers that are neither members nor replaced.
     pub missing: Vec<String>,
 }
 
-/// Whether a team can go on with a session, found out without touching it. `wanted` are the seats that are
-/// to be taken over, by any name that means them.
+/// Checks whether a team can resume a session, without changing it. `wanted` maps speakers to
+/// members that replace them, each by id, name or display name.
 pub fn resume_plan(
     meta: &SessionMeta,
     seating: &TeamRoster,
@@ -134,7 +134,7 @@ pub fn resume_plan(
     recorded.extend(new_heirs.clone());
     let is_member = |id: &str| seating.members.iter().any(|member| member.id == id);
     let heirs = seated_heirs(&recorded, is_member);
-    // Who took a seat whose first owner is back has given it back, and is not missed.
+    // A speaker that had replaced a member who is back is not missing.
     let gave_back = |id: &str| {
         let mut taken = recorded.iter().filter(|(_, heir)| *heir == id);
         taken.any(|(old, _)| is_member(old))
@@ -148,8 +148,8 @@ pub fn resume_plan(
     })
 }
 
-/// Earlier speakers and the members who have their seats now: a seat may have been handed on several times, and
-/// who is a member again has their own.
+/// Resolves recorded replacements to current members, through several replacements if needed.
+/// Speakers that are members again are not replaced.
 fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> MemberMap {
     let mut heirs = MemberMap::new();
     for old in recorded.keys().filter(|old| !is_member(old)) {
@@ -168,7 +168,8 @@ fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> Membe
     heirs
 }
 
-/// A speaker as people know them, with the name that markers use where a member is called the same.
+/// Returns the display name of a speaker, with its marker name if a member has the same display
+/// name.
 fn told_apart(spoke: &Spoke, seating: &TeamRoster) -> String {
     let mut members = seating.members.iter();
     match members.any(|member| member.display_name == spoke.display_name) {
@@ -178,8 +179,9 @@ fn told_apart(spoke: &Spoke, seating: &TeamRoster) -> String {
 }
 
 impl TeamConversation {
-    /// A talk that goes on, after [`resume_plan`] has been asked: reads back what was said, repairs what a crash
-    /// left behind, and gives the first human the floor.
+    /// Resumes a session with the result of [`resume_plan`]: loads the recent messages, repairs
+    /// what a crash left open, and gives the first human the turn. `left` is the original session
+    /// if `writer` has forked it.
     pub async fn resume(
         writer: LogWriter,
         left: Option<SessionId>,
@@ -212,11 +214,11 @@ impl TeamConversation {
             heirs: resume_plan.new_heirs.clone(),
         };
         let unheard = match left {
-            // The other program may be asking them just now.
+            // The other process may be prompting them now.
             Some(_) => Vec::new(),
             None => unheard(&log, &seating.members, recovered),
         };
-        // Put down each time, also where nothing has changed: it is where the queue was emptied.
+        // Saved on every resume, even if nothing has changed: it marks where the queue was emptied.
         let mut table = TeamConversation::around(runner, seating, Some(seated))
             .map_err(|error| StoreError::Refused(error.to_string()))?;
         table.take_in(&log, &resume_plan.heirs);
@@ -245,7 +247,8 @@ impl TeamConversation {
         self.memory.forget(&[]);
     }
 
-    /// A message as the team remembers it: words alone, under the name of who has the seat now.
+    /// Converts a message for the team's memory: text only, under the name of the replacing member.
+    /// Returns `None` for a message without text, or of a tool.
     fn spoken(&self, entry: &Entry, message: &Message, heirs: &MemberMap) -> Option<Spoken> {
         if !is_spoken(message) {
             return None;
@@ -267,13 +270,13 @@ impl TeamConversation {
     }
 }
 
-/// Whether a team remembers it: words, not what tools did.
+/// Returns true for a text message of a person or an agent, which a team's memory holds.
 fn is_spoken(message: &Message) -> bool {
     let speaks = matches!(message.speaker.kind, SpeakerKind::Human | SpeakerKind::Ai);
     speaks && !message.content.is_empty()
 }
 
-/// How far back a team's memory goes.
+/// Limits of a team's memory.
 struct Enough {
     messages: usize,
     bytes: usize,
@@ -287,7 +290,7 @@ impl Enough {
     }
 }
 
-/// Whom a message addresses, as people know them.
+/// Returns the display names of addressees; unresolved ones as written.
 pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<String> {
     let name = |addressee: &Addressee| {
         let member = members
@@ -329,8 +332,8 @@ fn compare_models(
     }
 }
 
-/// Which agents were to speak when the program ended, in the order in which they were addressed. Who was
-/// stopped by a person is not waited for any more.
+/// Returns the names of agents that were still queued or prompted when the program ended, in the
+/// order in which they were addressed, without those that the user stopped.
 fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
     let entries = &log.entries[sat_down(log)..];
     let cut_off = entries
@@ -340,7 +343,7 @@ fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
     let mut waiting: Vec<&Member> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         match &entry.body {
-            // Whoever stopped an answer stopped the queue; a crash did not mean to.
+            // A user who stops an answer stops the queue, too; a crash does not.
             Body::Message(message) if message.interrupted && Some(at) != cut_off => waiting.clear(),
             Body::Message(message) => hear(&mut waiting, message, members),
             Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => waiting.clear(),
@@ -351,8 +354,8 @@ fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
     waiting.iter().map(|member| member.name.clone()).collect()
 }
 
-/// Where the queue was last empty for certain: where the team sat down; in a talk that was taken in from
-/// elsewhere, where a person last spoke.
+/// Returns the index at which the queue was last certainly empty: the last roster entry, or in an
+/// imported session without one the last message of a person.
 fn sat_down(log: &Log) -> usize {
     let entries = log.entries.iter();
     let seated = entries
@@ -367,7 +370,7 @@ fn sat_down(log: &Log) -> usize {
     seated.or_else(spoke).unwrap_or(0)
 }
 
-/// Who waits after a message.
+/// Updates the waiting agents after a message.
 fn hear<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
     waiting.retain(|member| member.id != message.speaker.id);
     match markers::parse(&message.content).drop {
