@@ -293,8 +293,10 @@ impl LogWriter {
             title: None,
             relation: Relation::Conflict,
         };
-        self.claim = self.sessions.store().claim(fork.id).await?;
+        let claim = self.sessions.store().claim(fork.id).await?;
         let (forked, entries) = self.sessions.fork(&meta, &fork, bodies).await?;
+        // The lock of the session that is left is held until the fork exists.
+        self.claim = claim;
         self.log = LogState::Open(Box::new(forked));
         Ok((meta.id, entries))
     }

@@ -48,7 +48,7 @@ pub struct PairAgent {
 
 impl std::fmt::Debug for PairAgent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place")
+        f.debug_struct("PairAgent")
             .field("agent", &self.agent)
             .finish_non_exhaustive()
     }
@@ -433,7 +433,11 @@ impl PairConversation {
     }
 
     async fn put_down(&mut self, bodies: Vec<Body>, frontend: &mut dyn Frontend) -> bool {
-        self.runner.put_down(bodies, frontend).await
+        let written = self.runner.put_down(bodies, frontend).await;
+        // Messages that were held until now are written with it.
+        let entries = self.runner.take_written().entries;
+        self.threads.take_entries(&entries);
+        written
     }
 }
 

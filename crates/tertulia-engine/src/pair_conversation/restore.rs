@@ -53,18 +53,19 @@ impl PairConversation {
         if let Some(budget) = seating.budget {
             opening.push(Body::Budgeted(Budgeted { budget }));
         }
-        let mut duet = PairConversation::around(runner, seating, opening);
-        duet.threads.unread = true;
-        Ok(duet)
+        let mut pair = PairConversation::around(runner, seating, opening);
+        pair.threads.unread = true;
+        Ok(pair)
     }
 
     /// Loads the contexts of the two agents, unless that is done, and closes tool calls without
     /// results.
     pub(super) async fn load(&mut self, frontend: &mut dyn Frontend) -> StoreResult<()> {
-        if !std::mem::take(&mut self.threads.unread) {
+        if !self.threads.unread {
             return Ok(());
         }
         let Some(meta) = self.meta().cloned() else {
+            self.threads.unread = false;
             return Ok(());
         };
         let pair = meta.pair.clone().unwrap_or_default();
@@ -93,6 +94,8 @@ impl PairConversation {
             summed.is_none_or(|summed| entry.seq > summed.upto)
         };
         log.entries.retain(newer);
+        // Only now: if reading fails, the next turn tries again.
+        self.threads.unread = false;
         self.threads.remember(&log.entries);
         self.close_calls(frontend).await;
         Ok(())

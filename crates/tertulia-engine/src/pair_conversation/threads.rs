@@ -80,8 +80,13 @@ impl Threads {
     /// Applies the output of a turn.
     pub(super) fn take_in(&mut self, heard: Written) {
         self.thoughts = heard.thoughts;
+        self.take_entries(&heard.entries);
+    }
+
+    /// Adds entries to the contexts, unless these are still to be read from the log.
+    pub(super) fn take_entries(&mut self, entries: &[Entry]) {
         if !self.unread {
-            self.remember(&heard.entries);
+            self.remember(entries);
         }
     }
 
