@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p tertulia-store --example embed`
 
+#![allow(clippy::print_stdout, reason = "an example prints what it does")]
+
 use std::error::Error;
 use std::sync::Arc;
 
