@@ -4,8 +4,8 @@ use std::fs;
 
 use tertulia_testkit::provider::Api;
 
+use super::world::{KEY, World, for_each_api};
 use crate::home::{Backend, files_below};
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     a_key_that_is_refused_is_tried_once_and_shown_nowhere,
