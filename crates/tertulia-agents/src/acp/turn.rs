@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::Pin;
-use std::time::Duration;
 
 use agent_client_protocol::v1::Responder;
 use serde_json::{Value, json};
@@ -16,9 +15,6 @@ use super::updates::{self, Updates};
 use super::watch::{End, Lost, Watch};
 use crate::approval::{ToolRequest, Verdict};
 use crate::{AgentError, AgentEvent, Outcome};
-
-/// Time that an agent has to end its answer after a cancellation.
-const STOP: Duration = Duration::from_secs(5);
 
 /// A permission request that waits for its answer.
 struct Leave {
@@ -178,7 +174,7 @@ impl Turn<'_> {
 
     /// Cancels the agent's turn. Waiting permission requests are answered as cancelled.
     fn stop(&mut self) {
-        self.stop_by = Some(Instant::now() + STOP);
+        self.stop_by = Some(Instant::now() + self.watch.grace);
         self.live
             .tell("session/cancel", json!({ "sessionId": self.session }));
         self.nobody_answers();
