@@ -17,7 +17,7 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start, Store};
 use uuid::Uuid;
 
-use crate::world::{Backend, Place, world};
+use super::world::{Backend, Place, world};
 
 /// Variable that makes this binary a writer and names its store.
 const STORE: &str = "TERTULIA_TEST_WRITER";

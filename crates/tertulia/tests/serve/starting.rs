@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, both_ways, string, text};
 use crate::home::Home;
-use crate::stage::{Client, Server, both_ways, string, text};
 
 fn speakers(story: &[Value]) -> Vec<&str> {
     let all = story.iter();
