@@ -5,6 +5,7 @@ mod agents;
 mod battered;
 mod chat;
 mod doctor;
+mod earlier_version;
 mod export_import;
 mod fork;
 mod help;
