@@ -158,7 +158,7 @@ async fn several_are_answered_in_turn() {
 async fn a_person_may_take_their_time() {
     let stage = Stage::new();
     let mut program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
-    let limit = Duration::from_millis(1500);
+    let limit = Duration::from_millis(2000);
     program.patience.idle = limit;
     program.patience.total = limit;
     let person = async |_: &ToolRequest| {

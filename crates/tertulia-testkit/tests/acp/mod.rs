@@ -279,7 +279,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     );
     assert_eq!(stage.left(), Vec::<i32>::new());
 
-    let limit = Duration::from_millis(1500);
+    let limit = Duration::from_millis(2000);
     agent.patience.idle = limit;
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
