@@ -51,7 +51,7 @@ pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 /// File descriptors that the runtime, its signal handlers and an agent need to start.
 const FILES_NEEDED: usize = 12;
 
-/// The flags of every talk.
+/// The flags of every conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TalkArgs {
     /// Run one turn, print the answer and exit
