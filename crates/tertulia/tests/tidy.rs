@@ -209,8 +209,14 @@ const WITHOUT: &[(&str, &[&str])] = &[
         "tertulia-agents",
         &["rusqlite", "ratatui", "tertulia-store"],
     ),
-    ("tertulia-engine", &["ratatui", "crossterm", "clap"]),
-    ("tertulia-server", &["ratatui", "crossterm", "clap"]),
+    (
+        "tertulia-engine",
+        &["ratatui", "crossterm", "clap", "reqwest", "genai"],
+    ),
+    (
+        "tertulia-server",
+        &["ratatui", "crossterm", "clap", "reqwest", "genai"],
+    ),
 ];
 
 #[test]
