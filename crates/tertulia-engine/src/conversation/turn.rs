@@ -1,13 +1,13 @@
 //! The result of a turn.
 
 use super::Conversation;
-use crate::chat::TurnEnd;
+use crate::answer::TurnEnd;
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{Tone, TurnStatus, UserMessage};
+use crate::pair::policy::Pause;
 use crate::pair::{Progress, Wait, text};
-use crate::pair_conversation::Pause;
 use crate::team::events::{Next, Why};
-use crate::team_conversation::TeamTurn;
+use crate::team::policy::TeamTurn;
 use tertulia_agents::AgentError;
 
 /// How a turn ended.

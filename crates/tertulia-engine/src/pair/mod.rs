@@ -13,9 +13,13 @@
 //! | [`reply`] | parses the instructor's reply: thinking, an instruction, DONE |
 //! | [`budget`] | remaining number of worker calls, and `[r+5]` |
 //! | [`state`] | the fold: counters, the last reply, who is next |
+//! | [`policy`] | carries the next step out as prompts and messages |
+//! | [`roster`] | the two agents |
 //! | [`text`] | events and results as text for users |
 //! | [`words`] | prompts of the two agents |
 
+pub mod policy;
+pub mod roster;
 #[cfg(test)]
 mod tests;
 pub mod text;

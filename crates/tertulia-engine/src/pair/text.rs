@@ -2,9 +2,9 @@
 
 use jiff::SignedDuration;
 
+use super::policy::Pause;
 use super::state::CORRECTIONS;
 use super::{PairEvent, Progress, Wait};
-use crate::pair_conversation::Pause;
 
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {

@@ -14,10 +14,10 @@ use tertulia_core::pair::Pair;
 use tertulia_core::query::Row;
 use tertulia_core::team::{MemberKind, TeamFile};
 use tertulia_engine::log_writer::{OnConflict, SessionMirror};
-use tertulia_engine::runner::RunOptions;
-use tertulia_engine::setup::{Participants, Setup};
+use tertulia_engine::setup::{Participants, RunOptions, Setup};
 use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, TeamSpec};
-use tertulia_engine::team_conversation::{self, MemberMap, ResumePlan, TeamRoster};
+use tertulia_engine::team::policy::TeamRoster;
+use tertulia_engine::team::resume::{self, MemberMap, ResumeError, ResumePlan};
 
 use crate::agents::{self, Chosen};
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -275,19 +275,19 @@ fn resume_plan(
     heirs: &MemberMap,
     strict: bool,
 ) -> CommandResult<ResumePlan> {
-    let plan = team_conversation::resume_plan(&row.meta, roster, heirs).map_err(|misfit| {
+    let plan = resume::resume_plan(&row.meta, roster, heirs).map_err(|misfit| {
         let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
         match misfit {
-            team_conversation::ResumeError::OtherTeam { session, .. } => error.hint(format!(
+            ResumeError::OtherTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it with its own team"
             )),
-            team_conversation::ResumeError::NoTeam { session, .. } => error.hint(format!(
+            ResumeError::NoTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it as what it is"
             )),
-            team_conversation::ResumeError::NoSuchSpeaker(_)
-            | team_conversation::ResumeError::NoSuchMember { .. }
-            | team_conversation::ResumeError::StillHere(_)
-            | team_conversation::ResumeError::OtherNature { .. } => error,
+            ResumeError::NoSuchSpeaker(_)
+            | ResumeError::NoSuchMember { .. }
+            | ResumeError::StillHere(_)
+            | ResumeError::OtherNature { .. } => error,
         }
     })?;
     if strict && !plan.missing.is_empty() {

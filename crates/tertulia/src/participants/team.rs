@@ -10,9 +10,9 @@ use tertulia_core::team::{Member, MemberKind, TeamFile};
 use tertulia_engine::spec::TeamSpec;
 use tertulia_engine::team::events::SenderError;
 use tertulia_engine::team::names::{self, Nature};
+use tertulia_engine::team::policy::{TeamAgent, TeamRoster};
 use tertulia_engine::team::prompt::Layout;
 use tertulia_engine::team::routing::Router;
-use tertulia_engine::team_conversation::{TeamAgent, TeamRoster};
 
 use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};

@@ -30,8 +30,8 @@ use tertulia_core::id::SessionId;
 use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::{SessionEnd, Tone, UserMessage};
 use tertulia_engine::live::Closing;
-use tertulia_engine::log_writer::OnConflict;
-use tertulia_engine::runner::{RunOptions, Runner};
+use tertulia_engine::log_writer::{LogWriter, OnConflict};
+use tertulia_engine::setup::RunOptions;
 use tertulia_engine::spec::{ParticipantSpec, SessionSpec};
 
 use crate::agents;
@@ -187,17 +187,17 @@ impl Leaving {
 
     /// Closes a session, however it ended: saves held entries, or offers them as a file if that
     /// fails, and prints how to resume. Returns the kind of failure if entries remain unsaved.
-    pub async fn farewell(&self, runner: &mut Runner, ui: &mut Ui) -> Option<ErrorKind> {
-        runner.save_at_last().await;
-        let runner = &*runner;
-        write_back(runner, ui).await;
-        let left_unsaved = unsaved::offer(runner, ui).await;
-        if let Some(hint) = self
-            .hint
-            .as_ref()
-            .filter(|_| runner.writer().meta().is_some())
-        {
-            ui.note(&format!("Resume: {hint} {}", runner.writer().id().short()));
+    pub async fn farewell(
+        &self,
+        conversation: &mut Conversation,
+        ui: &mut Ui,
+    ) -> Option<ErrorKind> {
+        conversation.save_at_last().await;
+        let writer = conversation.writer();
+        write_back(writer, ui).await;
+        let left_unsaved = unsaved::offer(writer, ui).await;
+        if let Some(hint) = self.hint.as_ref().filter(|_| writer.meta().is_some()) {
+            ui.note(&format!("Resume: {hint} {}", writer.id().short()));
         }
         left_unsaved
     }
@@ -210,7 +210,7 @@ impl Closing for Leaving {
         if let Some(words) = describe::unheard(conversation, self) {
             ui.note(&words);
         }
-        let unsaved = self.farewell(conversation.runner_mut(), &mut ui).await;
+        let unsaved = self.farewell(conversation, &mut ui).await;
         let (told, content) = messages(&mut ui);
         SessionEnd {
             unsaved: unsaved.is_some(),
@@ -258,8 +258,8 @@ pub fn messages(ui: &mut Ui) -> (Vec<UserMessage>, Option<String>) {
 
 /// Writes a session back to the file that it was imported from. Called at the end of a turn, once
 /// no agent is answering, and when the session closes.
-pub async fn write_back(runner: &Runner, ui: &mut Ui) {
-    if let Err(reason) = runner.writer().copy().await {
+pub async fn write_back(writer: &LogWriter, ui: &mut Ui) {
+    if let Err(reason) = writer.copy().await {
         ui.warn(&format!("saved, but not in the session file: {reason}"));
     }
 }
