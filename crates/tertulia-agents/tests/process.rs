@@ -1,11 +1,5 @@
 //! Runs and ends real programs; looks for their remaining processes in /proc.
 
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot look at processes should stop"
-)]
-
 use std::fs;
 use std::future::Future;
 use std::os::unix::process::ExitStatusExt;

@@ -1,11 +1,6 @@
 //! Architecture rules that the compiler does not check: which module may name what, how long a file
 //! may be, and that ARCHITECTURE.md names every module.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot read the sources should stop"
-)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -263,6 +258,74 @@ fn files_stay_readable() {
         }
     }
     assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// Returns the roots of a crate's integration tests: the files that Cargo finds by itself, or those
+/// that the manifest names.
+fn test_roots(package: &Path) -> Vec<PathBuf> {
+    let tests = package.join("tests");
+    let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    if manifest.contains("autotests = false") {
+        let named = manifest.split("[[test]]").skip(1);
+        return named.map(|_| tests.join("main.rs")).collect();
+    }
+    let entries = fs::read_dir(tests).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let roots = paths.filter_map(|path| {
+        let root = if path.is_dir() {
+            path.join("main.rs")
+        } else {
+            path
+        };
+        let is_rust = root.extension().is_some_and(|extension| extension == "rs");
+        (is_rust && root.exists()).then_some(root)
+    });
+    roots.collect()
+}
+
+/// Each integration test binary is linked with everything that it tests: several of them cost
+/// minutes. A file that no module names is not compiled at all.
+#[test]
+fn a_crate_has_one_integration_test_binary() {
+    let mut wrong = Vec::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let package = entry.unwrap().path();
+        let roots = test_roots(&package);
+        if roots.len() > 1 {
+            wrong.push(format!(
+                "{} has {} test binaries",
+                package.display(),
+                roots.len()
+            ));
+        }
+        for file in sources(&package.join("tests")) {
+            let name = file.file_stem().unwrap().to_str().unwrap();
+            let (folder, module) = match name {
+                "main" => continue,
+                "mod" => {
+                    let folder = file.parent().unwrap();
+                    (
+                        folder.parent().unwrap(),
+                        folder.file_name().unwrap().to_str().unwrap(),
+                    )
+                }
+                name => (file.parent().unwrap(), name),
+            };
+            let parents = [
+                folder.join("main.rs"),
+                folder.join("mod.rs"),
+                folder.with_extension("rs"),
+            ];
+            let texts = parents
+                .iter()
+                .filter_map(|path| fs::read_to_string(path).ok());
+            let is_named = |text: String| text.contains(&format!("mod {module};"));
+            if !roots.contains(&file) && !texts.into_iter().any(is_named) {
+                wrong.push(format!("{} is no module of a test binary", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ use tertulia_store::files::FilesStore;
 use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
-use crate::home::*;
+use super::home::*;
 
 #[test]
 fn only_a_store_is_opened() {

@@ -21,7 +21,7 @@ use tertulia_store::files::FilesStore;
 use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
-use crate::home::*;
+use super::home::*;
 
 #[test]
 fn an_append_cut_off_anywhere_leaves_all_that_was_acknowledged() {

@@ -21,7 +21,7 @@ use tertulia_store::files::FilesStore;
 use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
 use uuid::Uuid;
 
-use crate::home::*;
+use super::home::*;
 
 #[test]
 fn a_purged_session_leaves_what_its_forks_share() {

@@ -8,7 +8,7 @@
 //! | [`play`] | runs one history on both, step by step |
 //! | `compare` | all comparisons |
 //!
-//! `PROPTEST_CASES=1000 cargo nextest run --test model` runs more histories.
+//! `PROPTEST_CASES=1000 cargo nextest run -p tertulia-store model::` runs more histories.
 
 mod compare;
 pub mod op;

@@ -4,7 +4,7 @@ use genai::chat::{ChatMessage, ChatRequest, ReasoningEffort, StopReason, ToolRes
 use serde_json::json;
 use tertulia_testkit::provider::{Api, FakeProvider, MODELS, UNICODE};
 
-use crate::client::{Heard, KEY, ask, ask_model, ask_plainly, http, options, say, tools, wait};
+use super::client::{Heard, KEY, ask, ask_model, ask_plainly, http, options, say, tools, wait};
 
 #[test]
 fn words_come_back_with_the_count_of_messages() {

@@ -6,7 +6,7 @@ use genai::chat::StopReason;
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, FakeProvider};
 
-use crate::client::{Heard, KEY, ask_for, ask_plainly, say};
+use super::client::{Heard, KEY, ask_for, ask_plainly, say};
 
 /// The words that an API puts into an error.
 fn message(api: Api, body: &str) -> String {
@@ -203,11 +203,11 @@ fn what_hangs_ends_with_it() {
     ] {
         let provider = FakeProvider::start();
         let url = format!("{}/api/chat", provider.base_url(Api::Ollama));
-        let client = crate::client::http();
+        let client = super::client::http();
         let body =
             serde_json::json!({"model": "m", "messages": [{"role": "user", "content": words}]});
         let asking = std::thread::spawn(move || {
-            crate::client::wait(async move {
+            super::client::wait(async move {
                 let answer = client.post(url).body(body.to_string()).send().await?;
                 answer.text().await
             })

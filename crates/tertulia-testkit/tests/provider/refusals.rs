@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, FakeProvider};
 
-use crate::client::{KEY, http, wait};
+use super::client::{KEY, http, wait};
 
 /// Sends a body as it is: the status, and the words of the error.
 fn send(provider: &FakeProvider, api: Api, body: &Value, authorised: bool) -> (u16, String) {

@@ -16,7 +16,7 @@
 mod append;
 #[path = "../../tests/serve/crowd.rs"]
 mod crowd;
-#[path = "../../tests/cli/home.rs"]
+#[path = "../../tests/home.rs"]
 #[allow(dead_code, reason = "the home of the tests; this needs a part of it")]
 mod home;
 mod logs;

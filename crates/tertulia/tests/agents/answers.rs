@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, UNICODE};
 
-use crate::world::{World, for_each_api};
+use super::world::{World, for_each_api};
 
 for_each_api!(
     an_answer_comes_and_is_kept,

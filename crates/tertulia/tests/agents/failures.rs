@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tertulia_testkit::provider::Api;
 
+use super::world::{ATTEMPTS, World, for_each_api, numbered};
 use crate::home::{Backend, until};
-use crate::world::{ATTEMPTS, World, for_each_api, numbered};
 
 for_each_api!(
     a_refusal_for_now_is_tried_again,

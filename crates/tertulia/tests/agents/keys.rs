@@ -4,8 +4,8 @@ use std::fs;
 
 use tertulia_testkit::provider::Api;
 
+use super::world::{KEY, World, for_each_api};
 use crate::home::{Backend, files_below};
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     a_key_that_is_refused_is_tried_once_and_shown_nowhere,
@@ -28,35 +28,33 @@ fn holders(world: &World) -> Vec<String> {
 }
 
 fn a_key_that_is_refused_is_tried_once_and_shown_nowhere(api: Api) {
-    for backend in [Backend::Sqlite, Backend::Files] {
-        let world = World::with(api, backend, "");
-        let ways: [&[&str]; 5] = [
-            &["chat"],
-            &["--json", "chat"],
-            &["-v", "chat"],
-            &["chat", "--output-format", "json"],
-            &["-v", "chat", "--output-format", "stream-json"],
-        ];
-        for (before, way) in ways.into_iter().enumerate() {
-            let args = [way, &["--agent", "a", "-p", "[[fail:401]]"]].concat();
-            world.run(&args).code(6).lacks(KEY);
-            assert_eq!(world.questions().len(), before + 1, "{way:?}");
-            assert_eq!(world.failure()["kind"], "auth");
-        }
-        for way in [
-            &["show", "@", "--json"][..],
-            &["show", "@", "--raw"],
-            &["agents", "--json"],
-        ] {
-            world.run(way).ok().lacks(KEY);
-        }
-        // Otherwise the test would prove nothing: the provider echoes the key that it got.
-        for question in world.questions() {
-            assert_eq!(question.key().is_some(), api != Api::Ollama);
-            assert!(question.key().is_none_or(|key| key == KEY));
-        }
-        assert_eq!(holders(&world), Vec::<String>::new());
+    let world = World::with(api, Backend::Sqlite, "");
+    let ways: [&[&str]; 5] = [
+        &["chat"],
+        &["--json", "chat"],
+        &["-v", "chat"],
+        &["chat", "--output-format", "json"],
+        &["-v", "chat", "--output-format", "stream-json"],
+    ];
+    for (before, way) in ways.into_iter().enumerate() {
+        let args = [way, &["--agent", "a", "-p", "[[fail:401]]"]].concat();
+        world.run(&args).code(6).lacks(KEY);
+        assert_eq!(world.questions().len(), before + 1, "{way:?}");
+        assert_eq!(world.failure()["kind"], "auth");
     }
+    for way in [
+        &["show", "@", "--json"][..],
+        &["show", "@", "--raw"],
+        &["agents", "--json"],
+    ] {
+        world.run(way).ok().lacks(KEY);
+    }
+    // Otherwise the test would prove nothing: the provider echoes the key that it got.
+    for question in world.questions() {
+        assert_eq!(question.key().is_some(), api != Api::Ollama);
+        assert!(question.key().is_none_or(|key| key == KEY));
+    }
+    assert_eq!(holders(&world), Vec::<String>::new());
 }
 
 fn a_key_that_works_is_written_nowhere(api: Api) {

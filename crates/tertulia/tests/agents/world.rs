@@ -17,10 +17,10 @@ pub const ATTEMPTS: usize = RETRIES + 1;
 /// Generates a test of each function for each API, so that a failure names its API.
 macro_rules! for_each_api {
     ($($check:ident),* $(,)?) => {
-        crate::world::for_each_api!(@api anthropic, Anthropic, [$($check),*]);
-        crate::world::for_each_api!(@api openai, OpenAi, [$($check),*]);
-        crate::world::for_each_api!(@api gemini, Gemini, [$($check),*]);
-        crate::world::for_each_api!(@api ollama, Ollama, [$($check),*]);
+        crate::agents::world::for_each_api!(@api anthropic, Anthropic, [$($check),*]);
+        crate::agents::world::for_each_api!(@api openai, OpenAi, [$($check),*]);
+        crate::agents::world::for_each_api!(@api gemini, Gemini, [$($check),*]);
+        crate::agents::world::for_each_api!(@api ollama, Ollama, [$($check),*]);
     };
     (@api $room:ident, $api:ident, [$($check:ident),*]) => {
         mod $room {

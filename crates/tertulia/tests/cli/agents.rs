@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::home::{Home, both, keys};
+use crate::home::{Home, keys};
 use crate::running::agents_of;
 
 #[test]
@@ -50,45 +50,43 @@ fn a_missing_program_is_not_ready() {
 
 #[test]
 fn a_program_answers() {
-    both(|home| {
-        home.settings(
+    let home = &Home::new();
+    home.settings(
             "agent = \"upper\"\n[agents.upper]\ntype = \"command\"\ncommand = \"tr\"\nargs = [\"a-z\", \"A-Z\"]\n",
         );
-        let output = home.run(&["chat", "-p", "shout this"]).ok();
-        assert_eq!(output.stdout, "SHOUT THIS\n");
-        let session = home.show("@");
-        assert_eq!(session["agents"], json!(["upper"]));
-        assert_eq!(session["entries"][2]["speaker"]["name"], "upper");
-        home.run(&["agents"]).ok().says("upper").says("ready");
-    });
+    let output = home.run(&["chat", "-p", "shout this"]).ok();
+    assert_eq!(output.stdout, "SHOUT THIS\n");
+    let session = home.show("@");
+    assert_eq!(session["agents"], json!(["upper"]));
+    assert_eq!(session["entries"][2]["speaker"]["name"], "upper");
+    home.run(&["agents"]).ok().says("upper").says("ready");
 }
 
 #[test]
 fn a_failing_program_is_explained_by_its_stderr() {
-    both(|home| {
-        home.script_agent(
-            "broken",
-            "echo half an answer; echo the reactor melted >&2; exit 3",
-        );
-        let output = home.run(&["chat", "--agent", "broken", "-p", "x"]).code(6);
-        assert_eq!(output.stdout, "half an answer\n");
-        output.notes("the reactor melted").notes("3");
-        let session = home.show("@");
-        let entries = session["entries"].as_array().unwrap();
-        assert_eq!(entries[2]["interrupted"], true);
-        assert_eq!(entries[3]["type"], "failed");
-        assert!(
-            entries[3]["message"]
-                .as_str()
-                .unwrap()
-                .contains("the reactor melted")
-        );
-        let error = home
-            .run(&["--json", "-c", "--agent", "broken", "-p", "x"])
-            .code(6)
-            .error();
-        assert_eq!(error["kind"], "agent");
-    });
+    let home = &Home::new();
+    home.script_agent(
+        "broken",
+        "echo half an answer; echo the reactor melted >&2; exit 3",
+    );
+    let output = home.run(&["chat", "--agent", "broken", "-p", "x"]).code(6);
+    assert_eq!(output.stdout, "half an answer\n");
+    output.notes("the reactor melted").notes("3");
+    let session = home.show("@");
+    let entries = session["entries"].as_array().unwrap();
+    assert_eq!(entries[2]["interrupted"], true);
+    assert_eq!(entries[3]["type"], "failed");
+    assert!(
+        entries[3]["message"]
+            .as_str()
+            .unwrap()
+            .contains("the reactor melted")
+    );
+    let error = home
+        .run(&["--json", "-c", "--agent", "broken", "-p", "x"])
+        .code(6)
+        .error();
+    assert_eq!(error["kind"], "agent");
 }
 
 #[test]
@@ -131,28 +129,26 @@ fn a_program_gets_its_system_text_and_environment() {
 
 #[test]
 fn an_answer_that_is_too_long_is_cut_and_says_so() {
-    both(|home| {
-        home.script_agent("chatty", "head -c 1500000 /dev/zero | tr '\\0' x");
-        home.run(&["chat", "--agent", "chatty", "-p", "x"]).ok();
-        let answer = home.said("@").remove(1);
-        assert!(answer.len() < 1_100_000, "{}", answer.len());
-        let end = &answer[answer.len() - 40..];
-        assert!(
-            end.contains("[cut here: ") && end.ends_with("more bytes]"),
-            "{end}"
-        );
-    });
+    let home = &Home::new();
+    home.script_agent("chatty", "head -c 1500000 /dev/zero | tr '\\0' x");
+    home.run(&["chat", "--agent", "chatty", "-p", "x"]).ok();
+    let answer = home.said("@").remove(1);
+    assert!(answer.len() < 1_100_000, "{}", answer.len());
+    let end = &answer[answer.len() - 40..];
+    assert!(
+        end.contains("[cut here: ") && end.ends_with("more bytes]"),
+        "{end}"
+    );
 }
 
 #[test]
 fn an_answer_that_is_not_text_does_not_break_the_talk() {
-    both(|home| {
-        home.script_agent("binary", "printf 'a\\377b\\000c'");
-        home.run(&["chat", "--agent", "binary", "-p", "x"]).ok();
-        let answer = home.said("@").remove(1);
-        assert!(answer.starts_with("a\u{fffd}b"), "{answer:?}");
-        home.run(&["doctor"]).ok();
-    });
+    let home = &Home::new();
+    home.script_agent("binary", "printf 'a\\377b\\000c'");
+    home.run(&["chat", "--agent", "binary", "-p", "x"]).ok();
+    let answer = home.said("@").remove(1);
+    assert!(answer.starts_with("a\u{fffd}b"), "{answer:?}");
+    home.run(&["doctor"]).ok();
 }
 
 #[test]

@@ -56,14 +56,13 @@ fn hint_of(stderr: &str) -> String {
 
 #[test]
 fn the_resume_hint_works_from_another_folder() {
-    both(|home| {
-        let output = home.run(&["chat", "-p", "remember the milk"]).ok();
-        let answer = follow(home, &hint_of(&output.stderr), &[]);
-        assert!(
-            answer.contains(&"1. remember the milk".to_owned()),
-            "{answer:?}"
-        );
-    });
+    let home = &Home::new();
+    let output = home.run(&["chat", "-p", "remember the milk"]).ok();
+    let answer = follow(home, &hint_of(&output.stderr), &[]);
+    assert!(
+        answer.contains(&"1. remember the milk".to_owned()),
+        "{answer:?}"
+    );
 }
 
 #[test]
@@ -110,23 +109,21 @@ fn everything_made_is_for_its_owner_alone_whatever_the_umask() {
 
 #[test]
 fn standard_input_is_the_prompt() {
-    both(|home| {
-        let prepared = home.prepare(&["chat"]).stdin("echo from a pipe");
-        assert_eq!(prepared.run().ok().stdout, "from a pipe\n");
-        let prepared = home.prepare(&["-p"]).stdin("echo bare");
-        assert_eq!(prepared.run().ok().stdout, "bare\n");
-    });
+    let home = &Home::new();
+    let prepared = home.prepare(&["chat"]).stdin("echo from a pipe");
+    assert_eq!(prepared.run().ok().stdout, "from a pipe\n");
+    let prepared = home.prepare(&["-p"]).stdin("echo bare");
+    assert_eq!(prepared.run().ok().stdout, "bare\n");
 }
 
 #[test]
 fn standard_input_is_attached_below_the_prompt() {
-    both(|home| {
-        let prepared = home
-            .prepare(&["chat", "-p", "review this"])
-            .stdin("fn main() {}\n");
-        prepared.run().ok();
-        assert_eq!(home.said("@")[0], "review this\n\nfn main() {}\n");
-    });
+    let home = &Home::new();
+    let prepared = home
+        .prepare(&["chat", "-p", "review this"])
+        .stdin("fn main() {}\n");
+    prepared.run().ok();
+    assert_eq!(home.said("@")[0], "review this\n\nfn main() {}\n");
 }
 
 #[test]
@@ -207,56 +204,54 @@ fn check_messages(said: &[Value]) {
 
 #[test]
 fn json_output_is_one_document_with_the_messages_of_the_run() {
-    both(|home| {
-        for args in [
-            ["--output-format", "json", "-p", "count to 3"],
-            ["--json", "-q", "-p", "count to 3"],
-        ] {
-            let document = home.run(&args).ok().json();
-            assert_eq!(
-                keys(&document),
-                ["messages", "session_id", "status", "usage", "waiting_for"]
-            );
-            assert_eq!(document["status"], "completed");
-            assert_eq!(document["waiting_for"], "you");
-            assert_eq!(document["usage"], json!({ "input": 3, "output": 3 }));
-            let said = document["messages"].as_array().unwrap();
-            check_messages(said);
-            let shown = home.show(document["session_id"].as_str().unwrap());
-            assert_eq!(said, &messages(&shown));
-        }
-    });
+    let home = &Home::new();
+    for args in [
+        ["--output-format", "json", "-p", "count to 3"],
+        ["--json", "-q", "-p", "count to 3"],
+    ] {
+        let document = home.run(&args).ok().json();
+        assert_eq!(
+            keys(&document),
+            ["messages", "session_id", "status", "usage", "waiting_for"]
+        );
+        assert_eq!(document["status"], "completed");
+        assert_eq!(document["waiting_for"], "you");
+        assert_eq!(document["usage"], json!({ "input": 3, "output": 3 }));
+        let said = document["messages"].as_array().unwrap();
+        check_messages(said);
+        let shown = home.show(document["session_id"].as_str().unwrap());
+        assert_eq!(said, &messages(&shown));
+    }
 }
 
 #[test]
 fn stream_json_output_is_one_event_per_line() {
-    both(|home| {
-        let args = ["chat", "--output-format", "stream-json", "-p", "count to 3"];
-        let events = home.run(&args).ok().events();
-        let kinds: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
-        let expected = [
-            "session.started",
-            "message",
-            "text",
-            "text",
-            "text",
-            "message",
-            "turn.completed",
-        ];
-        assert_eq!(kinds, expected);
-        let text: String = events.iter().filter_map(|e| e["text"].as_str()).collect();
-        assert_eq!(text, "1 2 3");
-        let id = events[0]["session_id"].as_str().unwrap();
-        assert_eq!(
-            keys(&events[0]),
-            ["messages", "resumed", "session_id", "type"]
-        );
-        assert_eq!(events[6]["status"], "completed");
-        assert_eq!(events[6]["session_id"], id);
-        let said = [events[1].clone(), events[5].clone()];
-        check_messages(&said);
-        assert_eq!(said.to_vec(), messages(&home.show(id)));
-    });
+    let home = &Home::new();
+    let args = ["chat", "--output-format", "stream-json", "-p", "count to 3"];
+    let events = home.run(&args).ok().events();
+    let kinds: Vec<&str> = events.iter().map(|e| e["type"].as_str().unwrap()).collect();
+    let expected = [
+        "session.started",
+        "message",
+        "text",
+        "text",
+        "text",
+        "message",
+        "turn.completed",
+    ];
+    assert_eq!(kinds, expected);
+    let text: String = events.iter().filter_map(|e| e["text"].as_str()).collect();
+    assert_eq!(text, "1 2 3");
+    let id = events[0]["session_id"].as_str().unwrap();
+    assert_eq!(
+        keys(&events[0]),
+        ["messages", "resumed", "session_id", "type"]
+    );
+    assert_eq!(events[6]["status"], "completed");
+    assert_eq!(events[6]["session_id"], id);
+    let said = [events[1].clone(), events[5].clone()];
+    check_messages(&said);
+    assert_eq!(said.to_vec(), messages(&home.show(id)));
 }
 
 #[test]
@@ -345,43 +340,41 @@ fn a_folder_whose_name_is_not_text_is_a_project_too() {
 
 #[test]
 fn a_message_event_is_durable() {
-    both(|home| {
-        home.script_agent("slow", "cat > /dev/null; exec sleep 60");
-        let mut talk = Running::start(home, &["--agent", "slow", "-p", "do not lose me"]);
-        let id = talk.until("session.started")["session_id"]
-            .as_str()
-            .unwrap()
-            .to_owned();
-        let message = talk.until("message");
-        talk.kill();
-        sweep(home);
-        assert_eq!(messages(&home.show(&id)), [message]);
-        let next = home
-            .run(&["-r", &id, "--agent", "demo", "-p", "echo on"])
-            .ok();
-        next.notes("the last message was not answered");
-    });
+    let home = &Home::new();
+    home.script_agent("slow", "cat > /dev/null; exec sleep 60");
+    let mut talk = Running::start(home, &["--agent", "slow", "-p", "do not lose me"]);
+    let id = talk.until("session.started")["session_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let message = talk.until("message");
+    talk.kill();
+    sweep(home);
+    assert_eq!(messages(&home.show(&id)), [message]);
+    let next = home
+        .run(&["-r", &id, "--agent", "demo", "-p", "echo on"])
+        .ok();
+    next.notes("the last message was not answered");
 }
 
 #[test]
 fn a_failed_agent_is_an_entry_and_the_talk_goes_on() {
-    both(|home| {
-        let output = home.run(&["chat", "-p", "fail"]).code(6);
-        output
-            .notes("error: the demo failed, as it was asked to")
-            .notes("Resume: ");
-        let session = home.show("@");
-        let last = session["entries"]
-            .as_array()
-            .unwrap()
-            .last()
-            .unwrap()
-            .clone();
-        assert_eq!(last["type"], "failed");
-        assert_eq!(last["message"], "the demo failed, as it was asked to");
-        assert_eq!(session["status"], "paused");
-        assert_eq!(home.run(&["-c", "-p", "echo on"]).ok().stdout, "on\n");
-    });
+    let home = &Home::new();
+    let output = home.run(&["chat", "-p", "fail"]).code(6);
+    output
+        .notes("error: the demo failed, as it was asked to")
+        .notes("Resume: ");
+    let session = home.show("@");
+    let last = session["entries"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()
+        .clone();
+    assert_eq!(last["type"], "failed");
+    assert_eq!(last["message"], "the demo failed, as it was asked to");
+    assert_eq!(session["status"], "paused");
+    assert_eq!(home.run(&["-c", "-p", "echo on"]).ok().stdout, "on\n");
 }
 
 #[test]
@@ -403,12 +396,11 @@ fn an_ephemeral_talk_leaves_no_file() {
 
 #[test]
 fn an_answer_is_written_as_the_agent_wrote_it() {
-    both(|home| {
-        home.script_agent("raw", "printf 'a\\n\\n  b\\tc\\n'");
-        let output = home.run(&["chat", "--agent", "raw", "-p", "x"]).ok();
-        assert_eq!(output.stdout, "a\n\n  b\tc\n");
-        assert_eq!(home.said("@")[1], "a\n\n  b\tc\n");
-    });
+    let home = &Home::new();
+    home.script_agent("raw", "printf 'a\\n\\n  b\\tc\\n'");
+    let output = home.run(&["chat", "--agent", "raw", "-p", "x"]).ok();
+    assert_eq!(output.stdout, "a\n\n  b\tc\n");
+    assert_eq!(home.said("@")[1], "a\n\n  b\tc\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tertulia_core::entry::{Body, Created, Entry, Head, Kind, Unsealed};
 use tertulia_core::id::{EntryId, SessionId};
 use uuid::Uuid;
 
-use crate::home::{Backend, Home, Output, both, finish, messages};
+use crate::home::{Backend, Home, Output, finish, messages};
 use crate::saves::{import, talk};
 
 fn write(home: &Home, name: &str, document: &Value) -> String {
@@ -61,43 +61,42 @@ fn state(home: &Home, id: &str) -> Value {
 
 #[test]
 fn original_ids_name_sessions_in_every_command() {
-    both(|home| {
-        talk("session-456")
-            .says("ana", "human", "hello there")
-            .at(5)
-            .write(home);
-        let imported = import(home);
-        assert_eq!(imported[0]["original"], "session-456");
-        assert_eq!(imported[0]["lost"], json!([]));
-        let id = imported[0]["session"].as_str().unwrap();
-        assert_eq!(home.show("session-456")["id"], id);
-        assert_eq!(home.show("session-456")["source"]["id"], "session-456");
-        home.run(&["search", "--all", "session-456"])
-            .ok()
-            .notes("1 hit");
-        // Exports return the original id, with the time of the last save.
-        let args = ["export", "session-456", "--format", "snapshot"];
-        let document: Value = serde_json::from_str(&home.run(&args).ok().stdout).unwrap();
-        assert_eq!(document["sessionId"], "session-456");
-        assert_eq!(document["updatedAt"], "2025-11-25T10:05:00Z");
-        // A fork is a session of its own.
-        home.run(&["fork", "session-456"]).ok();
-        assert_eq!(home.show("session-456")["id"], id);
-        home.run(&["rename", "session-456", "first"]).ok();
-        home.run(&["rm", "-y", "session-456"]).ok();
-        home.run(&["restore", "session-456"]).ok();
-        home.run(&["doctor"]).ok();
-        home.run(&["store", "rebuild"]).ok();
-        assert_eq!(home.show("session-456")["id"], id);
-        // A second import adds nothing; the export itself is the same session.
-        assert_eq!(import(home)[0]["result"], "known");
-        let file = home.path().join("out.json");
-        fs::write(&file, document.to_string()).unwrap();
-        home.run(&["import".as_ref(), file.as_os_str()])
-            .ok()
-            .says("nothing new");
-        home.run(&["show", "session-45"]).code(3);
-    });
+    let home = &Home::new();
+    talk("session-456")
+        .says("ana", "human", "hello there")
+        .at(5)
+        .write(home);
+    let imported = import(home);
+    assert_eq!(imported[0]["original"], "session-456");
+    assert_eq!(imported[0]["lost"], json!([]));
+    let id = imported[0]["session"].as_str().unwrap();
+    assert_eq!(home.show("session-456")["id"], id);
+    assert_eq!(home.show("session-456")["source"]["id"], "session-456");
+    home.run(&["search", "--all", "session-456"])
+        .ok()
+        .notes("1 hit");
+    // Exports return the original id, with the time of the last save.
+    let args = ["export", "session-456", "--format", "snapshot"];
+    let document: Value = serde_json::from_str(&home.run(&args).ok().stdout).unwrap();
+    assert_eq!(document["sessionId"], "session-456");
+    assert_eq!(document["updatedAt"], "2025-11-25T10:05:00Z");
+    // A fork is a session of its own.
+    home.run(&["fork", "session-456"]).ok();
+    assert_eq!(home.show("session-456")["id"], id);
+    home.run(&["rename", "session-456", "first"]).ok();
+    home.run(&["rm", "-y", "session-456"]).ok();
+    home.run(&["restore", "session-456"]).ok();
+    home.run(&["doctor"]).ok();
+    home.run(&["store", "rebuild"]).ok();
+    assert_eq!(home.show("session-456")["id"], id);
+    // A second import adds nothing; the export itself is the same session.
+    assert_eq!(import(home)[0]["result"], "known");
+    let file = home.path().join("out.json");
+    fs::write(&file, document.to_string()).unwrap();
+    home.run(&["import".as_ref(), file.as_os_str()])
+        .ok()
+        .says("nothing new");
+    home.run(&["show", "session-45"]).code(3);
 }
 
 #[test]
@@ -117,94 +116,91 @@ fn two_sessions_of_one_original_id_are_ambiguous() {
 
 #[test]
 fn a_uuid_stays_the_id_and_is_an_alias_where_it_is_taken() {
-    both(|home| {
-        let uuid = "5c0ffee0-1111-4222-8333-444455556666";
-        let file = write(home, "a.json", &state(home, uuid));
-        let document = home.run(&["import", "--json", &file]).ok().json();
-        assert_eq!(document["imported"][0]["session"], uuid);
-        let session = home.show(uuid);
-        assert_eq!(session["updated_at"], "2025-11-08T15:40:00Z");
-        assert_eq!(session["cwd"], json!(home.project()));
-        // Another program's session has the same id.
-        let file = write(home, "b.json", &session_file(uuid));
-        let document = home.run(&["import", "--json", &file]).ok().json();
-        let other = document["imported"][0]["session"].as_str().unwrap();
-        assert_ne!(other, uuid);
-        assert_eq!(home.show(uuid)["kind"], "pair");
-        assert_eq!(home.show(other)["source"]["id"], uuid);
-    });
+    let home = &Home::new();
+    let uuid = "5c0ffee0-1111-4222-8333-444455556666";
+    let file = write(home, "a.json", &state(home, uuid));
+    let document = home.run(&["import", "--json", &file]).ok().json();
+    assert_eq!(document["imported"][0]["session"], uuid);
+    let session = home.show(uuid);
+    assert_eq!(session["updated_at"], "2025-11-08T15:40:00Z");
+    assert_eq!(session["cwd"], json!(home.project()));
+    // Another program's session has the same id.
+    let file = write(home, "b.json", &session_file(uuid));
+    let document = home.run(&["import", "--json", &file]).ok().json();
+    let other = document["imported"][0]["session"].as_str().unwrap();
+    assert_ne!(other, uuid);
+    assert_eq!(home.show(uuid)["kind"], "pair");
+    assert_eq!(home.show(other)["source"]["id"], uuid);
 }
 
 #[test]
 fn everything_that_claude_master_kept_is_kept_or_named() {
-    both(|home| {
-        let file = write(home, "a.json", &state(home, "first"));
-        let document = home.run(&["import", "--json", &file]).ok().json();
-        let report = &document["imported"][0];
-        assert_eq!(
-            report["lost"],
-            json!(["the worker's history, which the file does not have"])
-        );
-        let session = home.show("first");
-        let entries = session["entries"].as_array().unwrap();
-        let of = |kind: &str| entries.iter().find(|entry| entry["type"] == kind).unwrap();
-        assert_eq!(of("thought")["text"], "hmm, first the base");
-        let source = of("imported");
-        assert_eq!(
-            (
-                &source["version"],
-                &source["max_rounds"],
-                &source["saved_at"]
-            ),
-            (
-                &json!("1.0.0"),
-                &json!({ "calls": 20 }),
-                &json!("2025-11-08T15:40:00Z")
-            )
-        );
-        let said = messages(&session);
-        assert_eq!(said[1]["content"], "Tell worker: step-1");
-        assert_eq!(
-            session["pair"]["last_reply"]["thinking"],
-            "hmm, first the base"
-        );
-        // It belongs to the project of its folder, where -c finds it.
-        let listed = home.run(&["list", "--json"]).ok().json();
-        assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
-        let mut newer = state(home, "second");
-        newer["version"] = json!("9.0.0");
-        let file = write(home, "b.json", &newer);
-        home.run(&["import", &file]).code(5).notes("9.0.0");
-        assert_eq!(home.all().len(), 1);
-    });
+    let home = &Home::new();
+    let file = write(home, "a.json", &state(home, "first"));
+    let document = home.run(&["import", "--json", &file]).ok().json();
+    let report = &document["imported"][0];
+    assert_eq!(
+        report["lost"],
+        json!(["the worker's history, which the file does not have"])
+    );
+    let session = home.show("first");
+    let entries = session["entries"].as_array().unwrap();
+    let of = |kind: &str| entries.iter().find(|entry| entry["type"] == kind).unwrap();
+    assert_eq!(of("thought")["text"], "hmm, first the base");
+    let source = of("imported");
+    assert_eq!(
+        (
+            &source["version"],
+            &source["max_rounds"],
+            &source["saved_at"]
+        ),
+        (
+            &json!("1.0.0"),
+            &json!({ "calls": 20 }),
+            &json!("2025-11-08T15:40:00Z")
+        )
+    );
+    let said = messages(&session);
+    assert_eq!(said[1]["content"], "Tell worker: step-1");
+    assert_eq!(
+        session["pair"]["last_reply"]["thinking"],
+        "hmm, first the base"
+    );
+    // It belongs to the project of its folder, where -c finds it.
+    let listed = home.run(&["list", "--json"]).ok().json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 1);
+    let mut newer = state(home, "second");
+    newer["version"] = json!("9.0.0");
+    let file = write(home, "b.json", &newer);
+    home.run(&["import", &file]).code(5).notes("9.0.0");
+    assert_eq!(home.all().len(), 1);
 }
 
 #[test]
 fn what_was_changed_is_counted_by_cause() {
-    both(|home| {
-        talk("session-1")
-            .says("ana", "human", "a\u{0}b")
-            .says("ada", "ai", &"x".repeat(1_500_000))
-            .says(
-                "ana",
-                "human",
-                "My key: sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ",
-            )
-            .write(home);
-        let report = import(home).remove(0);
-        let changed = report["changed"].to_string();
-        assert!(
-            changed.contains("NUL characters replaced in 1 message"),
-            "{changed}"
-        );
-        let cut = "1 message cut at 1000000 bytes, full size: 1500000 bytes";
-        assert!(changed.contains(cut), "{changed}");
-        let redacted = report["redacted"].as_object().unwrap();
-        assert_eq!(
-            redacted.values().map(|n| n.as_u64().unwrap()).sum::<u64>(),
-            1
-        );
-    });
+    let home = &Home::new();
+    talk("session-1")
+        .says("ana", "human", "a\u{0}b")
+        .says("ada", "ai", &"x".repeat(1_500_000))
+        .says(
+            "ana",
+            "human",
+            "My key: sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJ",
+        )
+        .write(home);
+    let report = import(home).remove(0);
+    let changed = report["changed"].to_string();
+    assert!(
+        changed.contains("NUL characters replaced in 1 message"),
+        "{changed}"
+    );
+    let cut = "1 message cut at 1000000 bytes, full size: 1500000 bytes";
+    assert!(changed.contains(cut), "{changed}");
+    let redacted = report["redacted"].as_object().unwrap();
+    assert_eq!(
+        redacted.values().map(|n| n.as_u64().unwrap()).sum::<u64>(),
+        1
+    );
 }
 
 #[test]
@@ -225,41 +221,41 @@ fn a_speaker_of_the_older_form_needs_no_title() {
 
 #[test]
 fn sessions_of_openagent_terminal_are_read_with_their_index() {
-    both(|home| {
-        let folder = "openagent-terminal/sessions";
-        let ids = ["2025-10-04_114203", "2025-10-04_153045"];
-        for id in ids {
-            write(home, &format!("{folder}/{id}.json"), &session_file(id));
-        }
-        let listed = |id: &str| json!({ "session_id": id, "title": "x" });
-        let index = json!({ "version": "1.0", "sessions": [listed(ids[0]), listed(ids[1]), listed("gone")] });
-        let index = write(home, &format!("{folder}/index.json"), &index);
-        let path = home.path().join(folder).display().to_string();
-        let output = home.run(&["import", &path]).ok();
-        output.says("2 messages").notes("gone.json");
-        assert_eq!(home.all().len(), 2);
-        let session = home.show(ids[0]);
-        assert_eq!(
-            (&session["kind"], &session["title"], &session["tags"]),
-            (
-                &json!("chat"),
-                &json!("Debug 2025-10-04_114203"),
-                &json!(["auth", "bug"])
-            )
-        );
-        assert_eq!(session["created_at"], "2025-10-04T11:42:03Z");
-        assert_eq!(session["tokens"], json!({ "input": 12, "output": 156 }));
-        let said = messages(&session);
-        assert_eq!(said[1]["tool_calls"][0]["name"], "read_file");
-        assert_eq!(said[1]["at"], "2025-10-04T11:42:05Z");
-        // A second import, also by the index alone or with `--from`, adds nothing and succeeds.
-        home.run(&["import", &path]).ok().says("nothing new");
-        home.run(&["import", &index]).ok().says("nothing new");
-        home.run(&["import", "--from", "openagent-terminal", &path])
-            .ok()
-            .says("nothing new");
-        home.run(&["doctor"]).ok();
-    });
+    let home = &Home::new();
+    let folder = "openagent-terminal/sessions";
+    let ids = ["2025-10-04_114203", "2025-10-04_153045"];
+    for id in ids {
+        write(home, &format!("{folder}/{id}.json"), &session_file(id));
+    }
+    let listed = |id: &str| json!({ "session_id": id, "title": "x" });
+    let index =
+        json!({ "version": "1.0", "sessions": [listed(ids[0]), listed(ids[1]), listed("gone")] });
+    let index = write(home, &format!("{folder}/index.json"), &index);
+    let path = home.path().join(folder).display().to_string();
+    let output = home.run(&["import", &path]).ok();
+    output.says("2 messages").notes("gone.json");
+    assert_eq!(home.all().len(), 2);
+    let session = home.show(ids[0]);
+    assert_eq!(
+        (&session["kind"], &session["title"], &session["tags"]),
+        (
+            &json!("chat"),
+            &json!("Debug 2025-10-04_114203"),
+            &json!(["auth", "bug"])
+        )
+    );
+    assert_eq!(session["created_at"], "2025-10-04T11:42:03Z");
+    assert_eq!(session["tokens"], json!({ "input": 12, "output": 156 }));
+    let said = messages(&session);
+    assert_eq!(said[1]["tool_calls"][0]["name"], "read_file");
+    assert_eq!(said[1]["at"], "2025-10-04T11:42:05Z");
+    // A second import, also by the index alone or with `--from`, adds nothing and succeeds.
+    home.run(&["import", &path]).ok().says("nothing new");
+    home.run(&["import", &index]).ok().says("nothing new");
+    home.run(&["import", "--from", "openagent-terminal", &path])
+        .ok()
+        .says("nothing new");
+    home.run(&["doctor"]).ok();
 }
 
 #[test]
@@ -377,15 +373,14 @@ fn unfinished(home: &Home) -> String {
 
 #[test]
 fn a_log_that_announces_more_than_it_has_is_refused() {
-    both(|home| {
-        let file = unfinished(home);
-        for more in [&[][..], &["--dry-run"]] {
-            let args = [&["import", file.as_str()], more].concat();
-            home.run(&args).code(5).notes("announces 7 more");
-        }
-        assert!(home.all().is_empty());
-        home.run(&["doctor"]).ok();
-    });
+    let home = &Home::new();
+    let file = unfinished(home);
+    for more in [&[][..], &["--dry-run"]] {
+        let args = [&["import", file.as_str()], more].concat();
+        home.run(&args).code(5).notes("announces 7 more");
+    }
+    assert!(home.all().is_empty());
+    home.run(&["doctor"]).ok();
 }
 
 /// Removes the end of an append, as an import once could before this was checked.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::home::{Home, both};
+use crate::home::Home;
 
 fn git(home: &Home, folder: &Path, args: &[&str]) {
     let done = Command::new("git")
@@ -62,83 +62,81 @@ fn say(home: &Home, folder: &Path) -> String {
 
 #[test]
 fn git_and_moving_hide_no_session() {
-    both(|home| {
-        let mut folder = home.project();
-        let mut ids = vec![say(home, &folder)];
-        let grow = |folder: &Path, ids: &mut Vec<String>| {
-            finds(home, folder, ids);
-            ids.insert(0, say(home, folder));
-            finds(home, folder, ids);
-        };
-        git(home, &folder, &["init", "-q"]);
-        grow(&folder, &mut ids);
-        git(
-            home,
-            &folder,
-            &["commit", "-q", "--allow-empty", "-m", "one"],
-        );
-        grow(&folder, &mut ids);
-        git(
-            home,
-            &folder,
-            &["remote", "add", "origin", "git@h.org:a/talk.git"],
-        );
-        grow(&folder, &mut ids);
-        git(
-            home,
-            &folder,
-            &["remote", "set-url", "origin", "https://H.org/a/talk"],
-        );
-        finds(home, &folder, &ids);
-        git(
-            home,
-            &folder,
-            &["remote", "set-url", "origin", "https://new.org/talk"],
-        );
-        grow(&folder, &mut ids);
-        let moved = home.path().join("moved");
-        fs::rename(&folder, &moved).unwrap();
-        folder = moved;
-        grow(&folder, &mut ids);
-        git(home, &folder, &["worktree", "add", "-q", "../tree"]);
-        finds(home, &home.path().join("tree"), &ids);
-        // The list of known folders can be deleted: sessions record the project themselves.
-        fs::remove_file(home.path().join(".local/share/tertulia/projects.json")).unwrap();
-        git(
-            home,
-            &folder,
-            &["remote", "set-url", "origin", "https://third.org/talk"],
-        );
-        finds(home, &folder, &ids);
-        home.prepare(&["chat", "-c", "-p", "echo more"])
-            .folder(&folder)
-            .run()
-            .ok();
-    });
+    let home = &Home::new();
+    let mut folder = home.project();
+    let mut ids = vec![say(home, &folder)];
+    let grow = |folder: &Path, ids: &mut Vec<String>| {
+        finds(home, folder, ids);
+        ids.insert(0, say(home, folder));
+        finds(home, folder, ids);
+    };
+    git(home, &folder, &["init", "-q"]);
+    grow(&folder, &mut ids);
+    git(
+        home,
+        &folder,
+        &["commit", "-q", "--allow-empty", "-m", "one"],
+    );
+    grow(&folder, &mut ids);
+    git(
+        home,
+        &folder,
+        &["remote", "add", "origin", "git@h.org:a/talk.git"],
+    );
+    grow(&folder, &mut ids);
+    git(
+        home,
+        &folder,
+        &["remote", "set-url", "origin", "https://H.org/a/talk"],
+    );
+    finds(home, &folder, &ids);
+    git(
+        home,
+        &folder,
+        &["remote", "set-url", "origin", "https://new.org/talk"],
+    );
+    grow(&folder, &mut ids);
+    let moved = home.path().join("moved");
+    fs::rename(&folder, &moved).unwrap();
+    folder = moved;
+    grow(&folder, &mut ids);
+    git(home, &folder, &["worktree", "add", "-q", "../tree"]);
+    finds(home, &home.path().join("tree"), &ids);
+    // The list of known folders can be deleted: sessions record the project themselves.
+    fs::remove_file(home.path().join(".local/share/tertulia/projects.json")).unwrap();
+    git(
+        home,
+        &folder,
+        &["remote", "set-url", "origin", "https://third.org/talk"],
+    );
+    finds(home, &folder, &ids);
+    home.prepare(&["chat", "-c", "-p", "echo more"])
+        .folder(&folder)
+        .run()
+        .ok();
 }
 
 #[test]
 fn a_folder_without_git_may_be_renamed() {
-    both(|home| {
-        let folder = home.folder("plain");
-        if fs::metadata(&folder).unwrap().created().is_err() {
-            // Without a creation time a folder cannot be told from another one.
-            return;
-        }
-        let ids = [say(home, &folder)];
-        let moved = home.path().join("renamed");
-        fs::rename(&folder, &moved).unwrap();
-        finds(home, &moved, &ids);
-        // A folder created later is another project.
-        let other = home.folder("other");
-        let listed = home
-            .prepare(&["list", "--json"])
-            .folder(&other)
-            .run()
-            .ok()
-            .json();
-        assert_eq!(listed["sessions"].as_array().unwrap().len(), 0, "{listed}");
-    });
+    let home = &Home::new();
+    let folder = home.folder("plain");
+    if fs::metadata(&folder).unwrap().created().is_err() {
+        // Without a creation time a folder cannot be told from another one.
+        return;
+    }
+    let ids = [say(home, &folder)];
+    let moved = home.path().join("renamed");
+    fs::rename(&folder, &moved).unwrap();
+    finds(home, &moved, &ids);
+    // A folder created later is another project.
+    let other = home.folder("other");
+    let listed = home
+        .prepare(&["list", "--json"])
+        .folder(&other)
+        .run()
+        .ok()
+        .json();
+    assert_eq!(listed["sessions"].as_array().unwrap().len(), 0, "{listed}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::home::{Home, both};
+use crate::home::Home;
 use crate::saves::talk;
 
 const ASK: &str = "what did I say?";
@@ -22,23 +22,22 @@ fn elsewhere(home: &Home) -> String {
 
 #[test]
 fn a_log_in_a_file_goes_on_and_is_written_back() {
-    both(|home| {
-        let file = elsewhere(home);
-        let output = home.run(&["chat", "--session-file", &file, "-p", ASK]).ok();
-        assert_eq!(output.stdout, "You said:\n\n1. one\n");
-        let written = fs::read_to_string(&file).unwrap();
-        let last: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
-        assert_eq!(last["content"], "You said:\n\n1. one");
-        // A third machine continues from there, also with a bare `--resume`.
-        let third = Home::new();
-        let args = ["chat", "--resume", "--session-file", &file, "-p", ASK];
-        let output = third.run(&args).ok();
-        assert!(output.stdout.contains("2. what did I say?"));
-        assert_eq!(
-            third.run(&["import", &file, "--json"]).ok().json()["imported"][0]["result"],
-            "known"
-        );
-    });
+    let home = &Home::new();
+    let file = elsewhere(home);
+    let output = home.run(&["chat", "--session-file", &file, "-p", ASK]).ok();
+    assert_eq!(output.stdout, "You said:\n\n1. one\n");
+    let written = fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+    assert_eq!(last["content"], "You said:\n\n1. one");
+    // A third machine continues from there, also with a bare `--resume`.
+    let third = Home::new();
+    let args = ["chat", "--resume", "--session-file", &file, "-p", ASK];
+    let output = third.run(&args).ok();
+    assert!(output.stdout.contains("2. what did I say?"));
+    assert_eq!(
+        third.run(&["import", &file, "--json"]).ok().json()["imported"][0]["result"],
+        "known"
+    );
 }
 
 #[test]

@@ -45,12 +45,11 @@ fn ended_by(home: &Home, signal: Signal, code: i32) {
 
 #[test]
 fn interrupted_terminated_hung_up() {
-    both(|home| {
-        home.script_agent("slow", SLOW);
-        ended_by(home, Signal::INT, 130);
-        ended_by(home, Signal::TERM, 143);
-        ended_by(home, Signal::HUP, 129);
-    });
+    let home = &Home::new();
+    home.script_agent("slow", SLOW);
+    ended_by(home, Signal::INT, 130);
+    ended_by(home, Signal::TERM, 143);
+    ended_by(home, Signal::HUP, 129);
 }
 
 #[test]
@@ -100,22 +99,21 @@ fn what_was_seen_for_more_than_a_second_survives_a_kill() {
 
 #[test]
 fn reading_a_half_written_answer_changes_nothing() {
-    both(|home| {
-        home.script_agent("slow", SLOW);
-        let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
-        talk.speaking_for(Duration::from_millis(1500));
-        talk.kill();
-        sweep(home);
-        let before = home.run(&["show", "--raw"]).ok().stdout;
-        for command in ["list", "log", "export", "doctor"] {
-            home.run(&[command]).ok();
-        }
-        home.run(&["search", "line"]).ok();
-        assert_eq!(home.run(&["show", "--raw"]).ok().stdout, before);
-        home.run(&["-c", "--agent", "demo", "-p", "echo on"])
-            .ok()
-            .notes("cut off");
-    });
+    let home = &Home::new();
+    home.script_agent("slow", SLOW);
+    let mut talk = Running::start(home, &["--agent", "slow", "-p", "speak"]);
+    talk.speaking_for(Duration::from_millis(1500));
+    talk.kill();
+    sweep(home);
+    let before = home.run(&["show", "--raw"]).ok().stdout;
+    for command in ["list", "log", "export", "doctor"] {
+        home.run(&[command]).ok();
+    }
+    home.run(&["search", "line"]).ok();
+    assert_eq!(home.run(&["show", "--raw"]).ok().stdout, before);
+    home.run(&["-c", "--agent", "demo", "-p", "echo on"])
+        .ok()
+        .notes("cut off");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::home::{Home, both};
+use crate::home::Home;
 use crate::pty::{CTRL_D, Terminal};
 
 fn project_settings(home: &Home, toml: &str) -> PathBuf {
@@ -210,43 +210,42 @@ fn a_person_is_asked_once() {
 
 #[test]
 fn reading_works_with_a_broken_settings_file() {
-    both(|home| {
-        home.say("echo precious");
-        for broken in [
-            "redact = \"no\"\n",
-            "agent = \n",
-            "[agents.demo]\ntimeout = \"soon\"\n",
-        ] {
-            for own in [true, false] {
-                let line = broken.lines().count();
-                if own {
-                    home.settings_as_they_are(broken);
-                } else {
-                    home.settings("");
-                    project_settings(home, broken);
-                }
-                for args in [
-                    &["list"][..],
-                    &["show", "@"],
-                    &["search", "precious"],
-                    &["log", "@"],
-                    &["export", "@", "--format", "md"],
-                    &["doctor"],
-                    &["store", "info"],
-                ] {
-                    let output = home.run(args).ok();
-                    if own || !broken.starts_with("redact") {
-                        output.notes(&format!("config.toml:{line}: "));
-                    }
-                }
-                let refused = own || !broken.starts_with("redact");
-                let spoken = home.run(&["chat", "-p", "echo x"]);
-                let is_refused = spoken.status.code() == Some(2);
-                assert_eq!(is_refused, refused, "{broken} {spoken:?}");
+    let home = &Home::new();
+    home.say("echo precious");
+    for broken in [
+        "redact = \"no\"\n",
+        "agent = \n",
+        "[agents.demo]\ntimeout = \"soon\"\n",
+    ] {
+        for own in [true, false] {
+            let line = broken.lines().count();
+            if own {
+                home.settings_as_they_are(broken);
+            } else {
+                home.settings("");
+                project_settings(home, broken);
             }
-            fs::remove_file(home.project().join(".tertulia/config.toml")).unwrap();
+            for args in [
+                &["list"][..],
+                &["show", "@"],
+                &["search", "precious"],
+                &["log", "@"],
+                &["export", "@", "--format", "md"],
+                &["doctor"],
+                &["store", "info"],
+            ] {
+                let output = home.run(args).ok();
+                if own || !broken.starts_with("redact") {
+                    output.notes(&format!("config.toml:{line}: "));
+                }
+            }
+            let refused = own || !broken.starts_with("redact");
+            let spoken = home.run(&["chat", "-p", "echo x"]);
+            let is_refused = spoken.status.code() == Some(2);
+            assert_eq!(is_refused, refused, "{broken} {spoken:?}");
         }
-    });
+        fs::remove_file(home.project().join(".tertulia/config.toml")).unwrap();
+    }
 }
 
 /// Root can read everything, so the program runs as another user if the test may switch users.

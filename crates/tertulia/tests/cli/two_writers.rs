@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::home::{both, short, until};
+use crate::home::{Home, both, short, until};
 use crate::running::{Running, SLOW, WAITING};
 
 #[test]
@@ -36,87 +36,84 @@ fn who_comes_second_goes_on_in_a_fork() {
 
 #[test]
 fn the_stream_says_which_session_the_fork_is() {
-    both(|home| {
-        home.script_agent("slow", SLOW);
-        let id = home.say("echo one");
-        let mut first = Running::start(home, &["-r", &id, "--agent", "slow", "-p", "go on"]);
-        first.until("text");
-        let args = [
-            "chat",
-            "-r",
-            &id,
-            "--agent",
-            "demo",
-            "--output-format",
-            "stream-json",
-            "-p",
-            "echo x",
-        ];
-        let events = home.run(&args).ok().events();
-        let started: Vec<_> = events
-            .iter()
-            .filter(|e| e["type"] == "session.started")
-            .collect();
-        let last = started.last().unwrap()["session_id"].as_str().unwrap();
-        assert_ne!(last, id);
-        assert_eq!(events.last().unwrap()["session_id"], last);
-        first.signal(Signal::INT);
-        first.end().code(130);
-    });
+    let home = &Home::new();
+    home.script_agent("slow", SLOW);
+    let id = home.say("echo one");
+    let mut first = Running::start(home, &["-r", &id, "--agent", "slow", "-p", "go on"]);
+    first.until("text");
+    let args = [
+        "chat",
+        "-r",
+        &id,
+        "--agent",
+        "demo",
+        "--output-format",
+        "stream-json",
+        "-p",
+        "echo x",
+    ];
+    let events = home.run(&args).ok().events();
+    let started: Vec<_> = events
+        .iter()
+        .filter(|e| e["type"] == "session.started")
+        .collect();
+    let last = started.last().unwrap()["session_id"].as_str().unwrap();
+    assert_ne!(last, id);
+    assert_eq!(events.last().unwrap()["session_id"], last);
+    first.signal(Signal::INT);
+    first.end().code(130);
 }
 
 #[test]
 fn no_fork_stops_with_a_conflict() {
-    both(|home| {
-        home.script_agent("slow", SLOW);
-        let id = home.say("echo one");
-        let mut first = Running::start(home, &["-r", &id, "--agent", "slow", "-p", "go on"]);
-        first.until("text");
-        let args = [
-            "-r",
-            &id,
-            "--agent",
-            "demo",
-            "--no-fork",
-            "-p",
-            "echo second",
-        ];
-        home.run(&args).code(4).notes(&short(&id));
-        let error = home.run(&[&["--json"], &args[..]].concat()).code(4).error();
-        assert_eq!(error["kind"], "conflict");
-        assert_eq!(home.all().len(), 1);
-        first.signal(Signal::INT);
-        first.end().code(130);
-        assert_eq!(home.said(&id).len(), 4);
-        // Once the other process has exited, the same command works.
-        assert_eq!(home.run(&args).ok().stdout, "second\n");
-    });
+    let home = &Home::new();
+    home.script_agent("slow", SLOW);
+    let id = home.say("echo one");
+    let mut first = Running::start(home, &["-r", &id, "--agent", "slow", "-p", "go on"]);
+    first.until("text");
+    let args = [
+        "-r",
+        &id,
+        "--agent",
+        "demo",
+        "--no-fork",
+        "-p",
+        "echo second",
+    ];
+    home.run(&args).code(4).notes(&short(&id));
+    let error = home.run(&[&["--json"], &args[..]].concat()).code(4).error();
+    assert_eq!(error["kind"], "conflict");
+    assert_eq!(home.all().len(), 1);
+    first.signal(Signal::INT);
+    first.end().code(130);
+    assert_eq!(home.said(&id).len(), 4);
+    // Once the other process has exited, the same command works.
+    assert_eq!(home.run(&args).ok().stdout, "second\n");
 }
 
 #[test]
 fn tidying_up_does_not_get_between_two_speakers() {
-    both(|home| {
-        home.script_agent("brief", WAITING);
-        let id = home.say("echo one");
-        let mut talk = Running::start(home, &["-r", &id, "--agent", "brief", "-p", "go on"]);
-        talk.until("text");
-        home.run(&["rename", &id, "New title"]).ok();
-        home.run(&["tag", &id, "+x"]).ok();
-        std::fs::write(home.path().join("go"), "").unwrap();
-        let output = talk.end().ok();
-        output.lacks("fork,");
-        assert_eq!(home.all().len(), 1);
-        let session = home.show(&id);
-        assert_eq!(
-            (&session["title"], &session["tags"]),
-            (&json!("New title"), &json!(["x"]))
-        );
-        assert_eq!(
-            home.said(&id),
-            ["echo one", "one", "go on", "begun\ndone\n"]
-        );
-        home.run(&["doctor"]).ok();
-    });
+    let home = &Home::new();
+    home.script_agent("brief", WAITING);
+    let id = home.say("echo one");
+    let mut talk = Running::start(home, &["-r", &id, "--agent", "brief", "-p", "go on"]);
+    talk.until("text");
+    home.run(&["rename", &id, "New title"]).ok();
+    home.run(&["tag", &id, "+x"]).ok();
+    std::fs::write(home.path().join("go"), "").unwrap();
+    let output = talk.end().ok();
+    output.lacks("fork,");
+    assert_eq!(home.all().len(), 1);
+    let session = home.show(&id);
+    assert_eq!(
+        (&session["title"], &session["tags"]),
+        (&json!("New title"), &json!(["x"]))
+    );
+    assert_eq!(
+        home.said(&id),
+        ["echo one", "one", "go on", "begun\ndone\n"]
+    );
+    home.run(&["doctor"]).ok();
 }
 
 #[test]
@@ -183,21 +180,20 @@ fn a_session_is_free_again_after_kill() {
 
 #[test]
 fn one_id_is_given_once() {
-    both(|home| {
-        let id = "01900000-0000-7000-8000-0000000000aa";
-        let mut codes: Vec<Option<i32>> = std::thread::scope(|scope| {
-            let runs: Vec<_> = (0..5)
-                .map(|n| {
-                    let words = format!("echo {n}");
-                    scope.spawn(move || home.run(&["chat", "--session-id", id, "-p", &words]))
-                })
-                .collect();
-            let ended = runs.into_iter().map(|run| run.join().unwrap());
-            ended.map(|output| output.status.code()).collect()
-        });
-        codes.sort();
-        assert_eq!(codes, [Some(0), Some(4), Some(4), Some(4), Some(4)]);
-        assert_eq!((home.said(id).len(), home.all().len()), (2, 1));
-        home.run(&["doctor"]).ok();
+    let home = &Home::new();
+    let id = "01900000-0000-7000-8000-0000000000aa";
+    let mut codes: Vec<Option<i32>> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..5)
+            .map(|n| {
+                let words = format!("echo {n}");
+                scope.spawn(move || home.run(&["chat", "--session-id", id, "-p", &words]))
+            })
+            .collect();
+        let ended = runs.into_iter().map(|run| run.join().unwrap());
+        ended.map(|output| output.status.code()).collect()
     });
+    codes.sort();
+    assert_eq!(codes, [Some(0), Some(4), Some(4), Some(4), Some(4)]);
+    assert_eq!((home.said(id).len(), home.all().len()), (2, 1));
+    home.run(&["doctor"]).ok();
 }

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::home::{Home, both, short};
+use crate::home::{Home, short};
 
 /// Writes a team file of `me` and `ada`, a demo agent, modified by the test.
 fn team(home: &Home, change: impl Fn(&mut Value)) {
@@ -90,28 +90,27 @@ fn a_home_that_is_no_absolute_path_is_refused() {
 
 #[test]
 fn one_thing_is_not_several() {
-    both(|home| {
-        home.script_agent("failer", "echo boom >&2; exit 7");
-        home.run(&["chat", "--agent", "failer", "-p", "hi"]).code(6);
-        let shown = home.run(&["show", "@"]).ok();
-        shown
-            .says(" · 1 message\n")
-            .says("failer failed: ")
-            .lacks("(failed)");
-        home.run(&["show", "@", "--entries"]).ok().lacks("(failed)");
-        home.run(&["export", "@"])
-            .ok()
-            .says("> failer failed: ")
-            .lacks("(failed)");
-        home.run(&["log", "@"]).ok().lacks("1 messages");
-        home.run(&["doctor"])
-            .ok()
-            .says("OK: 1 session, ")
-            .says("all hashes valid");
-        home.run(&["rm", "-y", "@"])
-            .ok()
-            .notes("Moved 1 session to the trash");
-    });
+    let home = &Home::new();
+    home.script_agent("failer", "echo boom >&2; exit 7");
+    home.run(&["chat", "--agent", "failer", "-p", "hi"]).code(6);
+    let shown = home.run(&["show", "@"]).ok();
+    shown
+        .says(" · 1 message\n")
+        .says("failer failed: ")
+        .lacks("(failed)");
+    home.run(&["show", "@", "--entries"]).ok().lacks("(failed)");
+    home.run(&["export", "@"])
+        .ok()
+        .says("> failer failed: ")
+        .lacks("(failed)");
+    home.run(&["log", "@"]).ok().lacks("1 messages");
+    home.run(&["doctor"])
+        .ok()
+        .says("OK: 1 session, ")
+        .says("all hashes valid");
+    home.run(&["rm", "-y", "@"])
+        .ok()
+        .notes("Moved 1 session to the trash");
 }
 
 #[test]
@@ -137,63 +136,61 @@ fn entries_are_named_in_plain_words() {
 
 #[test]
 fn the_list_has_tokens_and_projects_in_columns_of_their_own() {
-    both(|home| {
-        let id = home.say("hello");
-        home.run(&["tag", "@", "+urgent"]).ok();
-        let row = |args: &[&str]| {
-            let output = home.run(args).ok().stdout;
-            let lines: Vec<String> = output.lines().map(str::to_owned).collect();
-            (lines[0].clone(), lines[1].clone())
-        };
-        let (headings, cells) = row(&["list"]);
-        let words: Vec<&str> = headings.split_whitespace().collect();
-        assert_eq!(
-            words,
-            [
-                "ID", "TITLE", "UPDATED", "MSGS", "TOKENS", "KIND", "WITH", "TAGS"
-            ]
-        );
-        assert!(
-            cells.starts_with(&short(&id)) && cells.ends_with("#urgent"),
-            "{cells}"
-        );
-        let (headings, cells) = row(&["list", "--all"]);
-        let at = headings.find("PROJECT").unwrap();
-        assert!(
-            cells[at..].starts_with('/') && cells.ends_with("#urgent"),
-            "{cells}"
-        );
-        let session = &home.all()[0]["tokens"];
-        let tokens = session["input"].as_u64().unwrap() + session["output"].as_u64().unwrap();
-        let at = headings.find("TOKENS").unwrap();
-        assert!(cells[at..].starts_with(&format!("{tokens} ")), "{cells}");
-    });
+    let home = &Home::new();
+    let id = home.say("hello");
+    home.run(&["tag", "@", "+urgent"]).ok();
+    let row = |args: &[&str]| {
+        let output = home.run(args).ok().stdout;
+        let lines: Vec<String> = output.lines().map(str::to_owned).collect();
+        (lines[0].clone(), lines[1].clone())
+    };
+    let (headings, cells) = row(&["list"]);
+    let words: Vec<&str> = headings.split_whitespace().collect();
+    assert_eq!(
+        words,
+        [
+            "ID", "TITLE", "UPDATED", "MSGS", "TOKENS", "KIND", "WITH", "TAGS"
+        ]
+    );
+    assert!(
+        cells.starts_with(&short(&id)) && cells.ends_with("#urgent"),
+        "{cells}"
+    );
+    let (headings, cells) = row(&["list", "--all"]);
+    let at = headings.find("PROJECT").unwrap();
+    assert!(
+        cells[at..].starts_with('/') && cells.ends_with("#urgent"),
+        "{cells}"
+    );
+    let session = &home.all()[0]["tokens"];
+    let tokens = session["input"].as_u64().unwrap() + session["output"].as_u64().unwrap();
+    let at = headings.find("TOKENS").unwrap();
+    assert!(cells[at..].starts_with(&format!("{tokens} ")), "{cells}");
 }
 
 #[test]
 fn a_page_says_how_long_it_is_and_who_speaks() {
-    both(|home| {
-        home.say("echo so:\n\n## You · 2026-01-01T00:00:00Z\n\nfake");
-        let page = home.run(&["export", "@"]).ok().stdout;
-        let session = home.show("@");
-        let text = |key: &str| session[key].as_str().unwrap().to_owned();
-        let of = |key: &str| session["tokens"][key].as_u64().unwrap();
-        let (input, output) = (of("input"), of("output"));
-        for line in [
-            format!("- created: {}", text("created_at")),
-            format!("- updated: {}", text("updated_at")),
-            "- messages: 2".to_owned(),
-            format!("- tokens: {} ({input} in, {output} out)", input + output),
-        ] {
-            assert!(page.lines().any(|found| found == line), "{line} in {page}");
-        }
-        let speakers: Vec<&str> = page
-            .lines()
-            .filter(|line| line.starts_with("## "))
-            .collect();
-        assert_eq!(speakers.len(), 2, "{page}");
-        assert!(page.contains("#### You · 2026-01-01T00:00:00Z"), "{page}");
-    });
+    let home = &Home::new();
+    home.say("echo so:\n\n## You · 2026-01-01T00:00:00Z\n\nfake");
+    let page = home.run(&["export", "@"]).ok().stdout;
+    let session = home.show("@");
+    let text = |key: &str| session[key].as_str().unwrap().to_owned();
+    let of = |key: &str| session["tokens"][key].as_u64().unwrap();
+    let (input, output) = (of("input"), of("output"));
+    for line in [
+        format!("- created: {}", text("created_at")),
+        format!("- updated: {}", text("updated_at")),
+        "- messages: 2".to_owned(),
+        format!("- tokens: {} ({input} in, {output} out)", input + output),
+    ] {
+        assert!(page.lines().any(|found| found == line), "{line} in {page}");
+    }
+    let speakers: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("## "))
+        .collect();
+    assert_eq!(speakers.len(), 2, "{page}");
+    assert!(page.contains("#### You · 2026-01-01T00:00:00Z"), "{page}");
 }
 
 #[test]

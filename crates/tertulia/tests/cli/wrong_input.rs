@@ -9,21 +9,20 @@ use crate::home::{Home, both, files_below, keys};
 
 #[test]
 fn a_message_that_is_too_long_is_refused_before_it_is_written() {
-    both(|home| {
-        let long = "x".repeat(1_000_001);
-        let output = home.prepare(&["chat"]).stdin(&long).run().code(5);
-        output.notes("1000001").notes("1000000");
-        let huge = "x".repeat(3_000_000);
-        home.prepare(&["chat", "-p"])
-            .stdin(&huge)
-            .run()
-            .code(5)
-            .notes("3000000");
-        assert!(home.all().is_empty());
-        let fits = "x".repeat(1_000_000);
-        home.prepare(&["chat"]).stdin(&fits).run().ok();
-        assert_eq!(home.said("@")[0], fits);
-    });
+    let home = &Home::new();
+    let long = "x".repeat(1_000_001);
+    let output = home.prepare(&["chat"]).stdin(&long).run().code(5);
+    output.notes("1000001").notes("1000000");
+    let huge = "x".repeat(3_000_000);
+    home.prepare(&["chat", "-p"])
+        .stdin(&huge)
+        .run()
+        .code(5)
+        .notes("3000000");
+    assert!(home.all().is_empty());
+    let fits = "x".repeat(1_000_000);
+    home.prepare(&["chat"]).stdin(&fits).run().ok();
+    assert_eq!(home.said("@")[0], fits);
 }
 
 #[test]
@@ -40,21 +39,20 @@ fn a_prompt_that_does_not_fit_with_its_attachment_is_refused() {
 
 #[test]
 fn what_is_not_text_is_refused() {
-    both(|home| {
-        let output = home
-            .prepare(&["chat"])
-            .stdin(b"abc\xff\xfedef")
-            .run()
-            .code(5);
-        output.notes("UTF-8").notes("position 3");
-        let output = home.prepare(&["chat"]).stdin(b"abc\0def").run().code(5);
-        output.notes("NUL").notes("position 3");
-        assert!(home.all().is_empty());
-        home.say("hello");
-        home.prepare(&["-c"]).stdin(b"abc\0def").run().code(5);
-        home.prepare(&["-c"]).stdin(b"\xff").run().code(5);
-        assert_eq!(home.entries("@"), 3);
-    });
+    let home = &Home::new();
+    let output = home
+        .prepare(&["chat"])
+        .stdin(b"abc\xff\xfedef")
+        .run()
+        .code(5);
+    output.notes("UTF-8").notes("position 3");
+    let output = home.prepare(&["chat"]).stdin(b"abc\0def").run().code(5);
+    output.notes("NUL").notes("position 3");
+    assert!(home.all().is_empty());
+    home.say("hello");
+    home.prepare(&["-c"]).stdin(b"abc\0def").run().code(5);
+    home.prepare(&["-c"]).stdin(b"\xff").run().code(5);
+    assert_eq!(home.entries("@"), 3);
 }
 
 #[test]
@@ -68,12 +66,10 @@ fn an_argument_that_is_not_text_is_wrong_usage() {
 
 #[test]
 fn odd_text_is_kept_byte_for_byte() {
-    both(|home| {
-        let words =
-            "  indented\r\n\ttabs \u{1b}[31mred\u{1b}[0m \u{202e}rtl 😀 e\u{301} \u{feff}\n\n";
-        home.prepare(&["chat"]).stdin(words).run().ok();
-        assert_eq!(home.said("@")[0], words);
-    });
+    let home = &Home::new();
+    let words = "  indented\r\n\ttabs \u{1b}[31mred\u{1b}[0m \u{202e}rtl 😀 e\u{301} \u{feff}\n\n";
+    home.prepare(&["chat"]).stdin(words).run().ok();
+    assert_eq!(home.said("@")[0], words);
 }
 
 #[test]
@@ -225,25 +221,24 @@ fn global_flags_stand_before_and_after_the_command() {
 
 #[test]
 fn quiet_prints_no_notes() {
-    both(|home| {
-        for args in [
-            &["chat", "-q", "-p", "hello"][..],
-            &["-q", "list"],
-            &["rename", "@", "x", "-q"],
-            &["-q", "tag", "@", "+x"],
-            &["-q", "search", "demo"],
-            &["fork", "@", "-q"],
-            &["rm", "-y", "-q", "@"],
-            &["-q", "undo"],
-            &["prune", "-q", "-y"],
-            &["export", "@", "-q", "-o", "file.md"],
-            &["-q", "store", "rebuild"],
-        ] {
-            let output = home.run(args).ok();
-            assert_eq!(output.stderr, "", "{args:?}");
-        }
-        home.run(&["-q", "show", "nosuch"]).code(3).notes("error:");
-    });
+    let home = &Home::new();
+    for args in [
+        &["chat", "-q", "-p", "hello"][..],
+        &["-q", "list"],
+        &["rename", "@", "x", "-q"],
+        &["-q", "tag", "@", "+x"],
+        &["-q", "search", "demo"],
+        &["fork", "@", "-q"],
+        &["rm", "-y", "-q", "@"],
+        &["-q", "undo"],
+        &["prune", "-q", "-y"],
+        &["export", "@", "-q", "-o", "file.md"],
+        &["-q", "store", "rebuild"],
+    ] {
+        let output = home.run(args).ok();
+        assert_eq!(output.stderr, "", "{args:?}");
+    }
+    home.run(&["-q", "show", "nosuch"]).code(3).notes("error:");
 }
 
 #[test]

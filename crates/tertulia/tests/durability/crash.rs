@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::disk::Disk;
-use crate::trace::{Step, traced};
-use crate::world::{Ack, Backend, Chance, Place, acks, seed, world};
+use super::disk::Disk;
+use super::trace::{Step, traced};
+use super::world::{Ack, Backend, Chance, Place, acks, seed, world};
 
 /// A command whose disk loses power.
 struct Scenario {

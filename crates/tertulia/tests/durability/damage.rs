@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::world::{Backend, Place, copy, seed, world};
+use super::world::{Backend, Place, copy, seed, world};
 
 /// Returns the distance between two flipped bytes; the seed determines the first one.
 fn stride(file: &Path) -> usize {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::trace::{Call, Step, is_below};
-use crate::world::Chance;
+use super::trace::{Call, Step, is_below};
+use super::world::Chance;
 
 /// A power cut tears writes at sector boundaries.
 const SECTOR: usize = 512;

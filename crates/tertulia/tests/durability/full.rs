@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::world::{Backend, Place, Ran, finish, world};
+use super::world::{Backend, Place, Ran, finish, world};
 
 /// Repeated, this exceeds the free part of a file's last block on a full disk.
 pub const LONG: &str = "word ";

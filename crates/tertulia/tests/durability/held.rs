@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::full::{bring_back, rescued, said};
-use crate::world::{Backend, Place, Ran, finish, world};
+use super::full::{bring_back, rescued, said};
+use super::world::{Backend, Place, Ran, finish, world};
 
 /// Returns the file whose lock blocks all writers of a store, or all new sessions in a files store.
 fn lock_file(place: &Place) -> PathBuf {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::world::{Ack, Backend, Chance, Place, acks, number_in, seed, world};
+use super::world::{Ack, Backend, Chance, Place, acks, number_in, seed, world};
 
 /// When a program is killed.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::full::{bring_back, may_mount, rescued, said, small_world};
-use crate::world::{Backend, Place, Ran, finish, world};
+use super::full::{bring_back, may_mount, rescued, said, small_world};
+use super::world::{Backend, Place, Ran, finish, world};
 
 /// A server on the standard streams.
 struct Served {

@@ -2,10 +2,10 @@
 
 use std::process::Stdio;
 
-use crate::disk::{Disk, Synced};
-use crate::trace::{Step, traced};
-use crate::world::{Backend, Place, world};
-use crate::writers;
+use super::disk::{Disk, Synced};
+use super::trace::{Step, traced};
+use super::world::{Backend, Place, world};
+use super::writers;
 
 /// Returns true for files that hold messages. Derived files may be lost.
 fn is_log(name: &str) -> bool {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::full::{LONG, assert_told, bring_back, may_mount, rescued, said, small_world};
-use crate::world::{Backend, Place};
+use super::full::{LONG, assert_told, bring_back, may_mount, rescued, said, small_world};
+use super::world::{Backend, Place};
 
 /// Every member answers although nothing can be saved.
 fn full(backend: Backend, test: &str, resumed: bool) {

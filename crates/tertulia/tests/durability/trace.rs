@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::world::{Place, Ran, finish};
+use super::world::{Place, Ran, finish};
 
 /// Every call that can change a file or make a change durable, and those that the model does not
 /// support.

@@ -15,8 +15,8 @@ use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
 
-use crate::full::said;
-use crate::world::{Backend, Place, finish, world};
+use super::full::said;
+use super::world::{Backend, Place, finish, world};
 
 /// A sync that fails while a session is created does not prevent saving it later.
 fn one_failed_sync(backend: Backend, call: &str) {

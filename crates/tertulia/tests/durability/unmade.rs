@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::full::{Small, bare_world, bring_back, may_mount, rescued, said};
-use crate::world::{Backend, Ran};
+use super::full::{Small, bare_world, bring_back, may_mount, rescued, said};
+use super::world::{Backend, Ran};
 
 /// Returns the events of this type.
 fn events(ran: &Ran, kind: &str) -> Vec<Value> {

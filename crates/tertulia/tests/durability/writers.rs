@@ -17,7 +17,7 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start, Store};
 use uuid::Uuid;
 
-use crate::world::{Backend, Place, world};
+use super::world::{Backend, Place, world};
 
 /// Variable that makes this binary a writer and names its store.
 const STORE: &str = "TERTULIA_TEST_WRITER";
@@ -174,10 +174,19 @@ fn watch(writers: &[Writer]) -> mpsc::Sender<()> {
     done
 }
 
+/// Lets eight processes write, up to three times until all get about the same share: a store that
+/// starves a writer does so every time, a machine whose cores are taken only now and then.
 fn eight(backend: Backend, test: &str) {
     if is_writer() {
         return;
     }
+    let unfair: Vec<String> = (0..3).map_while(|_| shares(backend, test).err()).collect();
+    assert!(unfair.len() < 3, "a writer was starved: {unfair:#?}");
+}
+
+/// Lets eight processes write and checks what they wrote. Fails with the figures if one of them got
+/// less than a third of what another got.
+fn shares(backend: Backend, test: &str) -> Result<(), String> {
     let (_root, place) = world(backend);
     let mut writers: Vec<Writer> = (0..WRITERS).map(|_| Writer::start(&place, test)).collect();
     let watched = watch(&writers);
@@ -208,12 +217,15 @@ fn eight(backend: Backend, test: &str) {
         counts.iter().sum::<u64>()
     );
     eprintln!("{measured}");
-    assert!(least * 3 >= most, "a writer was starved: {measured}");
     assert!(worst < LONGEST_WAIT, "a writer waited too long: {measured}");
     place.assert_sound(&measured);
     for result in &results {
         let shown = place.show(result["session"].as_str().unwrap()).unwrap();
         assert_eq!(shown["messages"], result["appends"], "{measured}");
+    }
+    match least * 3 >= most {
+        true => Ok(()),
+        false => Err(measured),
     }
 }
 

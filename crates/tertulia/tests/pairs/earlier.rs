@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::stage::{MARKING, home, marks, planner};
 use crate::home::{Home, files_below, short};
-use crate::stage::{MARKING, home, marks, planner};
 
 const KEY: &str = "sk-ant-api03-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ";
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::stage::{MARKING, home, marks, planner, with_both};
 use crate::home::{Home, messages};
 use crate::running::{Running, sweep};
-use crate::stage::{MARKING, home, marks, planner, with_both};
 
 const STEPS: u32 = 3;
 const BUDGET: u64 = 10;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tertulia_testkit::provider::Api;
 
+use super::stage::{home, pair, state};
+use crate::agents::world::World;
 use crate::home::{Backend, Home, messages};
-use crate::stage::{home, pair, state};
-use crate::world::World;
 
 /// A pair that continues until its budget is used up.
 fn endless() -> Home {

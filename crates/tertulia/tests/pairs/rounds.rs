@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::stage::{MARKING, home, marks, pair, planner, state, thread};
 use crate::home::{Backend, Home, messages, short};
-use crate::stage::{MARKING, home, marks, pair, planner, state, thread};
 
 #[test]
 fn on_a_bare_machine_the_demo_plays_both_parts() {
@@ -432,7 +432,7 @@ fn a_session_that_is_open_elsewhere_goes_on_in_a_fork() {
         "cat > /dev/null; echo 'Tell worker: wait'",
         crate::running::WAITING,
     );
-    let args = crate::stage::with_both(&["go", "-r", "1", "--output-format", "stream-json"]);
+    let args = super::stage::with_both(&["go", "-r", "1", "--output-format", "stream-json"]);
     let mut running = crate::running::Running::of(&home.prepare(&args));
     loop {
         if running.until("turn.started")["speaker"] == "worker" {

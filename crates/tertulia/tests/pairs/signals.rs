@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 use serde_json::json;
 
+use super::stage::{home, pair, state, thread, with_both};
 use crate::home::{Home, messages};
 use crate::running::{Running, SLOW, agents_of};
-use crate::stage::{home, pair, state, thread, with_both};
 
 fn running(home: &Home) -> Running {
     let args = ["go", "-r", "3", "--output-format", "stream-json"];

@@ -1,6 +1,6 @@
 //! Details that are easy to get wrong: sizes, hints, and prompts after an interruption.
 
-use crate::stage::{home, pair, thread};
+use super::stage::{home, pair, thread};
 
 #[test]
 fn what_is_missing_is_counted_once_and_whole() {

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
+use super::stage::{MARKING, home, marks, pair, planner, state, with_both};
 use crate::pty::{CTRL_C, CTRL_D, Terminal};
-use crate::stage::{MARKING, home, marks, pair, planner, state, with_both};
 
 #[test]
 fn the_first_ctrl_c_gives_the_floor_and_the_second_leaves() {

@@ -7,11 +7,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tertulia_testkit::provider::Api;
 
+use crate::agents::world::{KEY, World};
 use crate::home::{Output, messages};
 use crate::pty::{CTRL_D, Terminal};
 use crate::running::Running;
-use crate::tool_stage::{sleepers, unique_seconds, wait_for_sleepers};
-use crate::world::{KEY, World};
+use crate::talks::stage::{sleepers, unique_seconds, wait_for_sleepers};
 
 /// A project with a repository.
 fn world(boss: &str) -> World {

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::json;
 use tertulia_testkit::terminal::Terminal;
 
-use crate::agents::wanted;
+use super::agents::wanted;
+use super::stage::{leave, ready, status_says, talk, wrote};
 use crate::home::{Home, messages, until};
-use crate::stage::{leave, ready, status_says, talk, wrote};
 
 /// Makes the demo agent use a tool, and waits until the permission dialog accepts answers.
 fn asked(home: &Home, tool: &str, arguments: &serde_json::Value) -> Terminal {
@@ -204,7 +204,7 @@ fn ctrl_c_at_the_question_stops_the_turn_and_not_the_talk() {
     terminal.keys("^c");
     ready(&mut terminal);
     assert!(!home.project().join("made").exists());
-    crate::stage::say(&mut terminal, "echo still here", "still here");
+    super::stage::say(&mut terminal, "echo still here", "still here");
     leave(&mut terminal);
 }
 

@@ -5,9 +5,9 @@ use std::process::{Child, Stdio};
 
 use tertulia_testkit::terminal::Terminal;
 
-use crate::agents;
+use super::agents;
+use super::stage::{open, ready, say, status_says, talk};
 use crate::home::{Home, messages, until};
-use crate::stage::{open, ready, say, status_says, talk};
 
 /// Adds an agent that prints text, waits for the file `go`, and prints more.
 fn patient(home: &Home) {

@@ -3,9 +3,9 @@
 use rustix::process::Signal;
 use tertulia_testkit::terminal::Terminal;
 
+use super::stage::{leave, open, ready, say, status_says, talk, wrote};
 use crate::home::{Home, messages, until};
 use crate::running::sweep;
-use crate::stage::{leave, open, ready, say, status_says, talk, wrote};
 
 /// A home with a slow demo agent.
 fn slow() -> Home {

@@ -2,8 +2,8 @@
 
 use tertulia_testkit::terminal::{Size, Terminal};
 
+use super::stage::{SIZE, open_with};
 use crate::home::Home;
-use crate::stage::{SIZE, open_with};
 
 /// Checks that the program uses line mode and does not change the terminal.
 fn is_line_based(mut terminal: Terminal) {

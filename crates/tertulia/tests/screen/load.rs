@@ -4,9 +4,9 @@ use tertulia_store::sqlite::SqliteStore;
 use tertulia_testkit::clock::still_clock;
 use tertulia_testkit::logs::{Writer, ai, human};
 
-use crate::agents::{FAST, LONG, LONG_LINE};
+use super::agents::{FAST, LONG, LONG_LINE};
+use super::stage::{leave, open, ready, talk, wrote};
 use crate::home::Home;
-use crate::stage::{leave, open, ready, talk, wrote};
 
 #[test]
 fn one_line_of_200_kilobytes() {

@@ -2,8 +2,8 @@
 
 use tertulia_testkit::terminal::Terminal;
 
+use super::stage::{leave, ready, say, status_says, talk, wrote};
 use crate::home::{Home, until};
-use crate::stage::{leave, ready, say, status_says, talk, wrote};
 
 /// A session of many lines.
 fn long(home: &Home) -> Terminal {

@@ -2,8 +2,8 @@
 
 use tertulia_testkit::terminal::Terminal;
 
+use super::stage::{leave, open, ready, status_says, talk};
 use crate::home::{Home, short, until};
-use crate::stage::{leave, open, ready, status_says, talk};
 
 /// A home with three sessions, the newest last, and one in another project.
 fn home() -> (Home, Vec<String>) {
@@ -59,7 +59,7 @@ fn a_talk_is_chosen_and_gone_on_with() {
     terminal.sees("── restored: 2 messages");
     status_says(&mut terminal, &short(&ids[1]));
     ready(&mut terminal);
-    crate::stage::say(&mut terminal, "what did I say?", "1. echo about pears");
+    super::stage::say(&mut terminal, "what did I say?", "1. echo about pears");
     leave(&mut terminal);
     assert_eq!(home.said(&ids[1]).len(), 4);
 }
@@ -120,7 +120,7 @@ fn a_talk_is_forked() {
     until("there is a fork", || (home.all().len() == 5).then_some(()));
     ready(&mut terminal);
     terminal.sees("about plums");
-    crate::stage::say(&mut terminal, "echo elsewhere", "elsewhere");
+    super::stage::say(&mut terminal, "echo elsewhere", "elsewhere");
     assert_eq!(home.said(&ids[2]).len(), 2);
     leave(&mut terminal);
 }

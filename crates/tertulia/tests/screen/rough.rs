@@ -7,9 +7,9 @@ use rustix::process::Signal;
 use serde_json::json;
 use tertulia_testkit::terminal::{Size, Terminal};
 
-use crate::agents;
+use super::agents;
+use super::stage::{SIZE, leave, open, open_with, ready, say, status_says, talk, written, wrote};
 use crate::home::{Home, until};
-use crate::stage::{SIZE, leave, open, open_with, ready, say, status_says, talk, written, wrote};
 
 #[test]
 fn bytes_that_are_no_keys_are_passed_over() {

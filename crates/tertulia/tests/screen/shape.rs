@@ -2,9 +2,9 @@
 
 use tertulia_testkit::terminal::Size;
 
-use crate::agents;
+use super::agents;
+use super::stage::{leave, open_at, open_with, ready, say, status, talk};
 use crate::home::Home;
-use crate::stage::{leave, open_at, open_with, ready, say, status, talk};
 
 #[test]
 fn it_works_on_small_and_large_screens() {

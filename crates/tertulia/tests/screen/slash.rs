@@ -4,9 +4,9 @@ use std::fs;
 
 use tertulia_testkit::terminal::Terminal;
 
-use crate::cast::Cast;
+use super::stage::{leave, ready, say, status_says, talk, wrote};
 use crate::home::{Home, short, until};
-use crate::stage::{leave, ready, say, status_says, talk, wrote};
+use crate::teams::cast::Cast;
 
 /// A session with a prompt and an answer.
 fn talked(home: &Home) -> Terminal {

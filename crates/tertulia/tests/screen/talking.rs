@@ -4,9 +4,9 @@ use std::fs;
 
 use tertulia_testkit::provider::{Api, FakeProvider};
 
-use crate::agents;
+use super::agents;
+use super::stage::{leave, open, ready, say, status, status_says, talk, wrote};
 use crate::home::{Home, short};
-use crate::stage::{leave, open, ready, say, status, status_says, talk, wrote};
 
 #[test]
 fn the_first_screen_says_who_is_there_and_what_to_do() {
@@ -289,7 +289,7 @@ fn nothing_of_an_answer_steers_the_terminal() {
 fn markdown_is_drawn_as_it_is_meant() {
     let home = Home::new();
     agents::says(&home, "writer", agents::MARKDOWN);
-    let mut terminal = crate::stage::open_at(
+    let mut terminal = super::stage::open_at(
         &home,
         &["--agent", "writer", "write it down"],
         tertulia_testkit::terminal::Size::new(80, 50),

@@ -2,9 +2,9 @@
 
 use tertulia_testkit::terminal::Terminal;
 
-use crate::cast::{Cast, speakers};
+use super::stage::{leave, open, ready, say, status, status_says, talk};
 use crate::home::Home;
-use crate::stage::{leave, open, ready, say, status, status_says, talk};
+use crate::teams::cast::{Cast, speakers};
 
 /// Waits until a dialog accepts answers, which it does only after it could be read.
 #[track_caller]

@@ -1,7 +1,7 @@
 //! The input field.
 
+use super::stage::{leave, open_at, ready, say, talk, wrote};
 use crate::home::Home;
-use crate::stage::{leave, open_at, ready, say, talk, wrote};
 use tertulia_testkit::terminal::Size;
 
 #[test]
@@ -175,7 +175,7 @@ fn sessions_and_files_are_completed() {
     terminal.sees("plan.txt");
     terminal.keys("Tab");
     terminal.wait_for("the file is named", |screen| {
-        crate::stage::written(screen).concat().contains("plan.txt")
+        super::stage::written(screen).concat().contains("plan.txt")
     });
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::stage::{Client, Server, string};
+use super::stage::{Client, Server, string};
 
 const SESSIONS: usize = 20;
 /// Clients per session: one sends prompts, the others follow.

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, string};
 use crate::home::{Home, messages, until};
 use crate::running::{SLOW, agents_of, sweep};
-use crate::stage::{Client, Server, string};
 
 /// Returns three clients, each with an agent in the middle of its answer.
 fn three_speaking(server: &Server) -> Vec<(Client, i64, String)> {
@@ -236,7 +236,7 @@ fn closing_the_sending_side_ends_with_the_last_answer() {
     client.hush();
     for (n, id) in ids.into_iter().enumerate() {
         let story: Vec<Value> = client.story(id);
-        assert_eq!(crate::stage::text(&story), n.to_string());
+        assert_eq!(super::stage::text(&story), n.to_string());
     }
     assert!(client.is_hung_up());
     server.end().ok();

@@ -5,8 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use super::stage::Server;
 use crate::home::Home;
-use crate::stage::Server;
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -59,7 +59,7 @@ fn the_shell_client_asks_one_question() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert_eq!(crate::stage::text(&answers), "a \"quoted\" \\ word");
+    assert_eq!(super::stage::text(&answers), "a \"quoted\" \\ word");
     assert_eq!(answers.last().unwrap()["status"], "completed");
     server.end().ok();
 }

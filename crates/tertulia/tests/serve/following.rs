@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, string};
 use crate::home::{Home, until};
 use crate::running::WAITING;
-use crate::stage::{Client, Server, string};
 
 fn full(session: &str, since: Option<u64>) -> Value {
     match since {

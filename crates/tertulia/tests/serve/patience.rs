@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::crowd::{Crowd, gather, rude_ones, talk};
+use super::crowd::{Crowd, gather, rude_ones, talk};
+use super::stage::Server;
 use crate::home::Home;
-use crate::stage::Server;
 
 /// Maximum additional delay caused by other clients.
 const DELAY: Duration = Duration::from_millis(100);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, both_ways, string};
 use crate::home::{Home, until};
-use crate::stage::{Client, Server, both_ways, string};
 
 #[test]
 fn rubbish_is_answered_and_counted() {

@@ -4,9 +4,9 @@ use std::fs;
 
 use serde_json::json;
 
+use super::stage::{Server, both_ways, string, text};
 use crate::home::Home;
 use crate::running::{Running, WAITING};
-use crate::stage::{Server, both_ways, string, text};
 
 #[test]
 fn a_teams_talk_is_gone_on_with() {

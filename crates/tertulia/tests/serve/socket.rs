@@ -7,8 +7,8 @@ use std::process::Command;
 
 use serde_json::json;
 
+use super::stage::Server;
 use crate::home::{Home, until};
-use crate::stage::Server;
 
 fn mode(path: &std::path::Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, both_ways, string, text};
 use crate::home::Home;
-use crate::stage::{Client, Server, both_ways, string, text};
 
 fn speakers(story: &[Value]) -> Vec<&str> {
     let all = story.iter();
@@ -138,7 +138,11 @@ fn what_does_not_fit_is_refused_and_nothing_is_made() {
             "not_found",
             "nobody-here",
         );
-        check(create(json!({ "kind": "choir" })), "usage", "choir");
+        // The schema has no such kind, so the request is sent past the client's own validation.
+        client.send_bytes(b"{\"type\":\"session_create\",\"kind\":\"choir\",\"id\":99}\n");
+        let unknown = client.of(99);
+        assert_eq!(unknown["kind"], "usage", "{unknown}");
+        assert!(string(&unknown, "message").contains("choir"), "{unknown}");
         assert!(home.all().is_empty());
         home.run(&["team", "init"]).ok();
         client.answer(create(json!({ "team": "demo" })));

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, Server, both_ways, string, text};
 use crate::home::{Home, messages, until};
-use crate::stage::{Client, Server, both_ways, string, text};
 
 const TOUCH: &str = r#"use shell {"command": "touch made"}"#;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::stage::{Client, both_ways, string, text};
 use crate::home::{Home, short};
-use crate::stage::{Client, both_ways, string, text};
 
 fn check(client: &mut Client, request: Value, kind: &str) -> Value {
     let answer = client.answer(request.clone());

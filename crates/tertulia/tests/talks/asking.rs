@@ -5,10 +5,10 @@ use std::fs;
 use serde_json::json;
 use tertulia_testkit::provider::Api;
 
+use super::stage::{wanted, wanted_command};
+use crate::agents::world::{KEY, World};
 use crate::home::{Backend, Home, messages};
 use crate::pty::{CTRL_C, CTRL_D, Terminal};
-use crate::stage::{wanted, wanted_command};
-use crate::world::{KEY, World};
 
 const QUESTION: &str = "Allow it? [y] once, [a] this session, [n] no: ";
 

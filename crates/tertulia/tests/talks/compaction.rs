@@ -4,9 +4,9 @@
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, Request};
 
+use crate::agents::world::{KEY, World, for_each_api};
 use crate::home::{Backend, Home, messages};
 use crate::pty::{CTRL_D, Terminal};
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     a_long_talk_is_summed_up_for_its_agent,

@@ -3,10 +3,10 @@
 use serde_json::Value;
 use tertulia_testkit::provider::Api;
 
+use super::stage::{end_sleepers, sleepers, unique_seconds, wait_for_sleepers, wanted_command};
+use crate::agents::world::{KEY, World, for_each_api};
 use crate::home::{Home, messages};
 use crate::running::Running;
-use crate::stage::{end_sleepers, sleepers, unique_seconds, wait_for_sleepers, wanted_command};
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     after_a_kill_the_call_is_closed_once_and_the_provider_goes_on,

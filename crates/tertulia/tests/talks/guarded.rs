@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::stage::{wanted, write_program};
 use crate::home::{Home, until};
 use crate::running::{Running, agents_of};
-use crate::stage::{wanted, write_program};
 
 /// Keeps working for a minute: a child that ignores signals, and one in its own process session
 /// with an empty environment.

@@ -4,8 +4,8 @@ use std::fs;
 
 use tertulia_testkit::provider::Api;
 
+use crate::agents::world::{KEY, World, for_each_api};
 use crate::home::{Backend, files_below};
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     a_key_that_a_program_tells_is_written_nowhere,
@@ -36,40 +36,38 @@ fn nobody_holds_it(world: &World) {
 }
 
 fn a_key_that_a_program_tells_is_written_nowhere(api: Api) {
-    for backend in [Backend::Sqlite, Backend::Files] {
-        let world = told_by_a_program(api, backend);
-        let run = |args: &[&str]| world.home.prepare(args).env("HIDDEN", KEY).run().lacks(KEY);
-        for words in [
-            "hello",
-            r#"[[tool:directory_list {}]]"#,
-            "[[fail:401]]",
-            "[[fail:500]]",
-        ] {
-            for way in [
-                &["-v", "chat"][..],
-                &["--json", "chat"],
-                &["-v", "chat", "--output-format", "stream-json"],
-            ] {
-                let args = [way, &["--agent", "a", "-p", words]].concat();
-                let expected = if words.starts_with("[[fail") { 6 } else { 0 };
-                run(&args).code(expected);
-            }
-        }
+    let world = told_by_a_program(api, Backend::Sqlite);
+    let run = |args: &[&str]| world.home.prepare(args).env("HIDDEN", KEY).run().lacks(KEY);
+    for words in [
+        "hello",
+        r#"[[tool:directory_list {}]]"#,
+        "[[fail:401]]",
+        "[[fail:500]]",
+    ] {
         for way in [
-            &["-v", "agents"][..],
-            &["agents", "a", "--json"],
-            &["agents", "check", "a"],
-            &["agents", "models", "a"],
-            &["show", "@", "--raw"],
+            &["-v", "chat"][..],
+            &["--json", "chat"],
+            &["-v", "chat", "--output-format", "stream-json"],
         ] {
-            run(way).ok();
+            let args = [way, &["--agent", "a", "-p", words]].concat();
+            let expected = if words.starts_with("[[fail") { 6 } else { 0 };
+            run(&args).code(expected);
         }
-        // Otherwise the test would prove nothing.
-        if api != Api::Ollama {
-            assert_eq!(world.questions()[0].key(), Some(KEY));
-        }
-        nobody_holds_it(&world);
     }
+    for way in [
+        &["-v", "agents"][..],
+        &["agents", "a", "--json"],
+        &["agents", "check", "a"],
+        &["agents", "models", "a"],
+        &["show", "@", "--raw"],
+    ] {
+        run(way).ok();
+    }
+    // Otherwise the test would prove nothing.
+    if api != Api::Ollama {
+        assert_eq!(world.questions()[0].key(), Some(KEY));
+    }
+    nobody_holds_it(&world);
 }
 
 fn a_command_does_not_see_the_keys(api: Api) {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::stage::write_program;
 use crate::home::{Home, messages};
-use crate::stage::write_program;
 
 /// Counts its runs, saves its arguments and input, and determines the session to resume.
 const KEEPING: &str = r#"

@@ -3,8 +3,8 @@
 
 use std::fs;
 
+use super::stage::write_program;
 use crate::home::{Home, files_below};
-use crate::stage::write_program;
 
 /// Writes its input to `sent`, with the content of files named as `@path`, as Claude Code does.
 const CLAUDE: &str = r#"

@@ -4,9 +4,9 @@ use std::fs;
 
 use tertulia_testkit::provider::Api;
 
+use crate::agents::world::{KEY, World};
 use crate::home::Home;
 use crate::pty::{CTRL_D, Terminal};
-use crate::world::{KEY, World};
 
 fn asked() -> World {
     let world = World::new(Api::OpenAi);

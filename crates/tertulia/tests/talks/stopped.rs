@@ -7,11 +7,11 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tertulia_testkit::provider::Api;
 
+use super::native::{CLAUDE, CODEX, Stage};
+use crate::agents::world::{KEY, World};
 use crate::home::{Home, Prepared, until};
-use crate::native::{CLAUDE, CODEX, Stage};
 use crate::pty::{CTRL_C, CTRL_D, DUMB, Terminal};
 use crate::running::{Running, agents_of, sweep};
-use crate::world::{KEY, World};
 
 const WITHDRAWN: &str = "Do not act on it";
 const SHOWN: &str = "(stopped before an answer)";

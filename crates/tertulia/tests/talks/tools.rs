@@ -7,10 +7,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tertulia_testkit::provider::Api;
 
+use super::stage::{sleepers, unique_seconds, wait_for_sleepers, wanted, wanted_command};
+use crate::agents::world::{World, for_each_api};
 use crate::home::{Home, messages};
 use crate::running::Running;
-use crate::stage::{sleepers, unique_seconds, wait_for_sleepers, wanted, wanted_command};
-use crate::world::{World, for_each_api};
 
 for_each_api!(without_leave_there_are_no_tools);
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use serde_json::Value;
 use tertulia_testkit::provider::{Api, FakeProvider, MODELS};
 
+use super::stage::write_program;
+use crate::agents::world::{KEY, World, for_each_api};
 use crate::home::{Home, Output};
-use crate::stage::write_program;
-use crate::world::{KEY, World, for_each_api};
 
 for_each_api!(
     a_check_sends_one_prompt_and_a_failure_is_one,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use tertulia_formats::snapshot::Snapshot;
 
-use crate::cast::{Cast, said_in, speakers};
+use super::cast::{Cast, said_in, speakers};
 use crate::home::Home;
 
 /// Code as agents write it: indented with spaces and tabs, with blank lines and lines of spaces

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::cast::Cast;
+use super::cast::Cast;
 use crate::home::until;
 use crate::pty::CTRL_C;
 use crate::running::agents_of;

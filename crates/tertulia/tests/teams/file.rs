@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::cast::Cast;
+use super::cast::Cast;
 use crate::home::until;
 use crate::running::{SLOW, agents_of};
 

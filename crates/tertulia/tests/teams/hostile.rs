@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use crate::cast::Cast;
+use super::cast::Cast;
 use crate::home::Output;
 
 /// A cast whose first agent is a program of the team file: this script.
@@ -24,7 +24,7 @@ fn runs(script: &str) -> Cast {
 fn all_of_what_it_runs_is_shown() {
     let end = "; id > /tmp/never \u{1b}[2K\r";
     let cast = runs(&format!("true ; : {}{end}", "x".repeat(3000)));
-    let check = ["team", "check", crate::cast::FILE];
+    let check = ["team", "check", super::cast::FILE];
     for output in [cast.home.run(&check), cast.run(&["[NEXT: ben] hello"])] {
         output
             .ok()
@@ -231,7 +231,7 @@ fn what_it_says_cannot_steer_the_terminal() {
     fs::copy(cast.file(), teams.join("a\u{1b}[2Jb\nforged.json")).unwrap();
     fs::write(teams.join("c.json"), format!("{{\"{evil}\": 1}}")).unwrap();
     for args in [
-        &["team", "check", crate::cast::FILE][..],
+        &["team", "check", super::cast::FILE][..],
         &["team", "list"],
         &["team", "check", "c"],
         &["team", "nobody", "hello"],
@@ -356,7 +356,7 @@ fn nor_does_a_session_that_was_taken_in() {
         .notes("tertulia team CONFIG --resume");
     assert_eq!(cast.asked("ada"), 1);
     // Once the user has named the team file, the session can be resumed from any folder.
-    elsewhere(&[&["team", crate::cast::FILE][..], &go_on].concat()).ok();
+    elsewhere(&[&["team", super::cast::FILE][..], &go_on].concat()).ok();
     elsewhere(&go_on).ok();
     assert_eq!(cast.asked("ada"), 3);
 }

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::{Value, json};
 use tertulia_testkit::provider::{Api, FakeProvider};
 
-use crate::cast::{Cast, said_in, speakers};
-use crate::hostile::{DONE, program};
+use super::cast::{Cast, said_in, speakers};
+use super::hostile::{DONE, program};
 
 /// The end of the team description, which follows a member's own instructions.
 const ABOUT_END: &str = "Without it the floor goes back to a person.";

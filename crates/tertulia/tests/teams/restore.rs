@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::cast::{Cast, FILE, agent, person, said_in, speakers};
+use super::cast::{Cast, FILE, agent, person, said_in, speakers};
 use crate::home::{Backend, Home, short};
 use crate::saves;
 

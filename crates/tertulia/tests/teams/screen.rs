@@ -1,6 +1,6 @@
 //! A team in line mode on a terminal: the offer to resume, whose turn it is, and slash commands.
 
-use crate::cast::{Cast, speakers};
+use super::cast::{Cast, speakers};
 use crate::home::short;
 use crate::pty::{CTRL_D, Terminal};
 

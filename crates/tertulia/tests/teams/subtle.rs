@@ -6,7 +6,7 @@ use std::fs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::cast::{Cast, speakers};
+use super::cast::{Cast, speakers};
 use crate::home::until;
 use crate::running::agents_of;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cast::{Cast, said_in, shown, speakers};
+use super::cast::{Cast, said_in, shown, speakers};
 use crate::home::{Home, keys, messages};
 
 fn order(document: &Value) -> Vec<&str> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::cast::{Cast, said_in, speakers};
+use super::cast::{Cast, said_in, speakers};
 use crate::home::{Backend, Home, Output, until};
 use crate::pty::CTRL_C;
 use crate::running::{SLOW, agents_of, sweep};

@@ -1,13 +1,6 @@
 //! Agents behind an API, against a server that plays scripted bytes: successful answers, and broken
 //! ones that must not pass as complete.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test stops at what it did not expect"
-)]
-
 mod failing;
 mod keys;
 mod scripts;

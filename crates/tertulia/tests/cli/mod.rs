@@ -1,34 +1,24 @@
 //! The command line as a user sees it: the built program in an empty home, by its output and exit
 //! codes.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
-
 mod agents;
 mod battered;
 mod chat;
 mod doctor;
+mod earlier_version;
 mod export_import;
 mod fork;
 mod help;
 mod hints;
-mod home;
 mod imports;
 mod list;
 mod log;
 mod plain;
 mod projects;
-mod pty;
 mod references;
 mod registry;
 mod repair;
 mod resume;
-mod running;
-mod saves;
 mod search;
 mod secrets;
 mod session_file;

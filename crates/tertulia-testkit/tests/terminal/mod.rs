@@ -1,11 +1,5 @@
 //! The terminal of the tests, tested with small programs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 

@@ -29,7 +29,8 @@ pub struct Home {
     backend: Backend,
 }
 
-/// Runs a check with each backend.
+/// Runs a check with each backend: damage, repair, locks, kills, paths on disk. Everything else runs
+/// on one store, because the conformance suite proves the backends equal.
 pub fn both(check: impl Fn(&Home)) {
     for backend in [Backend::Sqlite, Backend::Files] {
         check(&Home::with(backend));

@@ -1,11 +1,5 @@
 //! The tools of API agents, each in a folder of its own.
 
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that cannot make its folder should stop"
-)]
-
 mod changing;
 mod confined;
 mod looking;

@@ -6,11 +6,8 @@
 //! `TERTULIA_KILLS` sets how often a program is killed, `TERTULIA_SEED` the random seed.
 
 #![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
     clippy::print_stderr,
-    reason = "a test fails by panicking and says on standard error what it measured"
+    reason = "a test says on standard error what it measured"
 )]
 
 mod crash;

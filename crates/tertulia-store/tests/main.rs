@@ -1,0 +1,6 @@
+//! Every backend against the conformance suite and the model, and the bytes of each on disk.
+
+mod conformance;
+mod files;
+mod model;
+mod salvage;

@@ -1,0 +1,7 @@
+//! Agents behind HTTP APIs as a user sees them: the built program in an empty home, and a provider
+//! on loopback that answers, or fails, as the prompt says.
+
+mod answers;
+mod failures;
+mod keys;
+pub mod world;

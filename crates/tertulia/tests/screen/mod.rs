@@ -1,0 +1,18 @@
+//! The TUI as a user sees it: the built program on a real pseudo-terminal, read through a terminal
+//! emulator, in an empty home.
+
+mod agents;
+mod asking;
+mod attached;
+mod leaving;
+mod lines;
+mod load;
+mod looking;
+mod picking;
+mod rough;
+mod shape;
+mod slash;
+mod stage;
+mod talking;
+mod together;
+mod writing;

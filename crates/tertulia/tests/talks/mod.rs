@@ -1,0 +1,15 @@
+//! Sessions with more than messages: tools, summaries, the agents' own sessions, and resuming all
+//! of that. Tests the built program in an empty home, with and without a terminal.
+
+mod asking;
+mod compaction;
+mod dangling;
+mod guarded;
+mod keys;
+mod native;
+mod policy;
+mod resuming;
+pub mod stage;
+mod stopped;
+mod tools;
+mod unasked;
