@@ -1,7 +1,7 @@
 //! One answer of one agent, as a pure state machine: events in, effects out as data.
 //!
 //! ```text
-//! Asked → Ask the agent → Heard … Heard → Ended → Save the answer → over
+//! Asked → Ask the agent → Received … Received → Ended → Save the answer → over
 //!              ↑                            ↓ with calls
 //!              └── Save each result ← Use ← Save the calls
 //! ```
@@ -90,7 +90,7 @@ pub enum Event {
     /// The entries were refused: they are not valid in the log.
     Refused,
     /// The agent sent an event.
-    Heard(AgentEvent, Timestamp),
+    Received(AgentEvent, Timestamp),
     /// Time has passed.
     Tick(Timestamp),
     /// The agent has ended.
@@ -180,7 +180,9 @@ impl Answer {
             (Phase::Closing(_) | Phase::Calling(_), Event::Refused) => {
                 vec![Effect::TurnOver(TurnEnd::Refused)]
             }
-            (Phase::Answering(answer), Event::Heard(heard, at)) => self.hear(answer, heard, at),
+            (Phase::Answering(answer), Event::Received(received, at)) => {
+                self.receive(answer, received, at)
+            }
             (Phase::Answering(answer), Event::Tick(at)) => self.keep(answer, at),
             (Phase::Answering(answer), Event::Ended(Ok(Outcome::Calls { calls, .. }), at))
                 if !calls.is_empty() =>
@@ -229,8 +231,8 @@ impl Answer {
         vec![Effect::Ask]
     }
 
-    fn hear(&mut self, mut answer: Partial, heard: AgentEvent, at: Timestamp) -> Vec<Effect> {
-        let bodies = match heard {
+    fn receive(&mut self, mut answer: Partial, received: AgentEvent, at: Timestamp) -> Vec<Effect> {
+        let bodies = match received {
             AgentEvent::ToolStarted(call) => {
                 answer.acted = true;
                 answer.open.push(call.clone());

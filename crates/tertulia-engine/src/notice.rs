@@ -13,7 +13,7 @@ use tertulia_store::{HeldLock, StoreError};
 /// Something that the human should know.
 #[derive(Debug)]
 pub enum Notice {
-    /// Another program writes to the session: the talk goes on in a fork.
+    /// Another program writes to the session: the session continues in a fork.
     SteppedAside {
         /// The session that was left.
         from: SessionId,
@@ -47,7 +47,7 @@ pub enum Notice {
     Compacted,
     /// Messages that are too long for the agent are given without their middles.
     Shortened,
-    /// The older part could not be summed up; the talk goes on as it was.
+    /// The older part could not be summed up; the session continues as it was.
     NotCompacted(AgentError),
     /// Speakers of this session are not in the team any more; what they said keeps their names.
     Missing(Vec<String>),
@@ -64,7 +64,7 @@ pub enum Notice {
     NotHeard(Vec<String>),
     /// Another program keeps everybody else from writing: saving waits for it.
     Waiting(HeldLock),
-    /// Nothing can be saved; the talk goes on in memory.
+    /// Nothing can be saved; the session continues in memory.
     Unsaved(StoreError),
     /// What could not be saved is saved now.
     SavedAgain,

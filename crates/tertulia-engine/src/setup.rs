@@ -156,7 +156,7 @@ impl Setup {
                 let resumed = LogWriter::resume(self.sessions, row.meta, self.on_conflict).await;
                 let (mut writer, left) = resumed.map_err(|error| ErrorBody::from(&error))?;
                 if let Some(mirror) = mirror {
-                    writer.keep_copies(mirror);
+                    writer.set_mirror(mirror);
                 }
                 let resumed = Some(writer.meta().map_or(0, |meta| meta.messages));
                 let id = writer.id();

@@ -13,7 +13,7 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn text(words: &str, millis: i64) -> Event {
-    Event::Heard(AgentEvent::Text(words.into()), at(millis))
+    Event::Received(AgentEvent::Text(words.into()), at(millis))
 }
 
 fn asked() -> Answer {
@@ -37,7 +37,10 @@ fn the_answer_is_saved_before_the_turn_is_over() {
     let mut answer = asked();
     assert_eq!(answer.step(text("good ", 0)), []);
     assert_eq!(answer.step(text("day", 10)), []);
-    answer.step(Event::Heard(AgentEvent::Usage(Usage::told(1, 2)), at(11)));
+    answer.step(Event::Received(
+        AgentEvent::Usage(Usage::told(1, 2)),
+        at(11),
+    ));
     let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(20)));
     let [Body::Message(message)] = saved(&effects)[..] else {
         panic!("{effects:?}")
@@ -251,15 +254,15 @@ fn stopping_a_tool_closes_every_call() {
 #[test]
 fn an_agents_own_tools_are_messages_too() {
     let mut answer = asked();
-    let hear = |answer: &mut Answer, event| short(&answer.step(Event::Heard(event, at(1))));
+    let receive = |answer: &mut Answer, event| short(&answer.step(Event::Received(event, at(1))));
     assert_eq!(
-        hear(&mut answer, AgentEvent::Session("s-1".into())),
+        receive(&mut answer, AgentEvent::Session("s-1".into())),
         ["linked s-1"]
     );
-    assert!(hear(&mut answer, AgentEvent::Session("s-1".into())).is_empty());
+    assert!(receive(&mut answer, AgentEvent::Session("s-1".into())).is_empty());
     answer.step(text("looking", 2));
     assert_eq!(
-        hear(&mut answer, AgentEvent::ToolStarted(call("1"))),
+        receive(&mut answer, AgentEvent::ToolStarted(call("1"))),
         [r#"assistant +1 "looking""#]
     );
     let completed = |id: &str| AgentEvent::ToolCompleted {
@@ -267,14 +270,14 @@ fn an_agents_own_tools_are_messages_too() {
         output: "out".into(),
         ok: true,
     };
-    assert!(hear(&mut answer, completed("nobody's")).is_empty());
-    assert_eq!(hear(&mut answer, completed("1")), [r#"tool =1 "out""#]);
+    assert!(receive(&mut answer, completed("nobody's")).is_empty());
+    assert_eq!(receive(&mut answer, completed("1")), [r#"tool =1 "out""#]);
     let todo = Todo {
         text: "x".into(),
         state: TodoState::Pending,
     };
-    assert!(hear(&mut answer, AgentEvent::Todos(vec![todo])).is_empty());
-    hear(&mut answer, AgentEvent::ToolStarted(call("2")));
+    assert!(receive(&mut answer, AgentEvent::Todos(vec![todo])).is_empty());
+    receive(&mut answer, AgentEvent::ToolStarted(call("2")));
     answer.step(text("\n\nhalf", 3));
     let effects = answer.step(Event::Ended(Err(AgentError::cancelled()), at(9)));
     let expected = [
@@ -287,7 +290,7 @@ fn an_agents_own_tools_are_messages_too() {
 #[test]
 fn whoever_acts_need_not_speak() {
     let mut answer = asked();
-    answer.step(Event::Heard(AgentEvent::ToolStarted(call("1")), at(1)));
+    answer.step(Event::Received(AgentEvent::ToolStarted(call("1")), at(1)));
     let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(9)));
     assert_eq!(short(&effects).last().unwrap(), r#"assistant """#);
     assert_eq!(
@@ -338,7 +341,7 @@ fn events() -> impl Strategy<Value = Event> {
         Just(calls(&["1", "2"])),
         Just(used("1", "x")),
         Just(Event::Stopped(call("1"), at(30))),
-        Just(Event::Heard(AgentEvent::ToolStarted(call("1")), at(1))),
+        Just(Event::Received(AgentEvent::ToolStarted(call("1")), at(1))),
     ]
 }
 

@@ -37,7 +37,7 @@ const SHORTER: usize = 6;
 
 /// The part of an answer's events that `prompt` needs.
 #[derive(Default)]
-struct Heard {
+struct Received {
     text: String,
     usage: Option<Usage>,
     anything: bool,
@@ -177,10 +177,10 @@ impl Asking<'_> {
         self.show_notices();
         let request = self.request();
         let mut room = total_weight(&request.messages);
-        let (mut result, mut heard) = self.listen(request).await;
+        let (mut result, mut received) = self.listen(request).await;
         for _ in 0..SHORTER {
             let too_long = matches!(&result, Err(error) if error.kind == FailureKind::TooLong);
-            if !too_long || heard.anything || self.cancel.is_cancelled() {
+            if !too_long || received.anything || self.cancel.is_cancelled() {
                 break;
             }
             let compacted = self.compact().await == Compaction::Done;
@@ -198,9 +198,9 @@ impl Asking<'_> {
                 self.frontend.show(Notice::Shortened.into());
                 request.messages = shorter;
             }
-            (result, heard) = self.listen(request).await;
+            (result, received) = self.listen(request).await;
         }
-        self.count(&heard, result.is_ok()).await;
+        self.count(&received, result.is_ok()).await;
         if let Some(model) = self.agent.model() {
             self.answer.answered_by(model);
         }
@@ -226,8 +226,8 @@ impl Asking<'_> {
     }
 
     /// Records the usage of an answer, or estimates it if the provider did not report it.
-    async fn count(&mut self, heard: &Heard, answered: bool) {
-        match heard.usage {
+    async fn count(&mut self, received: &Received, answered: bool) {
+        match received.usage {
             Some(usage) => {
                 let context = self.context();
                 context.reported = Some(Reported {
@@ -236,7 +236,7 @@ impl Asking<'_> {
                 });
             }
             None if answered && self.agent.tools() == ToolSide::Ours => {
-                self.estimate(heard).await;
+                self.estimate(received).await;
             }
             None => {}
         }
@@ -269,7 +269,7 @@ impl Asking<'_> {
     }
 
     /// Sends a request and processes events until the answer ends.
-    async fn listen(&mut self, request: AgentRequest) -> (Result<Outcome, AgentError>, Heard) {
+    async fn listen(&mut self, request: AgentRequest) -> (Result<Outcome, AgentError>, Received) {
         let agent = self.agent.clone();
         let (sink, mut listener) = AgentSink::open(&self.cancel);
         // The sink is dropped with the answer, which closes the channel after the last event.
@@ -281,7 +281,7 @@ impl Asking<'_> {
         tokio::pin!(answer);
         let mut tick = tokio::time::interval(TICK);
         let mut ended: Option<Result<Outcome, AgentError>> = None;
-        let mut heard = Heard::default();
+        let mut received = Received::default();
         let mut silence = Silence::begin(Instant::now());
         loop {
             let event = tokio::select! {
@@ -290,9 +290,9 @@ impl Asking<'_> {
                     // A session that is not saved cannot be resumed.
                     Some(AgentEvent::Session(_)) if self.keeps_nothing() => continue,
                     Some(event) => {
-                        silence.hear(&event, Instant::now());
+                        silence.note(&event, Instant::now());
                         self.frontend.show(SessionEvent::agent(event.clone()));
-                        heard.note(&event);
+                        received.note(&event);
                         match &event {
                             AgentEvent::Reasoning(text)
                                 if self.thoughts.len() < MESSAGE_LIMIT / 2 =>
@@ -302,14 +302,14 @@ impl Asking<'_> {
                             AgentEvent::Model(now) => self.compare_model(now),
                             _ => {}
                         }
-                        Event::Heard(event, self.now())
+                        Event::Received(event, self.now())
                     }
                     None => {
                         let result = match ended.take() {
                             Some(result) => result,
                             None => answer.as_mut().await,
                         };
-                        return (result, heard);
+                        return (result, received);
                     }
                 },
                 Some(permission) = listener.permissions.recv() => {
@@ -365,9 +365,9 @@ impl Asking<'_> {
     }
 
     /// Estimates the usage of an answer whose provider did not report it.
-    async fn estimate(&mut self, heard: &Heard) {
+    async fn estimate(&mut self, received: &Received) {
         let asked = self.request().messages;
-        let said = heard.text.clone();
+        let said = received.text.clone();
         let counted = tokio::task::spawn_blocking(move || Usage {
             input: asked.iter().map(tokens_of).sum(),
             output: tokens::count(&said),
@@ -376,7 +376,7 @@ impl Asking<'_> {
         let Ok(usage) = counted.await else { return };
         let event = AgentEvent::Usage(usage);
         self.frontend.show(SessionEvent::agent(event.clone()));
-        self.answer.step(Event::Heard(event, self.now()));
+        self.answer.step(Event::Received(event, self.now()));
     }
 }
 
@@ -390,7 +390,7 @@ pub(crate) fn tokens_of(words: &PromptMessage) -> u64 {
     tokens::count(&words.content) + calls
 }
 
-impl Heard {
+impl Received {
     fn note(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::Text(text) => {

@@ -31,7 +31,7 @@ impl TurnResult {
                 TurnEnd::Failed(_) => TurnStatus::Failed,
                 TurnEnd::Refused => TurnStatus::Refused,
             },
-            TurnResult::Team(round) => match &round.floor {
+            TurnResult::Team(round) => match &round.next {
                 None => TurnStatus::Refused,
                 Some(Next::Paused { .. }) => TurnStatus::Paused,
                 Some(Next::WaitFor {
@@ -100,7 +100,7 @@ impl TurnResult {
     pub fn notes(&self, conversation: &Conversation) -> Vec<UserMessage> {
         let advice = match self {
             TurnResult::Chat(TurnEnd::Cancelled) => Some("(stopped)"),
-            TurnResult::Team(round) if matches!(round.floor, Some(Next::Paused { .. })) => {
+            TurnResult::Team(round) if matches!(round.next, Some(Next::Paused { .. })) => {
                 Some("send a message to continue with the queue")
             }
             TurnResult::Team(_) if self.went_to_nobody() => Some(

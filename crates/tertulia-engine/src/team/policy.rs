@@ -30,7 +30,7 @@ pub struct TeamRoster {
     /// All members, in the team's order.
     pub members: Vec<Member>,
     /// Agents by member id.
-    pub places: BTreeMap<String, TeamAgent>,
+    pub agents: BTreeMap<String, TeamAgent>,
     /// Maximum number of agents' turns without a human; 0 for no limit.
     pub max_rounds: u32,
     /// Maximum number of earlier messages in a prompt.
@@ -64,7 +64,7 @@ pub struct TeamAgent {
 #[derive(Debug)]
 pub struct TeamTurn {
     /// Whose turn is next; `None` if the message was refused.
-    pub floor: Option<Next>,
+    pub next: Option<Next>,
     /// Failure of the last prompted agent, if it failed.
     pub failed: Option<AgentError>,
     /// Number of prompts to agents.
@@ -75,7 +75,7 @@ impl TeamTurn {
     /// Returns true if the turn ended with a failure, because the queue was empty after it.
     pub fn ended_by_failure(&self) -> bool {
         matches!(
-            &self.floor,
+            &self.next,
             Some(Next::WaitFor {
                 why: Why::Failed,
                 ..
@@ -86,7 +86,7 @@ impl TeamTurn {
     /// Returns true if the message addressed no member, and no agent was prompted.
     pub fn went_to_nobody(&self) -> bool {
         let idle = matches!(
-            &self.floor,
+            &self.next,
             Some(Next::WaitFor {
                 why: Why::NobodyNext,
                 ..
@@ -163,7 +163,7 @@ impl Team {
     fn new(roster: TeamRoster, seated: Seated) -> Result<Team, TeamError> {
         Ok(Team {
             router: Router::new(roster.members, roster.max_rounds)?,
-            agents: roster.places,
+            agents: roster.agents,
             memory: Memory::new(roster.window, roster.max_bytes),
             task: None,
             max_bytes: roster.max_bytes,
@@ -197,7 +197,7 @@ impl Team {
     /// Processes an event.
     pub fn step(&mut self, event: Event, view: &View<'_>, shown: &mut Vec<SessionEvent>) -> Effect {
         match (std::mem::take(&mut self.stage), event) {
-            (_, Event::Said { by, text }) => self.hear(by, text, view),
+            (_, Event::Said { by, text }) => self.take_message(by, text, view),
             (Stage::Hearing(by), Event::Saved(mut saved)) => {
                 self.seated = None;
                 let Some(message) = saved.pop() else {
@@ -229,7 +229,7 @@ impl Team {
     }
 
     /// Saves a person's message.
-    fn hear(&mut self, by: Option<String>, text: String, view: &View<'_>) -> Effect {
+    fn take_message(&mut self, by: Option<String>, text: String, view: &View<'_>) -> Effect {
         (self.failed, self.asked) = (None, 0);
         self.memory.end_turn();
         if let Some(id) = self.withdrawn.take() {
@@ -261,21 +261,21 @@ impl Team {
             Some(Next::Ask { .. }) if view.cancelled => {
                 self.withdrawn = self.unanswered.take();
                 let stopped = self.router.step(Routed::CancelledAll);
-                let floor = self.show(stopped, shown);
+                let next = self.show(stopped, shown);
                 self.forget();
-                self.wait(floor)
+                self.wait(next)
             }
             Some(Next::Ask { turn, item }) => {
                 self.asked += 1;
                 self.ask(turn, &item)
             }
-            floor => self.wait(floor),
+            next => self.wait(next),
         }
     }
 
-    fn wait(&mut self, floor: Option<Next>) -> Effect {
+    fn wait(&mut self, next: Option<Next>) -> Effect {
         Effect::WaitFor(TurnResult::Team(TeamTurn {
-            floor,
+            next,
             failed: self.failed.take(),
             asked: self.asked,
         }))
@@ -290,7 +290,7 @@ impl Team {
             });
             match output {
                 Output::TeamTask(task) => self.task = Some(task.text),
-                Output::Next(floor) => next = Some(floor),
+                Output::Next(turn) => next = Some(turn),
                 Output::Unresolved(_)
                 | Output::Queue(_)
                 | Output::Stopped { .. }

@@ -266,7 +266,7 @@ pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<S
 pub fn other_models(meta: &SessionMeta, roster: &TeamRoster, plan: &ResumePlan) -> Vec<Notice> {
     let speakers = meta.speakers.iter().filter_map(|spoke| {
         let id = plan.heirs.get(&spoke.id).unwrap_or(&spoke.id);
-        let agent = roster.places.get(id)?.agent.as_ref().ok()?;
+        let agent = roster.agents.get(id)?.agent.as_ref().ok()?;
         let member = Some(spoke.display_name.clone());
         Notice::other_model(member, spoke.model.as_deref(), agent.model())
     });
@@ -276,7 +276,7 @@ pub fn other_models(meta: &SessionMeta, roster: &TeamRoster, plan: &ResumePlan) 
 /// Returns the names of agents that were still queued or prompted when the program ended, in the
 /// order in which they were addressed, without those that the user stopped.
 pub fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
-    let entries = &log.entries[sat_down(log)..];
+    let entries = &log.entries[last_empty_queue(log)..];
     let cut_off = entries
         .iter()
         .rposition(|entry| entry.message().is_some_and(|message| message.interrupted))
@@ -286,7 +286,7 @@ pub fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
         match &entry.body {
             // A user who stops an answer stops the queue, too; a crash does not.
             Body::Message(message) if message.interrupted && Some(at) != cut_off => waiting.clear(),
-            Body::Message(message) => hear(&mut waiting, message, members),
+            Body::Message(message) => update_waiting(&mut waiting, message, members),
             Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => waiting.clear(),
             Body::Failed(failed) => waiting.retain(|member| member.name != failed.agent),
             _ => {}
@@ -297,7 +297,7 @@ pub fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
 
 /// Returns the index at which the queue was last certainly empty: the last roster entry, or in an
 /// imported session without one the last message of a person.
-fn sat_down(log: &Log) -> usize {
+fn last_empty_queue(log: &Log) -> usize {
     let entries = log.entries.iter();
     let seated = entries
         .clone()
@@ -312,7 +312,7 @@ fn sat_down(log: &Log) -> usize {
 }
 
 /// Updates the waiting agents after a message.
-fn hear<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
+fn update_waiting<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
     waiting.retain(|member| member.id != message.speaker.id);
     match markers::parse(&message.content).drop {
         Some(Drop::All) => waiting.clear(),

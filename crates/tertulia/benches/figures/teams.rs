@@ -130,7 +130,7 @@ impl Talk {
         let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
         let participants = Participants::Team {
             team: Box::new(TeamFile::read(EXAMPLE, "example").unwrap()),
-            roster: Box::new(seating()),
+            roster: Box::new(roster()),
             plan: ResumePlan::default(),
             seat: None,
         };
@@ -163,19 +163,19 @@ impl Talk {
 }
 
 /// Each hands over to the next.
-fn seating() -> TeamRoster {
+fn roster() -> TeamRoster {
     let mut members = Vec::new();
-    let mut places = BTreeMap::new();
+    let mut agents = BTreeMap::new();
     for (order, name) in AGENTS.into_iter().enumerate() {
         members.push(member(name, Nature::Ai, order));
         let next = AGENTS.get(order + 1);
         let system = next.map_or_else(String::new, |next| format!("Then [NEXT: {next}]."));
-        let place = TeamAgent {
+        let agent = TeamAgent {
             agent: Ok(Arc::new(Demo::new(name, Duration::ZERO))),
             layout: Layout::Claude,
             system,
         };
-        places.insert(name.to_owned(), place);
+        agents.insert(name.to_owned(), agent);
     }
     let mut person = member("ann", Nature::Human, AGENTS.len());
     person.usual = tertulia_core::team::markers::parse("[NEXT: ada]").next;
@@ -184,7 +184,7 @@ fn seating() -> TeamRoster {
         team: "bench".to_owned(),
         file: None,
         members,
-        places,
+        agents,
         max_rounds: 0,
         window: 50,
         max_bytes: 768 * 1024,
