@@ -7,7 +7,7 @@ use tertulia_engine::conversation::Conversation;
 use tertulia_engine::pair::text;
 use tertulia_engine::team::policy::Team;
 
-use super::Leaving;
+use super::leaving::Leaving;
 use crate::moment::{ago, dated};
 use crate::show;
 use crate::ui::fit;

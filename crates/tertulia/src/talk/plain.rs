@@ -12,13 +12,15 @@ use tertulia_core::entry::Kind;
 use tertulia_engine::conversation::{Compaction, Conversation, TurnResult, UnfinishedWork};
 use tertulia_engine::setup::Target;
 
+use super::args::Sort;
 use super::describe::{self, resumed, unheard};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
+use super::leaving::write_back;
 use super::once::end_of;
 use super::opening::Opening;
 use super::target::mention_newest;
-use super::{Sort, exit_code, permissions, write_back};
+use super::{exit_code, permissions};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
