@@ -1,6 +1,7 @@
 use super::*;
 use proptest::prelude::*;
-use tertulia_core::entry::ToolCall;
+use tertulia_agents::FailureKind;
+use tertulia_core::entry::{Failed, Speaker, SpeakerKind, ToolCall, plain};
 
 fn said(role: Role, content: &str, calls: &[&str], answers: Option<&str>) -> ContextMessage {
     let calls = calls
@@ -149,4 +150,83 @@ proptest! {
         }
         prop_assert!(due.is_empty());
     }
+}
+
+fn message(kind: SpeakerKind, role: Role, content: &str) -> Body {
+    let speaker = Speaker::plain("x", kind);
+    Body::Message(plain(&speaker, role, content.to_owned()))
+}
+
+fn human(content: &str) -> Body {
+    message(SpeakerKind::Human, Role::User, content)
+}
+
+fn stopped() -> Body {
+    Body::Failed(Failed {
+        agent: "demo".to_owned(),
+        kind: FailureKind::Cancelled.name().to_owned(),
+        message: String::new(),
+        retry_at: None,
+        withdrawn: true,
+    })
+}
+
+/// Adds entries as a write does: as logged, and before redaction.
+fn add(context: &mut Context, logged: &Body, unredacted: &Body) {
+    let seq = Some(Seq::START);
+    context.add(seq, logged, unredacted);
+}
+
+#[test]
+fn secrets_reach_the_agent_until_the_turn_ends() {
+    let mut context = Context::default();
+    add(&mut context, &human("key [redacted]"), &human("key sk-1"));
+    context.begin_answer();
+    assert_eq!(short(&context.prompt()), "key sk-1");
+    assert!(context.past().is_empty());
+    let answer = message(SpeakerKind::Ai, Role::Assistant, "fine");
+    add(&mut context, &answer, &answer);
+    assert_eq!(short(&context.prompt()), "key sk-1|fine");
+    context.end_turn();
+    assert_eq!(short(&context.prompt()), "key [redacted]|fine");
+    assert_eq!(context.past().len(), 2);
+}
+
+#[test]
+fn a_stopped_message_is_withdrawn_when_another_follows() {
+    let mut context = Context::default();
+    for body in [human("one"), stopped()] {
+        add(&mut context, &body, &body);
+    }
+    context.end_turn();
+    // A pair may still resume it.
+    assert_eq!(short(&context.prompt()), "one");
+    add(&mut context, &human("two"), &human("two"));
+    let given = context.prompt();
+    assert_eq!(given[0].withdrawn.as_deref(), Some("demo"));
+    assert!(given[0].content.ends_with("> one"), "{}", given[0].content);
+    assert_eq!(given[1].content, "two");
+    // In a chat, nothing can resume it.
+    add(&mut context, &stopped(), &stopped());
+    context.withdraw_stopped();
+    assert_eq!(context.prompt()[1].withdrawn.as_deref(), Some("demo"));
+}
+
+#[test]
+fn a_summary_replaces_the_oldest_and_the_rest_keeps_its_place() {
+    let mut context = Context::default();
+    for number in 0..4 {
+        let body = human(&number.to_string());
+        add(&mut context, &body, &body);
+    }
+    context.begin_answer();
+    assert_eq!(context.past().len(), 3);
+    context.compact(2, "sum");
+    assert_eq!(context.past().len(), 1);
+    add(&mut context, &stopped(), &stopped());
+    context.withdraw_stopped();
+    let given = context.prompt();
+    assert!(given[0].content.ends_with("sum"), "{}", given[0].content);
+    assert_eq!(given[1].content, "2");
+    assert!(given[2].content.ends_with("> 3"), "{}", given[2].content);
 }

@@ -56,6 +56,25 @@ pub enum PairEvent {
     WorkerFailed(AgentError),
 }
 
+/// Why the user has the turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pause {
+    /// The state machine waits for the user.
+    Waits(Wait),
+    /// The user stopped this agent.
+    Stopped(PairRole),
+    /// The instructor failed.
+    Failed(AgentError),
+    /// The worker failed several times in a row.
+    WorkerFails(AgentError),
+    /// The session cannot be saved, and nothing runs that is not in the log first.
+    Unsaved,
+    /// The log cannot be read.
+    Unreadable(String),
+    /// The message was refused.
+    Refused,
+}
+
 /// Progress of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -2,6 +2,9 @@
 //! prompts and messages. The log is the state, so that a session can be resumed after a crash at any
 //! point.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,7 +13,7 @@ use super::budget::{self, Budget};
 use super::reply;
 use super::roster::{PairAgent, PairRoster};
 use super::words;
-use super::{Next, Pair, PairEvent, PairRole, Progress, Todo, Wait};
+use super::{Next, Pair, PairEvent, PairRole, Pause, Progress, Todo, Wait};
 use crate::answer::TurnEnd;
 use crate::context::ContextMessage;
 use crate::conversation::TurnResult;
@@ -22,25 +25,6 @@ use tertulia_core::entry::{human, plain};
 
 /// Number of consecutive worker failures after which the conversation pauses for the user.
 const FAILURES: u32 = 3;
-
-/// Why the user has the turn.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Pause {
-    /// The state machine waits for the user.
-    Waits(Wait),
-    /// The user stopped this agent.
-    Stopped(PairRole),
-    /// The instructor failed.
-    Failed(AgentError),
-    /// The worker failed several times in a row.
-    WorkerFails(AgentError),
-    /// The session cannot be saved, and nothing runs that is not in the log first.
-    Unsaved,
-    /// The log cannot be read.
-    Unreadable(String),
-    /// The message was refused.
-    Refused,
-}
 
 /// An instructor that tells a worker what to do until a task is done.
 #[derive(Debug)]

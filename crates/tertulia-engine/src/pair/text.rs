@@ -2,9 +2,8 @@
 
 use jiff::SignedDuration;
 
-use super::policy::Pause;
 use super::state::CORRECTIONS;
-use super::{PairEvent, Progress, Wait};
+use super::{PairEvent, Pause, Progress, Wait};
 
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {

@@ -147,7 +147,8 @@ impl Talk {
             let words = format!("echo {}", text(self.walls.len() as u64, MESSAGE));
             let cancel = CancellationToken::new();
             let (processor, started) = (cpu_time(), Instant::now());
-            let said = self.conversation.say(words, None, &mut Closed, &cancel);
+            let mut closed = Closed;
+            let said = self.conversation.say(words, None, &mut closed, &cancel);
             let turn = said.await;
             self.walls.push(started.elapsed());
             self.processor.push(cpu_time() - processor);

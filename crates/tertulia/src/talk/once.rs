@@ -9,7 +9,7 @@ use super::keyboard::Keyboard;
 use super::opening::Opening;
 use tertulia_agents::AgentError;
 use tertulia_engine::conversation::{Conversation, TurnResult};
-use tertulia_engine::pair::policy::Pause;
+use tertulia_engine::pair::Pause;
 use tertulia_engine::setup::Target;
 
 use crate::args::OutputFormat;

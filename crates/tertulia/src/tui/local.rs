@@ -288,7 +288,7 @@ mod tests {
     #[tokio::test]
     async fn a_panic_is_shown_and_ends_the_session() {
         let (session, mut observer, mut orders) = session();
-        let setup = async { None.unwrap() };
+        let setup = async { Err(Vec::new().pop().unwrap()) };
         let (controls, limits) = (Controls::default(), Limits::default());
         task::run(setup, &mut orders, &mut observer, &controls, limits).await;
         let news: Vec<News> = session.news().take().await.into();
