@@ -105,14 +105,22 @@ pub(super) fn one_line(text: &str) -> String {
     cut
 }
 
-/// Removes terminal sequences (`ESC [ … letter`) and other control characters.
+/// Removes terminal sequences (`ESC [ … letter` and `ESC ] … BEL`) and other control characters.
 fn without_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
             if chars.next_if_eq(&'[').is_some() {
-                let _ = chars.by_ref().find(char::is_ascii_alphabetic);
+                let _ = chars.by_ref().find(|c| ('@'..='~').contains(c));
+            } else if chars.next_if_eq(&']').is_some() {
+                // Titles and links end in BEL or `ESC \`; one that was cut off ends with its line.
+                let end = chars
+                    .by_ref()
+                    .find(|c| ['\u{7}', '\u{1b}', '\n'].contains(c));
+                if end == Some('\u{1b}') {
+                    let _ = chars.next_if_eq(&'\\');
+                }
             }
         } else if !c.is_control() || c.is_whitespace() {
             plain.push(c);
@@ -259,6 +267,10 @@ mod tests {
             "Error: no more",
         );
         check("a\u{7}b\u{1b}", "ab");
+        check("\u{1b}]0;a title\u{7}no\u{1b}[3~ file", "no file");
+        let link = "\u{1b}]8;;http://a\u{1b}\\here\u{1b}]8;;\u{1b}\\.";
+        check(link, "here.");
+        check("\u{1b}]0;cut off\nmore", "more");
         let long = one_line(&"é".repeat(600));
         assert_eq!(long.chars().count(), 500);
         assert!(long.ends_with("é…"));

@@ -29,6 +29,7 @@
 //! ```
 
 pub mod acp;
+#[cfg(feature = "api")]
 pub mod api;
 pub mod approval;
 pub mod command;

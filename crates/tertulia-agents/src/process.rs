@@ -44,8 +44,6 @@ const TIDY: Duration = Duration::from_millis(100);
 /// Size of the largest pipe of an unprivileged program: more output than this after the program's
 /// exit comes from other processes.
 const PIPE_MOST: u64 = 1 << 20;
-/// Interval at which descendants are recorded while the program runs.
-const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// Program to run. Has no `Debug`: `env` may hold secrets.
 #[derive(Clone)]
@@ -73,6 +71,9 @@ pub struct Limits {
     pub total: Option<Duration>,
     /// Time between TERM and KILL.
     pub grace: Duration,
+    /// Interval at which descendants are recorded while the program runs: one that leaves the
+    /// program's session and environment can be found later only if it was recorded.
+    pub record: Duration,
     /// Maximum number of stdout bytes handed on; the rest is read, counted and discarded.
     pub output: usize,
     /// Pauses the time limits while the program waits for something else.
@@ -87,6 +88,7 @@ impl Default for Limits {
             idle: None,
             total: None,
             grace: Duration::from_secs(5),
+            record: Duration::from_secs(2),
             output: 16 << 20,
             hold: Hold::default(),
             stderr: StderrLine::default(),
@@ -249,7 +251,7 @@ async fn drive(
 ) -> Result<ExitStatus, Stop> {
     let mut clock = limits.hold.clock();
     let mut exit: Option<(ExitStatus, Instant, u64)> = None;
-    let mut watch = interval_at(Instant::now() + WATCH_EVERY, WATCH_EVERY);
+    let mut watch = interval_at(Instant::now() + limits.record, limits.record);
     watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let running = exit.is_none();

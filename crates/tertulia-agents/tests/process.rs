@@ -385,9 +385,14 @@ async fn those_without_marker_end_too() {
     assert_eq!(found(), 0);
     // After a normal exit nothing links it to the run, but it was recorded before.
     let program = sh(&format!(
-        "setsid env -i sleep {token} >/dev/null 2>&1 & sleep 2.8"
+        "setsid env -i sleep {token} >/dev/null 2>&1 & sleep 0.5"
     ));
-    assert!(go(&program, b"").await.0.unwrap().status.success());
+    let limits = Limits {
+        record: Duration::from_millis(20),
+        ..limits()
+    };
+    let (done, _) = go_with(&program, b"", &limits, &CancellationToken::new()).await;
+    assert!(done.unwrap().status.success());
     assert_eq!(found(), 0);
 }
 

@@ -101,18 +101,13 @@ pub fn removal(name: &str, size: u64, start: Option<&str>) -> String {
 
 /// Removes CR from a diff whose lines all end in CR LF, where escaping every CR would be noise.
 fn with_plain_line_ends(diff: &str) -> String {
-    let mut body = diff.split_inclusive('\n').filter(|line| is_body(line));
+    // After the two lines of the header: a line `++x` of the file stands as `+++x` in the diff.
+    let lines = diff.split_inclusive('\n').skip(2);
+    let mut body = lines.filter(|line| line.starts_with([' ', '+', '-']));
     match body.all(|line| line.ends_with("\r\n")) {
         true => diff.replace("\r\n", "\n"),
         false => diff.to_owned(),
     }
-}
-
-/// Returns true if a line of a diff is a line of the file.
-fn is_body(line: &str) -> bool {
-    !["---", "+++", "@@", "\\"]
-        .iter()
-        .any(|mark| line.starts_with(mark))
 }
 
 /// Returns the beginning of a diff and the number of omitted lines.
@@ -166,6 +161,11 @@ mod tests {
             "--- /dev/null\n+++ b\n@@ -0,0 +1,2 @@\n+one\n+two\n\\ No newline at end of file"
         );
         assert_eq!(diff("b", Some("x"), "x"), "b stays as it is");
+        // The line `++` ends in LF alone, so the line ends are shown.
+        assert_eq!(
+            diff("b", Some("a\r\n"), "a\r\n++\n"),
+            "--- b\n+++ b\n@@ -1 +1,2 @@\n a\\r\n+++"
+        );
         assert_eq!(diff("b", None, ""), "b becomes an empty file");
     }
 

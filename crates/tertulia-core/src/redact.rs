@@ -168,7 +168,7 @@ fn search_segment<'r>(text: &str, segment: Range<usize>, rules: &'r Rules, spans
                 following: segment[group.end()..].chars().next(),
             };
             position = whole.end().max(whole.start() + 1);
-            if !secret.is_empty() && rules.accept(rule, &candidate, whole.as_str()) {
+            if !secret.is_empty() && rules.accept(rule, &candidate, whole, segment) {
                 let start = offset + group.start();
                 let range = start..start + secret.len();
                 if is_free(spans, &range) {

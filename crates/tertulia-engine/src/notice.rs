@@ -25,7 +25,7 @@ pub enum Notice {
         /// Who was speaking.
         speaker: String,
     },
-    /// Nobody answered the last words: the program ended before.
+    /// The last message has no answer: the program ended before.
     Unanswered,
     /// Tools had been called for and never came back: so many calls were closed.
     ClosedCalls(usize),
@@ -47,7 +47,7 @@ pub enum Notice {
     Compacted,
     /// Messages that are too long for the agent are given without their middles.
     Shortened,
-    /// The older part could not be summed up; the session continues as it was.
+    /// The older part could not be summed up; the session continues unchanged.
     NotCompacted(AgentError),
     /// Speakers of this session are not in the team any more; what they said keeps their names.
     Missing(Vec<String>),

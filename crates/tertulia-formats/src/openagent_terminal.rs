@@ -84,24 +84,28 @@ pub fn listed(content: &[u8]) -> Option<Vec<String>> {
     if !has_fields(content, &["\"sessions\"", "\"version\""]) {
         return None;
     }
-    let index: IndexFile = serde_json::from_slice(content).ok()?;
+    let index: IndexFile = serde_json::from_slice(without_mark(content)).ok()?;
     let sessions = index.sessions.into_iter();
     Some(sessions.map(|listed| listed.session_id).collect())
 }
 
+/// Removes the byte order mark that some editors write.
+fn without_mark(content: &[u8]) -> &[u8] {
+    content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content)
+}
+
 fn has_fields(content: &[u8], fields: &[&str]) -> bool {
-    let Ok(text) = std::str::from_utf8(content) else {
+    let Ok(text) = std::str::from_utf8(without_mark(content)) else {
         return false;
     };
-    let text = text.trim_start_matches('\u{feff}').trim_start();
+    let text = text.trim_start();
     text.starts_with('{') && fields.iter().all(|field| text.contains(field))
 }
 
 impl SessionFile {
     /// Parses a session file.
     pub fn read(content: &[u8]) -> Result<SessionFile, SessionFileError> {
-        let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-        serde_json::from_slice(content)
+        serde_json::from_slice(without_mark(content))
             .map_err(|error| SessionFileError::Unreadable(error.to_string()))
     }
 

@@ -12,11 +12,11 @@ use tertulia_core::id::SessionId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::moment::Moment;
+use crate::live_state::LiveState;
 use crate::outbox::Outbox;
 use crate::protocol::{Answer, Detail, ErrorBody, ErrorKind, Id, TalkInfo, TalkState, TurnStatus};
-use crate::telling::Telling;
-use crate::window::Window;
+use crate::recent_events::RecentEvents;
+use crate::reply_stream::ReplyStream;
 use state::{Running, State};
 use tertulia_engine::event::{SessionEvent, SessionState};
 use tertulia_engine::live::CommandOutcome;
@@ -116,8 +116,8 @@ impl Room {
         Room {
             state: Mutex::new(State {
                 id,
-                window: Window::new(n),
-                moment: Moment::blank(id),
+                window: RecentEvents::new(n),
+                moment: LiveState::blank(id),
                 followers: Vec::new(),
                 talk: None,
                 running: None,
@@ -312,7 +312,7 @@ impl Room {
         state.running = Some(Running {
             client: order.client,
             asker: order.asker.clone(),
-            telling: Telling::default(),
+            telling: ReplyStream::default(),
             cancel: order.cancel.clone(),
         });
     }
@@ -358,7 +358,7 @@ impl Room {
         if let Some(trouble) = trouble {
             asker.tell(Answer::Error(trouble));
         }
-        asker.tell(self.state().complete(status, &Telling::default()));
+        asker.tell(self.state().complete(status, &ReplyStream::default()));
     }
 
     /// Subscribes a client; replaces an earlier subscription of the same client.

@@ -2,7 +2,7 @@
 //! every lost one is reported. The tests find the intact entries by their bytes, without the code
 //! under test.
 //!
-//! By default a sample of the cases runs; with `TERTULIA_TEST_ALL=1` all of them.
+//! By default a sample of the cases runs; with `./test --soak` all of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,6 +23,7 @@ use tertulia_store::{CheckMode, Progress, Report, Store, StoreError};
 use tertulia_testkit::ask::{everything, lines, list, look, now};
 use tertulia_testkit::clock::{moment, still_clock};
 use tertulia_testkit::logs::{Writer, ai, human, renamed};
+use tertulia_testkit::soak::{sampled, soak};
 
 const PAGE: usize = 1024;
 
@@ -214,15 +215,6 @@ fn pieces(file: &[u8], line: &[u8]) -> Vec<Vec<u8>> {
     pieces
 }
 
-/// Returns all cases, or every `one_in`th.
-fn sampled(cases: impl Iterator<Item = usize>, one_in: usize) -> Vec<usize> {
-    let one_in = match std::env::var_os("TERTULIA_TEST_ALL") {
-        Some(_) => 1,
-        None => one_in,
-    };
-    cases.step_by(one_in).collect()
-}
-
 fn run(name: &str, cases: Vec<usize>, check: impl Fn(usize) -> Outcome) {
     let count = cases.len();
     let mut sum = Outcome::default();
@@ -300,7 +292,7 @@ fn a_garbled_header_or_root_loses_nothing() {
         for (at, byte) in bytes[page * PAGE..(page + 1) * PAGE].iter_mut().enumerate() {
             *byte = u8::try_from(at % 251).unwrap() ^ 0x5a;
         }
-        if page % 4 == 0 || std::env::var_os("TERTULIA_TEST_ALL").is_some() {
+        if page % 4 == 0 || soak() {
             original.check(&format!("page {} is garbage", page + 1), &bytes);
         }
     }

@@ -1,4 +1,4 @@
-//! Plays a short talk on a terminal of 100×30 and draws what is seen: `./picture` writes `docs/screen.svg`.
+//! Plays a short session on a terminal of 100×30 and draws what is seen: `./picture` writes `docs/screen.svg`.
 //!
 //! Nothing in the picture depends on when or where it is made.
 

@@ -10,6 +10,7 @@
 //! | [`conformance`] | behaviour of every backend, one test per guarantee |
 //! | [`model`] | random operations on a backend and on a model of plain vectors |
 //! | [`provider`] | a fake of the LLM HTTP APIs that answers or fails as a prompt says |
+//! | [`soak`] | whether a run takes all cases of the long tests, or a sample |
 //! | [`terminal`] | a program on a real pseudo-terminal, observed with a terminal emulator |
 
 #![allow(
@@ -27,4 +28,5 @@ pub mod model;
 pub mod place;
 pub mod provider;
 pub mod scratch;
+pub mod soak;
 pub mod terminal;

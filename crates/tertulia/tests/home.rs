@@ -316,6 +316,17 @@ pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Waits until a database holds the draft of a half-written answer.
+pub fn until_draft(database: &Path) {
+    until("the half-written answer is saved", || {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = rusqlite::Connection::open_with_flags(database, flags).ok()?;
+        let query = "SELECT count(*) FROM draft";
+        let drafts = connection.query_row(query, [], |row| row.get::<_, i64>(0));
+        (drafts.ok()? > 0).then_some(())
+    });
+}
+
 /// Output of a command.
 #[derive(Debug)]
 #[expect(

@@ -12,6 +12,7 @@
 mod agents;
 mod cli;
 mod durability;
+mod fuzz;
 mod home;
 mod pairs;
 mod pty;

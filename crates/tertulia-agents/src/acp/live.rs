@@ -89,6 +89,7 @@ impl Live {
         program: Program,
         manner: Manner,
         scratch: Option<Scratch>,
+        grace: Duration,
     ) -> Option<Live> {
         let shared = Arc::new(Shared {
             heard: watch::Sender::new(Instant::now()),
@@ -105,6 +106,7 @@ impl Live {
             closing.clone(),
             kill.clone(),
             connected,
+            grace,
         ));
         let closing = closing.drop_guard();
         Some(Live {
@@ -218,10 +220,12 @@ async fn serve(
     closing: CancellationToken,
     kill: CancellationToken,
     connected: oneshot::Sender<ConnectionTo<protocol::Agent>>,
+    grace: Duration,
 ) -> Result<Finished, ProcessError> {
     let (input, to_agent) = mpsc::channel(ROOM);
     let (output, from_agent) = mpsc::channel(ROOM);
     let limits = Limits {
+        grace,
         output: usize::MAX,
         stderr: shared.stderr.clone(),
         ..Limits::default()

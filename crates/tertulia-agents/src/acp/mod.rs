@@ -15,6 +15,7 @@ mod watch;
 mod wire;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Mutex;
@@ -31,6 +32,9 @@ use super::{
     ToolSide, Whence, mention,
 };
 use crate::approval::Approval;
+
+/// Usual value of [`Acp::grace`].
+pub const GRACE: Duration = Duration::from_secs(5);
 
 /// Configuration of an agent that speaks the Agent Client Protocol.
 pub struct Acp {
@@ -57,6 +61,9 @@ pub struct Acp {
     pub system: Option<String>,
     /// Time limits of an answer.
     pub patience: Patience,
+    /// Time that the agent has to end its answer after a cancellation, and its processes after
+    /// TERM. Usually [`GRACE`].
+    pub grace: Duration,
     /// Where the agent is configured, for hints.
     pub whence: Whence,
     /// Path at which the program was found, if it was.
@@ -144,7 +151,7 @@ impl Agent for Acp {
             }
         };
         sink.show_stderr(live.stderr());
-        let watch = Watch::begin(sink, self.patience);
+        let watch = Watch::begin(sink, self.patience, self.grace);
         let stopped = std::mem::take(&mut live.stopped);
         if stopped {
             live.settle().await;
@@ -231,12 +238,14 @@ impl Acp {
             work_dir: Some(work_dir),
             marker: question.marker.clone(),
         };
-        Live::start(program, manner, scratch).await.ok_or_else(|| {
-            AgentError::new(
-                FailureKind::Unavailable,
-                format!("{} could not be started", self.command.display()),
-            )
-        })
+        Live::start(program, manner, scratch, self.grace)
+            .await
+            .ok_or_else(|| {
+                AgentError::new(
+                    FailureKind::Unavailable,
+                    format!("{} could not be started", self.command.display()),
+                )
+            })
     }
 
     async fn converse(

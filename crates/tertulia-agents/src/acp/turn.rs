@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::future::pending;
 use std::pin::Pin;
-use std::time::Duration;
 
 use agent_client_protocol::v1::Responder;
 use serde_json::{Value, json};
@@ -17,11 +16,8 @@ use super::watch::{End, Lost, Watch};
 use crate::approval::{ToolRequest, Verdict};
 use crate::{AgentError, AgentEvent, Outcome};
 
-/// Time that an agent has to end its answer after a cancellation.
-const STOP: Duration = Duration::from_secs(5);
-
 /// A permission request that waits for its answer.
-struct Leave {
+struct PendingPermission {
     request: ToolRequest,
     options: Value,
     responder: Box<Responder<Value>>,
@@ -36,8 +32,8 @@ struct Turn<'a> {
     session: &'a str,
     updates: Updates,
     /// The request that the user is asked about, and the ones that came after it.
-    asked: Option<(Leave, Answer)>,
-    waiting: VecDeque<Leave>,
+    asked: Option<(PendingPermission, Answer)>,
+    waiting: VecDeque<PendingPermission>,
     refused: bool,
     /// Deadline for the agent to stop, once it was cancelled.
     stop_by: Option<Instant>,
@@ -128,7 +124,7 @@ impl Turn<'_> {
             Incoming::Permission(params, responder) if ours && self.stop_by.is_none() => {
                 let (id, call, events) = self.updates.asked(&params["toolCall"]);
                 self.say(events).await;
-                self.waiting.push_back(Leave {
+                self.waiting.push_back(PendingPermission {
                     request: permission::request(&id, &call),
                     options: params["options"].clone(),
                     responder,
@@ -145,11 +141,11 @@ impl Turn<'_> {
     /// moment: they may change while the agent answers.
     fn next(&mut self) {
         if self.asked.is_none()
-            && let Some(leave) = self.waiting.pop_front()
+            && let Some(pending) = self.waiting.pop_front()
         {
-            let (sink, request) = (self.watch.sink.clone(), leave.request.clone());
+            let (sink, request) = (self.watch.sink.clone(), pending.request.clone());
             let asking: Answer = Box::pin(async move { sink.ask(request).await });
-            self.asked = Some((leave, asking));
+            self.asked = Some((pending, asking));
         }
     }
 
@@ -162,32 +158,35 @@ impl Turn<'_> {
 
     fn settle(&mut self, verdict: Verdict) {
         self.since = Instant::now();
-        if let Some((leave, _)) = self.asked.take() {
-            self.answer(leave, verdict);
+        if let Some((pending, _)) = self.asked.take() {
+            self.answer(pending, verdict);
         }
         self.next();
     }
 
-    fn answer(&mut self, leave: Leave, verdict: Verdict) {
+    fn answer(&mut self, pending: PendingPermission, verdict: Verdict) {
         self.refused |= verdict == Verdict::No;
         if verdict == Verdict::No {
-            self.updates.deny(&leave.request.call.id);
+            self.updates.deny(&pending.request.call.id);
         }
-        respond(leave.responder, permission::answer(&leave.options, verdict));
+        respond(
+            pending.responder,
+            permission::answer(&pending.options, verdict),
+        );
     }
 
     /// Cancels the agent's turn. Waiting permission requests are answered as cancelled.
     fn stop(&mut self) {
-        self.stop_by = Some(Instant::now() + STOP);
+        self.stop_by = Some(Instant::now() + self.watch.grace);
         self.live
             .tell("session/cancel", json!({ "sessionId": self.session }));
-        self.nobody_answers();
+        self.cancel_requests();
     }
 
-    fn nobody_answers(&mut self) {
-        let asked = self.asked.take().map(|(leave, _)| leave);
-        for leave in asked.into_iter().chain(self.waiting.drain(..)) {
-            respond(leave.responder, permission::cancelled());
+    fn cancel_requests(&mut self) {
+        let asked = self.asked.take().map(|(pending, _)| pending);
+        for pending in asked.into_iter().chain(self.waiting.drain(..)) {
+            respond(pending.responder, permission::cancelled());
         }
     }
 
@@ -207,7 +206,7 @@ impl Turn<'_> {
     }
 
     async fn end(mut self, told: Result<Value, Unanswered>) -> Result<Outcome, End> {
-        self.nobody_answers();
+        self.cancel_requests();
         let stopped = self.stop_by.is_some();
         let told = match told {
             Ok(told) => told,

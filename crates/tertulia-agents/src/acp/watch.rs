@@ -35,14 +35,17 @@ pub(super) enum Lost {
 pub(super) struct Watch<'a> {
     pub(super) sink: &'a AgentSink,
     pub(super) patience: Patience,
+    /// Time that the agent has to end its answer after a cancellation.
+    pub(super) grace: Duration,
     began: Instant,
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn begin(sink: &'a AgentSink, patience: Patience) -> Watch<'a> {
+    pub(super) fn begin(sink: &'a AgentSink, patience: Patience, grace: Duration) -> Watch<'a> {
         Watch {
             sink,
             patience,
+            grace,
             began: Instant::now(),
         }
     }

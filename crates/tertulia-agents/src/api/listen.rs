@@ -15,7 +15,7 @@ use crate::{AgentEvent, AgentRequest, AgentSink, Outcome};
 use tertulia_core::entry::Usage;
 
 /// State of one answer while it streams.
-pub(super) struct Ear<'a> {
+pub(super) struct AnswerReader<'a> {
     pub provider: Provider,
     pub agent: &'a str,
     pub question: &'a AgentRequest,
@@ -27,7 +27,7 @@ pub(super) struct Ear<'a> {
     pub spoke: bool,
 }
 
-impl Ear<'_> {
+impl AnswerReader<'_> {
     /// Consumes the stream to its end.
     pub(super) async fn listen(&mut self, mut stream: ChatStream) -> Result<Outcome, Trouble> {
         let mut calls = Vec::new();

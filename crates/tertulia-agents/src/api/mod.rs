@@ -28,7 +28,7 @@ use super::{
 };
 use key::Keyring;
 pub use key::{Key, Secret};
-use listen::Ear;
+use listen::AnswerReader;
 pub use provider::Provider;
 pub use thinking::Thinking;
 use trouble::{Asked, Trouble};
@@ -179,8 +179,8 @@ impl Api {
         let request = request::build(self.provider, self.system.as_deref(), question);
         let mut failed = 0;
         loop {
-            let mut ear = self.ear(question, sink);
-            let trouble = match self.attempt(&mut ear, request.clone(), secret).await {
+            let mut reader = self.reader(question, sink);
+            let trouble = match self.attempt(&mut reader, request.clone(), secret).await {
                 Ok(outcome) => return Ok(outcome),
                 Err(trouble) => trouble,
             };
@@ -189,7 +189,7 @@ impl Api {
             let ended = retry::Ended {
                 failed,
                 passing: trouble.passing(),
-                spoke: ear.spoke,
+                spoke: reader.spoke,
                 asked: trouble.asked(),
                 left: until.map_or(Duration::MAX, |until| {
                     until.saturating_duration_since(Instant::now())
@@ -209,8 +209,8 @@ impl Api {
         }
     }
 
-    fn ear<'a>(&'a self, question: &'a AgentRequest, sink: &'a AgentSink) -> Ear<'a> {
-        Ear {
+    fn reader<'a>(&'a self, question: &'a AgentRequest, sink: &'a AgentSink) -> AnswerReader<'a> {
+        AnswerReader {
             provider: self.provider,
             agent: &self.whence.section,
             question,
@@ -224,7 +224,7 @@ impl Api {
 
     async fn attempt(
         &self,
-        ear: &mut Ear<'_>,
+        reader: &mut AnswerReader<'_>,
         request: ChatRequest,
         secret: Option<&Secret>,
     ) -> Result<Outcome, Trouble> {
@@ -235,8 +235,8 @@ impl Api {
             idle: self.patience.idle,
         };
         let wire = self.wire()?;
-        let stream = wire.ask(request, &manner, secret, &ear.watch).await?;
-        ear.listen(stream).await
+        let stream = wire.ask(request, &manner, secret, &reader.watch).await?;
+        reader.listen(stream).await
     }
 
     async fn knock(&self) -> Readiness {

@@ -263,9 +263,14 @@ const REFUSED: &[&str] = &[
     "invalid_prompt",
 ];
 
-/// Returns whether such a status is often temporary. An account without credit is not.
+/// Returns whether such a status is often temporary. An account without credit is not. The codes
+/// tell, not the message: Gemini speaks of billing at every ordinary rate limit.
 fn passes(status: u16, body: &str) -> bool {
-    let broke = ["insufficient_quota", "billing"];
+    let broke = [
+        "insufficient_quota",
+        "billing_not_active",
+        "billing_hard_limit",
+    ];
     match status {
         429 => !broke.iter().any(|word| body.contains(word)),
         501 | 505 => false,
@@ -367,6 +372,7 @@ mod tests {
     fn a_status_means_what_a_person_does_about_it() {
         use FailureKind::{Auth, Failed, Protocol, RateLimit, Refused, TooLong, Unavailable};
         let quota = r#"{"error": {"message": "no credit", "code": "insufficient_quota"}}"#;
+        let gemini_rate = r#"{"error": {"code": 429, "message": "You exceeded your current quota, please check your plan and billing details.", "status": "RESOURCE_EXHAUSTED"}}"#;
         let gemini_key = r#"{"error": {"code": 400, "message": "API key not valid. Please…"}}"#;
         let long = r#"{"error": {"code": "context_length_exceeded", "message": "This model's maximum context length is 8"}}"#;
         let claude_long = r#"{"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}"#;
@@ -378,6 +384,7 @@ mod tests {
             (400, gemini_key, Auth, false, "MY_KEY"),
             (429, "", RateLimit, true, ""),
             (429, quota, RateLimit, false, "credit"),
+            (429, gemini_rate, RateLimit, true, ""),
             (413, "", TooLong, false, "less"),
             (400, long, TooLong, false, "less"),
             (400, claude_long, TooLong, false, "less"),

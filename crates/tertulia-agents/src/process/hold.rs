@@ -38,11 +38,12 @@ impl Hold {
 
     /// Returns the clock of a run that begins now.
     pub(super) fn clock(&self) -> RunClock {
-        let held = self.0.subscribe();
-        let earlier = held.borrow().before;
+        let (held, began) = (self.0.subscribe(), Instant::now());
+        let Held { since, before, .. } = *held.borrow();
+        let lasting = since.map_or(Duration::ZERO, |since| began - since);
         RunClock {
-            began: Instant::now(),
-            earlier,
+            began,
+            earlier: before + lasting,
             held,
         }
     }
@@ -118,6 +119,14 @@ mod tests {
         assert_eq!(clock.total(None), None);
         // The hold does not lengthen the next run.
         let (_, end) = hold.clock().total(limit).unwrap();
+        assert_eq!(end, Instant::now() + 10 * SECOND);
+        // Of a hold that had begun before the run, only the part within the run counts.
+        hold.set(true);
+        tokio::time::advance(30 * SECOND).await;
+        let clock = hold.clock();
+        tokio::time::advance(SECOND).await;
+        hold.set(false);
+        let (_, end) = clock.total(limit).unwrap();
         assert_eq!(end, Instant::now() + 10 * SECOND);
     }
 }

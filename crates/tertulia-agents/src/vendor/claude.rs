@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::LINGER;
-use super::leave::Control;
+use super::permission::Control;
 use super::reading::{
     Dialect, Ending, Exit, Paragraphs, content, failed, list, number, reasoning, started, todos,
     words,

@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Vendor, VendorProgram, leave};
+use super::{Vendor, VendorProgram, permission};
 use crate::approval::Approval;
 use crate::opencode::{self, Access};
 use crate::{AgentRequest, NativeSession, mention, prompt};
@@ -81,7 +81,11 @@ pub(super) fn launch(
     Launch {
         args,
         env,
-        stdin: if asks { leave::prompt(&words) } else { words },
+        stdin: if asks {
+            permission::prompt(&words)
+        } else {
+            words
+        },
         asks,
     }
 }

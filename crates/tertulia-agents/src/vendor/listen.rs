@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::leave::{self, Control, Leave};
 use super::lines::{LONGEST, Lines, TooLong};
+use super::permission::{self, Control, PermissionRequest};
 use super::reading::Reader;
 use super::refusal::Refusals;
 use crate::approval::Verdict;
@@ -21,26 +21,26 @@ use crate::{AgentError, AgentSink, FailureKind};
 type Answer = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 /// Consumer of a program's output for one turn.
-pub(super) struct Ear<'a> {
+pub(super) struct OutputReader<'a> {
     pub(super) reader: &'a mut Reader,
     pub(super) sink: &'a AgentSink,
     pub(super) refusals: Refusals,
-    pub(super) desk: Desk,
+    pub(super) permissions: PermissionQueue,
     /// Ends the program.
     pub(super) stop: &'a CancellationToken,
 }
 
-impl Ear<'_> {
+impl OutputReader<'_> {
     /// Reads until the output ends, or until the program has stayed too long after its last event;
     /// then it is ended.
-    pub(super) async fn listen(
+    pub(super) async fn read_all(
         mut self,
         mut received: mpsc::Receiver<Vec<u8>>,
     ) -> Result<(), AgentError> {
         let mut lines = Lines::default();
         let mut due = None;
         loop {
-            let asking = self.desk.asked.is_some();
+            let asking = self.permissions.asked.is_some();
             let chunk = tokio::select! {
                 // First, so that a program that keeps writing is ended too.
                 biased;
@@ -48,8 +48,8 @@ impl Ear<'_> {
                     self.stop.cancel();
                     return Ok(());
                 }
-                verdict = self.desk.verdict(), if asking => {
-                    self.desk.settle(verdict, self.sink).await;
+                verdict = self.permissions.verdict(), if asking => {
+                    self.permissions.settle(verdict, self.sink).await;
                     continue;
                 }
                 chunk = received.recv() => chunk,
@@ -69,7 +69,7 @@ impl Ear<'_> {
                 return done;
             }
             if let Some(linger) = self.reader.over() {
-                self.desk.close();
+                self.permissions.close();
                 due = due.or_else(|| Some(Instant::now() + linger));
             } else {
                 due = None;
@@ -84,7 +84,7 @@ impl Ear<'_> {
                 self.sink.say(event).await?;
             }
             for control in self.reader.controls() {
-                self.desk.take(control, self.sink).await;
+                self.permissions.take(control, self.sink).await;
             }
         }
         Ok(())
@@ -99,21 +99,21 @@ async fn reached(moment: Option<Instant>) {
 }
 
 /// Queue of permission requests, which are answered one after the other.
-pub(super) struct Desk {
+pub(super) struct PermissionQueue {
     /// Standard input of the program, as long as it takes answers.
     answers: Option<mpsc::Sender<Vec<u8>>>,
     /// Pauses the time limits: the time in which the user decides does not count.
     hold: Hold,
     /// The request that the user is asked about, and the ones that came after it.
-    asked: Option<(Leave, Answer)>,
-    waiting: VecDeque<Leave>,
+    asked: Option<(PermissionRequest, Answer)>,
+    waiting: VecDeque<PermissionRequest>,
 }
 
-impl Desk {
+impl PermissionQueue {
     /// Creates a queue that writes to `answers`, if the program takes answers; `hold` pauses its
     /// clock.
-    pub(super) fn new(answers: Option<mpsc::Sender<Vec<u8>>>, hold: Hold) -> Desk {
-        Desk {
+    pub(super) fn new(answers: Option<mpsc::Sender<Vec<u8>>>, hold: Hold) -> PermissionQueue {
+        PermissionQueue {
             answers,
             hold,
             asked: None,
@@ -123,14 +123,18 @@ impl Desk {
 
     async fn take(&mut self, control: Control, sink: &AgentSink) {
         match control {
-            Control::Leave(leave) => self.waiting.push_back(leave),
+            Control::Permission(request) => self.waiting.push_back(request),
             Control::Withdrawn(id) => {
-                self.waiting.retain(|leave| leave.id != id);
-                if self.asked.as_ref().is_some_and(|(leave, _)| leave.id == id) {
+                self.waiting.retain(|request| request.id != id);
+                if self
+                    .asked
+                    .as_ref()
+                    .is_some_and(|(request, _)| request.id == id)
+                {
                     self.asked = None;
                 }
             }
-            Control::Other(id) => self.send(leave::not_done(&id)).await,
+            Control::Other(id) => self.send(permission::not_done(&id)).await,
         }
         self.next(sink);
     }
@@ -139,11 +143,11 @@ impl Desk {
     fn next(&mut self, sink: &AgentSink) {
         if self.asked.is_none()
             && self.answers.is_some()
-            && let Some(leave) = self.waiting.pop_front()
+            && let Some(next) = self.waiting.pop_front()
         {
-            let (sink, request) = (sink.clone(), leave.request.clone());
+            let (sink, request) = (sink.clone(), next.request.clone());
             let answer: Answer = Box::pin(async move { sink.ask(request).await });
-            self.asked = Some((leave, answer));
+            self.asked = Some((next, answer));
         }
         self.hold.set(self.asked.is_some());
     }
@@ -156,9 +160,9 @@ impl Desk {
     }
 
     async fn settle(&mut self, verdict: Verdict, sink: &AgentSink) {
-        if let Some((leave, _)) = self.asked.take() {
+        if let Some((request, _)) = self.asked.take() {
             self.hold.set(false);
-            self.send(leave.answer(verdict)).await;
+            self.send(request.answer(verdict)).await;
         }
         self.next(sink);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::leave::Control;
+use super::permission::Control;
 use super::{Vendor, claude, codex, gemini, opencode};
 use crate::{AgentError, AgentEvent, FailureKind, Todo, TodoState, failure};
 use tertulia_core::entry::{ToolCall, Usage};

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Vendor, leave};
+use super::{Vendor, permission};
 use crate::{AgentEvent, denied};
 
 /// Gemini CLI's tools that change things: it has them only under `all`.
@@ -46,7 +46,7 @@ impl Refusals {
 fn is_refusal(vendor: Vendor, tool: &str, output: &str) -> bool {
     match vendor {
         // Calls that Claude Code denies itself are recognised by id, see `Claude`.
-        Vendor::Claude => output.starts_with(leave::NO),
+        Vendor::Claude => output.starts_with(permission::NO),
         // In the read-only sandbox every change fails.
         Vendor::Codex => tool == "file_change" || output.contains("Read-only file system"),
         Vendor::GeminiCli => {
@@ -104,7 +104,7 @@ mod tests {
         let missing =
             "Model tried to call unavailable tool 'invalid'. Available tools: glob, read.";
         check(Vendor::OpenCode, "pinger_ping", missing);
-        check(Vendor::Claude, "Bash", leave::NO);
+        check(Vendor::Claude, "Bash", permission::NO);
     }
 
     #[test]

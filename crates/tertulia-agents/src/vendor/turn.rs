@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::launch::{Launch, Surroundings, launch};
-use super::listen::{Desk, Ear};
+use super::listen::{OutputReader, PermissionQueue};
 use super::reading::{Ending, Exit, Reader};
 use super::refusal::Refusals;
 use super::{Vendor, VendorProgram};
@@ -86,17 +86,17 @@ impl VendorProgram {
         let spent = native.map(|native| native.spent).unwrap_or_default();
         let mut reader = Reader::new(self.vendor, spent);
         let (input, answers) = input(&stdin, asks);
-        let ear = Ear {
+        let output = OutputReader {
             reader: &mut reader,
             sink,
             refusals: Refusals::new(self.vendor),
-            desk: Desk::new(answers, limits.hold.clone()),
+            permissions: PermissionQueue::new(answers, limits.hold.clone()),
             stop: &stop,
         };
         let (chunks, received) = mpsc::channel(64);
         let (finished, heard) = tokio::join!(
             process::run(&program, input, &limits, &stop, chunks),
-            ear.listen(received)
+            output.read_all(received)
         );
         heard.map_err(|error| match error.kind {
             FailureKind::Cancelled => error,

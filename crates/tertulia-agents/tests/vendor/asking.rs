@@ -158,10 +158,11 @@ async fn several_are_answered_in_turn() {
 async fn a_person_may_take_their_time() {
     let stage = Stage::new();
     let mut program = claude(&stage, r#"ask 1 Bash '{"command":"a"}'; leave 1; end"#);
-    program.patience.idle = Duration::from_secs(2);
-    program.patience.total = Duration::from_secs(2);
+    let limit = Duration::from_millis(1500);
+    program.patience.idle = limit;
+    program.patience.total = limit;
     let person = async |_: &ToolRequest| {
-        tokio::time::sleep(Duration::from_millis(2500)).await;
+        tokio::time::sleep(limit + Duration::from_millis(100)).await;
         Some(Verdict::Yes)
     };
     let (played, _) = play_with(&program, &asking(None), person).await;

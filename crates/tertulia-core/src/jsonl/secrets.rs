@@ -26,10 +26,7 @@ impl Imported {
     /// is deterministic, so that a second import adds nothing.
     pub fn redact(&mut self) -> Result<SecretCounts, EntryError> {
         let mut counts = SecretCounts::new();
-        let mut head = match self.after {
-            Seq::START => Head::START,
-            _ => self.parent.unwrap_or_default(),
-        };
+        let mut head = self.parent.unwrap_or_else(|| self.head_before());
         let mut changed = false;
         let mut heads: BTreeMap<Seq, Head> = BTreeMap::new();
         let mut entries = Vec::with_capacity(self.entries.len());
@@ -66,6 +63,23 @@ impl Imported {
     }
 }
 
+impl Imported {
+    /// Returns the head that the first entry continues, as far as the file without a heading tells.
+    /// The store that the entries are appended to verifies it.
+    fn head_before(&self) -> Head {
+        match self.entries.first().map(|entry| &entry.body) {
+            Some(Body::Forked(forked)) => Head {
+                seq: forked.from.seq,
+                hash: forked.from.hash,
+            },
+            _ => Head {
+                seq: self.after,
+                ..Head::START
+            },
+        }
+    }
+}
+
 fn redact_body(body: &mut Body, counts: &mut SecretCounts) {
     body.for_each_text(&mut |text| {
         let clean = redact(text);
@@ -88,10 +102,11 @@ fn add(counts: &mut SecretCounts, more: &SecretCounts) {
 mod tests {
     use super::super::read;
     use super::*;
-    use crate::entry::Entry;
+    use crate::entry::{Entry, Forked, Hash, Origin, Relation, Unsealed};
+    use crate::id::{EntryId, SessionId};
 
     fn log(words: &[&str]) -> Vec<u8> {
-        let id = crate::id::SessionId::new(uuid::Uuid::from_u128(7));
+        let id = SessionId::new(uuid::Uuid::from_u128(7));
         let at = jiff::Timestamp::from_second(1).unwrap();
         let bodies = std::iter::once(Body::Created(crate::entry::Created {
             session: id,
@@ -105,11 +120,11 @@ mod tests {
         .chain(words.iter().map(|words| {
             Body::Renamed(crate::entry::Renamed {
                 title: (*words).to_owned(),
-                operation: crate::id::EntryId::new(uuid::Uuid::from_u128(9)),
+                operation: EntryId::new(uuid::Uuid::from_u128(9)),
             })
         }));
-        let new = bodies.enumerate().map(|(n, body)| crate::entry::Unsealed {
-            id: crate::id::EntryId::new(uuid::Uuid::from_u128(n as u128 + 1)),
+        let new = bodies.enumerate().map(|(n, body)| Unsealed {
+            id: EntryId::new(uuid::Uuid::from_u128(n as u128 + 1)),
             at,
             body,
             redacted: BTreeMap::new(),
@@ -144,5 +159,46 @@ mod tests {
         let mut twice = read(&content).unwrap();
         twice.redact().unwrap();
         assert_eq!(twice.entries, imported.entries);
+    }
+
+    /// The file of a fork that begins with its own first entry, whose title is redacted.
+    #[test]
+    fn a_fork_without_its_parent_still_continues_it() {
+        let session = |n| SessionId::new(uuid::Uuid::from_u128(n));
+        let shared = Head {
+            seq: Seq(6),
+            hash: Hash::of_text("shared"),
+        };
+        let from = Origin {
+            id: session(1),
+            seq: shared.seq,
+            hash: shared.hash,
+        };
+        let forked = Unsealed {
+            id: EntryId::new(uuid::Uuid::nil()),
+            at: "2026-01-01T00:00:00Z".parse().unwrap(),
+            body: Body::Forked(Forked {
+                session: session(2),
+                from: from.clone(),
+                relation: Relation::Fork,
+                title: Some(format!(
+                    "key ghp_{}",
+                    "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5"
+                )),
+                project: None,
+                cwd: None,
+            }),
+            redacted: BTreeMap::new(),
+        };
+        let entries = Entry::seal(&shared, vec![forked]).unwrap();
+        let mut imported = Imported {
+            id: session(2),
+            fork: Some(from),
+            after: entries[0].seq.back(1),
+            parent: None,
+            entries,
+        };
+        assert_eq!(imported.redact().unwrap().values().sum::<u32>(), 1);
+        assert!(imported.entries[0].follows(&shared));
     }
 }

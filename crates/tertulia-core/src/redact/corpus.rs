@@ -298,6 +298,9 @@ regex = '''(CASE)-([0-9]{4})'''
 secretGroup = 2
 [[allowlists]]
 regexes = ['''^0000$''']
+[[allowlists]]
+regexTarget = "line"
+regexes = ['''# an example$''']
 "#;
     let rules = Rules::extended(rules).unwrap();
     let check = |text: &str, expected: &str| {
@@ -308,10 +311,18 @@ regexes = ['''^0000$''']
     check("acme-aaaaaaaaaaaaaaaa", "acme-aaaaaaaaaaaaaaaa");
     check("CASE-1234 CASE-0000", "CASE-[redacted:ticket] CASE-0000");
     check(
+        "CASE-1234\nCASE-1234 # an example\nCASE-1234",
+        "CASE-[redacted:ticket]\nCASE-1234 # an example\nCASE-[redacted:ticket]",
+    );
+    check(
         "postgres://a:b1c2@h/d",
         "postgres://a:[redacted:url-password]@h/d",
     );
     let error = Rules::extended("[[rules]]\nid = \"x\"\nregex = '''(a'''\n").unwrap_err();
     assert!(error.to_string().contains("'x'"), "{error}");
     assert!(Rules::extended("rules = 3").is_err());
+    for list in ["[allowlist]", "[[allowlists]]"] {
+        let error = Rules::extended(&format!("{list}\nregexes = ['(a']\n")).unwrap_err();
+        assert!(error.to_string().contains("'allowlist'"), "{error}");
+    }
 }

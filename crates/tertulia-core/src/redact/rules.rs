@@ -110,6 +110,10 @@ impl Rules {
     /// Returns the built-in rules followed by those of a file.
     pub fn extended(text: &str) -> Result<Rules, RulesError> {
         let own = read(text)?;
+        let everywhere = own.allowlist.iter().chain(&own.allowlists);
+        for regex in everywhere.flat_map(|list| &list.regexes) {
+            tried("allowlist", regex)?;
+        }
         for rule in &own.rules {
             if let Some(regex) = &rule.regex {
                 tried(&rule.id, regex)?;
@@ -170,8 +174,14 @@ impl Rules {
         numbers.into_iter().map(|at| &self.rules[at])
     }
 
-    /// Returns true if a match of a rule is a secret.
-    pub fn accept(&self, rule: &Rule, candidate: &Candidate<'_>, whole: &str) -> bool {
+    /// Returns true if a match of a rule in `text` is a secret.
+    pub fn accept(
+        &self,
+        rule: &Rule,
+        candidate: &Candidate<'_>,
+        whole: Match<'_>,
+        text: &str,
+    ) -> bool {
         let is_random = rule
             .entropy
             .is_none_or(|least| entropy(candidate.secret) > least);
@@ -180,7 +190,7 @@ impl Rules {
             && !rule
                 .lists()
                 .chain(&self.allowed)
-                .any(|list| list.has(candidate.secret, whole))
+                .any(|list| list.has(candidate.secret, whole, text))
     }
 }
 
@@ -210,10 +220,15 @@ impl Rule {
 }
 
 impl Allowlist {
-    fn has(&self, secret: &str, whole: &str) -> bool {
+    fn has(&self, secret: &str, whole: Match<'_>, text: &str) -> bool {
         let target = match self.target {
             Target::Secret => secret,
-            Target::Match | Target::Line => whole,
+            Target::Match => whole.as_str(),
+            Target::Line => {
+                let start = text[..whole.start()].rfind('\n').map_or(0, |at| at + 1);
+                let end = text[whole.end()..].find('\n');
+                &text[start..end.map_or(text.len(), |at| whole.end() + at)]
+            }
         };
         let regexes = self.compiled.get_or_init(|| {
             let compiled = self.regexes.iter().map(|regex| Regex::new(regex));

@@ -298,6 +298,12 @@ fn a_teams_title_is_what_was_said() {
     check("plan [team_task: a table] it", "plan  it");
     check("[TEAM_TASK: a [redacted:key] b] go", "go");
     check("[NEXT: ben]", "[NEXT: ben]");
+    check("[NEXT: ben go", "[NEXT: ben go");
+    // With quadratic time these would take minutes.
+    for piece in ["[", "[NEXT:", "[NEXT: [redacted:"] {
+        let many = piece.repeat(200_000);
+        check(&format!("{many} x"), &format!("{many} x"));
+    }
     check("[NEXT: open", "[NEXT: open");
     check("é[", "é[");
 }

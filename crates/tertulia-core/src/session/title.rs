@@ -5,34 +5,31 @@ const TITLE_LENGTH: usize = 60;
 
 /// Returns a team message without its markers. Approximate parsing is enough for a title.
 pub(super) fn without_markers(content: &str) -> String {
+    const KEYWORDS: [&str; 4] = ["[NEXT:", "[FROM:", "[DROP:", "[TEAM_TASK:"];
+    // Found once, so that many brackets in a long text take linear time.
+    let places = |part| content.match_indices(part).map(|(at, _)| at);
+    let closings: Vec<usize> = places("]").collect();
+    let redacted: Vec<usize> = places("[redacted:").collect();
     let mut words = String::new();
-    let mut rest = content;
-    while let Some(open) = rest.find('[') {
-        let (before, marker) = rest.split_at(open);
-        words.push_str(before);
-        let keywords = ["[NEXT:", "[FROM:", "[DROP:", "[TEAM_TASK:"];
-        let is_marker = keywords.iter().any(|keyword| {
-            let start = marker.get(..keyword.len());
+    let mut from = 0;
+    for open in places("[") {
+        let is_marker = KEYWORDS.iter().any(|keyword| {
+            let start = content.get(open..open + keyword.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(keyword))
         });
+        if open < from || !is_marker {
+            continue;
+        }
+        let first = closings.partition_point(|at| *at < open);
         // A redaction placeholder inside a marker has brackets of its own.
-        let inner = marker[1..].find("[redacted:").map(|at| at + 1);
-        let first = marker.find(']');
-        let from = match (inner, first) {
-            (Some(inner), Some(first)) if inner < first => first + 1,
-            _ => 0,
-        };
-        let end = marker[from..].find(']').map(|at| from + at);
-        let end = end.filter(|_| is_marker);
-        rest = match end {
-            Some(end) => &marker[end + 1..],
-            None => {
-                words.push('[');
-                &marker[1..]
-            }
-        };
+        let inner = redacted.get(redacted.partition_point(|at| *at <= open));
+        let has_inner = inner.is_some_and(|at| closings.get(first).is_some_and(|end| at < end));
+        if let Some(end) = closings.get(first + usize::from(has_inner)) {
+            words.push_str(&content[from..open]);
+            from = end + 1;
+        }
     }
-    words.push_str(rest);
+    words.push_str(&content[from..]);
     if words.trim().is_empty() {
         return content.to_owned();
     }

@@ -14,6 +14,7 @@ pub fn duplicate_keys(text: &str) -> Vec<String> {
         path: String::new(),
         found: &found,
     };
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // Syntax errors are reported by the actual parser.
     let _ = walk.deserialize(&mut serde_json::Deserializer::from_str(text));
     found.into_inner()
@@ -109,6 +110,7 @@ mod tests {
             r#"{"a": 1, "team": {"members": [{}, {"name": "x", "env": {}, "name": "y"}]}, "a": -2}"#,
             &["/team/members/1/name", "/a"],
         );
+        check("\u{feff}{\"a\": 1, \"a\": 2}", &["/a"]);
         check("{", &[]);
         check("", &[]);
     }

@@ -13,7 +13,8 @@ pub use unmarked::Unmarked;
 
 use super::code::{Code, code};
 
-/// Maximum number of addressees read from a text: far more than the queue accepts.
+/// Maximum number of addressees read from a text, and of names to drop: far more than the queue
+/// accepts.
 const MOST_NAMES: usize = 200;
 /// Maximum length of a name in bytes: far longer than any member's.
 const LONGEST_NAME: usize = 200;
@@ -260,10 +261,13 @@ fn dropped(before: Option<Drop>, names: impl Iterator<Item = String>) -> Drop {
         Some(Drop::Names(names)) => names,
         None => Vec::new(),
     };
-    all.extend(names);
-    let is_all = |name: &String| undecorated(name).eq_ignore_ascii_case("all");
-    if all.iter().any(is_all) {
-        return Drop::All;
+    for name in names {
+        if undecorated(&name).eq_ignore_ascii_case("all") {
+            return Drop::All;
+        }
+        if all.len() < MOST_NAMES {
+            all.push(name);
+        }
     }
     Drop::Names(all)
 }

@@ -275,7 +275,10 @@ fn member_fields(
     changes.rename(member, path, "title", "displayName");
     for old in AGENT_NAMES {
         changes.rename(member, path, old, "agentType");
-        member.shift_remove(*old);
+        if let Some(value) = member.shift_remove(*old) {
+            let value = shown(&value);
+            changes.say(format!("{path}{old}: removed {value} (agentType counts)"));
+        }
     }
     let is_ai = match text_of(member, "type").map(|kind| kind.to_lowercase()) {
         Some(kind) => kind == "ai",
@@ -308,7 +311,7 @@ fn member_fields(
             changes.say(format!(
                 "{path}env.{name}: a value that is no text -> a text"
             ));
-            *value = json!(shown(value));
+            *value = json!(value.to_string());
         }
     }
 }

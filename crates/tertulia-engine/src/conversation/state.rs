@@ -46,8 +46,8 @@ impl Conversation {
         }
     }
 
-    /// Returns the member id of the person with this name; an empty name stands for nobody in
-    /// particular. Fails with a message for the user.
+    /// Returns the member id of the person with this name; an empty name stands for no
+    /// particular person. Fails with a message for the user.
     pub fn seat_of(&self, name: &str) -> Result<Option<String>, String> {
         match self.team() {
             None => Err(NO_TEAM.to_owned()),

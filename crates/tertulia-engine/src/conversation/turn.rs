@@ -76,7 +76,7 @@ impl TurnResult {
         }
     }
 
-    /// Returns true if the message addressed nobody and nobody spoke.
+    /// Returns true if the message had no addressee and no member spoke.
     pub fn went_to_nobody(&self) -> bool {
         matches!(self, TurnResult::Team(round) if round.went_to_nobody())
     }

@@ -95,6 +95,11 @@ fn what_is_odd_is_named() {
 fn an_index_lists_its_sessions() {
     let index = json!({ "version": "1.0", "sessions": [
         { "session_id": "2025-10-04_160312", "title": "a" }, { "session_id": "2025-10-04_153045" }] });
+    let marked = format!("\u{feff}{index}");
+    assert!(
+        listed(marked.as_bytes()).is_some(),
+        "with a byte order mark"
+    );
     let ids = listed(index.to_string().as_bytes()).unwrap();
     assert_eq!(ids, ["2025-10-04_160312", "2025-10-04_153045"]);
     assert!(!is_one(index.to_string().as_bytes()));

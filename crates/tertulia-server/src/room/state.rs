@@ -10,18 +10,18 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::{ClientId, Talk, Voice};
-use crate::moment::Moment;
+use crate::live_state::LiveState;
 use crate::protocol::{Answer, Detail, TalkState, TurnStatus};
-use crate::telling::Telling;
-use crate::window::Window;
+use crate::recent_events::RecentEvents;
+use crate::reply_stream::ReplyStream;
 use tertulia_engine::event::SessionEvent;
 
 /// State of a room.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) id: SessionId,
-    pub(super) window: Window,
-    pub(super) moment: Moment,
+    pub(super) window: RecentEvents,
+    pub(super) moment: LiveState,
     pub(super) followers: Vec<(Voice, Detail)>,
     pub(super) talk: Option<Talk>,
     pub(super) running: Option<Running>,
@@ -34,7 +34,7 @@ pub(super) struct State {
 pub(super) struct Running {
     pub(super) client: ClientId,
     pub(super) asker: Option<Voice>,
-    pub(super) telling: Telling,
+    pub(super) telling: ReplyStream,
     pub(super) cancel: CancellationToken,
 }
 
@@ -48,7 +48,7 @@ impl State {
                 }
             }
         } else if let Some(opener) = self.talk.as_ref().and_then(|talk| talk.opener.as_ref()) {
-            for answer in Telling::default().tell(self.id, &happening) {
+            for answer in ReplyStream::default().tell(self.id, &happening) {
                 opener.tell(answer);
             }
         }
@@ -82,7 +82,7 @@ impl State {
         }
     }
 
-    pub(super) fn complete(&self, status: TurnStatus, telling: &Telling) -> Answer {
+    pub(super) fn complete(&self, status: TurnStatus, telling: &ReplyStream) -> Answer {
         let meta = self.moment.floor().meta.as_ref();
         Answer::Complete {
             status,

@@ -254,7 +254,8 @@ async fn stopped_while_it_asks_its_request_is_answered() {
 #[tokio::test]
 async fn one_that_does_not_stop_is_ended_with_its_children() {
     let stage = Stage::set();
-    let agent = stage.behind("trap '' TERM; \"$@\"; sleep 1000");
+    let mut agent = stage.behind("trap '' TERM; \"$@\"; sleep 1000");
+    agent.grace = Duration::from_millis(300);
     let heard = ask_with(&agent, &stage.question(&["deaf"]), None, |event, _| {
         matches!(event, AgentEvent::Text(_))
     })
@@ -278,7 +279,8 @@ async fn silence_has_a_limit_but_not_the_persons() {
     );
     assert_eq!(stage.left(), Vec::<i32>::new());
 
-    agent.patience.idle = Duration::from_secs(2);
+    let limit = Duration::from_millis(1500);
+    agent.patience.idle = limit;
     let mut question = stage.question(&["tool execute"]);
     question.approval = Approval::Ask;
     let cancel = CancellationToken::new();
@@ -287,7 +289,7 @@ async fn silence_has_a_limit_but_not_the_persons() {
     let person = async {
         let permission = listener.permissions.recv().await.unwrap();
         // Longer than an agent may be silent.
-        tokio::time::sleep(Duration::from_millis(2400)).await;
+        tokio::time::sleep(limit + Duration::from_millis(100)).await;
         permission.settle(Verdict::Yes);
     };
     let (ended, ()) = tokio::join!(answer, person);

@@ -68,6 +68,7 @@ impl Stage {
                 total: Duration::from_secs(60),
                 idle: Duration::from_secs(60),
             },
+            grace: tertulia_agents::acp::GRACE,
             whence: Whence::settings("fake"),
             found: Some(command.into()),
             connection: Connection::default(),

@@ -36,7 +36,7 @@ fn send(provider: &FakeProvider, api: Api, body: &Value, authorised: bool) -> (u
     })
 }
 
-/// Each of the talks is refused with words like these; where there are none, it is answered.
+/// Each of the conversations is refused with words like these; where there are none, it is answered.
 fn check(api: Api, cases: &[(Value, &str)]) {
     let provider = FakeProvider::start();
     for (body, words) in cases {
@@ -68,7 +68,7 @@ fn a_slip_in_a_directive_is_no_answer() {
     assert!(answer.contains("sya"), "{answer}");
 }
 
-/// A talk with Anthropic, and what stands in one.
+/// A conversation with Anthropic, and what stands in one.
 fn anthropic(messages: &[Value]) -> Value {
     json!({"model": "m", "max_tokens": 9, "messages": messages})
 }

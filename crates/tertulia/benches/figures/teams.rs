@@ -1,4 +1,4 @@
-//! A long talk of a team: whether its thousandth turn costs more than its first, and whether memory grows
+//! A long session of a team: whether its thousandth turn costs more than its first, and whether memory grows
 //! with what was said.
 
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ pub fn measure(table: &mut Table) {
     }
 }
 
-/// Talks, and prints what it cost: seconds of a turn at the beginning, what a turn at the end takes as a
+/// Runs a session, and prints what it cost: seconds of a turn at the beginning, what a turn at the end takes as a
 /// multiple of that, in time and in processor time, and bytes of memory of the second half.
 pub fn be_a_team() {
     let variable = |name: &str| std::env::var(name).unwrap();
@@ -85,7 +85,7 @@ pub fn be_a_team() {
         let memory_at_half = memory();
         talk.turns(TURNS / 2 - SOME).await;
         let before = memory();
-        // The first turns are those of another talk, taken by turns with the last ones: so both see the
+        // The first turns are those of another session, taken by turns with the last ones: so both see the
         // same disk and the same neighbours.
         let mut other = Talk::begin(store);
         let mut taken = 0;
@@ -107,7 +107,7 @@ pub fn be_a_team() {
     });
 }
 
-/// A talk, and what its turns cost, one by one.
+/// A session, and what its turns cost, one by one.
 struct Talk {
     conversation: Conversation,
     walls: Vec<Duration>,
@@ -203,7 +203,7 @@ fn member(name: &str, nature: Nature, order: usize) -> Member {
     }
 }
 
-/// Nobody looks, and nobody can be asked.
+/// No user looks, and none can be asked.
 struct Closed;
 
 #[async_trait]

@@ -1,335 +1,191 @@
-//! Filters the arguments of vendors' programs: removes those that tertulia sets itself, and those
-//! that would let the vendor's tools run without permission.
+//! Filters the arguments of vendors' programs that a registry or a team file gives: only known ones
+//! are passed on. New versions add arguments that let tools run without permission, load code or
+//! contact servers, and a list of those would never be complete.
 
 use tertulia_agents::vendor::Vendor;
 
-/// Arguments, sorted by whether they are passed on.
+/// Who gives the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Giver {
+    /// The user, who registered the agent.
+    User,
+    /// A team file, which may choose the model and its instructions, and restrict the agent.
+    TeamFile,
+}
+
+/// Arguments, sorted by whether they are passed on. Those that tertulia sets itself are in neither
+/// list.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Sifted {
     /// Passed on.
     pub kept: Vec<String>,
-    /// Removed, since `--approve` controls them.
+    /// Removed, each with its values.
     pub refused: Vec<String>,
-    /// Removed, since a team file may not set them.
-    pub strange: Vec<String>,
 }
 
-/// Rule for one argument.
-struct Rule {
-    /// The flag. Long flags match regardless of case and hyphens.
-    flag: &'static str,
-    takes: Takes,
-    why: Why,
-}
-
-/// The words that belong to an argument.
-#[derive(Clone, Copy)]
-enum Takes {
-    Nothing,
-    Value,
-    /// All words up to the next flag.
-    Words,
-    /// A value; the rule applies only if the value starts with one of these.
-    Like(&'static [&'static str]),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Why {
+/// Known arguments of a program, each with its values: `_` for one value, `a|b` for one that begins
+/// with a or b, `...` for all words up to the next flag.
+struct Known {
     /// Set by tertulia itself.
-    Ours,
-    /// Would let tools run without asking the user.
-    Frees,
-    /// Only chooses the model and its instructions, or restricts the agent.
-    Harmless,
+    ours: &'static [&'static str],
+    /// Only choose the model and its instructions, or restrict the agent.
+    harmless: &'static [&'static str],
+    /// Give the agent more to work with, but still make it ask.
+    users: &'static [&'static str],
 }
 
-const fn ours(flag: &'static str, takes: Takes) -> Rule {
-    Rule {
-        flag,
-        takes,
-        why: Why::Ours,
-    }
-}
+const CLAUDE: Known = Known {
+    ours: &[
+        "-p",
+        "--print",
+        "--output-format _",
+        "--input-format _",
+        "--include-partial-messages",
+        "--verbose",
+        "--permission-prompt-tool _",
+    ],
+    harmless: &[
+        "--model _",
+        "--fallback-model _",
+        "--effort _",
+        "--max-turns _",
+        "--max-budget-usd _",
+        "--system-prompt _",
+        "--append-system-prompt _",
+        "--permission-mode plan|default",
+        "--disallowed-tools ...",
+    ],
+    users: &[
+        "--add-dir ...",
+        "--agent _",
+        "--agents _",
+        "--betas ...",
+        "--mcp-config ...",
+        "--plugin-dir _",
+        "--strict-mcp-config",
+    ],
+};
 
-const fn frees(flag: &'static str, takes: Takes) -> Rule {
-    Rule {
-        flag,
-        takes,
-        why: Why::Frees,
-    }
-}
+const CODEX: Known = Known {
+    ours: &["exec", "-", "--json", "--skip-git-repo-check"],
+    harmless: &[
+        "-m _",
+        "--model _",
+        "-s read-only",
+        "--sandbox read-only",
+        "-c model=|model =|model_reasoning_|model_verbosity",
+        "--config model=|model =|model_reasoning_|model_verbosity",
+    ],
+    users: &[
+        "-p _",
+        "--profile _",
+        "--oss",
+        "--local-provider _",
+        "--search",
+        "--enable _",
+        "--disable _",
+        "-c model|mcp_servers.|tools.|features.|project_doc|web_search",
+        "--config model|mcp_servers.|tools.|features.|project_doc|web_search",
+    ],
+};
 
-const fn harmless(flag: &'static str, takes: Takes) -> Rule {
-    Rule {
-        flag,
-        takes,
-        why: Why::Harmless,
-    }
-}
+const GEMINI: Known = Known {
+    ours: &[
+        "-p ...",
+        "--prompt ...",
+        "-o _",
+        "--output-format _",
+        "--skip-trust",
+    ],
+    harmless: &["-m _", "--model _", "--approval-mode default|plan"],
+    users: &["-e ...", "--extensions ...", "--include-directories ..."],
+};
 
-const CLAUDE: &[Rule] = &[
-    ours("-p", Takes::Nothing),
-    ours("--print", Takes::Nothing),
-    ours("--output-format", Takes::Value),
-    ours("--input-format", Takes::Value),
-    ours("--include-partial-messages", Takes::Nothing),
-    ours("--verbose", Takes::Nothing),
-    ours("--permission-prompt-tool", Takes::Value),
-    frees(
-        "--permission-mode",
-        Takes::Like(&["bypass", "accept", "dontask", "auto"]),
-    ),
-    frees("--allowed-tools", Takes::Words),
-    // Settings may allow tools, and hooks run without asking.
-    frees("--settings", Takes::Value),
-];
-
-const CODEX: &[Rule] = &[
-    ours("exec", Takes::Nothing),
-    ours("-", Takes::Nothing),
-    ours("--json", Takes::Nothing),
-    ours("--skip-git-repo-check", Takes::Nothing),
-    frees("-s", Takes::Like(&["workspace", "danger"])),
-    frees("--sandbox", Takes::Like(&["workspace", "danger"])),
-    frees("-a", Takes::Like(&["never"])),
-    frees("--ask-for-approval", Takes::Like(&["never"])),
-    frees("-c", Takes::Like(CODEX_SETTINGS)),
-    frees("--config", Takes::Like(CODEX_SETTINGS)),
-];
-
-/// Settings of codex that control permissions, or run programs without asking.
-const CODEX_SETTINGS: &[&str] = &[
-    "sandbox",
-    "approval",
-    "permissions",
-    "default_permissions",
-    "notify",
-];
-
-const GEMINI: &[Rule] = &[
-    ours("-p", Takes::Words),
-    ours("--prompt", Takes::Words),
-    ours("-o", Takes::Value),
-    ours("--output-format", Takes::Value),
-    ours("--skip-trust", Takes::Nothing),
-    frees("-y", Takes::Nothing),
-    frees("--approval-mode", Takes::Like(&["yolo", "auto"])),
-    frees("--allowed-tools", Takes::Words),
-];
-
-const OPENCODE: &[Rule] = &[
-    ours("run", Takes::Nothing),
-    ours("--format", Takes::Value),
-    ours("--thinking", Takes::Nothing),
-    frees("--auto", Takes::Nothing),
-];
-
-const HARMLESS_CLAUDE: &[Rule] = &[
-    harmless("--model", Takes::Value),
-    harmless("--fallback-model", Takes::Value),
-    harmless("--effort", Takes::Value),
-    harmless("--max-turns", Takes::Value),
-    harmless("--max-budget-usd", Takes::Value),
-    harmless("--system-prompt", Takes::Value),
-    harmless("--append-system-prompt", Takes::Value),
-    harmless("--permission-mode", Takes::Like(&["plan", "default"])),
-    harmless("--disallowed-tools", Takes::Words),
-];
-
-const HARMLESS_CODEX: &[Rule] = &[
-    harmless("-m", Takes::Value),
-    harmless("--model", Takes::Value),
-    harmless("-s", Takes::Like(&["read-only"])),
-    harmless("--sandbox", Takes::Like(&["read-only"])),
-    harmless("-c", Takes::Like(HARMLESS_CODEX_SETTINGS)),
-    harmless("--config", Takes::Like(HARMLESS_CODEX_SETTINGS)),
-];
-
-/// Settings of codex that choose the model and how it reasons. Others may run programs or name
-/// servers.
-const HARMLESS_CODEX_SETTINGS: &[&str] =
-    &["model=", "model =", "model_reasoning_", "model_verbosity"];
-
-const HARMLESS_GEMINI: &[Rule] = &[
-    harmless("-m", Takes::Value),
-    harmless("--model", Takes::Value),
-    harmless("--approval-mode", Takes::Like(&["default", "plan"])),
-];
-
-const HARMLESS_OPENCODE: &[Rule] = &[
-    harmless("-m", Takes::Value),
-    harmless("--model", Takes::Value),
-    harmless("--variant", Takes::Value),
-];
-
-/// Flags of all vendors that disable permission prompts.
-const EVERYBODY: &[Rule] = &[
-    frees("--yolo", Takes::Nothing),
-    frees("--full-auto", Takes::Nothing),
-];
-
-/// Prefixes of flags that disable permission prompts.
-const DANGEROUS: &[&str] = &["dangerously", "allowdangerously"];
+const OPENCODE: Known = Known {
+    ours: &["run", "--format _", "--thinking"],
+    harmless: &["-m _", "--model _", "--variant _"],
+    users: &["--agent _"],
+};
 
 /// Filters the arguments of a vendor's program.
-pub fn sift(vendor: Vendor, args: &[String]) -> Sifted {
-    let mut sifted = Sifted::default();
-    let mut rest = args;
-    while let Some((first, after)) = rest.split_first() {
-        let taken = match rule(vendor, first, after) {
-            None => {
-                sifted.kept.push(first.clone());
-                0
-            }
-            Some((why, taken)) => {
-                let taken = taken.min(after.len());
-                if why == Why::Frees {
-                    let words = std::iter::once(first).chain(&after[..taken]);
-                    let words: Vec<&str> = words.map(String::as_str).collect();
-                    sifted.refused.push(words.join(" "));
-                }
-                taken
-            }
-        };
-        rest = &after[taken..];
-    }
-    sifted
-}
-
-/// Filters arguments that a team file gives a vendor's program. Keeps only known harmless ones:
-/// those that load code, read files or contact servers have many names, and new ones are added.
-pub fn sift_strictly(vendor: Vendor, args: &[String]) -> Sifted {
-    let mut sifted = sift(vendor, args);
-    let plain = std::mem::take(&mut sifted.kept);
-    let mut rest = plain.as_slice();
-    while let Some((first, after)) = rest.split_first() {
-        let known = harmless_words(vendor, first, after);
-        let until_next_flag = || {
-            after
-                .iter()
-                .take_while(|word| !word.starts_with('-'))
-                .count()
-        };
-        let taken = known.unwrap_or_else(until_next_flag);
-        let words = rest[..=taken].iter();
-        match known {
-            Some(_) => sifted.kept.extend(words.cloned()),
-            None => {
-                let words: Vec<&str> = words.map(String::as_str).collect();
-                sifted.strange.push(words.join(" "));
-            }
-        }
-        rest = &after[taken..];
-    }
-    sifted
-}
-
-/// Returns how many of the following words belong to a harmless argument, or `None` if it is not
-/// one.
-fn harmless_words(vendor: Vendor, word: &str, after: &[String]) -> Option<usize> {
-    let rules = match vendor {
-        Vendor::Claude => HARMLESS_CLAUDE,
-        Vendor::Codex => HARMLESS_CODEX,
-        Vendor::GeminiCli => HARMLESS_GEMINI,
-        Vendor::OpenCode => HARMLESS_OPENCODE,
-    };
-    let (_, taken) = matching(rules, word, after)?;
-    // Reject a missing value, and one that some programs would take for a flag.
-    let values = after.get(..taken)?;
-    let all_values = values.iter().all(|value| !value.starts_with('-'));
-    all_values.then_some(taken)
-}
-
-/// Returns why an argument is removed and how many of the following words with it, or `None` if it
-/// stays.
-fn rule(vendor: Vendor, word: &str, after: &[String]) -> Option<(Why, usize)> {
-    let plain = comparable(parted(word).0);
-    if word.starts_with("--") && DANGEROUS.iter().any(|begin| plain.starts_with(begin)) {
-        return Some((Why::Frees, 0));
-    }
-    let own = match vendor {
+pub fn sift(vendor: Vendor, giver: Giver, args: &[String]) -> Sifted {
+    let known = match vendor {
         Vendor::Claude => CLAUDE,
         Vendor::Codex => CODEX,
         Vendor::GeminiCli => GEMINI,
         Vendor::OpenCode => OPENCODE,
     };
-    matching(own.iter().chain(EVERYBODY), word, after)
-}
-
-/// Splits a flag from a value attached with `=`.
-fn parted(word: &str) -> (&str, Option<&str>) {
-    match word.split_once('=') {
-        Some((flag, value)) if flag.starts_with('-') => (flag, Some(value)),
-        _ => (word, None),
-    }
-}
-
-/// Returns the reason of the first rule that matches, and how many of the following words belong to
-/// the argument.
-fn matching<'a>(
-    rules: impl IntoIterator<Item = &'a Rule>,
-    word: &str,
-    after: &[String],
-) -> Option<(Why, usize)> {
-    let (flag, attached) = parted(word);
-    let plain = comparable(flag);
-    rules.into_iter().find_map(|rule| {
-        let (is_it, attached) = if rule.flag.starts_with("--") {
-            (
-                flag.starts_with("--") && comparable(rule.flag) == plain,
-                attached,
-            )
+    let users = if giver == Giver::User {
+        known.users
+    } else {
+        &[]
+    };
+    let mut sifted = Sifted::default();
+    let mut rest = args;
+    while let Some((first, after)) = rest.split_first() {
+        let values = |known: &[&str]| known.iter().find_map(|one| values(one, first, after));
+        let taken = if let Some(taken) = values(known.ours) {
+            taken
+        } else if let Some(taken) = values(known.harmless).or_else(|| values(users)) {
+            sifted.kept.extend_from_slice(&rest[..=taken]);
+            taken
         } else {
-            short(rule, word)
+            let taken = words(after);
+            sifted.refused.push(rest[..=taken].join(" "));
+            taken
         };
-        let taken = is_it.then(|| taken(rule.takes, attached, after))??;
-        Some((rule.why, taken))
-    })
-}
-
-/// Matches a short flag, which may have its value attached: `-sdanger-full-access`.
-fn short<'a>(rule: &Rule, word: &'a str) -> (bool, Option<&'a str>) {
-    if word == rule.flag {
-        return (true, None);
+        rest = &after[taken..];
     }
-    let attached = word
-        .strip_prefix(rule.flag)
-        .filter(|_| rule.flag.len() == 2 && !word.starts_with("--"))
-        .filter(|_| matches!(rule.takes, Takes::Like(_)));
-    (
-        attached.is_some(),
-        attached.map(|value| value.trim_start_matches('=')),
-    )
+    sifted
 }
 
-/// Returns how many of the following words belong to an argument, or `None` if a rule with prefixes
-/// does not apply to its value.
-fn taken(takes: Takes, attached: Option<&str>, after: &[String]) -> Option<usize> {
-    let next = usize::from(attached.is_none());
-    match takes {
-        Takes::Nothing => Some(0),
-        Takes::Value => Some(next),
-        Takes::Words if attached.is_some() => Some(0),
-        Takes::Words => Some(
-            after
-                .iter()
-                .take_while(|word| !word.starts_with('-'))
-                .count(),
-        ),
-        Takes::Like(begins) => {
-            let value = attached.or_else(|| after.first().map(String::as_str))?;
+/// Returns the number of words up to the next flag.
+fn words(after: &[String]) -> usize {
+    let is_word = |word: &&String| !word.starts_with('-');
+    after.iter().take_while(is_word).count()
+}
+
+/// Returns how many of the following words are values of the argument, if it is the known one and
+/// has the values that are known of it. A value that some programs would take for a flag is none.
+fn values(known: &str, word: &str, after: &[String]) -> Option<usize> {
+    let (flag, values) = known.split_once(' ').unwrap_or((known, ""));
+    let attached = attached(flag, word)?;
+    match (values, attached) {
+        ("", None) => Some(0),
+        ("", Some(_)) => None,
+        ("...", None) => Some(words(after)),
+        ("...", Some(_)) => Some(0),
+        (begins, attached) => {
+            let next = || after.first().filter(|_| words(after) > 0);
+            let value = attached.or_else(|| next().map(String::as_str))?;
             let value = value.trim_start_matches(['"', '\'', ' ']).to_lowercase();
-            let like = begins.iter().any(|begin| value.starts_with(begin));
-            like.then_some(next)
+            let fits = begins == "_" || begins.split('|').any(|begin| value.starts_with(begin));
+            fits.then_some(usize::from(attached.is_none()))
         }
     }
+}
+
+/// Returns the value that is attached to the flag, if the word is this flag: `--flag=value`, `-fvalue`.
+fn attached<'a>(flag: &str, word: &'a str) -> Option<Option<&'a str>> {
+    if word == flag {
+        return Some(None);
+    }
+    if flag.starts_with("--") {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        let is_it = word.starts_with("--") && comparable(name) == comparable(flag);
+        return is_it.then_some(value);
+    }
+    let value = word.strip_prefix(flag).filter(|_| flag.len() == 2)?;
+    Some(Some(value.trim_start_matches('=')))
 }
 
 /// Normalises a long flag for comparison: some programs accept `--allowedTools` for
 /// `--allowed-tools`.
 fn comparable(flag: &str) -> String {
-    let name = flag.trim_start_matches('-').replace(['-', '_'], "");
-    name.to_lowercase()
+    flag.replace(['-', '_'], "").to_lowercase()
 }
 
 #[cfg(test)]
@@ -343,7 +199,7 @@ mod tests {
     #[test]
     fn what_this_program_gives_and_what_frees_is_left_out() {
         let check = |vendor, line: &str, kept: &str, refused: &[&str]| {
-            let sifted = sift(vendor, &words(line));
+            let sifted = sift(vendor, Giver::User, &words(line));
             assert_eq!(sifted.kept, words(kept), "{line}");
             assert_eq!(sifted.refused, refused, "{line}");
         };
@@ -408,12 +264,27 @@ mod tests {
         );
     }
 
+    /// Settings, hooks and anything newer than this list could let tools run without asking.
+    #[test]
+    fn what_is_not_known_is_left_out_for_the_user_too() {
+        let check = |vendor, line: &str| {
+            let sifted = sift(vendor, Giver::User, &words(line));
+            assert_eq!((sifted.kept.len(), sifted.refused.len()), (0, 1), "{line}");
+        };
+        check(Vendor::Claude, "--settings {}");
+        check(Vendor::Claude, "--newest-flag=x");
+        check(Vendor::Codex, "-c notify=[\"sh\"]");
+        check(Vendor::Codex, "--config=approval_policy=never");
+        check(Vendor::Codex, "-cdefault_permissions=x");
+        check(Vendor::GeminiCli, "--allowed-tools=run");
+    }
+
     #[test]
     fn somebody_elses_file_chooses_the_model_and_little_else() {
-        let check = |vendor, line: &str, kept: &str, strange: &[&str]| {
-            let sifted = sift_strictly(vendor, &words(line));
+        let check = |vendor, line: &str, kept: &str, refused: &[&str]| {
+            let sifted = sift(vendor, Giver::TeamFile, &words(line));
             assert_eq!(sifted.kept, words(kept), "{line}");
-            assert_eq!(sifted.strange, strange, "{line}");
+            assert_eq!(sifted.refused, refused, "{line}");
         };
         check(
             Vendor::Claude,
@@ -453,19 +324,21 @@ mod tests {
             "-m x/y --variant high",
             &["--attach http://evil"],
         );
-        let refused = sift_strictly(Vendor::Claude, &words("--settings {} --yolo")).refused;
-        assert_eq!(refused, ["--settings {}", "--yolo"]);
+        check(
+            Vendor::Claude,
+            "--settings {} --yolo",
+            "",
+            &["--settings {}", "--yolo"],
+        );
     }
 
     #[test]
     fn a_flag_whose_value_is_missing_takes_nothing_that_is_not_there() {
-        assert_eq!(
-            sift(Vendor::Claude, &words("--output-format")).kept.len(),
-            0
-        );
-        assert_eq!(
-            sift(Vendor::Claude, &words("--permission-mode")).kept,
-            ["--permission-mode"]
-        );
+        for flag in ["--output-format", "--permission-mode", "--model"] {
+            let sifted = sift(Vendor::Claude, Giver::User, &words(flag));
+            assert_eq!((sifted.kept.len(), sifted.refused), (0, words(flag)));
+        }
+        let sifted = sift(Vendor::Claude, Giver::User, &words("--model --yolo"));
+        assert_eq!(sifted.kept, Vec::<String>::new());
     }
 }

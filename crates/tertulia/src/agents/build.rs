@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tertulia_agents::acp::{Acp, Connection};
+use tertulia_agents::acp::{self, Acp, Connection};
 use tertulia_agents::api::{Api, Key, Provider, RETRIES, Secret, Thinking};
 use tertulia_agents::command::Command;
 use tertulia_agents::demo::Demo;
@@ -170,6 +170,7 @@ fn acp(settings: &Settings, name: &str, described: &AgentSettings) -> CommandRes
         homes: homes(described),
         system: described.system.clone(),
         patience: patience(described),
+        grace: acp::GRACE,
         whence: whence(name, described),
         connection: Connection::default(),
     })

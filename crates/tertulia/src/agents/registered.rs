@@ -8,7 +8,8 @@ use tertulia_agents::vendor::Vendor;
 use tertulia_core::redact::redact;
 use tertulia_core::team::{Launch, Registered, Registry, Source as Chooser};
 
-use super::{ACP, COMMAND, DEMO, arguments};
+use super::arguments::{self, Giver};
+use super::{ACP, COMMAND, DEMO};
 use crate::error::CommandResult;
 use crate::settings::{AgentSettings, Settings, Source};
 
@@ -16,6 +17,11 @@ use crate::settings::{AgentSettings, Settings, Source};
 const BREAKS: &[char] = &[
     ' ', '\t', '\n', '\r', '"', '\'', '`', '$', '(', ')', '<', '>', '|', '&', ';', '{', '}', '\\',
 ];
+
+/// Why an argument that a team file gives is removed.
+const OF_A_TEAM_FILE: &str = "a team file may choose only its model and instructions; allow more in your settings or with `tertulia agents register`";
+/// Why an argument that the user registered is removed.
+const OF_THE_USER: &str = "it may change permissions, which come from --approve; --approve all allows everything. Other arguments go into the settings of the agent";
 
 /// Settings of a program that is run as an agent, and warnings about them.
 pub struct Started {
@@ -45,23 +51,16 @@ pub fn started(settings: &Settings, name: &str, launch: &Launch) -> Started {
     described.args = match vendor {
         None => launch.args.clone(),
         Some(vendor) => {
-            let sifted = if is_given_strangers_words(launch, vendor) {
-                arguments::sift_strictly(vendor, &launch.args)
+            let (giver, why) = if is_given_strangers_words(launch, vendor) {
+                (Giver::TeamFile, OF_A_TEAM_FILE)
             } else {
-                arguments::sift(vendor, &launch.args)
+                (Giver::User, OF_THE_USER)
             };
-            for strange in sifted.strange {
-                warnings.push(format!(
-                    "the agent '{name}' starts without {}: a team file may choose only its model and instructions; allow more in your settings or with `tertulia agents register`",
-                    shown(&strange)
-                ));
-            }
-            for refused in sifted.refused {
-                warnings.push(format!(
-                    "the agent '{name}' starts without {}: permissions come from --approve; --approve all allows everything",
-                    shown(&refused)
-                ));
-            }
+            let sifted = arguments::sift(vendor, giver, &launch.args);
+            warnings.extend(sifted.refused.iter().map(|refused| {
+                let refused = shown(refused);
+                format!("the agent '{name}' starts without {refused}: {why}")
+            }));
             sifted.kept
         }
     };

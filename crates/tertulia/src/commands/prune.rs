@@ -23,7 +23,7 @@ use crate::ui::{Ui, fit};
     tertulia prune --older-than 90d --keep 50   but keep the newest 50\n  \
     tertulia prune -y                           what [retention] says, and empty the trash")]
 pub struct PruneArgs {
-    /// Sessions in which nobody has spoken for so long: 12h, 30d, 8w
+    /// Sessions without a new message for this long: 12h, 30d, 8w
     #[arg(long, value_name = "SPAN")]
     older_than: Option<String>,
     /// Keep the newest, however old

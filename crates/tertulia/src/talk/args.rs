@@ -17,7 +17,7 @@ use crate::participants::OpenOptions;
 use crate::settings::StoreUrl;
 use crate::ui::Ui;
 
-/// The flags of every session.
+/// The flags of every conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TalkArgs {
     /// Run one turn, print the answer and exit

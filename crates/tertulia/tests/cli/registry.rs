@@ -102,6 +102,7 @@ fn a_scan_finds_programs_and_changes_nothing() {
     // The slow one was killed with all its children.
     assert!(!is_alive(&fs::read_to_string(pid).unwrap()));
     assert!(!file(&home).exists());
+    program(&home, "bin/gemini", "echo 0.61.0");
     with_bin(&home, &["agents", "scan"])
         .run()
         .ok()

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::home::{Backend, Home, both, files_below, short};
 
-/// Creates a home with so many sessions, each with the message "talk N".
+/// Creates a home with so many sessions, each with one numbered message.
 fn talks(backend: Backend, count: usize) -> (Home, Vec<String>) {
     let home = Home::with(backend);
     let ids = (0..count).map(|n| home.say(&format!("echo talk {n}")));

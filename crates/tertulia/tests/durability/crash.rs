@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tertulia_testkit::soak::soak;
 
 use super::disk::Disk;
 use super::trace::{Step, traced};
@@ -146,6 +147,7 @@ fn look_at_torn(left: &Place, promise: &Promise, when: &str, home: &Path) -> u8 
 fn power_cut(backend: Backend) {
     let seed = seed();
     let mut chance = Chance::new(seed);
+    let (one_sync_in, one_step_in, tears) = if soak() { (2, 20, 3) } else { (6, 80, 1) };
     let (mut strict, mut torn, mut rubbish) = (0, 0, 0_u32);
     for scenario in SCENARIOS {
         let (_root, place) = world(backend);
@@ -172,8 +174,8 @@ fn power_cut(backend: Backend) {
             promised = weight;
             let is_last = at + 1 == steps.len();
             // Just before a sync the most data can be lost.
-            let is_sync = matches!(step, Step::SyncBegins(..)) && chance.coin();
-            let is_any = !matches!(step, Step::Says(..)) && chance.below(20) == 0;
+            let is_sync = matches!(step, Step::SyncBegins(..)) && chance.below(one_sync_in) == 0;
+            let is_any = !matches!(step, Step::Says(..)) && chance.below(one_step_in) == 0;
             if !(is_ack || is_last || is_sync || is_any) {
                 continue;
             }
@@ -184,7 +186,7 @@ fn power_cut(backend: Backend) {
             );
             cut(&place, &disk, &promise, &when, None);
             strict += 1;
-            for _ in 0..if is_ack || is_sync { 3 } else { 1 } {
+            for _ in 0..if is_ack || is_sync { tears } else { 1 } {
                 let found = cut(
                     &place,
                     &disk,

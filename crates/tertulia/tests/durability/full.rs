@@ -18,7 +18,8 @@ pub const LONG: &str = "word ";
 
 const INSIDE: &str = "TERTULIA_TEST_INSIDE";
 
-/// Runs the test of this name again where it may mount. Returns true inside of that run.
+/// Runs the test of this name in `durability` again where it may mount. Returns true inside of that
+/// run.
 pub fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -28,14 +29,15 @@ pub fn may_mount(test: &str) -> bool {
     let output = Command::new("unshare")
         .arg(flags)
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args(["--exact", &format!("durability::{test}"), "--nocapture"])
         .env(INSIDE, "1")
         .output()
         .unwrap_or_else(|error| panic!("unshare (util-linux) cannot be run: {error}"));
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     eprintln!("{}", said(&output.stderr));
+    let ran = said(&output.stdout).contains("running 1 test");
     assert!(
-        output.status.success(),
+        output.status.success() && ran,
         "in a mount namespace of its own (unshare {flags}; it needs root or user namespaces) the test fails:\n{}\n{}",
         said(&output.stdout),
         said(&output.stderr)

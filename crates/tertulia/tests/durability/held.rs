@@ -170,14 +170,19 @@ fn other_commands_name_the_holder() {
 fn a_stopped_writer_is_named_with_its_time() {
     let (_root, place) = world(Backend::Sqlite);
     place.turn(&["echo from better days"]);
+    let log = place.home.join("strace.log");
     let mut strace = place.bare("strace");
     strace.args(["-f", "-qq", "-e", "trace=fdatasync", "-e"]);
     strace.arg("inject=fdatasync:signal=SIGSTOP:when=1");
+    strace.arg("-o").arg(&log);
     strace.arg(env!("CARGO_BIN_EXE_tertulia"));
     strace.args(["chat", "-p", "echo stopped"]);
     // In a process group of its own, which is killed as a whole.
     let mut stopped = strace.process_group(0).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(2));
+    crate::home::until("the writer is stopped", || {
+        let traced = std::fs::read_to_string(&log).unwrap_or_default();
+        traced.contains("stopped by SIGSTOP").then_some(())
+    });
     let ran = finish(
         start(&place, &["chat", "-p", "echo precious"], 2),
         "beside it",

@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tertulia_testkit::soak::soak;
 
 use super::world::{Ack, Backend, Chance, Place, acks, number_in, seed, world};
 
@@ -100,7 +101,7 @@ fn one_kill(place: &Place, chance: &mut Chance, known: &[Ack]) -> Killed {
 
 fn killed_at_any_moment(backend: Backend) {
     let seed = seed();
-    let kills = number_in("TERTULIA_KILLS").unwrap_or(300);
+    let kills = number_in("TERTULIA_KILLS").unwrap_or(if soak() { 300 } else { 60 });
     let mut chance = Chance::new(seed);
     let (_root, place) = world(backend);
     let mut acked: Vec<Ack> = Vec::new();

@@ -3,6 +3,7 @@
 //! The acknowledgement used by these tests is the public one: a line of `--output-format
 //! stream-json` whose `type` is `message` means that this message is durable.
 //!
+//! A sample of the kills, power cuts and flipped bytes runs; `./test --soak` runs all.
 //! `TERTULIA_KILLS` sets how often a program is killed, `TERTULIA_SEED` the random seed.
 
 #![allow(
@@ -22,5 +23,5 @@ mod teams;
 mod trace;
 mod trouble;
 mod unmade;
-mod world;
+pub mod world;
 mod writers;

@@ -17,6 +17,7 @@ use tertulia_store::{Redaction, Sessions, Start};
 
 use super::full::said;
 use super::world::{Backend, Place, finish, world};
+use crate::home::until_draft;
 
 /// A sync that fails while a session is created does not prevent saving it later.
 fn one_failed_sync(backend: Backend, call: &str) {
@@ -132,12 +133,16 @@ fn few_files_are_an_error_and_no_panic() {
     }
 }
 
-/// Adds an agent that prints half of its answer and waits.
+/// Adds an agent that prints half of its answer and waits for the file `go` in its working
+/// directory.
 fn slow_agent(place: &Place) {
     let settings = place.home.join(".config/tertulia");
     fs::create_dir_all(&settings).unwrap();
-    let agent = "[agents.slow]\ntype = \"command\"\ncommand = \"/bin/sh\"\n\
-                 args = [\"-c\", \"echo half an answer; sleep 8; echo the rest\"]\n";
+    let script = "echo half an answer; i=0; while [ ! -e go ] && [ $i -lt 1200 ]; \
+                  do sleep 0.05; i=$((i+1)); done; echo the rest";
+    let agent = format!(
+        "[agents.slow]\ntype = \"command\"\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n"
+    );
     fs::write(settings.join("config.toml"), agent).unwrap();
 }
 
@@ -160,6 +165,7 @@ fn a_fork_of_a_busy_session_begins_between_turns() {
     let child = busy(&place);
     let stepped_aside = place.turn(&["-c", "echo third"]);
     let forked = place.run(&["fork", "@~1", "--json"]).ok("fork");
+    fs::write(place.work.join("go"), "").unwrap();
     finish(child, "the busy one");
     let forked: Value = serde_json::from_str(&forked).unwrap();
     let forked = forked["id"].as_str().unwrap().to_owned();
@@ -182,7 +188,7 @@ fn a_fork_of_a_busy_session_begins_between_turns() {
 fn a_killed_session_counts_what_it_shows() {
     let (_root, place) = world(Backend::Sqlite);
     let mut child = busy(&place);
-    std::thread::sleep(Duration::from_secs(3));
+    until_draft(&place.database());
     child.kill().unwrap();
     child.wait().unwrap();
     let out = place.run(&["list", "--json"]).ok("list");

@@ -30,11 +30,12 @@ const RUN: Duration = Duration::from_secs(3);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const HANGING: Duration = Duration::from_secs(60);
 
-/// Returns a command that runs this binary, as the test of this name, as a writer.
+/// Returns a command that runs this binary, as the test of this name in `durability`, as a writer.
 pub fn writer(place: &Place, test: &str, appends: Option<u32>) -> Command {
     let mut command = place.bare(std::env::current_exe().unwrap());
     command
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .args(["--exact", &format!("durability::{test}")])
+        .args(["--nocapture", "--test-threads=1"])
         .env(STORE, place.url())
         .stdin(Stdio::piped())
         .stderr(Stdio::inherit());

@@ -9,7 +9,7 @@ use tertulia_testkit::provider::Api;
 
 use super::native::{CLAUDE, CODEX, Stage};
 use crate::agents::world::{KEY, World};
-use crate::home::{Home, Prepared, until};
+use crate::home::{Home, Prepared, until, until_draft};
 use crate::pty::{CTRL_C, CTRL_D, DUMB, Terminal};
 use crate::running::{Running, agents_of, sweep};
 
@@ -284,7 +284,7 @@ fn a_session_whose_server_was_down_or_that_was_killed_keeps_its_agent() {
     let prepared = world.home.prepare(&[&args[..], &words].concat());
     let mut running = Running::of(&prepared.env("TEST_KEY", KEY));
     running.until("text");
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    until_draft(&world.home.database());
     running.kill();
     world
         .run(&["chat", "-c", "-p", "[[fail:none]][[say:still]]"])

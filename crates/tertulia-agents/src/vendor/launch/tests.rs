@@ -271,7 +271,7 @@ fn what_is_too_long_for_an_argument_is_none() {
 fn whoever_is_answered_is_spoken_to_in_json() {
     let question = question(Approval::Ask);
     let launched = self::launched(&program(Vendor::Claude), &question, Some(&native(2)));
-    assert_eq!(launched.stdin, leave::prompt("three"));
+    assert_eq!(launched.stdin, permission::prompt("three"));
     assert!(launched.asks);
     let launched = self::launched(&program(Vendor::Codex), &question, Some(&native(2)));
     assert_eq!(launched.stdin, "three");

@@ -79,6 +79,16 @@ fn intents_are_seen_through_what_stands_around_a_name() {
 }
 
 #[test]
+fn a_list_of_names_has_an_end() {
+    let many = "a, ".repeat(300);
+    let Some(Drop::Names(names)) = parse(&format!("[DROP: {many}]")).drop else {
+        panic!("no names");
+    };
+    assert_eq!(names.len(), MOST_NAMES);
+    check_drop(&format!("[DROP: {many} ALL]"), Some(&["*"]));
+}
+
+#[test]
 fn what_says_nothing_is_no_marker() {
     for text in [
         "[NEXT:]",

@@ -183,6 +183,27 @@ fn registries_lose_their_end_markers() {
 }
 
 #[test]
+fn nothing_is_cut_or_dropped_without_a_word() {
+    let mut document = second_form();
+    let long: Vec<u32> = (0..100).collect();
+    let member = &mut document["team"]["members"][0];
+    member["env"] = json!({ "LIST": long.clone() });
+    member["agentType"] = json!("claude");
+    member["agentName"] = json!("codex");
+    let migration = migrate(&document.to_string(), "x.json").unwrap();
+    let migrated: Value = serde_json::from_str(&migration.text).unwrap();
+    let member = &migrated["team"]["members"][0];
+    assert_eq!(member["env"]["LIST"], json!(long).to_string());
+    assert_eq!(member["agentType"], "claude");
+    let line = r#"team.members[0].agentName: removed "codex" (agentType counts)"#;
+    assert!(
+        migration.changes.iter().any(|change| change == line),
+        "{:?}",
+        migration.changes
+    );
+}
+
+#[test]
 fn what_cannot_be_guessed_is_refused_with_what_is_wrong() {
     let wrong = |document: Value| {
         migrate(&document.to_string(), "x.json")

@@ -12,7 +12,7 @@ use tertulia_engine::event::{SessionEvent, Tone};
 
 /// Reply stream of one query.
 #[derive(Debug, Default)]
-pub struct Telling {
+pub struct ReplyStream {
     blocks: Blocks,
     /// The speaker that is answering in a team or pair.
     speaker: Option<String>,
@@ -21,7 +21,7 @@ pub struct Telling {
     usage: Usage,
 }
 
-impl Telling {
+impl ReplyStream {
     /// Returns the replies for an event.
     pub fn tell(&mut self, session: SessionId, happening: &SessionEvent) -> Vec<Answer> {
         match happening {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_block_follows_its_last_token() {
-        let mut telling = Telling::default();
+        let mut telling = ReplyStream::default();
         let mut told = Vec::new();
         for piece in ["so:\n```", "sh\nls\n", "```\n", "done"] {
             told.extend(telling.tell(session(), &text(piece)));
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn results_name_their_tools() {
-        let mut telling = Telling::default();
+        let mut telling = ReplyStream::default();
         let call = ToolCall {
             id: "1".into(),
             name: "shell".into(),

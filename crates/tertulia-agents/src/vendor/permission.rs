@@ -16,7 +16,7 @@ pub(super) const NO: &str =
 #[derive(Debug, PartialEq)]
 pub(super) enum Control {
     /// A permission request for a tool.
-    Leave(Leave),
+    Permission(PermissionRequest),
     /// The request with this id needs no answer any more.
     Withdrawn(String),
     /// An unsupported request with this id.
@@ -34,7 +34,7 @@ impl Control {
             return Some(Control::Withdrawn(id));
         }
         Some(match words(event, "/request/subtype") {
-            "can_use_tool" => Control::Leave(Leave::read(id, &event["request"])),
+            "can_use_tool" => Control::Permission(PermissionRequest::read(id, &event["request"])),
             _ => Control::Other(id),
         })
     }
@@ -42,7 +42,7 @@ impl Control {
 
 /// A permission request that waits for its answer.
 #[derive(Debug, PartialEq)]
-pub(super) struct Leave {
+pub(super) struct PermissionRequest {
     /// Id of the request.
     pub(super) id: String,
     /// The tool call as it is shown to the user.
@@ -51,8 +51,8 @@ pub(super) struct Leave {
     rules: Vec<Value>,
 }
 
-impl Leave {
-    fn read(id: String, asked: &Value) -> Leave {
+impl PermissionRequest {
+    fn read(id: String, asked: &Value) -> PermissionRequest {
         let call = ToolCall {
             id: words(asked, "/tool_use_id").to_owned(),
             name: words(asked, "/tool_name").to_owned(),
@@ -70,7 +70,7 @@ impl Leave {
             .filter(|rule| is_no_more_than_asked(rule, &request))
             .cloned()
             .collect();
-        Leave { id, request, rules }
+        PermissionRequest { id, request, rules }
     }
 
     /// Returns the line that answers the request.
@@ -226,13 +226,13 @@ fn placeless(diff: &str) -> String {
 mod tests {
     use super::*;
 
-    fn asked(tool: &str, input: Value, reason: &str, suggestions: Value) -> Leave {
+    fn asked(tool: &str, input: Value, reason: &str, suggestions: Value) -> PermissionRequest {
         let event = json!({ "type": "control_request", "request_id": "r", "request": {
             "subtype": "can_use_tool", "tool_name": tool, "input": input, "tool_use_id": "t",
             "decision_reason": reason, "permission_suggestions": suggestions,
         } });
         match Control::read(&event) {
-            Some(Control::Leave(leave)) => leave,
+            Some(Control::Permission(request)) => request,
             other => panic!("{other:?}"),
         }
     }
@@ -241,8 +241,8 @@ mod tests {
         asked(tool, input, "", json!([])).request
     }
 
-    fn answered(leave: &Leave, verdict: Verdict) -> Value {
-        let line = leave.answer(verdict);
+    fn answered(request: &PermissionRequest, verdict: Verdict) -> Value {
+        let line = request.answer(verdict);
         assert!(line.ends_with('\n') && line.lines().count() == 1, "{line}");
         let answer: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(answer["type"], "control_response");
@@ -253,15 +253,15 @@ mod tests {
     #[test]
     fn it_is_answered_in_its_own_words() {
         let input = json!({ "command": "touch x", "n": [1, null] });
-        let leave = asked("Bash", input.clone(), "", json!([]));
+        let request = asked("Bash", input.clone(), "", json!([]));
         let yes = json!({ "behavior": "allow", "updatedInput": input });
-        assert_eq!(answered(&leave, Verdict::Yes), yes);
-        assert_eq!(answered(&leave, Verdict::Always), yes);
+        assert_eq!(answered(&request, Verdict::Yes), yes);
+        assert_eq!(answered(&request, Verdict::Always), yes);
         assert_eq!(
-            answered(&leave, Verdict::No),
+            answered(&request, Verdict::No),
             json!({ "behavior": "deny", "message": NO })
         );
-        let call = &leave.request.call;
+        let call = &request.request.call;
         assert_eq!((call.id.as_str(), call.name.as_str()), ("t", "Bash"));
     }
 
@@ -280,25 +280,25 @@ mod tests {
             rule("Edit", "", "session"),
         ]);
         let command = json!({ "command": "touch x" });
-        let leave = asked("Bash", command.clone(), "", offered);
-        assert!(leave.rules.is_empty(), "{:?}", leave.rules);
+        let request = asked("Bash", command.clone(), "", offered);
+        assert!(request.rules.is_empty(), "{:?}", request.rules);
 
         let exact = rule("Bash", "touch x", "session");
-        let leave = asked("Bash", command, "", json!([exact.clone()]));
-        let answer = answered(&leave, Verdict::Always);
+        let request = asked("Bash", command, "", json!([exact.clone()]));
+        let answer = answered(&request, Verdict::Always);
         assert_eq!(answer["updatedPermissions"], json!([exact]));
         assert_eq!(
-            answered(&leave, Verdict::Yes).get("updatedPermissions"),
+            answered(&request, Verdict::Yes).get("updatedPermissions"),
             None
         );
         let stars = json!([rule("Bash", "rm *", "session")]);
-        let leave = asked("Bash", json!({ "command": "rm *" }), "", stars);
-        assert!(leave.rules.is_empty());
+        let request = asked("Bash", json!({ "command": "rm *" }), "", stars);
+        assert!(request.rules.is_empty());
 
         let folder = json!([rule("Read", "//etc/**", "session")]);
         let path = json!({ "file_path": "/etc/hostname" });
-        let leave = asked("Read", path.clone(), "outside", folder.clone());
-        assert!(leave.rules.is_empty());
+        let request = asked("Read", path.clone(), "outside", folder.clone());
+        assert!(request.rules.is_empty());
         assert_eq!(asked("Read", path, "", folder).rules.len(), 1);
     }
 

@@ -11,18 +11,18 @@ const HEAVIEST: usize = 2_000_000;
 
 /// The last events of a live session.
 #[derive(Debug)]
-pub struct Window {
+pub struct RecentEvents {
     /// Number of the last event.
     n: u64,
     kept: VecDeque<SessionEvent>,
     weight: usize,
 }
 
-impl Window {
+impl RecentEvents {
     /// Creates a window that counts on from `n`. For a later window of the same session, `n` must
     /// be above all earlier numbers: none is used twice.
-    pub fn new(n: u64) -> Window {
-        Window {
+    pub fn new(n: u64) -> RecentEvents {
+        RecentEvents {
             n,
             kept: VecDeque::new(),
             weight: 0,
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn who_comes_back_misses_nothing_or_is_told_so() {
-        let mut window = Window::new(100);
+        let mut window = RecentEvents::new(100);
         assert_eq!(window.since(100), Some(vec![]));
         assert_eq!((window.since(99), window.since(101)), (None, None));
         assert_eq!(window.push(text("a")), 101);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn it_stays_small() {
-        let mut window = Window::new(0);
+        let mut window = RecentEvents::new(0);
         for _ in 0..LONGEST + 10 {
             window.push(text("a"));
         }

@@ -10,7 +10,7 @@ use tertulia_engine::event::{SessionEvent, SessionState};
 
 /// State of a live session.
 #[derive(Debug)]
-pub struct Moment {
+pub struct LiveState {
     floor: SessionState,
     answering: bool,
     /// The last `Asked` event: the speaker in a team or pair that is answering.
@@ -29,10 +29,10 @@ pub struct Moment {
     permissions: Option<SessionEvent>,
 }
 
-impl Moment {
+impl LiveState {
     /// Creates the state of a session of which nothing is known yet.
-    pub fn blank(id: SessionId) -> Moment {
-        Moment {
+    pub fn blank(id: SessionId) -> LiveState {
+        LiveState {
             floor: SessionState::blank(id),
             answering: false,
             asked: None,
@@ -55,10 +55,10 @@ impl Moment {
     pub fn take(&mut self, happening: &SessionEvent) {
         match happening {
             SessionEvent::Opened { floor } | SessionEvent::Over { floor } => {
-                *self = Moment {
+                *self = LiveState {
                     floor: floor.as_ref().clone(),
                     permissions: self.permissions.take(),
-                    ..Moment::blank(floor.id)
+                    ..LiveState::blank(floor.id)
                 };
             }
             SessionEvent::Began => self.answering = true,
@@ -87,9 +87,9 @@ impl Moment {
             SessionEvent::Permissions { .. } => self.permissions = Some(happening.clone()),
             SessionEvent::Moved { to } => self.floor.id = *to,
             SessionEvent::Gone { .. } | SessionEvent::NotOpened { .. } => {
-                *self = Moment {
+                *self = LiveState {
                     floor: self.floor.clone(),
-                    ..Moment::blank(self.floor.id)
+                    ..LiveState::blank(self.floor.id)
                 };
             }
             SessionEvent::Routed { .. }
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn who_joins_later_sees_what_is_always_allowed() {
-        let mut moment = Moment::blank(id());
+        let mut moment = LiveState::blank(id());
         let floor = || Box::new(SessionState::blank(id()));
         let permissions = SessionEvent::Permissions {
             state: PermissionState {
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn who_joins_in_the_middle_hears_what_is_being_said() {
-        let mut moment = Moment::blank(id());
+        let mut moment = LiveState::blank(id());
         assert_eq!(moment.replay().len(), 1);
         moment.take(&SessionEvent::Began);
         let asked = SessionEvent::Asked {

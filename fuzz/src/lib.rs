@@ -1,0 +1,139 @@
+//! Fuzz targets: everything that reads bytes of other programs. A target panics if a promise is
+//! broken. `cargo fuzz` feeds them at length; `crates/tertulia/tests/fuzz.rs` includes this file and
+//! feeds them the seeds and a few thousand mutations of them in every test run.
+
+use tertulia_core::entry::Entry;
+use tertulia_core::jsonl;
+use tertulia_core::team::code::code;
+use tertulia_core::team::{Registry, TeamFile, markers};
+use tertulia_formats::claude_master::{self, Kept};
+use tertulia_formats::openagent_terminal::{self, SessionFile};
+use tertulia_formats::snapshot::Snapshot;
+use tertulia_server::lines::{Framed, Framer};
+use tertulia_server::read;
+
+/// A function that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// All targets, with the names of their binaries and folders of seeds.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("entry", entry),
+    ("log", log),
+    ("claude_master", claude_master),
+    ("openagent_terminal", openagent_terminal),
+    ("snapshot", snapshot),
+    ("team", team),
+    ("markers", markers),
+    ("protocol", protocol),
+];
+
+/// A line of a log: what is decoded keeps its bytes.
+pub fn entry(data: &[u8]) {
+    if let Ok(entry) = Entry::decode(data) {
+        let again = Entry::decode(entry.line().as_bytes());
+        assert_eq!(again.ok(), Some(entry));
+    }
+}
+
+/// A whole log, with and without redaction, which must yield a valid log again.
+pub fn log(data: &[u8]) {
+    let _ = jsonl::is_ours(data);
+    if let Ok(mut imported) = jsonl::read(data) {
+        let found = imported.secrets();
+        if let Ok(redacted) = imported.redact() {
+            assert_eq!(redacted, found);
+        }
+        for pair in imported.entries.windows(2) {
+            assert!(pair[1].follows(&pair[0].head()));
+        }
+    }
+}
+
+/// A session of claude-master.
+pub fn claude_master(data: &[u8]) {
+    let _ = claude_master::is_one(data);
+    if let Ok(kept) = Kept::read(data) {
+        let (once, twice) = (kept.talk(), kept.talk());
+        assert_eq!(format!("{once:?}"), format!("{twice:?}"));
+    }
+}
+
+/// A session of openagent-terminal, or its index.
+pub fn openagent_terminal(data: &[u8]) {
+    let _ = openagent_terminal::is_one(data);
+    let _ = openagent_terminal::listed(data);
+    if let Ok(file) = SessionFile::read(data) {
+        let (once, twice) = (file.talk(), file.talk());
+        assert_eq!(format!("{once:?}"), format!("{twice:?}"));
+    }
+}
+
+/// A snapshot of agent-chatter: what is read can be written and read again.
+pub fn snapshot(data: &[u8]) {
+    let _ = Snapshot::is_one(data);
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    if let Ok(snapshot) = Snapshot::read(text, "fuzz") {
+        let _ = snapshot.talk();
+        if let Ok(written) = snapshot.write() {
+            assert!(Snapshot::read(&written, "fuzz").is_ok(), "{written}");
+        }
+    }
+}
+
+/// A team file, or an agent registry.
+pub fn team(data: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(data) {
+        let _ = TeamFile::read(text, "fuzz");
+        let _ = Registry::read(text, "fuzz");
+    }
+}
+
+/// The markers of a message: nothing is shown that was not written.
+pub fn markers(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let mut end = 0;
+    for part in code(text) {
+        assert!(end <= part.range.start && part.range.start < part.range.end);
+        assert!(text.get(part.range.clone()).is_some());
+        end = part.range.end;
+    }
+    let _ = markers::parse(text);
+    let shown = markers::shown(text);
+    assert!(shown.len() <= text.len());
+    let mut rest = text.chars();
+    assert!(shown.chars().all(|c| rest.any(|other| other == c)));
+}
+
+/// The lines of a client: they do not depend on how the bytes arrive.
+pub fn protocol(data: &[u8]) {
+    const LIMIT: usize = 64;
+    let lines = |pieces: &mut dyn Iterator<Item = &[u8]>| {
+        let mut framer = Framer::new(LIMIT);
+        let mut lines = Vec::new();
+        for piece in pieces {
+            framer.push(piece);
+            while let Some(line) = framer.next_line() {
+                lines.push(line);
+            }
+        }
+        framer.end();
+        lines.extend(framer.next_line());
+        lines
+    };
+    let whole = lines(&mut std::iter::once(data));
+    assert_eq!(lines(&mut data.chunks(3)), whole);
+    for line in &whole {
+        assert!(matches!(line, Framed::TooLong) || !is_longer(line, LIMIT));
+    }
+    for line in data.split(|byte| *byte == b'\n') {
+        let _ = read::request(line);
+    }
+}
+
+fn is_longer(line: &Framed, limit: usize) -> bool {
+    matches!(line, Framed::Line(bytes) if bytes.len() > limit)
+}
