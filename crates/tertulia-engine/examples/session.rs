@@ -14,10 +14,11 @@ use tertulia_agents::{
 };
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
+use tertulia_engine::conversation::Conversation;
 use tertulia_engine::event::SessionEvent;
 use tertulia_engine::frontend::Frontend;
 use tertulia_engine::log_writer::{LogWriter, OnConflict};
-use tertulia_engine::runner::{RunOptions, Runner};
+use tertulia_engine::setup::{Participants, RunOptions};
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start};
 use tokio_util::sync::CancellationToken;
@@ -94,11 +95,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         cwd: None,
     };
     let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
-    let mut runner = Runner::begin(writer, Arc::new(Loud), RunOptions::default());
+    let participants = Participants::Chat(Arc::new(Loud));
+    let options = RunOptions::default();
+    let begun = Conversation::begin(writer, participants, options);
+    let mut conversation = begun.map_err(|error| error.sentence())?;
     let cancel = CancellationToken::new();
-    let end = runner
-        .turn("hello there".to_owned(), &mut Printer, &cancel)
-        .await;
-    println!("{end:?}");
+    let text = "hello there".to_owned();
+    let turn = conversation.say(text, None, &mut Printer, &cancel).await?;
+    println!("{}", turn.status().name());
     Ok(())
 }

@@ -1,487 +1,127 @@
-//! One human and one agent, as a pure state machine: events in, effects out as data.
-//!
-//! ```text
-//! Said → Save the message → Ask the agent → Heard … Heard → Ended → Save the answer → over
-//!                                ↑                            ↓ with calls
-//!                                └── Save each result ← Use ← Save the calls
-//! ```
-//!
-//! The order is guaranteed: a message is durable before an agent sees it, a call before it is run,
-//! an answer before the next step.
+//! The policy of a chat: every message of the user goes to one agent.
 
-#[cfg(test)]
-mod tests;
+use std::sync::Arc;
 
-use std::collections::VecDeque;
+use crate::answer::TurnEnd;
+use crate::conversation::TurnResult;
+use crate::policy::{Ask, Effect, Event};
+use tertulia_agents::Agent;
+use tertulia_core::entry::{Body, Message, Role, Speaker, SpeakerKind, human, plain};
 
-use jiff::{SignedDuration, Timestamp};
-
-use tertulia_agents::{AgentError, AgentEvent, FailureKind, Outcome};
-use tertulia_core::entry::plain;
-use tertulia_core::entry::{
-    Body, Failed, Linked, MESSAGE_LIMIT, Message, Role, Speaker, SpeakerKind, ToolCall,
-    ToolOutcome, Usage,
-};
-
-/// Maximum time that shown text of an unfinished answer stays without a draft.
-const KEEP_AFTER: SignedDuration = SignedDuration::from_millis(700);
-/// Maximum number of tool rounds in one turn: more of them are taken for a loop.
-const ROUNDS: u32 = 200;
-/// Result of a call whose result never came.
-pub const INTERRUPTED: &str = "[interrupted: the tool did not finish]";
-/// Result of a call that was not begun.
-const NOT_RUN: &str = "[interrupted: the tool was not run]";
-
-/// Result of a call whose arguments are larger than a message may be.
-const TOO_LONG: &str = "[not run: the arguments are longer than 1 MB; do it in smaller pieces]";
-
-/// The state machine.
+/// A chat with one agent.
 #[derive(Debug)]
 pub struct Chat {
-    human: Speaker,
-    agent: Speaker,
+    agent: Arc<dyn Agent>,
+    /// The model of the last answer.
     model: Option<String>,
-    /// Id of the agent's own session, according to the log.
-    native: Option<String>,
-    /// Folder in which a new session of the agent's own would begin.
-    work_dir: Option<String>,
-    phase: Phase,
-    /// Number of tool rounds in this turn.
-    rounds: u32,
-}
-
-#[derive(Debug)]
-enum Phase {
-    /// The human has the turn.
-    Idle,
-    /// The human's message is being saved.
-    Hearing,
-    /// The agent is answering.
-    Answering(Answer),
-    /// Calls, or the result of one, are being saved; these are still to be run.
-    Calling(VecDeque<ToolCall>),
-    /// A call is running; these follow.
-    Using(VecDeque<ToolCall>),
-    /// The answer is being saved.
-    Closing(TurnEnd),
-}
-
-#[derive(Debug, Default)]
-struct Answer {
-    text: String,
-    /// Number of bytes after the limit was reached.
-    cut: usize,
-    usage: Option<Usage>,
-    /// Since when there is text that no draft holds.
-    unkept_since: Option<Timestamp>,
-    /// Calls of the agent's own tools without a result.
-    open: Vec<ToolCall>,
-    /// Whether the agent has done anything besides sending text.
-    acted: bool,
-    /// Whether a part of the answer is a separate message already.
-    parted: bool,
-}
-
-/// An input of the state machine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The human sent a message.
-    Said(String),
-    /// The agent is to answer the last message of the log.
-    Asked,
-    /// The entries are saved, or are held in memory because they cannot be saved.
-    Saved,
-    /// The entries were refused: they are not valid in the log.
-    Refused,
-    /// The agent sent an event.
-    Heard(AgentEvent, Timestamp),
-    /// Time has passed.
-    Tick(Timestamp),
-    /// The agent has ended.
-    Ended(Result<Outcome, AgentError>, Timestamp),
-    /// A tool has run, or was denied: this is the result for the agent.
-    Used {
-        /// The call.
-        call: ToolCall,
-        /// Output of the tool.
-        output: String,
-        /// Whether the tool succeeded.
-        ok: bool,
-    },
-    /// The tool was stopped.
-    Stopped(ToolCall, Timestamp),
-}
-
-/// An output of the state machine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    /// Save these entries durably, then send [`Event::Saved`].
-    Save(Vec<Body>),
-    /// Prompt the agent.
-    Ask,
-    /// Run a tool, if it is allowed.
-    Use(ToolCall),
-    /// Save the unfinished answer as a draft.
-    KeepDraft(String),
-    /// The human has the turn again.
-    TurnOver(TurnEnd),
-}
-
-/// How a turn ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TurnEnd {
-    /// With an answer.
-    Answered,
-    /// The agent was stopped.
-    Cancelled,
-    /// The agent failed.
-    Failed(AgentError),
-    /// The message was not accepted.
-    Refused,
+    compact_at: Option<u64>,
 }
 
 impl Chat {
-    /// Creates a conversation in which the human has the turn.
-    pub fn new(human: Speaker, agent: Speaker, model: Option<String>) -> Chat {
+    /// Creates a chat in which the user has the turn. The context is compacted above `compact_at`
+    /// tokens.
+    pub fn new(agent: Arc<dyn Agent>, compact_at: Option<u64>) -> Chat {
         Chat {
-            human,
+            model: agent.model().map(str::to_owned),
             agent,
-            model,
-            native: None,
-            work_dir: None,
-            phase: Phase::Idle,
-            rounds: 0,
+            compact_at,
         }
     }
 
-    /// Sets the agent's own session, according to the log.
-    pub fn link(&mut self, native: Option<String>) {
-        self.native = native;
-    }
-
-    /// Sets the folder in which a new session of the agent's own would begin.
-    pub fn works_in(&mut self, folder: Option<String>) {
-        self.work_dir = folder;
-    }
-
-    /// Replaces the agent, between two answers.
-    pub fn seat(&mut self, agent: Speaker, model: Option<String>) {
-        self.agent = agent;
-        self.model = model;
-        self.native = None;
-    }
-
-    /// Sets the model that answers, if it was not known from the start.
-    pub fn answered_by(&mut self, model: &str) {
-        self.model = Some(model.to_owned());
-    }
-
-    /// The speaker that answers.
-    pub fn agent(&self) -> &Speaker {
+    /// Returns the agent.
+    pub fn agent(&self) -> &Arc<dyn Agent> {
         &self.agent
     }
 
-    /// Processes an event. An event that does not fit the phase changes nothing.
-    pub fn step(&mut self, event: Event) -> Vec<Effect> {
-        match (std::mem::replace(&mut self.phase, Phase::Idle), event) {
-            (Phase::Idle, Event::Said(words)) => {
-                self.phase = Phase::Hearing;
-                self.rounds = 0;
+    /// Processes an event.
+    pub fn step(&mut self, event: Event) -> Effect {
+        match event {
+            Event::Said { text, .. } => {
                 // Saved with the message, so that a session resumes with its agent however the
                 // answer ends.
                 let message = Message {
-                    asked: Some(self.agent.name.clone()),
-                    ..plain(&self.human, Role::User, words)
+                    asked: Some(self.agent.name().to_owned()),
+                    ..plain(&human(), Role::User, text)
                 };
-                vec![Effect::Save(vec![Body::Message(message)])]
+                Effect::Append(vec![Body::Message(message)])
             }
-            (Phase::Idle, Event::Asked) => {
-                self.rounds = 0;
-                self.ask()
+            Event::Saved(_) => Effect::Ask(Box::new(Ask {
+                agent: Ok(self.agent.clone()),
+                other_model: None,
+                speaker: Speaker::plain(self.agent.name(), SpeakerKind::Ai),
+                model: self.model.clone(),
+                thread: None,
+                prompt: None,
+                part: None,
+                access: None,
+                compact_at: self.compact_at,
+            })),
+            Event::Answered(answered) => {
+                self.model = answered.model;
+                Effect::WaitFor(TurnResult::Chat(answered.end))
             }
-            (Phase::Hearing, Event::Saved) => self.ask(),
-            (Phase::Hearing | Phase::Closing(_) | Phase::Calling(_), Event::Refused) => {
-                vec![Effect::TurnOver(TurnEnd::Refused)]
-            }
-            (Phase::Answering(answer), Event::Heard(heard, at)) => self.hear(answer, heard, at),
-            (Phase::Answering(answer), Event::Tick(at)) => self.keep(answer, at),
-            (Phase::Answering(answer), Event::Ended(Ok(Outcome::Calls { calls, .. }), at))
-                if !calls.is_empty() =>
-            {
-                self.call(answer, calls, at)
-            }
-            (Phase::Answering(answer), Event::Ended(result, at)) => self.close(answer, result, at),
-            (Phase::Calling(mut calls), Event::Saved) => match calls.pop_front() {
-                None => self.ask(),
-                Some(call) => {
-                    self.phase = Phase::Using(calls);
-                    vec![Effect::Use(call)]
-                }
-            },
-            (Phase::Using(calls), Event::Used { call, output, ok }) => {
-                self.phase = Phase::Calling(calls);
-                let outcome = ToolOutcome::of(&output, ok);
-                vec![Effect::Save(vec![result_of(&call, &output, outcome)])]
-            }
-            (Phase::Using(calls), Event::Stopped(call, at)) => {
-                self.phase = Phase::Closing(TurnEnd::Cancelled);
-                let interrupted = ToolOutcome::Interrupted;
-                let mut results = vec![result_of(&call, INTERRUPTED, interrupted)];
-                results.extend(
-                    calls
-                        .iter()
-                        .map(|call| result_of(call, NOT_RUN, interrupted)),
-                );
-                let stopped = self.failure(&AgentError::cancelled(), at);
-                results.push(Body::Failed(stopped));
-                vec![Effect::Save(results)]
-            }
-            (Phase::Closing(end), Event::Saved) => vec![Effect::TurnOver(end)],
-            (phase, _) => {
-                self.phase = phase;
-                Vec::new()
+            Event::Refused | Event::Loaded | Event::Recalled(..) | Event::Unreadable(_) => {
+                Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
             }
         }
     }
+}
 
-    fn ask(&mut self) -> Vec<Effect> {
-        self.phase = Phase::Answering(Answer {
-            acted: self.rounds > 0,
-            ..Answer::default()
-        });
-        vec![Effect::Ask]
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Answered;
+    use std::time::Duration;
+    use tertulia_agents::demo::Demo;
+
+    fn chat() -> Chat {
+        Chat::new(Arc::new(Demo::new("demo", Duration::ZERO)), None)
     }
 
-    fn hear(&mut self, mut answer: Answer, heard: AgentEvent, at: Timestamp) -> Vec<Effect> {
-        let bodies = match heard {
-            AgentEvent::ToolStarted(call) => {
-                answer.acted = true;
-                answer.open.push(call.clone());
-                answer.parted = true;
-                let text = answer.take_text();
-                vec![self.spoken(text, vec![call], None, false)]
-            }
-            AgentEvent::ToolCompleted { id, output, ok } => {
-                let started = answer.open.iter().position(|call| call.id == id);
-                // A result without its call is dropped.
-                started.map_or(Vec::new(), |at| {
-                    let outcome = ToolOutcome::of(&output, ok);
-                    vec![result_of(&answer.open.remove(at), &output, outcome)]
-                })
-            }
-            AgentEvent::Session(native) if self.native.as_ref() != Some(&native) => {
-                self.native = Some(native.clone());
-                let agent = self.agent.name.clone();
-                let cwd = self.work_dir.clone();
-                vec![Body::Linked(Linked { agent, native, cwd })]
-            }
-            AgentEvent::Usage(usage) => {
-                answer.usage = Some(usage);
-                Vec::new()
-            }
-            AgentEvent::Model(model) => {
-                self.model = Some(model);
-                Vec::new()
-            }
-            AgentEvent::Text(text) => {
-                answer.write(&text, at);
-                Vec::new()
-            }
-            _ => Vec::new(),
+    fn said(text: &str) -> Event {
+        Event::Said {
+            by: None,
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn words_are_saved_before_the_agent_is_asked() {
+        let mut chat = chat();
+        let Effect::Append(bodies) = chat.step(said("  hello\n")) else {
+            panic!("nothing is saved")
         };
-        let mut effects = self.keep(answer, at);
-        if !bodies.is_empty() {
-            effects.push(Effect::Save(bodies));
-        }
-        effects
-    }
-
-    fn keep(&mut self, mut answer: Answer, now: Timestamp) -> Vec<Effect> {
-        let due = answer
-            .unkept_since
-            .is_some_and(|since| now.duration_since(since) >= KEEP_AFTER);
-        let effects = if due {
-            answer.unkept_since = None;
-            vec![Effect::KeepDraft(answer.text.clone())]
-        } else {
-            Vec::new()
+        let [Body::Message(message)] = &bodies[..] else {
+            panic!("{bodies:?}")
         };
-        self.phase = Phase::Answering(answer);
-        effects
-    }
-
-    fn call(&mut self, mut answer: Answer, calls: Vec<ToolCall>, at: Timestamp) -> Vec<Effect> {
-        self.rounds += 1;
-        if self.rounds > ROUNDS {
-            let error = AgentError::new(
-                FailureKind::Failed,
-                format!(
-                    "{} called for tools {ROUNDS} times without an answer",
-                    self.agent.display_name
-                ),
-            );
-            return self.close(answer, Err(error), at);
-        }
-        let text = answer.take_text();
-        let (calls, refused): (Vec<ToolCall>, Vec<ToolCall>) = calls
-            .into_iter()
-            .partition(|call| size(call) <= MESSAGE_LIMIT);
-        let refused: Vec<ToolCall> = refused.into_iter().map(emptied).collect();
-        let all = calls.iter().chain(&refused).cloned().collect();
-        let mut bodies = vec![self.spoken(text, all, answer.usage, false)];
-        let failed = ToolOutcome::Failed;
-        bodies.extend(refused.iter().map(|call| result_of(call, TOO_LONG, failed)));
-        self.phase = Phase::Calling(calls.into());
-        vec![Effect::Save(bodies)]
-    }
-
-    fn close(
-        &mut self,
-        mut answer: Answer,
-        result: Result<Outcome, AgentError>,
-        at: Timestamp,
-    ) -> Vec<Effect> {
-        let silent = answer.text.is_empty();
-        let result = match result {
-            Ok(_) if silent && !answer.acted => Err(AgentError::new(
-                FailureKind::Failed,
-                format!("{} ended without an answer", self.agent.display_name),
-            )),
-            other => other,
+        assert_eq!(
+            (message.content.as_str(), message.role),
+            ("  hello\n", Role::User)
+        );
+        assert_eq!(message.asked.as_deref(), Some("demo"));
+        let effect = chat.step(Event::Saved(Vec::new()));
+        assert!(matches!(effect, Effect::Ask(_)), "{effect:?}");
+        let answered = Answered {
+            end: TurnEnd::Answered,
+            said: Vec::new(),
+            thoughts: String::new(),
+            model: None,
         };
-        let mut bodies: Vec<Body> = answer
-            .open
-            .drain(..)
-            .map(|call| result_of(&call, INTERRUPTED, ToolOutcome::Interrupted))
-            .collect();
-        if !silent || result.is_ok() {
-            let text = answer.take_text();
-            bodies.push(self.spoken(text, Vec::new(), answer.usage, result.is_err()));
-        }
-        let end = match result {
-            Ok(_) => TurnEnd::Answered,
-            Err(error) if error.kind == FailureKind::Cancelled => {
-                if silent {
-                    bodies.push(Body::Failed(Failed {
-                        withdrawn: !answer.acted,
-                        ..self.failure(&error, at)
-                    }));
-                }
-                TurnEnd::Cancelled
-            }
-            Err(error) => {
-                bodies.push(Body::Failed(self.failure(&error, at)));
-                TurnEnd::Failed(error)
-            }
-        };
-        self.phase = Phase::Closing(end);
-        vec![Effect::Save(bodies)]
+        let effect = chat.step(Event::Answered(answered));
+        assert!(matches!(
+            effect,
+            Effect::WaitFor(TurnResult::Chat(TurnEnd::Answered))
+        ));
     }
 
-    fn spoken(
-        &self,
-        content: String,
-        tool_calls: Vec<ToolCall>,
-        usage: Option<Usage>,
-        interrupted: bool,
-    ) -> Body {
-        Body::Message(Message {
-            tool_calls,
-            usage,
-            model: self.model.clone(),
-            interrupted,
-            ..plain(&self.agent, Role::Assistant, content)
-        })
+    #[test]
+    fn a_refusal_gives_the_user_the_turn() {
+        let mut chat = chat();
+        chat.step(said("x"));
+        let effect = chat.step(Event::Refused);
+        assert!(matches!(
+            effect,
+            Effect::WaitFor(TurnResult::Chat(TurnEnd::Refused))
+        ));
     }
-
-    pub(super) fn failure(&self, error: &AgentError, at: Timestamp) -> Failed {
-        let retry_at = error
-            .retry_after
-            .and_then(|wait| SignedDuration::try_from(wait).ok())
-            .and_then(|wait| at.checked_add(wait).ok());
-        Failed {
-            agent: self.agent.name.clone(),
-            kind: error.kind.name().to_owned(),
-            message: error.message.clone(),
-            retry_at,
-            withdrawn: false,
-        }
-    }
-}
-
-/// Size of a call's arguments in bytes.
-fn size(call: &ToolCall) -> usize {
-    call.arguments.to_string().len()
-}
-
-/// Removes the arguments of a call: the log holds no more than a message may hold.
-fn emptied(call: ToolCall) -> ToolCall {
-    ToolCall {
-        arguments: serde_json::json!({}),
-        ..call
-    }
-}
-
-/// Creates the message of a tool's result.
-pub fn result_of(call: &ToolCall, output: &str, outcome: ToolOutcome) -> Body {
-    let mut text = String::new();
-    let cut = append_within_limit(&mut text, output);
-    if cut > 0 {
-        text.push_str(&cut_mark(cut));
-    }
-    let tool = Speaker::plain(&call.name, SpeakerKind::Tool);
-    Body::Message(Message {
-        tool_call_id: Some(call.id.clone()),
-        interrupted: outcome == ToolOutcome::Interrupted,
-        outcome: Some(outcome).filter(|outcome| *outcome != ToolOutcome::Interrupted),
-        ..plain(&tool, Role::Tool, text)
-    })
-}
-
-impl Answer {
-    fn write(&mut self, text: &str, at: Timestamp) {
-        // Line breaks that separate a part from the previous one do not belong to the new message.
-        let text = if self.parted && self.text.is_empty() {
-            text.trim_start_matches('\n')
-        } else {
-            text
-        };
-        if text.is_empty() {
-            return;
-        }
-        self.unkept_since.get_or_insert(at);
-        if self.cut > 0 {
-            self.cut += text.len();
-        } else {
-            self.cut = append_within_limit(&mut self.text, text);
-        }
-    }
-
-    /// Takes the text since the last message, with a mark where it was cut.
-    fn take_text(&mut self) -> String {
-        let mut text = std::mem::take(&mut self.text);
-        let cut = std::mem::take(&mut self.cut);
-        self.unkept_since = None;
-        if cut > 0 {
-            text.push_str(&cut_mark(cut));
-        }
-        text
-    }
-}
-
-fn cut_mark(bytes: usize) -> String {
-    format!("\n[cut here: {bytes} more bytes]")
-}
-
-/// Appends what a message has room for. Returns the number of bytes that did not fit.
-fn append_within_limit(text: &mut String, more: &str) -> usize {
-    // Text must not contain NUL, but some programs print one.
-    let more = more.replace('\0', "\u{fffd}");
-    let room = (MESSAGE_LIMIT - 100).saturating_sub(text.len());
-    let mut fits = room.min(more.len());
-    while !more.is_char_boundary(fits) {
-        fits -= 1;
-    }
-    text.push_str(&more[..fits]);
-    more.len() - fits
 }

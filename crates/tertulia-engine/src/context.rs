@@ -1,10 +1,18 @@
 //! Builds an agent's context: the compaction summary of the older part, as many of the later
 //! messages as fit, and the current turn complete, with every tool call followed by its result.
 
-use super::chat::INTERRUPTED;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use super::answer::INTERRUPTED;
+use super::withdrawn::{Withdrawals, withdraw};
 use tertulia_agents::PromptMessage;
-use tertulia_core::entry::{Message, Role};
+use tertulia_core::entry::{Body, Compacted, Message, Role, ToolCall};
 use tertulia_core::id::Seq;
+use tertulia_core::pair::PairRole;
+use tertulia_core::session::Log;
 
 /// Heading of the compaction summary.
 const SUMMARY: &str = "Summary of the conversation up to here:";
@@ -15,22 +23,222 @@ your summary. Keep what matters for going on: what was asked for, what was decid
 and with which result, names, paths, numbers and code that will be needed again, and what is still open. \
 Answer with the summary alone.";
 
+/// Maximum size of an agent's context in bytes; only complete messages are left out.
+pub const CONTEXT_BYTES: usize = 768 * 1024;
+
+/// The thread of a context: the role in a pair; `None` in chats and teams, whose messages have no
+/// thread.
+pub type Thread = Option<PairRole>;
+
 /// A message in the context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextMessage {
     /// Sequence number in the log, once it has one.
     pub seq: Option<Seq>,
-    /// The message as an agent receives it.
+    /// The message as the log has it.
     pub words: PromptMessage,
+    /// The message before redaction, if that differs: agents get it until the turn ends.
+    pub unredacted: Option<PromptMessage>,
+}
+
+impl ContextMessage {
+    /// Returns the message as an agent gets it now.
+    pub fn given(&self) -> &PromptMessage {
+        self.unredacted.as_ref().unwrap_or(&self.words)
+    }
+}
+
+/// Tokens of the last prompt and answer, as the agent reported them.
+#[derive(Clone, Copy, Debug)]
+pub struct Reported {
+    /// Number of tokens.
+    pub tokens: u64,
+    /// Size of the context in bytes at that time; unknown after a resume.
+    pub weight: Option<u64>,
 }
 
 /// What an agent remembers of a session: one per thread.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     /// Compaction summary that replaces the messages before `messages`.
-    pub summary: Option<PromptMessage>,
+    summary: Option<PromptMessage>,
     /// Messages, oldest first.
-    pub messages: Vec<ContextMessage>,
+    messages: Vec<ContextMessage>,
+    /// Number of messages dropped from the beginning of `messages`.
+    dropped: usize,
+    /// Index in `messages` at which the running turn begins. A prompt never leaves it out.
+    turn_start: usize,
+    /// Token figures of the last answer.
+    pub reported: Option<Reported>,
+    /// Messages that the user stopped, by their position from the first message on.
+    withdrawals: Withdrawals<usize>,
+}
+
+impl Context {
+    /// Creates the context of an agent that gets a single prompt (team).
+    pub fn of_prompt(prompt: PromptMessage) -> Context {
+        Context {
+            messages: vec![ContextMessage {
+                seq: None,
+                words: prompt,
+                unredacted: None,
+            }],
+            ..Context::default()
+        }
+    }
+
+    /// Creates the context of a thread from the end of a log: the newest compaction summary, and
+    /// the messages that it does not cover.
+    pub fn restored(thread: Thread, log: &Log, compacted: Option<&Compacted>) -> Context {
+        let mut context = Context {
+            summary: compacted.map(|compacted| summary(&compacted.summary)),
+            reported: last_usage(thread, log),
+            ..Context::default()
+        };
+        let covered = compacted.map(|compacted| compacted.upto);
+        let entries = log.entries.iter();
+        for entry in entries.filter(|entry| covered.is_none_or(|covered| entry.seq > covered)) {
+            if concerns(&entry.body, thread) {
+                context.add(Some(entry.seq), &entry.body, &entry.body);
+            }
+        }
+        context.end_turn();
+        context
+    }
+
+    /// Adds a message of the log, with its text before redaction, and marks an earlier message that
+    /// the entry shows to be withdrawn.
+    pub fn add(&mut self, seq: Option<Seq>, logged: &Body, unredacted: &Body) {
+        let position = self.dropped + self.messages.len();
+        if let Some((position, agent)) = self.withdrawals.apply(logged, position) {
+            self.withdraw(position, &agent);
+        }
+        if let (Body::Message(logged), Body::Message(unredacted)) = (logged, unredacted) {
+            let (words, unredacted) = (prompt_message(logged), prompt_message(unredacted));
+            let unredacted = (unredacted != words).then_some(unredacted);
+            self.messages.push(ContextMessage {
+                seq,
+                words,
+                unredacted,
+            });
+        }
+    }
+
+    fn withdraw(&mut self, position: usize, agent: &str) {
+        let index = position.checked_sub(self.dropped);
+        if let Some(said) = index.and_then(|index| self.messages.get_mut(index)) {
+            withdraw(&mut said.words, agent);
+            said.unredacted = None;
+        }
+    }
+
+    /// Marks a stopped message as withdrawn, where no later turn can resume it (chat).
+    pub fn withdraw_stopped(&mut self) {
+        if let Some((position, agent)) = self.withdrawals.take_stopped() {
+            self.withdraw(position, &agent);
+        }
+    }
+
+    /// Begins an answer to the last message to the agent, and drops old messages that fit in no
+    /// prompt any more.
+    pub fn begin_answer(&mut self) {
+        let mut messages = self.messages.iter();
+        let asked = messages.rposition(|said| said.words.role == Role::User);
+        self.turn_start = asked.unwrap_or(self.messages.len());
+        let mut kept = 0;
+        let fits = self.messages.iter().rev().take_while(|said| {
+            kept += weight(said.given());
+            kept <= 2 * CONTEXT_BYTES
+        });
+        let surplus = self.messages.len() - fits.count();
+        self.drop_oldest(surplus.min(self.turn_start));
+    }
+
+    /// Ends the turn: from now on the agent gets its messages as the log has them.
+    pub fn end_turn(&mut self) {
+        for said in &mut self.messages {
+            said.unredacted = None;
+        }
+        self.turn_start = self.messages.len();
+    }
+
+    /// Returns the messages before the running turn.
+    pub fn past(&self) -> &[ContextMessage] {
+        &self.messages[..self.turn_start]
+    }
+
+    /// Returns all messages.
+    pub fn messages(&self) -> &[ContextMessage] {
+        &self.messages
+    }
+
+    /// Returns the compaction summary.
+    pub fn summary(&self) -> Option<&PromptMessage> {
+        self.summary.as_ref()
+    }
+
+    /// Replaces the oldest messages by a compaction summary.
+    pub fn compact(&mut self, messages: usize, words: &str) {
+        self.summary = Some(summary(words));
+        self.reported = None;
+        self.drop_oldest(messages);
+    }
+
+    fn drop_oldest(&mut self, count: usize) {
+        self.messages.drain(..count);
+        self.dropped += count;
+        self.turn_start = self.turn_start.saturating_sub(count);
+    }
+
+    /// Attaches data that the agent wants back with its last calls while the turn lasts.
+    pub fn set_memo(&mut self, memo: Option<Value>) {
+        let mut messages = self.messages.iter_mut();
+        if let Some(said) = messages.rfind(|said| !said.words.calls.is_empty()) {
+            let words = said.unredacted.get_or_insert_with(|| said.words.clone());
+            words.memo = memo;
+        }
+    }
+
+    /// Returns everything that the agent could get, however much it is.
+    pub fn given(&self) -> impl Iterator<Item = &PromptMessage> {
+        let messages = self.messages.iter().map(ContextMessage::given);
+        self.summary.iter().chain(messages)
+    }
+
+    /// Returns the size of what the agent could get, in bytes.
+    pub fn weight(&self) -> u64 {
+        self.given().map(|words| weight(words) as u64).sum()
+    }
+
+    /// Returns the messages for a prompt, oldest first.
+    pub fn prompt(&self) -> Vec<PromptMessage> {
+        let turn = self.messages[self.turn_start..].iter();
+        let turn: Vec<PromptMessage> = turn.map(|said| said.given().clone()).collect();
+        context(self.summary.as_ref(), self.past(), &turn, CONTEXT_BYTES)
+    }
+}
+
+/// Returns true for entries that the context of a thread needs: its messages, and failures.
+pub fn concerns(body: &Body, thread: Thread) -> bool {
+    match body {
+        Body::Message(message) => PairRole::of_thread(message.thread.as_deref()) == thread,
+        Body::Failed(_) => true,
+        _ => false,
+    }
+}
+
+/// Returns the tokens of the last prompt and answer as the agent reported them, or `None` if they
+/// were only estimated or the context was compacted since.
+fn last_usage(thread: Thread, log: &Log) -> Option<Reported> {
+    let since = log.entries.iter().rev();
+    let since = since.take_while(|entry| !matches!(entry.body, Body::Compacted(_)));
+    let since = since.filter(|entry| concerns(&entry.body, thread));
+    let mut usages = since.filter_map(|entry| entry.message()?.usage);
+    let usage = usages.next().filter(|usage| !usage.estimated)?;
+    Some(Reported {
+        tokens: usage.input + usage.output,
+        weight: None,
+    })
 }
 
 /// Converts a message of the log for a prompt.
@@ -66,13 +274,13 @@ pub fn context(
         .iter()
         .rev()
         .take_while(|said| {
-            let weight = weight(&said.words);
+            let weight = weight(said.given());
             let fits = weight <= room;
             room = room.saturating_sub(weight);
             fits
         })
         .count();
-    let recent = past[past.len() - fits..].iter().map(|said| &said.words);
+    let recent = past[past.len() - fits..].iter().map(ContextMessage::given);
     let messages: Vec<&PromptMessage> = summary.into_iter().chain(recent).chain(turn).collect();
     paired(&messages)
 }
@@ -171,8 +379,8 @@ fn paired(messages: &[&PromptMessage]) -> Vec<PromptMessage> {
 }
 
 /// Returns the calls without a result, oldest first: these remain after a crash.
-pub fn dangling(past: &[ContextMessage]) -> Vec<tertulia_core::entry::ToolCall> {
-    let mut open: Vec<tertulia_core::entry::ToolCall> = Vec::new();
+pub fn dangling(past: &[ContextMessage]) -> Vec<ToolCall> {
+    let mut open: Vec<ToolCall> = Vec::new();
     for said in past {
         open.extend(said.words.calls.iter().cloned());
         if let Some(answers) = &said.words.answers
@@ -199,159 +407,4 @@ pub fn older(past: &[ContextMessage], keep: u64, count: impl Fn(&PromptMessage) 
         }
     }
     cut
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use tertulia_core::entry::ToolCall;
-
-    fn said(role: Role, content: &str, calls: &[&str], answers: Option<&str>) -> ContextMessage {
-        let calls = calls
-            .iter()
-            .map(|id| ToolCall {
-                id: (*id).to_owned(),
-                name: "t".into(),
-                arguments: serde_json::json!({}),
-            })
-            .collect();
-        ContextMessage {
-            seq: None,
-            words: PromptMessage {
-                calls,
-                answers: answers.map(str::to_owned),
-                ..PromptMessage::plain(role, "x", content)
-            },
-        }
-    }
-
-    fn short(messages: &[PromptMessage]) -> String {
-        messages
-            .iter()
-            .map(|words| words.content.as_str())
-            .collect::<Vec<_>>()
-            .join("|")
-    }
-
-    #[test]
-    fn the_oldest_go_first_and_this_turn_never() {
-        let past = [
-            said(Role::User, "aaaa", &[], None),
-            said(Role::Assistant, "bbbb", &[], None),
-            said(Role::User, "cc", &[], None),
-        ];
-        let turn = [PromptMessage::plain(Role::User, "x", "now")];
-        let check = |summed: Option<&str>, room, expected: &str| {
-            let summed = summed.map(|words| PromptMessage::plain(Role::System, "s", words));
-            assert_eq!(
-                short(&context(summed.as_ref(), &past, &turn, room)),
-                expected
-            );
-        };
-        check(None, 100, "aaaa|bbbb|cc|now");
-        check(None, 9, "bbbb|cc|now");
-        check(None, 8, "cc|now");
-        check(None, 0, "now");
-        check(Some("sum"), 12, "sum|bbbb|cc|now");
-    }
-
-    #[test]
-    fn the_longest_lose_their_middles_and_what_is_asked_stays() {
-        let long = "é".repeat(5000);
-        let messages = || {
-            let said = [
-                said(Role::User, "short", &[], None),
-                said(Role::Assistant, &long, &[], None),
-                said(Role::User, &long, &[], None),
-            ];
-            said.map(|said| said.words).to_vec()
-        };
-        let shorter = shortened(messages(), 12_000).unwrap();
-        assert_eq!(shorter[0].content, "short");
-        assert_eq!(shorter[2].content, long);
-        let cut = &shorter[1].content;
-        assert!(
-            cut.len() < 2_100 && cut.contains("bytes left out here"),
-            "{}",
-            cut.len()
-        );
-        assert!(cut.starts_with('é') && cut.ends_with('é'));
-        // A part of each message is always kept.
-        let least = shortened(messages(), 0).unwrap();
-        assert!(least[1].content.len() > 100);
-        assert_eq!(shortened(least, 0), None);
-        assert_eq!(shortened(messages(), 100_000), None);
-    }
-
-    #[test]
-    fn results_follow_their_calls() {
-        let past = [
-            said(Role::Tool, "orphan", &[], Some("0")),
-            said(Role::Assistant, "call", &["1", "2"], None),
-            said(Role::User, "meanwhile", &[], None),
-            said(Role::Tool, "two", &[], Some("2")),
-        ];
-        let given = context(None, &past, &[], 1000);
-        assert_eq!(short(&given), format!("call|{INTERRUPTED}|two|meanwhile"));
-        let open = dangling(&past);
-        assert_eq!(
-            open.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(),
-            ["1"]
-        );
-    }
-
-    #[test]
-    fn what_stays_begins_with_a_human() {
-        let past = [
-            said(Role::User, "q1", &[], None),
-            said(Role::Assistant, "a1", &[], None),
-            said(Role::User, "q2", &[], None),
-            said(Role::Assistant, "a2", &[], None),
-        ];
-        let count = |words: &PromptMessage| words.content.len() as u64;
-        let check = |keep, expected| assert_eq!(older(&past, keep, count), expected, "{keep}");
-        check(0, 4);
-        check(3, 4);
-        check(4, 2);
-        check(7, 2);
-        check(8, 0);
-    }
-
-    fn any_said() -> impl Strategy<Value = ContextMessage> {
-        (
-            0..4u8,
-            "[a-z]{0,9}",
-            prop::collection::vec("[1-3]", 0..3),
-            "[1-3]",
-        )
-            .prop_map(|(role, content, calls, answers)| {
-                let calls: Vec<&str> = calls.iter().map(String::as_str).collect();
-                match role {
-                    0 => said(Role::User, &content, &[], None),
-                    1 => said(Role::Tool, &content, &[], Some(&answers)),
-                    _ => said(Role::Assistant, &content, &calls, None),
-                }
-            })
-    }
-
-    proptest! {
-        /// Whatever was cut off or lost, each call is followed by exactly its results.
-        #[test]
-        fn every_provider_can_read_it(past in prop::collection::vec(any_said(), 0..20), room in 0usize..100) {
-            let given = context(None, &past, &[], room);
-            let mut due: Vec<String> = Vec::new();
-            for words in &given {
-                match &words.answers {
-                    Some(id) => {
-                        prop_assert!(!due.is_empty());
-                        prop_assert_eq!(&due.remove(0), id);
-                    }
-                    None => prop_assert!(due.is_empty()),
-                }
-                due.extend(words.calls.iter().map(|call| call.id.clone()));
-            }
-            prop_assert!(due.is_empty());
-        }
-    }
 }

@@ -1,58 +1,136 @@
-//! [`Conversation`]: a running conversation of any kind. `state` describes it between turns, `turn`
-//! the result of a turn.
+//! [`Conversation`]: a running conversation of any kind. It carries out the effects of its policy:
+//! only here agents, the log and the frontend meet. `ask` prompts an agent and `act` runs its tools,
+//! `write` saves entries, `compact` summarises a context, `resume` opens an existing session;
+//! `state` describes a conversation between turns, `turn` the result of a turn.
 
+mod act;
+mod ask;
+mod compact;
+mod request;
+mod resume;
+mod silence;
 mod state;
 mod turn;
+mod write;
+
+use std::collections::BTreeSet;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::chat::Chat;
+use crate::context::Context;
+use crate::error::{ErrorBody, ErrorKind};
+use crate::event::SessionEvent;
 use crate::frontend::Frontend;
-use crate::pair_conversation::PairConversation;
-use crate::runner::{Compaction, Runner};
+use crate::log_writer::LogWriter;
+use crate::pair::policy::PairPolicy;
+use crate::pair::{PairRole, Progress};
+use crate::policy::{Contexts, Effect, Event, Policy, View};
+use crate::setup::{Participants, RunOptions};
 use crate::team::events::SenderError;
-use crate::team_conversation::TeamConversation;
+use crate::team::policy::Team;
+use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
 use tertulia_core::team::markers;
 
+pub use compact::Compaction;
 pub use state::UnfinishedWork;
 pub use turn::TurnResult;
 
 /// A running conversation.
 #[derive(Debug)]
-pub enum Conversation {
-    /// With one agent.
-    Chat(Box<Runner>),
-    /// With a team.
-    Team(Box<TeamConversation>),
-    /// Between an instructor and a worker.
-    Pair(Box<PairConversation>),
+pub struct Conversation {
+    writer: LogWriter,
+    options: RunOptions,
+    contexts: Contexts,
+    policy: Policy,
+    /// Whether the last write failed, which the user was told.
+    unsaved: bool,
+    /// Stops the current turn, and a write that waits for another process.
+    cancel: CancellationToken,
+    /// Agents' notices shown so far, so that each is shown once.
+    noticed: BTreeSet<String>,
 }
 
 impl Conversation {
+    /// Begins the conversation of a new session.
+    pub fn begin(
+        writer: LogWriter,
+        participants: Participants,
+        options: RunOptions,
+    ) -> Result<Conversation, ErrorBody> {
+        let mut contexts = Contexts::new();
+        let policy = match participants {
+            Participants::Chat(agent) => {
+                contexts.insert(None, Context::default());
+                Policy::Chat(Chat::new(agent, options.compact_at))
+            }
+            Participants::Team { roster, .. } => {
+                let team = Team::begin(*roster)
+                    .map_err(|error| ErrorBody::new(ErrorKind::Invalid, error.to_string()))?;
+                Policy::Team(Box::new(team))
+            }
+            Participants::Pair { roster, .. } => {
+                for role in [PairRole::Instructor, PairRole::Worker] {
+                    contexts.insert(Some(role), Context::default());
+                }
+                let now = writer.sessions().clock().now();
+                Policy::Pair(Box::new(PairPolicy::begin(*roster, now)))
+            }
+        };
+        let mut conversation = Conversation::new(writer, options, policy);
+        conversation.contexts = contexts;
+        Ok(conversation)
+    }
+
+    fn new(writer: LogWriter, options: RunOptions, policy: Policy) -> Conversation {
+        Conversation {
+            writer,
+            options,
+            contexts: Contexts::new(),
+            policy,
+            unsaved: false,
+            cancel: CancellationToken::new(),
+            noticed: BTreeSet::new(),
+        }
+    }
+
     /// Returns its kind.
     pub fn kind(&self) -> Kind {
-        match self {
-            Conversation::Chat(_) => Kind::Chat,
-            Conversation::Team(_) => Kind::Team,
-            Conversation::Pair(_) => Kind::Pair,
+        self.policy.kind()
+    }
+
+    /// Returns the log writer.
+    pub fn writer(&self) -> &LogWriter {
+        &self.writer
+    }
+
+    /// Returns the tool permissions. Clones share one state.
+    pub fn permissions(&self) -> &Permissions {
+        &self.options.rules
+    }
+
+    /// Returns the name of the agent of a chat.
+    pub fn agent_name(&self) -> Option<&str> {
+        match &self.policy {
+            Policy::Chat(chat) => Some(chat.agent().name()),
+            Policy::Team(_) | Policy::Pair(_) => None,
         }
     }
 
-    /// Returns its runner.
-    pub fn runner(&self) -> &Runner {
-        match self {
-            Conversation::Chat(runner) => runner,
-            Conversation::Team(table) => table.runner(),
-            Conversation::Pair(duet) => duet.runner(),
+    /// Returns the team.
+    pub fn team(&self) -> Option<&Team> {
+        match &self.policy {
+            Policy::Team(team) => Some(team),
+            Policy::Chat(_) | Policy::Pair(_) => None,
         }
     }
 
-    /// Returns its runner.
-    pub fn runner_mut(&mut self) -> &mut Runner {
-        match self {
-            Conversation::Chat(runner) => runner,
-            Conversation::Team(table) => table.runner_mut(),
-            Conversation::Pair(duet) => duet.runner_mut(),
+    /// Returns the progress of a pair.
+    pub fn progress(&self) -> Option<Progress> {
+        match &self.policy {
+            Policy::Pair(pair) => Some(pair.progress(&self.view())),
+            Policy::Chat(_) | Policy::Team(_) => None,
         }
     }
 
@@ -79,39 +157,66 @@ impl Conversation {
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Result<TurnResult, SenderError> {
-        Ok(match self {
-            Conversation::Chat(runner) => {
-                TurnResult::Chat(runner.turn(text, frontend, cancel).await)
-            }
-            Conversation::Team(table) => {
-                TurnResult::Team(table.turn(seat, text, frontend, cancel).await?)
-            }
-            Conversation::Pair(duet) => {
-                let pause = duet.turn(&text, frontend, cancel).await;
-                TurnResult::Pair(pause, duet.progress())
-            }
-        })
+        let by = self.policy.sender(seat, &text)?;
+        self.cancel = cancel.clone();
+        let mut event = Event::Said { by, text };
+        loop {
+            let mut shown: Vec<SessionEvent> = Vec::new();
+            let view = view(&self.writer, &self.contexts, &self.cancel);
+            let effect = self.policy.step(event, &view, &mut shown);
+            shown.into_iter().for_each(|event| frontend.show(event));
+            event = match effect {
+                Effect::Append(bodies) => match self.write(None, bodies, frontend).await {
+                    Some(messages) => Event::Saved(messages),
+                    None => Event::Refused,
+                },
+                Effect::Ask(ask) => Event::Answered(self.ask(*ask, frontend).await),
+                Effect::Load => match self.load_pair(frontend).await {
+                    Ok(()) => Event::Loaded,
+                    Err(error) => Event::Unreadable(error.to_string()),
+                },
+                Effect::Recall { at, worker } => match self.recall(at, worker).await {
+                    Ok((entry, worker_said)) => Event::Recalled(entry.map(Box::new), worker_said),
+                    Err(error) => Event::Unreadable(error.to_string()),
+                },
+                Effect::WaitFor(result) => {
+                    self.end_turn();
+                    return Ok(result);
+                }
+            };
+        }
     }
 
-    /// Compacts the older part of the context. Returns `None` for teams and pairs, whose agents get
-    /// only what fits.
-    pub async fn compact(
-        &mut self,
-        frontend: &mut dyn Frontend,
-        cancel: &CancellationToken,
-    ) -> Option<Compaction> {
-        match self {
-            Conversation::Chat(runner) => Some(runner.compact(frontend, cancel).await),
-            Conversation::Team(_) | Conversation::Pair(_) => None,
+    /// Ends the turn: from now on its messages are part of the past.
+    fn end_turn(&mut self) {
+        let is_chat = self.kind() == Kind::Chat;
+        for context in self.contexts.values_mut() {
+            // A pair may still resume a stopped message.
+            if is_chat {
+                context.withdraw_stopped();
+            }
+            context.end_turn();
         }
+    }
+
+    fn view(&self) -> View<'_> {
+        view(&self.writer, &self.contexts, &self.cancel)
     }
 
     /// Lets the agents end their processes gracefully.
     pub async fn leave(&self) {
-        match self {
-            Conversation::Chat(runner) => runner.leave().await,
-            Conversation::Team(table) => table.leave().await,
-            Conversation::Pair(duet) => duet.leave().await,
+        for agent in self.policy.agents() {
+            agent.leave().await;
         }
+    }
+}
+
+fn view<'a>(writer: &'a LogWriter, contexts: &'a Contexts, cancel: &CancellationToken) -> View<'a> {
+    View {
+        meta: writer.meta(),
+        unsaved: writer.has_unsaved(),
+        cancelled: cancel.is_cancelled(),
+        now: writer.sessions().clock().now(),
+        contexts,
     }
 }

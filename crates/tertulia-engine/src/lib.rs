@@ -1,4 +1,4 @@
-//! Live sessions: pure policies turn events into effects, and a runner carries the effects out.
+//! Live sessions: pure policies turn events into effects, and one interpreter carries the effects out.
 //!
 //! A frontend builds a [`spec::SessionSpec`]; the program around the engine resolves it to a
 //! [`setup::Setup`]; [`task::run`] opens it, executes the [`live::SessionCommand`]s of its frontends
@@ -24,14 +24,15 @@
 //! | [`spec`], [`setup`] | what to open, by names; the same with agents, ready to be opened |
 //! | [`task`], [`live`] | the task of a live session; an open session that executes commands |
 //! | [`event`], [`notice`], [`error`] | what frontends receive |
-//! | [`conversation`] | a conversation of any kind: its state, and the results of its turns |
-//! | [`runner`] | carries effects out: the only module where an agent meets a store |
-//! | [`team_conversation`], [`pair_conversation`] | prompt the participants that the policy names, one at a time |
-//! | [`chat`], [`team`], [`pair`] | the policies: a turn, a team's router, an instructor and a worker |
+//! | [`conversation`] | carries effects out: the only module where an agent meets a store |
+//! | [`policy`] | what decides who is asked next, and with what: events in, effects out |
+//! | [`chat`], [`team`], [`pair`] | the policies: one agent, a team, an instructor and a worker |
+//! | [`answer`] | one answer of one agent, with its tool calls |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
 
+pub mod answer;
 pub mod chat;
 pub mod context;
 pub mod conversation;
@@ -42,12 +43,10 @@ pub mod live;
 pub mod log_writer;
 pub mod notice;
 pub mod pair;
-pub mod pair_conversation;
-pub mod runner;
+pub mod policy;
 pub mod setup;
 pub mod spec;
 pub mod task;
 pub mod team;
-pub mod team_conversation;
 pub mod tokens;
 pub mod withdrawn;

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::conversation::Conversation;
+use crate::conversation::{Compaction, Conversation};
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{SessionEnd, SessionEvent, SessionState, Tone, TurnStatus, UserMessage};
 use crate::frontend::Frontend;
-use crate::runner::Compaction;
 use crate::setup::Setup;
 use tertulia_agents::approval::Permissions;
 use tertulia_core::entry::Kind;
@@ -98,7 +97,7 @@ impl LiveSession {
 
     /// Returns the tool permissions, which can be changed while it runs.
     pub fn permissions(&self) -> Permissions {
-        self.conversation.runner().permissions().clone()
+        self.conversation.permissions().clone()
     }
 
     /// Executes a command.
@@ -143,7 +142,7 @@ impl LiveSession {
                 });
             }
         };
-        if let Err(reason) = self.conversation.runner().writer().copy().await {
+        if let Err(reason) = self.conversation.writer().copy().await {
             let words = format!("saved, but not in the session file: {reason}");
             outcome.notices.push(UserMessage::warning(words));
         }
@@ -188,7 +187,7 @@ impl LiveSession {
 
     /// Retries to save held messages. Returns true if everything is saved.
     pub async fn save(&mut self, frontend: &mut dyn Frontend) -> bool {
-        self.conversation.runner_mut().save_held(frontend).await
+        self.conversation.save_held(frontend).await
     }
 
     /// Closes the session; ends the agents' processes gracefully if `gently`.

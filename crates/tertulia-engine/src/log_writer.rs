@@ -36,7 +36,7 @@ pub trait SessionMirror: std::fmt::Debug + Send + Sync {
 pub struct LogWriter {
     sessions: Sessions,
     log: LogState,
-    claim: Option<SessionLock>,
+    lock: Option<SessionLock>,
     unsaved: Vec<Body>,
     /// Sealed first entries of a session whose creation failed. A retry uses the same entries, so
     /// that a store that has some of them recognises them.
@@ -44,8 +44,8 @@ pub struct LogWriter {
     /// Whether the last write failed because another process holds the store.
     locked_out: bool,
     on_conflict: OnConflict,
-    told_size: bool,
-    copies: Option<Arc<dyn SessionMirror>>,
+    warned_of_size: bool,
+    mirror: Option<Arc<dyn SessionMirror>>,
     /// Whether the mirror is out of date.
     ahead: AtomicBool,
 }
@@ -76,20 +76,20 @@ impl LogWriter {
         LogWriter {
             sessions,
             log: LogState::Unborn(start),
-            claim: None,
+            lock: None,
             unsaved: Vec::new(),
             begun: Vec::new(),
             locked_out: false,
             on_conflict,
-            told_size: false,
-            copies: None,
+            warned_of_size: false,
+            mirror: None,
             ahead: AtomicBool::new(false),
         }
     }
 
     /// Sets the mirror, which [`copy`](LogWriter::copy) writes.
-    pub fn keep_copies(&mut self, copies: Arc<dyn SessionMirror>) {
-        self.copies = Some(copies);
+    pub fn set_mirror(&mut self, mirror: Arc<dyn SessionMirror>) {
+        self.mirror = Some(mirror);
     }
 
     /// Creates a writer for an existing session. If another process has the session open, forks it
@@ -99,10 +99,10 @@ impl LogWriter {
         meta: SessionMeta,
         on_conflict: OnConflict,
     ) -> StoreResult<(LogWriter, Option<SessionId>)> {
-        let (claim, taken) = match sessions.store().claim(meta.id).await {
-            Ok(claim) => {
-                let taken = claim.is_none();
-                (claim, taken)
+        let (lock, taken) = match sessions.store().claim(meta.id).await {
+            Ok(lock) => {
+                let taken = lock.is_none();
+                (lock, taken)
             }
             // Without a lock nothing can be written either, which the first write reports.
             Err(error) if is_passing(&error) => (None, false),
@@ -116,17 +116,17 @@ impl LogWriter {
         let mut writer = LogWriter {
             sessions,
             log: LogState::Open(Box::new(meta)),
-            claim,
+            lock,
             unsaved: Vec::new(),
             begun: Vec::new(),
             locked_out: false,
             on_conflict,
-            told_size: false,
-            copies: None,
+            warned_of_size: false,
+            mirror: None,
             ahead: AtomicBool::new(false),
         };
         let left = if taken {
-            Some(writer.step_aside(at, Vec::new()).await?.0)
+            Some(writer.continue_in_fork(at, Vec::new()).await?.0)
         } else {
             None
         };
@@ -205,8 +205,8 @@ impl LogWriter {
         let meta = match &self.log {
             LogState::Unborn(start) => {
                 let start = start.clone();
-                if self.claim.is_none() {
-                    self.claim = self.sessions.store().claim(start.id).await.ok().flatten();
+                if self.lock.is_none() {
+                    self.lock = self.sessions.store().claim(start.id).await.ok().flatten();
                 }
                 self.begin_log(&start, bodies)?;
                 let meta = self.sessions.create_sealed(start.id, &self.begun).await?;
@@ -227,7 +227,7 @@ impl LogWriter {
                 if self.catch_up(id, head).await? {
                     return Box::pin(self.write(bodies)).await;
                 }
-                let (left, entries) = self.step_aside(None, bodies).await?;
+                let (left, entries) = self.continue_in_fork(None, bodies).await?;
                 Ok((entries, Some(left)))
             }
             Err(error) => Err(error),
@@ -270,7 +270,7 @@ impl LogWriter {
 
     /// Continues in a fork of the log as this writer knows it, up to `at` if given. Returns the
     /// previous session and the fork's entries.
-    async fn step_aside(
+    async fn continue_in_fork(
         &mut self,
         at: Option<Seq>,
         bodies: Vec<Body>,
@@ -293,10 +293,10 @@ impl LogWriter {
             title: None,
             relation: Relation::Conflict,
         };
-        let claim = self.sessions.store().claim(fork.id).await?;
+        let lock = self.sessions.store().claim(fork.id).await?;
         let (forked, entries) = self.sessions.fork(&meta, &fork, bodies).await?;
         // The lock of the session that is left is held until the fork exists.
-        self.claim = claim;
+        self.lock = lock;
         self.log = LogState::Open(Box::new(forked));
         Ok((meta.id, entries))
     }
@@ -305,13 +305,13 @@ impl LogWriter {
     /// should be called once per turn, not per message. An error is a message for the user, and the
     /// next call tries again.
     pub async fn copy(&self) -> Result<(), String> {
-        let (Some(copies), Some(meta)) = (&self.copies, self.meta()) else {
+        let (Some(mirror), Some(meta)) = (&self.mirror, self.meta()) else {
             return Ok(());
         };
         if !self.ahead.swap(false, Ordering::Relaxed) {
             return Ok(());
         }
-        let copied = copies.copy(&self.sessions, meta).await;
+        let copied = mirror.copy(&self.sessions, meta).await;
         self.ahead.fetch_or(copied.is_err(), Ordering::Relaxed);
         copied
     }
@@ -324,10 +324,10 @@ impl LogWriter {
 
     fn near_limit(&mut self) -> Option<u64> {
         let size = self.meta().map_or(0, |meta| meta.bytes);
-        if size < NEAR_LIMIT || self.told_size {
+        if size < NEAR_LIMIT || self.warned_of_size {
             return None;
         }
-        self.told_size = true;
+        self.warned_of_size = true;
         Some(size)
     }
 

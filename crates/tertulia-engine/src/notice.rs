@@ -82,6 +82,24 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// Returns the notice that another model answers than was recorded, if that is so: of the only
+    /// agent, or of a member.
+    pub fn other_model(
+        member: Option<String>,
+        recorded: Option<&str>,
+        now: Option<&str>,
+    ) -> Option<Notice> {
+        let (recorded, now) = (recorded?.to_owned(), now?.to_owned());
+        (recorded != now).then_some(match member {
+            None => Notice::OtherModel { recorded, now },
+            Some(member) => Notice::OtherModelOf {
+                member,
+                recorded,
+                now,
+            },
+        })
+    }
+
     /// Returns how urgent it is.
     pub fn tone(&self) -> Tone {
         match self {

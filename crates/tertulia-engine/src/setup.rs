@@ -3,20 +3,49 @@
 use std::sync::Arc;
 
 use crate::conversation::Conversation;
-use crate::error::{ErrorBody, ErrorKind};
+use crate::error::ErrorBody;
 use crate::event::{SessionEvent, UserMessage};
 use crate::frontend::Frontend;
 use crate::live::Closing;
 use crate::log_writer::{LogWriter, OnConflict, SessionMirror};
-use crate::pair_conversation::{PairConversation, PairRoster};
-use crate::runner::{RunOptions, Runner};
-use crate::team_conversation::{ResumePlan, TeamConversation, TeamRoster};
+use crate::pair::roster::PairRoster;
+use crate::team::policy::TeamRoster;
+use crate::team::resume::ResumePlan;
 use tertulia_agents::Agent;
+use tertulia_agents::approval::Permissions;
+use tertulia_agents::process::guard::Guard;
+use tertulia_agents::tool::Toolbox;
 use tertulia_core::entry::{Body, Kind};
 use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::team::TeamFile;
 use tertulia_store::{Sessions, Start};
+
+/// Options of a conversation.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Tool permissions.
+    pub rules: Permissions,
+    /// Tools for agents that bring none of their own; `None` for no tools.
+    pub tools: Option<Toolbox>,
+    /// Whether nothing is saved, by agents neither.
+    pub ephemeral: bool,
+    /// Number of tokens above which a context is compacted.
+    pub compact_at: Option<u64>,
+    /// Whether the session was left only to switch the model, so that another model is expected.
+    pub model_switched: bool,
+    /// Ends the session's processes if this program is killed.
+    pub guard: Option<Arc<Guard>>,
+}
+
+/// Tool access of an agent.
+#[derive(Clone, Debug, Default)]
+pub struct ToolAccess {
+    /// Tools for an agent that brings none of its own.
+    pub tools: Option<Toolbox>,
+    /// Tool permissions.
+    pub rules: Permissions,
+}
 
 /// A session and its participants.
 pub struct Setup {
@@ -121,64 +150,22 @@ impl Setup {
                 let (id, resumed) = (start.id, None);
                 frontend.show(SessionEvent::Started { id, resumed });
                 let writer = LogWriter::begin(self.sessions, start, self.on_conflict);
-                begin(self.participants, writer, self.options)
+                Conversation::begin(writer, self.participants, self.options)
             }
             Target::Resume(row, mirror) => {
                 let resumed = LogWriter::resume(self.sessions, row.meta, self.on_conflict).await;
                 let (mut writer, left) = resumed.map_err(|error| ErrorBody::from(&error))?;
                 if let Some(mirror) = mirror {
-                    writer.keep_copies(mirror);
+                    writer.set_mirror(mirror);
                 }
                 let resumed = Some(writer.meta().map_or(0, |meta| meta.messages));
                 let id = writer.id();
                 frontend.show(SessionEvent::Started { id, resumed });
-                resume(self.participants, writer, left, self.options, frontend).await
+                let (participants, options) = (self.participants, self.options);
+                Conversation::resume(writer, left, participants, options, frontend)
+                    .await
+                    .map_err(|error| ErrorBody::from(&error))
             }
         }
     }
-}
-
-fn begin(
-    participants: Participants,
-    writer: LogWriter,
-    options: RunOptions,
-) -> Result<Conversation, ErrorBody> {
-    Ok(match participants {
-        Participants::Chat(agent) => {
-            Conversation::Chat(Box::new(Runner::begin(writer, agent, options)))
-        }
-        Participants::Team { roster, .. } => {
-            let table = TeamConversation::begin(writer, *roster, options)
-                .map_err(|error| ErrorBody::new(ErrorKind::Invalid, error.to_string()))?;
-            Conversation::Team(Box::new(table))
-        }
-        Participants::Pair { roster, .. } => {
-            Conversation::Pair(Box::new(PairConversation::begin(writer, *roster, options)))
-        }
-    })
-}
-
-async fn resume(
-    participants: Participants,
-    writer: LogWriter,
-    left: Option<SessionId>,
-    options: RunOptions,
-    frontend: &mut dyn Frontend,
-) -> Result<Conversation, ErrorBody> {
-    let resumed = match participants {
-        Participants::Chat(agent) => Runner::resume(writer, left, agent, options, frontend)
-            .await
-            .map(|runner| Conversation::Chat(Box::new(runner))),
-        Participants::Team { roster, plan, .. } => {
-            TeamConversation::resume(writer, left, *roster, plan, options, frontend)
-                .await
-                .map(|table| Conversation::Team(Box::new(table)))
-        }
-        Participants::Pair { roster, .. } => {
-            PairConversation::resume(writer, left, *roster, options, frontend)
-                .await
-                .map(|duet| Conversation::Pair(Box::new(duet)))
-        }
-    };
-    resumed.map_err(|error| ErrorBody::from(&error))
 }

@@ -1,11 +1,8 @@
 //! Withdrawn messages: the user stopped them before an agent answered. They stay in the log and in
 //! the context, where they are marked: the user may refer to them, but no agent is to act on them.
 
-use std::collections::BTreeMap;
-
 use tertulia_agents::{FailureKind, PromptMessage};
-use tertulia_core::entry::{Body, Entry, Role, SpeakerKind};
-use tertulia_core::id::Seq;
+use tertulia_core::entry::{Body, Role, SpeakerKind};
 
 /// Mark before a withdrawn message.
 const MARK: &str = "[Withdrawn: stopped before an answer. Do not act on it unless asked to again.]";
@@ -35,22 +32,31 @@ pub fn withdraw(words: &mut PromptMessage, agent: &str) {
     }
 }
 
-/// Finds withdrawn messages in a log, entry by entry.
-#[derive(Clone, Debug, Default)]
-pub struct Withdrawals {
+/// Finds withdrawn messages in a log, entry by entry. Messages are identified by `K`.
+#[derive(Clone, Debug)]
+pub struct Withdrawals<K> {
     /// The last human message, until an agent answers it.
-    open: Option<Seq>,
+    open: Option<K>,
     /// The same once it was stopped, with the agent that was prompted. A pair may still resume it.
-    stopped: Option<(Seq, String)>,
+    stopped: Option<(K, String)>,
 }
 
-impl Withdrawals {
+impl<K> Default for Withdrawals<K> {
+    fn default() -> Withdrawals<K> {
+        Withdrawals {
+            open: None,
+            stopped: None,
+        }
+    }
+}
+
+impl<K> Withdrawals<K> {
     /// Processes one entry. Returns the human message that it shows to be withdrawn, with the agent
     /// that was prompted: a stopped message that another human message follows.
-    pub fn apply(&mut self, entry: &Entry) -> Option<(Seq, String)> {
-        match &entry.body {
+    pub fn apply(&mut self, body: &Body, key: K) -> Option<(K, String)> {
+        match body {
             Body::Message(message) if message.speaker.kind == SpeakerKind::Human => {
-                self.open = Some(entry.seq);
+                self.open = Some(key);
                 self.stopped.take()
             }
             Body::Message(message) if message.role == Role::Assistant => {
@@ -60,22 +66,15 @@ impl Withdrawals {
             Body::Failed(failed) => {
                 let stopped = failed.kind == FailureKind::Cancelled.name();
                 let open = self.open.take().filter(|_| stopped);
-                self.stopped = open.map(|seq| (seq, failed.agent.clone()));
+                self.stopped = open.map(|key| (key, failed.agent.clone()));
                 None
             }
             _ => None,
         }
     }
 
-    /// Returns all withdrawn messages of a log in which no stopped message is resumed, with the
-    /// agents that were prompted.
-    pub fn of<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> BTreeMap<Seq, String> {
-        let mut withdrawals = Withdrawals::default();
-        let mut found: BTreeMap<Seq, String> = BTreeMap::new();
-        for entry in entries {
-            found.extend(withdrawals.apply(entry));
-        }
-        found.extend(withdrawals.stopped);
-        found
+    /// Takes a stopped message that nothing follows.
+    pub fn take_stopped(&mut self) -> Option<(K, String)> {
+        self.stopped.take()
     }
 }

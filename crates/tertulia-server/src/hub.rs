@@ -183,6 +183,8 @@ impl Hub {
     /// Removes a client. Its orders continue.
     pub fn dismiss(&self, guest: &Guest) {
         guest.speaks.store(false, Ordering::Relaxed);
+        // Queued orders of the client still hold its outbox, which nothing empties any more.
+        guest.outbox.close();
         locked(&self.clients).remove(&guest.client);
         for room in guest.rooms() {
             room.lose(guest.client, true);

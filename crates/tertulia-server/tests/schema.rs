@@ -1,11 +1,5 @@
 //! The schema in the project is the one of the types, and the page about the protocol tells of all of it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test that cannot go on has failed"
-)]
-
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;

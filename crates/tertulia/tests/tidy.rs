@@ -12,7 +12,7 @@ const LONGEST_TEST: usize = 620;
 /// Modules, and what must not be named in them, with the reason.
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
-        "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/tokens}",
+        "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/answer,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/policy,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/tokens}",
         &[
             "std::fs",
             "std::net",
@@ -480,4 +480,68 @@ fn every_command_has_a_row_in_the_readme() {
             );
         }
     }
+}
+
+/// Maximum number of files between the command line, the disk and the answer.
+const LONGEST_WALK: usize = 20;
+
+/// Returns the rows of the table below a heading, as cells without backticks.
+fn table_below(document: &str, heading: &str) -> Vec<Vec<String>> {
+    let section = document.split(heading).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| "));
+    let cells = |row: &str| {
+        let cells = row.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().replace('`', "")).collect()
+    };
+    rows.skip(1).map(cells).collect()
+}
+
+/// Returns the name by which other modules name a file.
+fn module_of(file: &str) -> String {
+    let path = Path::new(file);
+    let stem = path.file_stem().unwrap().to_str().unwrap();
+    match stem {
+        "mod" => {
+            let folder = path.parent().unwrap().file_name().unwrap();
+            folder.to_str().unwrap().to_owned()
+        }
+        stem => stem.to_owned(),
+    }
+}
+
+/// A reader can follow a prompt to the disk and back: each file of the walk exists, is entered once,
+/// and is named by the file that it is entered from.
+#[test]
+fn the_walk_is_as_the_architecture_says() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let rows = table_below(&document, "## The walk");
+    let mut wrong = Vec::new();
+    let mut files: Vec<&str> = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        let [number, file, _, from] = &row[..] else {
+            panic!("not four cells: {row:?}");
+        };
+        assert_eq!(*number, (at + 1).to_string());
+        if files.contains(&file.as_str()) {
+            wrong.push(format!("{file} is entered twice"));
+        }
+        if !root().join(file).is_file() {
+            wrong.push(format!("{file} does not exist"));
+        }
+        // Behind a trait, the caller does not name the file.
+        if let Ok(caller) = from.parse::<usize>() {
+            assert!(caller < at + 1, "{file} is entered from a later file");
+            let source = fs::read_to_string(root().join(files[caller - 1])).unwrap();
+            let words =
+                source.split(|character: char| !(character.is_alphanumeric() || character == '_'));
+            let module = module_of(file);
+            if !words.into_iter().any(|word| word == module) {
+                wrong.push(format!("{} does not name {module}", files[caller - 1]));
+            }
+        }
+        files.push(file);
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!((2..=LONGEST_WALK).contains(&files.len()), "{}", files.len());
 }

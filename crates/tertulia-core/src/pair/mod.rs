@@ -21,7 +21,7 @@ pub use reply::Reply;
 pub use state::{Next, Pair, Todo, Wait};
 
 /// Role of an agent in a pair.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PairRole {
     /// Plans and reviews.
     Instructor,

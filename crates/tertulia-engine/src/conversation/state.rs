@@ -3,7 +3,9 @@
 use super::Conversation;
 use crate::event::{QueuedMember, SessionState};
 use crate::pair::Next;
-use crate::team_conversation::TeamConversation;
+use crate::pair::policy::pair;
+use crate::policy::Policy;
+use crate::team::policy::Team;
 use tertulia_core::entry::human;
 
 /// Why a command that only teams have is not available.
@@ -23,10 +25,10 @@ pub struct UnfinishedWork {
 impl Conversation {
     /// Describes the conversation between turns; the user speaks as `seat` in a team.
     pub fn state(&self, seat: Option<&str>) -> SessionState {
-        let writer = self.runner().writer();
-        let (agent, model) = match self {
-            Conversation::Chat(runner) => (Some(runner.agent_name().to_owned()), runner.model()),
-            Conversation::Team(_) | Conversation::Pair(_) => (None, None),
+        let writer = &self.writer;
+        let agent = match &self.policy {
+            Policy::Chat(chat) => Some(chat.agent()),
+            Policy::Team(_) | Policy::Pair(_) => None,
         };
         let unfinished = self.unfinished();
         SessionState {
@@ -34,13 +36,10 @@ impl Conversation {
             meta: writer.meta().cloned(),
             introduction: String::new(),
             writer: self.whose_turn(seat),
-            agent,
-            model,
+            agent: agent.map(|agent| agent.name().to_owned()),
+            model: agent.and_then(|agent| agent.model().map(str::to_owned)),
             unsaved: writer.has_unsaved(),
-            waiting: match self {
-                Conversation::Team(table) => queued(table),
-                Conversation::Chat(_) | Conversation::Pair(_) => Vec::new(),
-            },
+            waiting: self.team().map(queued).unwrap_or_default(),
             is_spent: unfinished.as_ref().is_some_and(|work| work.is_spent),
             undone: unfinished.map(|work| work.text),
             failed: false,
@@ -50,25 +49,25 @@ impl Conversation {
     /// Returns the member id of the person with this name; an empty name stands for no
     /// particular person. Fails with a message for the user.
     pub fn seat_of(&self, name: &str) -> Result<Option<String>, String> {
-        match self {
-            Conversation::Team(_) if name.is_empty() => Ok(None),
-            Conversation::Team(table) => match table.router().sender(Some(name), "") {
+        match self.team() {
+            None => Err(NO_TEAM.to_owned()),
+            Some(_) if name.is_empty() => Ok(None),
+            Some(team) => match team.router().sender(Some(name), "") {
                 Ok(member) => Ok(Some(member.id.clone())),
                 Err(error) => Err(error.to_string()),
             },
-            Conversation::Chat(_) | Conversation::Pair(_) => Err(NO_TEAM.to_owned()),
         }
     }
 
     /// Returns the display name of the person who writes next.
     pub fn whose_turn(&self, seat: Option<&str>) -> String {
-        let Conversation::Team(table) = self else {
+        let Some(team) = self.team() else {
             return "you".to_owned();
         };
-        let name = match table.router().sender(seat, "") {
+        let name = match team.router().sender(seat, "") {
             Ok(member) => member.display_name.clone(),
             Err(_) => {
-                let members = table.router().members().iter();
+                let members = team.router().members().iter();
                 let humans = members.filter(|member| member.is_human());
                 let names: Vec<&str> = humans.map(|human| human.display_name.as_str()).collect();
                 names.join("/")
@@ -82,18 +81,18 @@ impl Conversation {
 
     /// Returns the name of the person that the conversation waits for.
     pub fn waiting_for(&self) -> String {
-        match self {
-            Conversation::Team(table) => table.router().waiting().unwrap_or_default().to_owned(),
-            Conversation::Chat(_) | Conversation::Pair(_) => human().name,
+        match self.team() {
+            Some(team) => team.router().waiting().unwrap_or_default().to_owned(),
+            None => human().name,
         }
     }
 
     /// Returns the names of queued members, each once.
     pub fn queued_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
-        if let Conversation::Team(table) = self {
-            let members = table.router().members();
-            for item in table.router().queue().items() {
+        if let Some(team) = self.team() {
+            let members = team.router().members();
+            for item in team.router().queue().items() {
                 let target = &item.request.target;
                 let member = members.iter().find(|member| member.id == *target);
                 let name = member.map_or(target, |member| &member.name).as_str();
@@ -107,12 +106,11 @@ impl Conversation {
 
     /// Returns the unfinished work of a pair. It is never repeated without asking.
     pub fn unfinished(&self) -> Option<UnfinishedWork> {
-        let Conversation::Pair(duet) = self else {
-            return None;
-        };
-        let next = duet.pending()?;
-        let instruction = shown(&duet.pair()?.last_instruction);
-        let mut text = match next {
+        let progress = self.progress()?;
+        let pair = pair(&self.view())?;
+        let instruction = shown(&pair.last_instruction);
+        let mut text = match pair.next {
+            Next::Human => return None,
             Next::Worker => {
                 format!("The worker was cut off. Its instruction was: {instruction}")
             }
@@ -122,9 +120,9 @@ impl Conversation {
             Next::Report => {
                 "The worker has finished; its report has not reached the instructor.".to_owned()
             }
-            _ => "The instructor has not replied.".to_owned(),
+            Next::Instructor | Next::Correction => "The instructor has not replied.".to_owned(),
         };
-        let is_spent = next == Next::Handover && duet.progress().remaining.is_spent();
+        let is_spent = pair.next == Next::Handover && progress.remaining.is_spent();
         if is_spent {
             text.push_str("\nNo worker calls left: [r+5] allows five more.");
         }
@@ -141,12 +139,12 @@ fn shown(instruction: &str) -> String {
     }
 }
 
-fn queued(table: &TeamConversation) -> Vec<QueuedMember> {
-    let items = table.router().queue().items().iter();
+fn queued(team: &Team) -> Vec<QueuedMember> {
+    let items = team.router().queue().items().iter();
     items
         .map(|item| {
             let target = &item.request.target;
-            let members = table.router().members();
+            let members = team.router().members();
             let member = members.iter().find(|member| member.id == *target);
             QueuedMember {
                 name: member.map_or(target, |member| &member.display_name).clone(),

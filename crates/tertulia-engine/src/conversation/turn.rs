@@ -1,13 +1,12 @@
 //! The result of a turn.
 
 use super::Conversation;
-use crate::chat::TurnEnd;
+use crate::answer::TurnEnd;
 use crate::error::{ErrorBody, ErrorKind};
 use crate::event::{Tone, TurnStatus, UserMessage};
-use crate::pair::{Progress, Wait, text};
-use crate::pair_conversation::Pause;
+use crate::pair::{Pause, Progress, Wait, text};
 use crate::team::events::{Next, Why};
-use crate::team_conversation::TeamTurn;
+use crate::team::policy::TeamTurn;
 use tertulia_agents::AgentError;
 
 /// How a turn ended.
@@ -31,7 +30,7 @@ impl TurnResult {
                 TurnEnd::Failed(_) => TurnStatus::Failed,
                 TurnEnd::Refused => TurnStatus::Refused,
             },
-            TurnResult::Team(round) => match &round.floor {
+            TurnResult::Team(round) => match &round.next {
                 None => TurnStatus::Refused,
                 Some(Next::Paused { .. }) => TurnStatus::Paused,
                 Some(Next::WaitFor {
@@ -100,7 +99,7 @@ impl TurnResult {
     pub fn notes(&self, conversation: &Conversation) -> Vec<UserMessage> {
         let advice = match self {
             TurnResult::Chat(TurnEnd::Cancelled) => Some("(stopped)"),
-            TurnResult::Team(round) if matches!(round.floor, Some(Next::Paused { .. })) => {
+            TurnResult::Team(round) if matches!(round.next, Some(Next::Paused { .. })) => {
                 Some("send a message to continue with the queue")
             }
             TurnResult::Team(_) if self.went_to_nobody() => Some(

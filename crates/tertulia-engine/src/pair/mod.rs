@@ -13,9 +13,13 @@
 //! | [`reply`] | parses the instructor's reply: thinking, an instruction, DONE |
 //! | [`budget`] | remaining number of worker calls, and `[r+5]` |
 //! | [`state`] | the fold: counters, the last reply, who is next |
+//! | [`policy`] | carries the next step out as prompts and messages |
+//! | [`roster`] | the two agents |
 //! | [`text`] | events and results as text for users |
 //! | [`words`] | prompts of the two agents |
 
+pub mod policy;
+pub mod roster;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -50,6 +54,25 @@ pub enum PairEvent {
     Chose(String),
     /// The worker could not finish, and the error is passed to the instructor.
     WorkerFailed(AgentError),
+}
+
+/// Why the user has the turn.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pause {
+    /// The state machine waits for the user.
+    Waits(Wait),
+    /// The user stopped this agent.
+    Stopped(PairRole),
+    /// The instructor failed.
+    Failed(AgentError),
+    /// The worker failed several times in a row.
+    WorkerFails(AgentError),
+    /// The session cannot be saved, and nothing runs that is not in the log first.
+    Unsaved,
+    /// The log cannot be read.
+    Unreadable(String),
+    /// The message was refused.
+    Refused,
 }
 
 /// Progress of a pair.

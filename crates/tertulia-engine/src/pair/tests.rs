@@ -267,7 +267,7 @@ fn any_chance() -> impl Strategy<Value = Chance> {
     ]
 }
 
-/// Plays one step of a run as the runner would.
+/// Plays one step of a run as the policy would.
 fn play(log: &mut Log, chance: Chance) {
     match log.pair.todo() {
         Todo::Wait(Wait::Budget) => log.budget(Budget::Calls(2)),

@@ -3,8 +3,7 @@
 use jiff::SignedDuration;
 
 use super::state::CORRECTIONS;
-use super::{PairEvent, Progress, Wait};
-use crate::pair_conversation::Pause;
+use super::{PairEvent, Pause, Progress, Wait};
 
 /// Describes an event.
 pub fn event(event: &PairEvent) -> String {

@@ -41,6 +41,8 @@ pub struct Memory {
     /// Older messages that await a reply. Kept separately: messages between them and `recent` are
     /// missing.
     kept: Vec<Spoken>,
+    /// Redacted texts of this turn's messages with secrets.
+    redacted: Vec<(EntryId, String)>,
 }
 
 /// Messages for a member that is prompted.
@@ -68,18 +70,22 @@ impl Memory {
             recent: VecDeque::new(),
             bytes: 0,
             kept: Vec::new(),
+            redacted: Vec::new(),
         }
     }
 
-    /// Adds a message.
-    pub fn hear(&mut self, spoken: Spoken) {
+    /// Adds a message. `redacted` is its text from the next turn on, if that differs.
+    pub fn add(&mut self, spoken: Spoken, redacted: Option<String>) {
+        self.redacted.extend(redacted.map(|text| (spoken.id, text)));
         self.bytes += spoken.text.len();
         self.recent.push_back(spoken);
     }
 
-    /// Replaces the text of a message.
-    pub fn reword(&mut self, id: EntryId, text: String) {
-        self.change(id, |_| text);
+    /// Ends the turn: from now on its messages are recalled as the log has them.
+    pub fn end_turn(&mut self) {
+        for (id, text) in std::mem::take(&mut self.redacted) {
+            self.change(id, |_| text);
+        }
     }
 
     /// Marks a message as withdrawn.

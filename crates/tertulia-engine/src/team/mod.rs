@@ -7,6 +7,8 @@
 //! | [`queue`] | queued requests to speak, and which of them is next |
 //! | [`events`] | inputs and outputs of the router, as data |
 //! | [`routing`] | the state machine: messages and ends of turns in, next turn out |
+//! | [`policy`] | prompts the members that the router names |
+//! | [`resume`] | earlier speakers and messages of a resumed session |
 //! | [`memory`] | recent messages, and those that still await a reply |
 //! | [`prompt`] | the prompt of a member |
 
@@ -14,6 +16,8 @@ pub mod events;
 pub mod memory;
 pub mod mentions;
 pub mod names;
+pub mod policy;
 pub mod prompt;
 pub mod queue;
+pub mod resume;
 pub mod routing;

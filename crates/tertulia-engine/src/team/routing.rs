@@ -34,13 +34,13 @@ pub struct Router {
     rounds: u32,
     turns: u64,
     queue: Queue,
-    floor: Floor,
+    whose_turn: WhoseTurn,
 }
 
 #[derive(Clone, Debug)]
-enum Floor {
+enum WhoseTurn {
     /// No message yet.
-    Open,
+    NotBegun,
     Human(String),
     Ai(Asked),
 }
@@ -81,7 +81,7 @@ impl Router {
             rounds: 0,
             turns: 0,
             queue: Queue::default(),
-            floor: Floor::Open,
+            whose_turn: WhoseTurn::NotBegun,
         })
     }
 
@@ -93,7 +93,7 @@ impl Router {
             return self.human(name);
         }
         let mut humans = self.members.iter().filter(|member| member.is_human());
-        if let Floor::Human(waiting) = &self.floor
+        if let WhoseTurn::Human(waiting) = &self.whose_turn
             && let Some(human) = humans.clone().find(|human| human.id == *waiting)
         {
             return Ok(human);
@@ -152,17 +152,17 @@ impl Router {
     /// Returns the human who has the turn; `None` if an agent is answering or there is no message
     /// yet.
     pub fn waiting(&self) -> Option<&str> {
-        match &self.floor {
-            Floor::Human(human) => Some(human),
-            Floor::Open | Floor::Ai(_) => None,
+        match &self.whose_turn {
+            WhoseTurn::Human(human) => Some(human),
+            WhoseTurn::NotBegun | WhoseTurn::Ai(_) => None,
         }
     }
 
     /// Returns the request that is being answered, and its turn.
     pub fn asked(&self) -> Option<(Turn, &Item)> {
-        match &self.floor {
-            Floor::Ai(asked) => Some((asked.turn, &asked.item)),
-            Floor::Open | Floor::Human(_) => None,
+        match &self.whose_turn {
+            WhoseTurn::Ai(asked) => Some((asked.turn, &asked.item)),
+            WhoseTurn::NotBegun | WhoseTurn::Human(_) => None,
         }
     }
 
@@ -191,7 +191,7 @@ impl Router {
             return vec![Output::NotRouted(id)];
         }
         let (outputs, reached) = self.route(id, markers::parse(text));
-        if let Floor::Ai(asked) = &mut self.floor {
+        if let WhoseTurn::Ai(asked) = &mut self.whose_turn {
             // An answer may have several messages: replies are to the one that addressed a member.
             if reached != Reached::NoneAddressed || !asked.has_spoken {
                 self.queue.said(id);
@@ -203,8 +203,8 @@ impl Router {
     }
 
     fn ended(&mut self, turn: Turn, how: Ending) -> Vec<Output> {
-        match &self.floor {
-            Floor::Ai(asked) if asked.turn == turn => match asked.reached {
+        match &self.whose_turn {
+            WhoseTurn::Ai(asked) if asked.turn == turn => match asked.reached {
                 Reached::Nobody => self.wait_for(self.first_human.clone(), Why::Unresolved),
                 Reached::Somebody | Reached::NoneAddressed => self.advance(match how {
                     Ending::Finished => Why::NobodyNext,
@@ -213,7 +213,7 @@ impl Router {
                 }),
             },
             // The turn was stopped, and the next one has begun already.
-            Floor::Open | Floor::Human(_) | Floor::Ai(_) => Vec::new(),
+            WhoseTurn::NotBegun | WhoseTurn::Human(_) | WhoseTurn::Ai(_) => Vec::new(),
         }
     }
 
@@ -227,7 +227,7 @@ impl Router {
             }
         }
         let changes: Vec<Change> = dropped.into_iter().map(Change::Dropped).collect();
-        self.floor = Floor::Human(self.first_human.clone());
+        self.whose_turn = WhoseTurn::Human(self.first_human.clone());
         let mut outputs = vec![Output::Stopped { cut_off, unheard }];
         outputs.push(self.queue_update(changes));
         outputs.push(waiting(&self.first_human, Why::Stopped));
@@ -329,7 +329,7 @@ impl Router {
         self.rounds = self.rounds.saturating_add(1);
         self.turns += 1;
         let turn = Turn(self.turns);
-        self.floor = Floor::Ai(Asked {
+        self.whose_turn = WhoseTurn::Ai(Asked {
             turn,
             item: item.clone(),
             has_spoken: false,
@@ -343,13 +343,13 @@ impl Router {
 
     fn wait_for(&mut self, human: String, why: Why) -> Vec<Output> {
         let next = waiting(&human, why);
-        self.floor = Floor::Human(human);
+        self.whose_turn = WhoseTurn::Human(human);
         vec![self.queue_update(Vec::new()), next]
     }
 
     fn pause(&mut self) -> Vec<Output> {
         let human = self.first_human.clone();
-        self.floor = Floor::Human(human.clone());
+        self.whose_turn = WhoseTurn::Human(human.clone());
         let rounds = self.rounds;
         vec![
             self.queue_update(Vec::new()),

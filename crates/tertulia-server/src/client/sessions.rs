@@ -228,15 +228,14 @@ impl Client {
     }
 
     async fn delete(&self, session: &str) -> HostResult<Answer> {
-        let row = match self.host().find(session).await {
-            Ok(row) => row,
+        let id = match self.known(session).await {
+            Ok(which) => which.id(),
             // Deleting a missing session succeeds: repeating the request gives the same reply.
             Err(trouble) if trouble.kind == ErrorKind::NotFound => {
                 return Ok(Answer::SessionDeleted { success: true });
             }
             Err(trouble) => return Err(trouble),
         };
-        let id = row.meta.id;
         if let Some(room) = self.hub.room(id) {
             if room.is_answering() {
                 let words = format!("an agent is answering in session {}", id.short());
@@ -247,7 +246,12 @@ impl Client {
                 self.gone(&talk.gone, &talk.insist).await;
             }
         }
-        self.host().trash(&row).await?;
+        match self.host().find(&id.to_string()).await {
+            Ok(row) => self.host().trash(&row).await?,
+            // A session that was running need not be in the store.
+            Err(trouble) if trouble.kind == ErrorKind::NotFound => {}
+            Err(trouble) => return Err(trouble),
+        }
         // The next query starts a new session.
         if self.guest.current().is_some_and(|which| which.id() == id) {
             self.guest.set_current(None);

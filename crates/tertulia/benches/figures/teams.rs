@@ -12,13 +12,16 @@ use tertulia_agents::approval::{ToolRequest, Verdict};
 use tertulia_agents::demo::Demo;
 use tertulia_core::clock::Clock;
 use tertulia_core::entry::Kind;
+use tertulia_core::team::{EXAMPLE, TeamFile};
+use tertulia_engine::conversation::{Conversation, TurnResult};
 use tertulia_engine::event::SessionEvent;
 use tertulia_engine::frontend::Frontend;
 use tertulia_engine::log_writer::{LogWriter, OnConflict};
-use tertulia_engine::runner::RunOptions;
+use tertulia_engine::setup::{Participants, RunOptions};
 use tertulia_engine::team::names::{Member, Nature};
+use tertulia_engine::team::policy::{TeamAgent, TeamRoster};
 use tertulia_engine::team::prompt::Layout;
-use tertulia_engine::team_conversation::{TeamAgent, TeamConversation, TeamRoster};
+use tertulia_engine::team::resume::ResumePlan;
 use tertulia_store::{Redaction, Sessions, Start, Store};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -106,7 +109,7 @@ pub fn be_a_team() {
 
 /// A session, and what its turns cost, one by one.
 struct Talk {
-    table: TeamConversation,
+    conversation: Conversation,
     walls: Vec<Duration>,
     processor: Vec<Duration>,
 }
@@ -125,8 +128,14 @@ impl Talk {
             cwd: None,
         };
         let writer = LogWriter::begin(sessions, start, OnConflict::Fork);
+        let participants = Participants::Team {
+            team: Box::new(TeamFile::read(EXAMPLE, "example").unwrap()),
+            roster: Box::new(roster()),
+            plan: ResumePlan::default(),
+            seat: None,
+        };
         Talk {
-            table: TeamConversation::begin(writer, seating(), RunOptions::default()).unwrap(),
+            conversation: Conversation::begin(writer, participants, RunOptions::default()).unwrap(),
             walls: Vec::with_capacity(TURNS),
             processor: Vec::with_capacity(TURNS),
         }
@@ -138,32 +147,36 @@ impl Talk {
             let words = format!("echo {}", text(self.walls.len() as u64, MESSAGE));
             let cancel = CancellationToken::new();
             let (processor, started) = (cpu_time(), Instant::now());
-            let round = self.table.turn(None, words, &mut Closed, &cancel).await;
+            let mut closed = Closed;
+            let said = self.conversation.say(words, None, &mut closed, &cancel);
+            let turn = said.await;
             self.walls.push(started.elapsed());
             self.processor.push(cpu_time() - processor);
-            let round = round.unwrap();
+            let Ok(TurnResult::Team(round)) = turn else {
+                panic!("{turn:?}");
+            };
             assert_eq!(round.asked, AGENTS.len());
             assert!(round.failed.is_none());
         }
-        let messages = self.table.runner().writer().meta().unwrap().messages;
+        let messages = self.conversation.writer().meta().unwrap().messages;
         assert_eq!(messages, (self.walls.len() * (AGENTS.len() + 1)) as u64);
     }
 }
 
 /// Each hands over to the next.
-fn seating() -> TeamRoster {
+fn roster() -> TeamRoster {
     let mut members = Vec::new();
-    let mut places = BTreeMap::new();
+    let mut agents = BTreeMap::new();
     for (order, name) in AGENTS.into_iter().enumerate() {
         members.push(member(name, Nature::Ai, order));
         let next = AGENTS.get(order + 1);
         let system = next.map_or_else(String::new, |next| format!("Then [NEXT: {next}]."));
-        let place = TeamAgent {
+        let agent = TeamAgent {
             agent: Ok(Arc::new(Demo::new(name, Duration::ZERO))),
             layout: Layout::Claude,
             system,
         };
-        places.insert(name.to_owned(), place);
+        agents.insert(name.to_owned(), agent);
     }
     let mut person = member("ann", Nature::Human, AGENTS.len());
     person.usual = tertulia_core::team::markers::parse("[NEXT: ada]").next;
@@ -172,7 +185,7 @@ fn seating() -> TeamRoster {
         team: "bench".to_owned(),
         file: None,
         members,
-        places,
+        agents,
         max_rounds: 0,
         window: 50,
         max_bytes: 768 * 1024,

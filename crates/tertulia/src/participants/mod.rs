@@ -8,21 +8,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::DumpableBehavior;
+use tertulia_agents::approval::{Approval, Permissions};
+use tertulia_agents::tool::{ToolLimits, Toolbox};
 use tertulia_core::entry::Kind;
 use tertulia_core::id::SessionId;
 use tertulia_core::pair::Pair;
 use tertulia_core::query::Row;
 use tertulia_core::team::{MemberKind, TeamFile};
 use tertulia_engine::log_writer::{OnConflict, SessionMirror};
-use tertulia_engine::runner::RunOptions;
-use tertulia_engine::setup::{Participants, Setup};
+use tertulia_engine::setup::{Participants, RunOptions, Setup};
 use tertulia_engine::spec::{AgentSpec, PairSpec, ParticipantSpec, SessionSpec, TeamSpec};
-use tertulia_engine::team_conversation::{self, MemberMap, ResumePlan, TeamRoster};
+use tertulia_engine::team::policy::TeamRoster;
+use tertulia_engine::team::resume::{self, MemberMap, ResumeError, ResumePlan};
 
 use crate::agents::{self, Chosen};
 use crate::error::{CommandError, CommandResult, ErrorKind};
+use crate::guard;
 use crate::open::Workspace;
-use crate::talk::{self, Leaving, Sort, target};
+use crate::settings::StoreUrl;
+use crate::talk::args::Sort;
+use crate::talk::leaving::Leaving;
+use crate::talk::target;
 use crate::teams;
 use crate::ui::Ui;
 
@@ -188,7 +195,7 @@ impl Preparing<'_> {
     }
 
     fn run_options(&self, workspace: &Workspace, ui: &mut Ui) -> RunOptions {
-        talk::run_options(self.spec.approve, self.options, workspace, ui)
+        run_options(self.spec.approve, self.options, workspace, ui)
     }
 
     fn finish(
@@ -200,7 +207,7 @@ impl Preparing<'_> {
         unasked: bool,
         ui: &mut Ui,
     ) -> CommandResult<PreparedSession> {
-        talk::close_to_others(ui);
+        close_to_others(ui);
         let target = target::open(self.options, sort, self.existing, self.workspace, ui)?;
         let leaving = Leaving::new(self.options.ephemeral, self.workspace);
         let setup = Setup {
@@ -275,19 +282,19 @@ fn resume_plan(
     heirs: &MemberMap,
     strict: bool,
 ) -> CommandResult<ResumePlan> {
-    let plan = team_conversation::resume_plan(&row.meta, roster, heirs).map_err(|misfit| {
+    let plan = resume::resume_plan(&row.meta, roster, heirs).map_err(|misfit| {
         let error = CommandError::new(ErrorKind::Usage, misfit.to_string());
         match misfit {
-            team_conversation::ResumeError::OtherTeam { session, .. } => error.hint(format!(
+            ResumeError::OtherTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it with its own team"
             )),
-            team_conversation::ResumeError::NoTeam { session, .. } => error.hint(format!(
+            ResumeError::NoTeam { session, .. } => error.hint(format!(
                 "`tertulia --resume {session}` opens it as what it is"
             )),
-            team_conversation::ResumeError::NoSuchSpeaker(_)
-            | team_conversation::ResumeError::NoSuchMember { .. }
-            | team_conversation::ResumeError::StillHere(_)
-            | team_conversation::ResumeError::OtherNature { .. } => error,
+            ResumeError::NoSuchSpeaker(_)
+            | ResumeError::NoSuchMember { .. }
+            | ResumeError::StillHere(_)
+            | ResumeError::OtherNature { .. } => error,
         }
     })?;
     if strict && !plan.missing.is_empty() {
@@ -326,5 +333,53 @@ pub fn existing_folder(folder: &Path, recorded: bool) -> CommandResult<PathBuf> 
         Ok(_) => Err(wrong("is no folder")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(wrong("does not exist")),
         Err(error) => Err(wrong("cannot be worked in").because(error)),
+    }
+}
+
+/// Returns the tools and permissions of a session.
+fn run_options(
+    approve: Option<Approval>,
+    options: &OpenOptions,
+    workspace: &Workspace,
+    ui: &mut Ui,
+) -> RunOptions {
+    let mode = match approve {
+        Some(Approval::Ask) if !options.can_ask => {
+            ui.warn("not interactive: tools that change anything are denied");
+            Approval::Low
+        }
+        Some(mode) => mode,
+        None if options.can_ask => Approval::Ask,
+        None => Approval::Low,
+    };
+    let tools = Toolbox::new(
+        workspace.settings.cwd.clone(),
+        ToolLimits::default(),
+        agents::key_variables(&workspace.settings),
+    );
+    let tools = match tools {
+        Ok(tools) => Some(tools),
+        Err(error) => {
+            ui.warn(&format!("tools are not available: {error}"));
+            None
+        }
+    };
+    RunOptions {
+        rules: Permissions::new(mode),
+        tools,
+        ephemeral: options.ephemeral || workspace.settings.store == StoreUrl::Memory,
+        compact_at: None,
+        model_switched: false,
+        guard: Some(Arc::new(guard::guard())),
+    }
+}
+
+/// Makes the memory of this process, API keys included, unreadable to the commands that agents run.
+fn close_to_others(ui: &mut Ui) {
+    let closed = DumpableBehavior::NotDumpable;
+    if let Err(error) = rustix::process::set_dumpable_behavior(closed) {
+        ui.detail(&format!(
+            "this process stays readable to others of yours: {error}"
+        ));
     }
 }

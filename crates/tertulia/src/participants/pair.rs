@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tertulia_agents::tool::Owner;
 use tertulia_agents::{Agent, AgentError, FailureKind, ToolSide};
 use tertulia_core::entry::{Paired, PairedAgent};
+use tertulia_engine::pair::roster::{PairAgent, PairRoster};
 use tertulia_engine::pair::{Budget, Pair, PairRole, words};
-use tertulia_engine::pair_conversation::{Maker, PairAgent, PairRoster};
-use tertulia_engine::runner::{RunOptions, ToolAccess};
+use tertulia_engine::policy::Maker;
+use tertulia_engine::setup::{RunOptions, ToolAccess};
 
 use tertulia_engine::spec::PairSpec;
 
@@ -118,7 +119,7 @@ impl Wanted<'_> {
             agent: name.clone(),
             model: agent.model().map(str::to_owned),
         };
-        let equipment = self.equipment(agent.as_ref(), terms);
+        let access = self.access(agent.as_ref(), terms);
         let with_model: Maker = Arc::new(move |model: &str| {
             agents::named(&settings, &name, Some(model))
                 .map_err(|error| AgentError::new(FailureKind::Unavailable, error.to_string()))
@@ -127,7 +128,7 @@ impl Wanted<'_> {
             place: PairAgent {
                 agent,
                 with_model,
-                equipment,
+                access,
                 compact_at: chosen.compact_at,
             },
             paired,
@@ -136,7 +137,7 @@ impl Wanted<'_> {
         })
     }
 
-    fn equipment(&self, agent: &dyn Agent, terms: &RunOptions) -> ToolAccess {
+    fn access(&self, agent: &dyn Agent, terms: &RunOptions) -> ToolAccess {
         let owner = match self.seat {
             PairRole::Instructor => Owner::Instructor,
             PairRole::Worker => Owner::Worker,

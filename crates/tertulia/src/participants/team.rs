@@ -10,9 +10,9 @@ use tertulia_core::team::{Member, MemberKind, TeamFile};
 use tertulia_engine::spec::TeamSpec;
 use tertulia_engine::team::events::SenderError;
 use tertulia_engine::team::names::{self, Nature};
+use tertulia_engine::team::policy::{TeamAgent, TeamRoster};
 use tertulia_engine::team::prompt::Layout;
 use tertulia_engine::team::routing::Router;
-use tertulia_engine::team_conversation::{TeamAgent, TeamRoster};
 
 use crate::agents;
 use crate::error::{CommandError, CommandResult, ErrorKind};
@@ -46,7 +46,7 @@ pub fn roster(
         reader.read(&places, Wanted::Asked)
     });
     let shared = shared.flatten();
-    let mut places = BTreeMap::new();
+    let mut agents = BTreeMap::new();
     for agent in found.members {
         let Some(member) = team
             .members
@@ -66,21 +66,21 @@ pub fn roster(
         let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
         let texts: Vec<&str> = texts.into_iter().filter(|text| !text.is_empty()).collect();
         let agent_type = member.agent_type.as_deref().unwrap_or_default();
-        let place = TeamAgent {
+        let agent = TeamAgent {
             layout: Layout::of(agent_type, &agent.kind),
             system: texts.join("\n\n"),
             agent: agent
                 .agent
                 .map_err(|reason| AgentError::new(FailureKind::Unavailable, reason)),
         };
-        places.insert(member.name.clone(), place);
+        agents.insert(member.name.clone(), agent);
     }
     let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
     Ok(TeamRoster {
         team: team.id().to_owned(),
         file: Some(file.display().to_string()),
         members: members(team),
-        places,
+        agents,
         max_rounds: team.max_rounds.unwrap_or(0),
         window: team.conversation.context_window_size as usize,
         max_bytes: team.conversation.max_bytes as usize,

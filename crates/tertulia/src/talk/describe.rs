@@ -5,9 +5,9 @@ use tertulia_core::entry::Kind;
 use tertulia_core::session::SessionMeta;
 use tertulia_engine::conversation::Conversation;
 use tertulia_engine::pair::text;
-use tertulia_engine::team_conversation::TeamConversation;
+use tertulia_engine::team::policy::Team;
 
-use super::Leaving;
+use super::leaving::Leaving;
 use crate::moment::{ago, dated};
 use crate::show;
 use crate::ui::fit;
@@ -17,15 +17,15 @@ const NO_TEAM: &str = "this session has no team";
 
 /// Returns the session's id and title, and how far it is.
 pub fn info(conversation: &Conversation) -> Vec<String> {
-    let writer = conversation.runner().writer();
+    let writer = conversation.writer();
     let id = writer.id();
     let Some(meta) = writer.meta() else {
         return vec![format!("{id}  no messages yet")];
     };
-    let how_far = match conversation {
-        Conversation::Chat(_) => show::messages(meta.messages),
-        Conversation::Team(_) => statistics(meta),
-        Conversation::Pair(duet) => text::progress(&duet.progress()),
+    let how_far = match (meta.kind, conversation.progress()) {
+        (_, Some(progress)) => text::progress(&progress),
+        (Kind::Team, None) => statistics(meta),
+        (Kind::Chat | Kind::Pair, None) => show::messages(meta.messages),
     };
     let title = fit(meta.title_or_untitled(), 60);
     vec![format!("{id}  \"{title}\"  {how_far}")]
@@ -33,8 +33,8 @@ pub fn info(conversation: &Conversation) -> Vec<String> {
 
 /// Lists the members of a team.
 pub fn members(conversation: &Conversation) -> Vec<String> {
-    of_team(conversation, |table| {
-        let members = table.router().members().iter();
+    of_team(conversation, |team| {
+        let members = team.router().members().iter();
         let shown = members.map(|member| {
             let kind = if member.is_human() { "person" } else { "agent" };
             format!("{}  [NEXT: {}]  {kind}", member.display_name, member.name)
@@ -45,8 +45,8 @@ pub fn members(conversation: &Conversation) -> Vec<String> {
 
 /// Lists the queued members of a team.
 pub fn queue(conversation: &Conversation) -> Vec<String> {
-    of_team(conversation, |table| {
-        let items = table.router().queue().items().iter();
+    of_team(conversation, |team| {
+        let items = team.router().queue().items().iter();
         let names: Vec<&str> = items.map(|item| item.request.target.as_str()).collect();
         vec![match names.as_slice() {
             [] => "the queue is empty".to_owned(),
@@ -57,20 +57,15 @@ pub fn queue(conversation: &Conversation) -> Vec<String> {
 
 /// Returns the task of a team.
 pub fn task(conversation: &Conversation) -> Vec<String> {
-    of_team(conversation, |table| {
+    of_team(conversation, |team| {
         let none = "the team has no task: [TEAM_TASK: text] gives it one";
-        vec![table.task().unwrap_or(none).to_owned()]
+        vec![team.task().unwrap_or(none).to_owned()]
     })
 }
 
-fn of_team(
-    conversation: &Conversation,
-    words: impl FnOnce(&TeamConversation) -> Vec<String>,
-) -> Vec<String> {
-    match conversation {
-        Conversation::Team(table) => words(table),
-        Conversation::Chat(_) | Conversation::Pair(_) => vec![NO_TEAM.to_owned()],
-    }
+fn of_team(conversation: &Conversation, words: impl FnOnce(&Team) -> Vec<String>) -> Vec<String> {
+    let none = || vec![NO_TEAM.to_owned()];
+    conversation.team().map_or_else(none, words)
 }
 
 /// Names the members that are still queued when a session closes; the queue is not saved.

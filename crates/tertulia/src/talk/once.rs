@@ -9,7 +9,7 @@ use super::keyboard::Keyboard;
 use super::opening::Opening;
 use tertulia_agents::AgentError;
 use tertulia_engine::conversation::{Conversation, TurnResult};
-use tertulia_engine::pair_conversation::Pause;
+use tertulia_engine::pair::Pause;
 use tertulia_engine::setup::Target;
 
 use crate::args::OutputFormat;
@@ -53,7 +53,7 @@ pub async fn turn(
         Ok(turned) => turned?,
         Err(left) => {
             output.cut_off();
-            leaving.farewell(conversation.runner_mut(), ui).await;
+            leaving.farewell(&mut conversation, ui).await;
             return Err(left);
         }
     };
@@ -69,7 +69,7 @@ pub async fn turn(
     if let Some(words) = unheard(&conversation, &leaving) {
         ui.warn(&words);
     }
-    let left_unsaved = leaving.farewell(conversation.runner_mut(), ui).await;
+    let left_unsaved = leaving.farewell(&mut conversation, ui).await;
     if let Some(refused) = refused {
         return Err(refused);
     }
@@ -93,7 +93,7 @@ pub fn end_of<'a>(turned: &'a TurnResult, conversation: &Conversation) -> End<'a
         .failure()
         .filter(|_| matches!(turned, TurnResult::Chat(_)));
     End {
-        session: conversation.runner().writer().id(),
+        session: conversation.writer().id(),
         status: turned.status().name(),
         failure,
         waiting_for: conversation.waiting_for(),

@@ -4,7 +4,8 @@ use tertulia_core::query::Row;
 use tertulia_engine::setup::Setup;
 use tertulia_engine::spec::ParticipantSpec;
 
-use super::{Leaving, TalkArgs};
+use super::args::TalkArgs;
+use super::leaving::Leaving;
 use crate::error::CommandResult;
 use crate::open::Workspace;
 use crate::participants::{self, Existing};

@@ -9,17 +9,18 @@ use std::process::ExitCode;
 
 use tertulia_agents::approval::PermissionChange;
 use tertulia_core::entry::Kind;
-use tertulia_engine::conversation::{Conversation, TurnResult, UnfinishedWork};
-use tertulia_engine::runner::Compaction;
+use tertulia_engine::conversation::{Compaction, Conversation, TurnResult, UnfinishedWork};
 use tertulia_engine::setup::Target;
 
+use super::args::Sort;
 use super::describe::{self, resumed, unheard};
 use super::frontend::Output;
 use super::keyboard::Keyboard;
+use super::leaving::write_back;
 use super::once::end_of;
 use super::opening::Opening;
 use super::target::mention_newest;
-use super::{Sort, exit_code, permissions, write_back};
+use super::{exit_code, permissions};
 use crate::args::OutputFormat;
 use crate::error::{CommandError, CommandResult};
 use crate::signals::Signals;
@@ -61,7 +62,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
     if let Some(words) = unheard(&conversation, &leaving) {
         ui.note(&words);
     }
-    let left_unsaved = leaving.farewell(conversation.runner_mut(), ui).await;
+    let left_unsaved = leaving.farewell(&mut conversation, ui).await;
     left.map(|()| exit_code(signals.caught(), left_unsaved))
 }
 
@@ -169,7 +170,7 @@ impl Lines<'_> {
     }
 
     fn permissions(&mut self, what: &str) {
-        let state = self.conversation.runner().permissions().state();
+        let state = self.conversation.permissions().state();
         let change = permissions::revoked(what).and_then(|what| {
             what.map(|what| permissions::revocation(&what, &state))
                 .transpose()
@@ -182,7 +183,7 @@ impl Lines<'_> {
     }
 
     fn permit(&mut self, change: &PermissionChange) {
-        let permissions = self.conversation.runner().permissions();
+        let permissions = self.conversation.permissions();
         permissions.change(change);
         let words = permissions::line(&permissions.state());
         self.ui.note(&harmless(&words));
@@ -230,7 +231,7 @@ impl Lines<'_> {
                 return Err(left);
             }
         };
-        write_back(self.conversation.runner(), self.ui).await;
+        write_back(self.conversation.writer(), self.ui).await;
         match compacted {
             Some(Compaction::Nothing) => {
                 self.ui.note("nothing to compact: there is no older part");
@@ -248,8 +249,8 @@ impl Lines<'_> {
             CommandError::from(error).report(self.ui);
             return Ok(());
         }
-        if let Conversation::Chat(talk) = &self.conversation {
-            let name = self.ui.styled(AGENT, &format!("{}> ", talk.agent_name()));
+        if let Some(name) = self.conversation.agent_name() {
+            let name = self.ui.styled(AGENT, &format!("{name}> "));
             self.ui.data(&name);
         }
         let cancel = self.signals.cancel.clone();
@@ -272,7 +273,7 @@ impl Lines<'_> {
         };
         let end = end_of(&turned, &self.conversation);
         let refused = output.finish(&end);
-        write_back(self.conversation.runner(), self.ui).await;
+        write_back(self.conversation.writer(), self.ui).await;
         let failure = end.failure.cloned().map(CommandError::from);
         for error in refused.into_iter().chain(failure) {
             error.report(self.ui);

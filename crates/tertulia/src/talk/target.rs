@@ -10,8 +10,8 @@ use tertulia_engine::log_writer::SessionMirror;
 use tertulia_engine::setup::Target;
 use tertulia_store::{Fork, Start, StoreError};
 
+use super::args::{Sort, TalkArgs};
 use super::copy::FileCopy;
-use super::{Sort, TalkArgs};
 use crate::commands::{import, rename};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::moment::ago;

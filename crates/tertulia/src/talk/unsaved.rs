@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use tertulia_engine::runner::Runner;
+use tertulia_engine::log_writer::LogWriter;
 
 use crate::commands::export;
 use crate::error::ErrorKind;
@@ -11,8 +11,7 @@ use crate::ui::Ui;
 
 /// Writes held entries to a file for `tertulia import`. Returns the kind of failure if there are
 /// any.
-pub async fn offer(runner: &Runner, ui: &mut Ui) -> Option<ErrorKind> {
-    let writer = runner.writer();
+pub async fn offer(writer: &LogWriter, ui: &mut Ui) -> Option<ErrorKind> {
     if !writer.has_unsaved() {
         return None;
     }

@@ -284,4 +284,17 @@ mod tests {
         session.cancel();
         assert!(second.is_cancelled());
     }
+
+    #[tokio::test]
+    async fn a_panic_is_shown_and_ends_the_session() {
+        let (session, mut observer, mut orders) = session();
+        let setup = async { Err(Vec::new().pop().unwrap()) };
+        let (controls, limits) = (Controls::default(), Limits::default());
+        task::run(setup, &mut orders, &mut observer, &controls, limits).await;
+        let news: Vec<News> = session.news().take().await.into();
+        let [News::NotOpened(error), News::Gone(_)] = &news[..] else {
+            unreachable!("{news:?}")
+        };
+        assert!(error.to_string().contains("the session task crashed"));
+    }
 }

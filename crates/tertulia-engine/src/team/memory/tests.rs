@@ -27,7 +27,7 @@ fn spoken(number: u32, replies_to: Option<u32>, text: &str) -> Spoken {
 fn memory(window: usize, max_bytes: usize, messages: u32) -> Memory {
     let mut memory = Memory::new(window, max_bytes);
     for number in 1..=messages {
-        memory.hear(spoken(number, None, "ten bytes."));
+        memory.add(spoken(number, None, "ten bytes."), None);
     }
     memory
 }
@@ -130,9 +130,9 @@ fn the_place_of_what_is_replied_to_is_known() {
 fn other_replies_to_the_same_message_are_related() {
     let mut memory = memory(20, 1000, 1);
     for (number, replies_to) in [(2, 1), (3, 2), (4, 1), (5, 1), (6, 1), (7, 1), (8, 1)] {
-        memory.hear(spoken(number, Some(replies_to), "reply"));
+        memory.add(spoken(number, Some(replies_to), "reply"), None);
     }
-    memory.hear(spoken(9, Some(1), "the last"));
+    memory.add(spoken(9, Some(1), "the last"), None);
     let related = memory.recall(id(1)).unwrap().related;
     assert_eq!(numbers(&related), [4, 5, 6, 7, 8]);
     assert_eq!(numbers(&memory.recall(id(2)).unwrap().related), [3]);
@@ -177,10 +177,11 @@ impl Talk {
         };
         self.messages += 1;
         let said = spoken(self.messages, None, &shown(text));
-        self.memory.hear(Spoken {
+        let spoken = Spoken {
             replies_to: asked.map(|(_, parent)| parent),
             ..said
-        });
+        };
+        self.memory.add(spoken, None);
         self.router.step(Event::Said {
             by,
             id: id(self.messages),
@@ -256,7 +257,7 @@ fn a_large_window_takes_no_longer_per_message() {
     let begun = Instant::now();
     let mut memory = Memory::new(100_000, usize::MAX);
     for number in 0..200_000 {
-        memory.hear(spoken(number, None, "x"));
+        memory.add(spoken(number, None, "x"), None);
         memory.forget(&[id(0)]);
     }
     assert_eq!(memory.len(), 100_002);
@@ -296,7 +297,7 @@ proptest! {
             let number = u32::try_from(number).unwrap();
             let said = spoken(number, None, &"x".repeat(length));
             all.push(said.clone());
-            memory.hear(said);
+            memory.add(said, None);
             if wait {
                 awaited.push(id(number));
             } else if !awaited.is_empty() {

@@ -14,9 +14,10 @@ use crate::commands::{pair, team};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::participants::Existing;
+use crate::talk;
+use crate::talk::args::{self, Sort, TalkArgs};
 use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// Selects chat sessions.
@@ -54,7 +55,9 @@ pub struct ChatArgs {
 
 pub fn run(args: ChatArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let talk = args.talk.clone();
-    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+    talk.hold_output(ui);
+    let prepared = prepare(args, global, ui);
+    talk::run(&talk, prepared, global, ui)
 }
 
 /// Resolves the session, the agent and the first prompt. Returns `None` if the user cancels.
@@ -63,7 +66,7 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let workspace = talk::workspace(&args.talk, global, ui)?;
+    let workspace = args::workspace(&args.talk, global, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
     let agent = AgentSpec {
         agent: args.agent,
@@ -80,14 +83,14 @@ pub fn prepare(
     let words = input::words(&args.prompt, Attached::Plain, ui)?;
     // Check this before a session is forked or renamed.
     if words.is_none() && !on_screen && !args.talk.may_say_something() {
-        return Err(talk::nothing_to_say("chat"));
+        return Err(args::nothing_to_say("chat"));
     }
     let sort = Sort {
         any_kind: !args.named,
         ..CHATS
     };
     let found = target::find(&args.talk, sort, &workspace, ui)?;
-    let words = talk::first_words(found.prompt, words);
+    let words = args::first_words(found.prompt, words);
     let others = found.row.as_ref().filter(|row| row.meta.kind != Kind::Chat);
     let participants = match others {
         Some(row) => {
@@ -99,8 +102,8 @@ pub fn prepare(
     if words.is_none() && !on_screen {
         match others.map(|row| row.meta.kind) {
             Some(Kind::Pair) => pair::check_unfinished(others)?,
-            Some(Kind::Team) => return Err(talk::nothing_to_say("team NAME")),
-            Some(Kind::Chat) | None => return Err(talk::nothing_to_say("chat")),
+            Some(Kind::Team) => return Err(args::nothing_to_say("team NAME")),
+            Some(Kind::Chat) | None => return Err(args::nothing_to_say("chat")),
         }
     }
     let existing = Existing {

@@ -13,9 +13,10 @@ use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::participants::{Existing, existing_folder};
+use crate::talk;
+use crate::talk::args::{self, Sort, TalkArgs};
 use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target;
-use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 
 /// Selects pair sessions.
@@ -77,7 +78,9 @@ pub struct SeatArgs {
 
 pub fn run(args: PairArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let talk = args.talk.clone();
-    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+    talk.hold_output(ui);
+    let prepared = prepare(args, global, ui);
+    talk::run(&talk, prepared, global, ui)
 }
 
 /// Resolves the session, instructor, worker and first task.
@@ -89,17 +92,17 @@ pub fn prepare(
     if let Some(folder) = &args.seats.work_dir {
         existing_folder(folder, false)?;
     }
-    let workspace = talk::workspace(&args.talk, global, ui)?;
+    let workspace = args::workspace(&args.talk, global, ui)?;
     let words = input::words(&args.task, Attached::Plain, ui)?;
     let on_screen = args.talk.is_on_screen(ui);
     // A round budget without a task only changes the budget of an existing session.
     let is_silent = |words: &String| budget::read(words).1.trim().is_empty();
     let silent = words.as_ref().is_none_or(is_silent);
     if silent && !on_screen && !args.talk.names_a_session() {
-        return Err(talk::nothing_to_say("pair"));
+        return Err(args::nothing_to_say("pair"));
     }
     let found = target::find(&args.talk, PAIRS, &workspace, ui)?;
-    let words = talk::first_words(found.prompt, words);
+    let words = args::first_words(found.prompt, words);
     if !on_screen && words.is_none() {
         check_unfinished(found.row.as_ref())?;
     }
@@ -135,7 +138,7 @@ pub fn check_unfinished(row: Option<&Row>) -> CommandResult<()> {
 
 fn nothing_left(known: Option<&Pair>) -> CommandError {
     match known {
-        None => talk::nothing_to_say("pair"),
+        None => args::nothing_to_say("pair"),
         Some(_) => CommandError::new(
             ErrorKind::Usage,
             "nothing is unfinished in this session: it is your turn",

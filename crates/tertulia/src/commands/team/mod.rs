@@ -18,9 +18,10 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::input::{self, Attached};
 use crate::open::Workspace;
 use crate::participants::{self, Existing};
+use crate::talk;
+use crate::talk::args::{self, Sort, TalkArgs};
 use crate::talk::opening::{Opening, Prepared};
 use crate::talk::target::{self, Found};
-use crate::talk::{self, Sort, TalkArgs};
 use crate::ui::Ui;
 use crate::{open, teams};
 
@@ -117,7 +118,9 @@ pub fn run(args: TeamArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Ex
         None => {}
     }
     let talk = args.talk.clone();
-    talk::lead(&talk, |ui| prepare(args, global, ui), global, ui)
+    talk.hold_output(ui);
+    let prepared = prepare(args, global, ui);
+    talk::run(&talk, prepared, global, ui)
 }
 
 /// Resolves the team, the session and the first prompt. Returns `None` if the user cancels.
@@ -126,7 +129,7 @@ pub fn prepare(
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<Option<Prepared>> {
-    let workspace = talk::workspace(&args.talk, global, ui)?;
+    let workspace = args::workspace(&args.talk, global, ui)?;
     let Some(config) = &args.config else {
         return without_config(args, workspace, ui);
     };
@@ -143,13 +146,13 @@ pub fn prepare(
     remember(&file, &args.talk, &workspace, ui);
     let words = input::words(&args.prompt, Attached::Fenced, ui)?;
     if words.is_none() && !args.talk.is_on_screen(ui) && !args.talk.may_say_something() {
-        return Err(talk::nothing_to_say(&format!("team {config}")));
+        return Err(args::nothing_to_say(&format!("team {config}")));
     }
     let sort = Sort::of(Kind::Team, Some(team.id()));
     let Found { row, prompt, copy } = target::find(&args.talk, sort, &workspace, ui)?;
     let words = Words {
         typed: typed(&args.prompt),
-        all: talk::first_words(prompt, words),
+        all: args::first_words(prompt, words),
     };
     let existing = Existing { row, mirror: copy };
     seat_team(
@@ -232,10 +235,10 @@ fn without_config(
         Some(row) => {
             let words = Words {
                 typed: typed(&said),
-                all: talk::first_words(prompt, words),
+                all: args::first_words(prompt, words),
             };
             if words.all.is_none() && !args.talk.is_on_screen(ui) {
-                return Err(talk::nothing_to_say("team NAME"));
+                return Err(args::nothing_to_say("team NAME"));
             }
             refuse_file_without_team(&args.talk)?;
             let (file, team) = teams::of_session(&workspace.settings, &row.meta)?;
@@ -252,7 +255,7 @@ fn without_config(
                 ui,
             )
         }
-        None => Err(talk::nothing_to_say("team NAME")),
+        None => Err(args::nothing_to_say("team NAME")),
     }
 }
 

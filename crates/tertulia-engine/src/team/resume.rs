@@ -1,23 +1,18 @@
-//! Resumes a team session: maps earlier speakers to members and loads the recent messages. The
-//! queue is empty, and the first human has the turn.
+//! Resumes a team session: maps earlier speakers to members and reads the recent messages. The queue
+//! is empty, and the first human has the turn.
 
 use std::collections::BTreeMap;
 
-use super::super::frontend::Frontend;
-use super::super::log_writer::LogWriter;
-use super::super::notice::Notice;
-use super::super::runner::{RunOptions, Runner};
-use super::super::team::events::Event;
-use super::super::team::memory::Spoken;
-use super::super::team::names::{self, Member};
-use super::super::withdrawn::{Withdrawals, marked};
-use super::{TeamConversation, TeamRoster, nobody};
+use super::memory::Spoken;
+use super::names::{self, Member};
+use super::policy::TeamRoster;
+use crate::notice::Notice;
+use crate::withdrawn::{Withdrawals, marked};
 use tertulia_agents::FailureKind;
-use tertulia_core::entry::{Addressee, Body, Entry, Message, Seated, SpeakerKind};
-use tertulia_core::id::SessionId;
+use tertulia_core::entry::{Addressee, Body, Message, Seated, SpeakerKind};
+use tertulia_core::id::EntryId;
 use tertulia_core::session::{Log, SessionMeta, Spoke};
 use tertulia_core::team::markers::{self, Drop};
-use tertulia_store::{StoreError, StoreResult};
 
 /// Earlier speakers and the members that replace them, by id.
 pub type MemberMap = BTreeMap<String, String>;
@@ -82,17 +77,17 @@ pub struct ResumePlan {
 /// members that replace them, each by id, name or display name.
 pub fn resume_plan(
     meta: &SessionMeta,
-    seating: &TeamRoster,
+    roster: &TeamRoster,
     wanted: &MemberMap,
 ) -> Result<ResumePlan, ResumeError> {
     let session = meta.id.short().to_string();
     match &meta.team {
-        Some(theirs) if *theirs == seating.team => {}
+        Some(theirs) if *theirs == roster.team => {}
         Some(theirs) => {
             return Err(ResumeError::OtherTeam {
                 session,
                 theirs: theirs.clone(),
-                ours: seating.team.clone(),
+                ours: roster.team.clone(),
             });
         }
         None => {
@@ -111,15 +106,15 @@ pub fn resume_plan(
                 .any(|name| names::normalise(name) == loose)
         });
         let spoke = spoke.ok_or_else(|| ResumeError::NoSuchSpeaker(old.clone()))?;
-        let heir = names::find(&seating.members, new).ok_or_else(|| ResumeError::NoSuchMember {
+        let heir = names::find(&roster.members, new).ok_or_else(|| ResumeError::NoSuchMember {
             name: new.clone(),
-            members: seating
+            members: roster
                 .members
                 .iter()
                 .map(|member| member.name.clone())
                 .collect(),
         })?;
-        if seating.members.iter().any(|member| member.id == spoke.id) {
+        if roster.members.iter().any(|member| member.id == spoke.id) {
             return Err(ResumeError::StillHere(spoke.display_name.clone()));
         }
         if heir.is_human() != (spoke.kind == SpeakerKind::Human) {
@@ -132,7 +127,7 @@ pub fn resume_plan(
     }
     let mut recorded = meta.heirs.clone();
     recorded.extend(new_heirs.clone());
-    let is_member = |id: &str| seating.members.iter().any(|member| member.id == id);
+    let is_member = |id: &str| roster.members.iter().any(|member| member.id == id);
     let heirs = seated_heirs(&recorded, is_member);
     // A speaker that had replaced a member who is back is not missing.
     let gave_back = |id: &str| {
@@ -142,7 +137,7 @@ pub fn resume_plan(
     let is_here = |id: &str| is_member(id) || heirs.contains_key(id) || gave_back(id);
     let missing = meta.speakers.iter().filter(|spoke| !is_here(&spoke.id));
     Ok(ResumePlan {
-        missing: missing.map(|spoke| told_apart(spoke, seating)).collect(),
+        missing: missing.map(|spoke| told_apart(spoke, roster)).collect(),
         heirs,
         new_heirs,
     })
@@ -170,94 +165,60 @@ fn seated_heirs(recorded: &MemberMap, is_member: impl Fn(&str) -> bool) -> Membe
 
 /// Returns the display name of a speaker, with its marker name if a member has the same display
 /// name.
-fn told_apart(spoke: &Spoke, seating: &TeamRoster) -> String {
-    let mut members = seating.members.iter();
+fn told_apart(spoke: &Spoke, roster: &TeamRoster) -> String {
+    let mut members = roster.members.iter();
     match members.any(|member| member.display_name == spoke.display_name) {
         true => format!("{} ({})", spoke.display_name, spoke.name),
         false => spoke.display_name.clone(),
     }
 }
 
-impl TeamConversation {
-    /// Resumes a session with the result of [`resume_plan`]: loads the recent messages, repairs
-    /// what a crash left open, and gives the first human the turn. `left` is the original session
-    /// if `writer` has forked it.
-    pub async fn resume(
-        writer: LogWriter,
-        left: Option<SessionId>,
-        seating: TeamRoster,
-        resume_plan: ResumePlan,
-        options: RunOptions,
-        frontend: &mut dyn Frontend,
-    ) -> StoreResult<TeamConversation> {
-        let enough = Enough {
-            messages: seating.window + 1,
-            bytes: seating.max_bytes,
-        };
-        let reopened = Runner::reopen(writer, left, nobody(), options, frontend).await?;
-        let (mut runner, recovered) = reopened;
-        let log = runner.look_back(|log| enough.is(log), frontend).await?;
-        let meta = runner.writer().meta().cloned();
-        let Some(meta) = meta else {
-            return Err(StoreError::Refused("this session has no messages".into()));
-        };
-        if !resume_plan.missing.is_empty() {
-            frontend.show(Notice::Missing(resume_plan.missing.clone()).into());
-        }
-        compare_models(&meta, &seating, &resume_plan.heirs, frontend);
-        let file = seating
-            .file
-            .clone()
-            .filter(|file| meta.team_file.as_ref() != Some(file));
-        let seated = Seated {
-            file,
-            heirs: resume_plan.new_heirs.clone(),
-        };
-        let unheard = match left {
-            // The other process may be prompting them now.
-            Some(_) => Vec::new(),
-            None => unheard(&log, &seating.members, recovered),
-        };
-        // Saved on every resume, even if nothing has changed: it marks where the queue was emptied.
-        let mut table = TeamConversation::around(runner, seating, Some(seated))
-            .map_err(|error| StoreError::Refused(error.to_string()))?;
-        table.take_in(&log, &resume_plan.heirs);
-        if !unheard.is_empty() {
-            frontend.show(Notice::NotHeard(unheard).into());
-        }
-        let last = log.messages().last().map(|(entry, _)| entry.id);
-        let restored = table.router.step(Event::Restored {
-            last,
+/// What a resumed session holds for its team.
+#[derive(Debug)]
+pub struct Resumed {
+    /// Roster entry to save with the next message. Saved on every resume, even if nothing has
+    /// changed: it marks where the queue was emptied.
+    pub seated: Seated,
+    /// Recent messages.
+    pub messages: Vec<Spoken>,
+    /// The last message.
+    pub last: Option<EntryId>,
+    /// The team's task.
+    pub task: Option<String>,
+}
+
+impl Resumed {
+    /// Reads the end of a log.
+    pub fn read(log: &Log, meta: &SessionMeta, roster: &TeamRoster, plan: &ResumePlan) -> Resumed {
+        let file = roster.file.clone();
+        let file = file.filter(|file| meta.team_file.as_ref() != Some(file));
+        Resumed {
+            seated: Seated {
+                file,
+                heirs: plan.new_heirs.clone(),
+            },
+            messages: messages(log, &roster.members, &plan.heirs),
+            last: log.messages().last().map(|(entry, _)| entry.id),
             task: meta.task.clone(),
-        });
-        table.show(restored, frontend);
-        Ok(table)
-    }
-
-    fn take_in(&mut self, log: &Log, heirs: &MemberMap) {
-        let withdrawn = Withdrawals::of(&log.entries);
-        for (entry, message) in log.messages() {
-            if let Some(mut spoken) = self.spoken(entry, message, heirs) {
-                if withdrawn.contains_key(&entry.seq) {
-                    spoken.text = marked(&spoken.text);
-                }
-                self.memory.hear(spoken);
-            }
         }
-        self.memory.forget(&[]);
     }
+}
 
-    /// Converts a message for the team's memory: text only, under the name of the replacing member.
-    /// Returns `None` for a message without text, or of a tool.
-    fn spoken(&self, entry: &Entry, message: &Message, heirs: &MemberMap) -> Option<Spoken> {
-        if !is_spoken(message) {
-            return None;
-        }
-        let members = self.router.members();
+/// Returns the messages for the team's memory: text only, under the names of replacing members.
+fn messages(log: &Log, members: &[Member], heirs: &MemberMap) -> Vec<Spoken> {
+    let mut withdrawals = Withdrawals::default();
+    let mut withdrawn = Vec::new();
+    for entry in &log.entries {
+        withdrawn.extend(withdrawals.apply(&entry.body, entry.id));
+    }
+    withdrawn.extend(withdrawals.take_stopped());
+    let spoken = log.messages().filter(|(_, message)| is_spoken(message));
+    let spoken = spoken.map(|(entry, message)| {
         let speaker = &message.speaker;
         let heir = heirs.get(&speaker.id);
         let heir = heir.and_then(|heir| members.iter().find(|member| member.id == *heir));
-        Some(Spoken {
+        let text = markers::shown(&message.content);
+        Spoken {
             id: entry.id,
             by: heir.map_or(&speaker.id, |heir| &heir.id).clone(),
             from: heir
@@ -265,9 +226,13 @@ impl TeamConversation {
                 .clone(),
             to: shown_names(members, &message.addressees),
             replies_to: None,
-            text: markers::shown(&message.content),
-        })
-    }
+            text: match withdrawn.iter().any(|(id, _)| *id == entry.id) {
+                true => marked(&text),
+                false => text,
+            },
+        }
+    });
+    spoken.collect()
 }
 
 /// Returns true for a text message of a person or an agent, which a team's memory holds.
@@ -276,18 +241,11 @@ fn is_spoken(message: &Message) -> bool {
     speaks && !message.content.is_empty()
 }
 
-/// Limits of a team's memory.
-struct Enough {
-    messages: usize,
-    bytes: usize,
-}
-
-impl Enough {
-    fn is(&self, log: &Log) -> bool {
-        let spoken = || log.messages().filter(|(_, message)| is_spoken(message));
-        let sizes = spoken().map(|(_, message)| message.content.len());
-        spoken().count() >= self.messages || sizes.sum::<usize>() > self.bytes
-    }
+/// Returns true if the loaded part of a log covers everything that the team's memory could hold.
+pub fn is_enough(window: usize, max_bytes: usize, log: &Log) -> bool {
+    let spoken = || log.messages().filter(|(_, message)| is_spoken(message));
+    let sizes = spoken().map(|(_, message)| message.content.len());
+    spoken().count() > window || sizes.sum::<usize>() > max_bytes
 }
 
 /// Returns the display names of addressees; unresolved ones as written.
@@ -304,38 +262,21 @@ pub(super) fn shown_names(members: &[Member], addressees: &[Addressee]) -> Vec<S
     addressees.iter().map(name).collect()
 }
 
-fn compare_models(
-    meta: &SessionMeta,
-    seating: &TeamRoster,
-    heirs: &MemberMap,
-    frontend: &mut dyn Frontend,
-) {
-    for spoke in &meta.speakers {
-        let id = heirs.get(&spoke.id).unwrap_or(&spoke.id);
-        let agent = seating
-            .places
-            .get(id)
-            .and_then(|place| place.agent.as_ref().ok());
-        let now = agent.and_then(|agent| agent.model());
-        if let (Some(recorded), Some(now)) = (&spoke.model, now)
-            && recorded != now
-        {
-            frontend.show(
-                Notice::OtherModelOf {
-                    member: spoke.display_name.clone(),
-                    recorded: recorded.clone(),
-                    now: now.to_owned(),
-                }
-                .into(),
-            );
-        }
-    }
+/// Returns notices of members that answered with another model before.
+pub fn other_models(meta: &SessionMeta, roster: &TeamRoster, plan: &ResumePlan) -> Vec<Notice> {
+    let speakers = meta.speakers.iter().filter_map(|spoke| {
+        let id = plan.heirs.get(&spoke.id).unwrap_or(&spoke.id);
+        let agent = roster.agents.get(id)?.agent.as_ref().ok()?;
+        let member = Some(spoke.display_name.clone());
+        Notice::other_model(member, spoke.model.as_deref(), agent.model())
+    });
+    speakers.collect()
 }
 
 /// Returns the names of agents that were still queued or prompted when the program ended, in the
 /// order in which they were addressed, without those that the user stopped.
-fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
-    let entries = &log.entries[sat_down(log)..];
+pub fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
+    let entries = &log.entries[last_empty_queue(log)..];
     let cut_off = entries
         .iter()
         .rposition(|entry| entry.message().is_some_and(|message| message.interrupted))
@@ -345,7 +286,7 @@ fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
         match &entry.body {
             // A user who stops an answer stops the queue, too; a crash does not.
             Body::Message(message) if message.interrupted && Some(at) != cut_off => waiting.clear(),
-            Body::Message(message) => hear(&mut waiting, message, members),
+            Body::Message(message) => update_waiting(&mut waiting, message, members),
             Body::Failed(failed) if failed.kind == FailureKind::Cancelled.name() => waiting.clear(),
             Body::Failed(failed) => waiting.retain(|member| member.name != failed.agent),
             _ => {}
@@ -356,7 +297,7 @@ fn unheard(log: &Log, members: &[Member], recovered: bool) -> Vec<String> {
 
 /// Returns the index at which the queue was last certainly empty: the last roster entry, or in an
 /// imported session without one the last message of a person.
-fn sat_down(log: &Log) -> usize {
+fn last_empty_queue(log: &Log) -> usize {
     let entries = log.entries.iter();
     let seated = entries
         .clone()
@@ -371,7 +312,7 @@ fn sat_down(log: &Log) -> usize {
 }
 
 /// Updates the waiting agents after a message.
-fn hear<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
+fn update_waiting<'a>(waiting: &mut Vec<&'a Member>, message: &Message, members: &'a [Member]) {
     waiting.retain(|member| member.id != message.speaker.id);
     match markers::parse(&message.content).drop {
         Some(Drop::All) => waiting.clear(),

@@ -29,7 +29,7 @@ impl Silence {
     }
 
     /// Records an event of the agent.
-    pub(super) fn hear(&mut self, event: &AgentEvent, now: Instant) {
+    pub(super) fn note(&mut self, event: &AgentEvent, now: Instant) {
         match event {
             AgentEvent::ToolStarted(_) => self.tools += 1,
             AgentEvent::ToolCompleted { .. } => self.tools = self.tools.saturating_sub(1),
@@ -79,11 +79,11 @@ mod tests {
         assert!(!silence.is_due(at(14)));
         assert!(silence.is_due(at(15)));
         assert!(!silence.is_due(at(300)));
-        silence.hear(&AgentEvent::Text("x".into()), at(300));
+        silence.note(&AgentEvent::Text("x".into()), at(300));
         assert!(!silence.is_due(at(314)));
         assert!(silence.is_due(at(315)));
         // An announced wait does not count.
-        silence.hear(
+        silence.note(
             &AgentEvent::Retrying(Retry {
                 attempt: 1,
                 of: 2,
@@ -105,14 +105,14 @@ mod tests {
             name: "build".into(),
             arguments: serde_json::Value::Null,
         };
-        silence.hear(&AgentEvent::ToolStarted(call), begun);
+        silence.note(&AgentEvent::ToolStarted(call), begun);
         assert!(!silence.is_due(begun + 60 * SECOND));
         let done = AgentEvent::ToolCompleted {
             id: "1".into(),
             output: String::new(),
             ok: true,
         };
-        silence.hear(&done, begun + 60 * SECOND);
+        silence.note(&done, begun + 60 * SECOND);
         assert!(silence.is_due(begun + 75 * SECOND));
     }
 

@@ -2,14 +2,10 @@ use super::*;
 use proptest::prelude::*;
 use serde_json::json;
 use tertulia_agents::{Todo, TodoState};
-use tertulia_core::entry::human;
 
-fn chat() -> Chat {
-    Chat::new(
-        human(),
-        Speaker::plain("demo", SpeakerKind::Ai),
-        Some("m".into()),
-    )
+fn answer() -> Answer {
+    let speaker = Speaker::plain("demo", SpeakerKind::Ai);
+    Answer::new(speaker, Some("m".into()), None, None)
 }
 
 fn at(millis: i64) -> Timestamp {
@@ -17,14 +13,13 @@ fn at(millis: i64) -> Timestamp {
 }
 
 fn text(words: &str, millis: i64) -> Event {
-    Event::Heard(AgentEvent::Text(words.into()), at(millis))
+    Event::Received(AgentEvent::Text(words.into()), at(millis))
 }
 
-fn asked() -> Chat {
-    let mut chat = chat();
-    chat.step(Event::Said("hello".into()));
-    assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
-    chat
+fn asked() -> Answer {
+    let mut answer = answer();
+    assert_eq!(answer.step(Event::Asked), [Effect::Ask]);
+    answer
 }
 
 fn saved(effects: &[Effect]) -> Vec<&Body> {
@@ -38,26 +33,15 @@ fn saved(effects: &[Effect]) -> Vec<&Body> {
 }
 
 #[test]
-fn words_are_saved_before_the_agent_is_asked() {
-    let mut chat = chat();
-    let effects = chat.step(Event::Said("  hello\n".into()));
-    let [Body::Message(message)] = saved(&effects)[..] else {
-        panic!("{effects:?}")
-    };
-    assert_eq!(
-        (message.content.as_str(), message.role),
-        ("  hello\n", Role::User)
-    );
-    assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
-}
-
-#[test]
 fn the_answer_is_saved_before_the_turn_is_over() {
-    let mut chat = asked();
-    assert_eq!(chat.step(text("good ", 0)), []);
-    assert_eq!(chat.step(text("day", 10)), []);
-    chat.step(Event::Heard(AgentEvent::Usage(Usage::told(1, 2)), at(11)));
-    let effects = chat.step(Event::Ended(Ok(Outcome::Done), at(20)));
+    let mut answer = asked();
+    assert_eq!(answer.step(text("good ", 0)), []);
+    assert_eq!(answer.step(text("day", 10)), []);
+    answer.step(Event::Received(
+        AgentEvent::Usage(Usage::told(1, 2)),
+        at(11),
+    ));
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(20)));
     let [Body::Message(message)] = saved(&effects)[..] else {
         panic!("{effects:?}")
     };
@@ -67,24 +51,24 @@ fn the_answer_is_saved_before_the_turn_is_over() {
         (false, Some(Usage::told(1, 2)))
     );
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Answered)]
     );
 }
 
 #[test]
 fn what_was_seen_for_a_while_is_kept() {
-    let mut chat = asked();
-    assert_eq!(chat.step(text("a", 0)), []);
-    assert_eq!(chat.step(Event::Tick(at(600))), []);
+    let mut answer = asked();
+    assert_eq!(answer.step(text("a", 0)), []);
+    assert_eq!(answer.step(Event::Tick(at(600))), []);
     assert_eq!(
-        chat.step(Event::Tick(at(800))),
+        answer.step(Event::Tick(at(800))),
         [Effect::KeepDraft("a".into())]
     );
-    assert_eq!(chat.step(Event::Tick(at(9000))), []);
-    assert_eq!(chat.step(text("b", 9100)), []);
+    assert_eq!(answer.step(Event::Tick(at(9000))), []);
+    assert_eq!(answer.step(text("b", 9100)), []);
     assert_eq!(
-        chat.step(text("c", 9900)),
+        answer.step(text("c", 9900)),
         [Effect::KeepDraft("abc".into())]
     );
 }
@@ -92,9 +76,9 @@ fn what_was_seen_for_a_while_is_kept() {
 #[test]
 fn failure_and_cancel_keep_what_was_said() {
     let failed = AgentError::new(FailureKind::Timeout, "slow");
-    let mut chat = asked();
-    chat.step(text("half", 0));
-    let effects = chat.step(Event::Ended(Err(failed.clone()), at(20)));
+    let mut answer = asked();
+    answer.step(text("half", 0));
+    let effects = answer.step(Event::Ended(Err(failed.clone()), at(20)));
     let [Body::Message(message), Body::Failed(failure)] = saved(&effects)[..] else {
         panic!("{effects:?}")
     };
@@ -104,37 +88,37 @@ fn failure_and_cancel_keep_what_was_said() {
         ("timeout", "slow")
     );
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Failed(failed))]
     );
 
-    let mut chat = asked();
-    chat.step(text("half", 0));
-    let effects = chat.step(Event::Ended(Err(AgentError::cancelled()), at(20)));
+    let mut answer = asked();
+    answer.step(text("half", 0));
+    let effects = answer.step(Event::Ended(Err(AgentError::cancelled()), at(20)));
     assert!(matches!(saved(&effects)[..], [Body::Message(message)] if message.interrupted));
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Cancelled)]
     );
 }
 
 #[test]
 fn silence_is_a_failure() {
-    let mut chat = asked();
-    let effects = chat.step(Event::Ended(Ok(Outcome::Done), at(20)));
+    let mut answer = asked();
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(20)));
     assert!(matches!(saved(&effects)[..], [Body::Failed(_)]));
     assert!(matches!(
-        chat.step(Event::Saved)[..],
+        answer.step(Event::Saved)[..],
         [Effect::TurnOver(TurnEnd::Failed(_))]
     ));
 }
 
 #[test]
 fn a_longer_answer_is_cut_with_a_mark() {
-    let mut chat = asked();
-    chat.step(text(&"漢".repeat(400_000), 0));
-    chat.step(text("more", 1));
-    let effects = chat.step(Event::Ended(Ok(Outcome::Done), at(20)));
+    let mut answer = asked();
+    answer.step(text(&"漢".repeat(400_000), 0));
+    answer.step(text("more", 1));
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(20)));
     let [Body::Message(message)] = saved(&effects)[..] else {
         panic!()
     };
@@ -148,13 +132,14 @@ fn a_longer_answer_is_cut_with_a_mark() {
 
 #[test]
 fn a_refusal_gives_the_floor_back() {
-    let mut chat = chat();
-    chat.step(Event::Said("x".into()));
+    let mut answer = asked();
+    answer.step(text("x", 0));
+    answer.step(Event::Ended(Ok(Outcome::Done), at(1)));
     assert_eq!(
-        chat.step(Event::Refused),
+        answer.step(Event::Refused),
         [Effect::TurnOver(TurnEnd::Refused)]
     );
-    assert_eq!(chat.step(Event::Said("y".into())).len(), 1);
+    assert_eq!(answer.step(Event::Asked), [Effect::Ask]);
 }
 
 fn call(id: &str) -> ToolCall {
@@ -207,36 +192,36 @@ fn short(effects: &[Effect]) -> Vec<String> {
 
 #[test]
 fn calls_are_saved_then_used_then_their_results_saved_then_the_agent_goes_on() {
-    let mut chat = asked();
-    chat.step(text("let me look", 0));
-    let effects = chat.step(calls(&["1", "2"]));
+    let mut answer = asked();
+    answer.step(text("let me look", 0));
+    let effects = answer.step(calls(&["1", "2"]));
     assert_eq!(short(&effects), [r#"assistant +1 +2 "let me look""#]);
-    assert_eq!(chat.step(Event::Saved), [Effect::Use(call("1"))]);
+    assert_eq!(answer.step(Event::Saved), [Effect::Use(call("1"))]);
     assert_eq!(
-        short(&chat.step(used("1", "a\0b"))),
+        short(&answer.step(used("1", "a\0b"))),
         ["tool =1 \"a\u{fffd}b\""]
     );
-    assert_eq!(chat.step(Event::Saved), [Effect::Use(call("2"))]);
-    assert_eq!(short(&chat.step(used("2", "b"))), [r#"tool =2 "b""#]);
-    assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
-    chat.step(text("done", 30));
-    let effects = chat.step(Event::Ended(Ok(Outcome::Done), at(40)));
+    assert_eq!(answer.step(Event::Saved), [Effect::Use(call("2"))]);
+    assert_eq!(short(&answer.step(used("2", "b"))), [r#"tool =2 "b""#]);
+    assert_eq!(answer.step(Event::Saved), [Effect::Ask]);
+    answer.step(text("done", 30));
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(40)));
     assert_eq!(short(&effects), [r#"assistant "done""#]);
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Answered)]
     );
 }
 
 #[test]
 fn a_call_that_is_too_long_is_answered_and_not_run() {
-    let mut chat = asked();
+    let mut answer = asked();
     let long = ToolCall {
         arguments: json!({ "content": "x".repeat(MESSAGE_LIMIT) }),
         ..call("1")
     };
     let calls = vec![long, call("2")];
-    let effects = chat.step(Event::Ended(
+    let effects = answer.step(Event::Ended(
         Ok(Outcome::Calls { calls, memo: None }),
         at(20),
     ));
@@ -245,15 +230,15 @@ fn a_call_that_is_too_long_is_answered_and_not_run() {
         format!("tool =1 {TOO_LONG:?}"),
     ];
     assert_eq!(short(&effects), expected);
-    assert_eq!(chat.step(Event::Saved), [Effect::Use(call("2"))]);
+    assert_eq!(answer.step(Event::Saved), [Effect::Use(call("2"))]);
 }
 
 #[test]
 fn stopping_a_tool_closes_every_call() {
-    let mut chat = asked();
-    chat.step(calls(&["1", "2"]));
-    chat.step(Event::Saved);
-    let effects = chat.step(Event::Stopped(call("1"), at(30)));
+    let mut answer = asked();
+    answer.step(calls(&["1", "2"]));
+    answer.step(Event::Saved);
+    let effects = answer.step(Event::Stopped(call("1"), at(30)));
     let expected = [
         format!("tool =1 ! {INTERRUPTED:?}"),
         format!("tool =2 ! {NOT_RUN:?}"),
@@ -261,23 +246,23 @@ fn stopping_a_tool_closes_every_call() {
     ];
     assert_eq!(short(&effects), expected);
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Cancelled)]
     );
 }
 
 #[test]
 fn an_agents_own_tools_are_messages_too() {
-    let mut chat = asked();
-    let hear = |chat: &mut Chat, event| short(&chat.step(Event::Heard(event, at(1))));
+    let mut answer = asked();
+    let receive = |answer: &mut Answer, event| short(&answer.step(Event::Received(event, at(1))));
     assert_eq!(
-        hear(&mut chat, AgentEvent::Session("s-1".into())),
+        receive(&mut answer, AgentEvent::Session("s-1".into())),
         ["linked s-1"]
     );
-    assert!(hear(&mut chat, AgentEvent::Session("s-1".into())).is_empty());
-    chat.step(text("looking", 2));
+    assert!(receive(&mut answer, AgentEvent::Session("s-1".into())).is_empty());
+    answer.step(text("looking", 2));
     assert_eq!(
-        hear(&mut chat, AgentEvent::ToolStarted(call("1"))),
+        receive(&mut answer, AgentEvent::ToolStarted(call("1"))),
         [r#"assistant +1 "looking""#]
     );
     let completed = |id: &str| AgentEvent::ToolCompleted {
@@ -285,16 +270,16 @@ fn an_agents_own_tools_are_messages_too() {
         output: "out".into(),
         ok: true,
     };
-    assert!(hear(&mut chat, completed("nobody's")).is_empty());
-    assert_eq!(hear(&mut chat, completed("1")), [r#"tool =1 "out""#]);
+    assert!(receive(&mut answer, completed("nobody's")).is_empty());
+    assert_eq!(receive(&mut answer, completed("1")), [r#"tool =1 "out""#]);
     let todo = Todo {
         text: "x".into(),
         state: TodoState::Pending,
     };
-    assert!(hear(&mut chat, AgentEvent::Todos(vec![todo])).is_empty());
-    hear(&mut chat, AgentEvent::ToolStarted(call("2")));
-    chat.step(text("\n\nhalf", 3));
-    let effects = chat.step(Event::Ended(Err(AgentError::cancelled()), at(9)));
+    assert!(receive(&mut answer, AgentEvent::Todos(vec![todo])).is_empty());
+    receive(&mut answer, AgentEvent::ToolStarted(call("2")));
+    answer.step(text("\n\nhalf", 3));
+    let effects = answer.step(Event::Ended(Err(AgentError::cancelled()), at(9)));
     let expected = [
         format!("tool =2 ! {INTERRUPTED:?}"),
         r#"assistant ! "half""#.to_owned(),
@@ -304,40 +289,40 @@ fn an_agents_own_tools_are_messages_too() {
 
 #[test]
 fn whoever_acts_need_not_speak() {
-    let mut chat = asked();
-    chat.step(Event::Heard(AgentEvent::ToolStarted(call("1")), at(1)));
-    let effects = chat.step(Event::Ended(Ok(Outcome::Done), at(9)));
+    let mut answer = asked();
+    answer.step(Event::Received(AgentEvent::ToolStarted(call("1")), at(1)));
+    let effects = answer.step(Event::Ended(Ok(Outcome::Done), at(9)));
     assert_eq!(short(&effects).last().unwrap(), r#"assistant """#);
     assert_eq!(
-        chat.step(Event::Saved),
+        answer.step(Event::Saved),
         [Effect::TurnOver(TurnEnd::Answered)]
     );
 }
 
 #[test]
 fn circles_end() {
-    let mut chat = asked();
+    let mut answer = asked();
     for _ in 0..ROUNDS {
-        chat.step(calls(&["1"]));
-        chat.step(Event::Saved);
-        chat.step(used("1", "x"));
-        assert_eq!(chat.step(Event::Saved), [Effect::Ask]);
+        answer.step(calls(&["1"]));
+        answer.step(Event::Saved);
+        answer.step(used("1", "x"));
+        assert_eq!(answer.step(Event::Saved), [Effect::Ask]);
     }
-    assert_eq!(short(&chat.step(calls(&["1"]))), ["failed"]);
+    assert_eq!(short(&answer.step(calls(&["1"]))), ["failed"]);
     assert!(matches!(
-        chat.step(Event::Saved)[..],
+        answer.step(Event::Saved)[..],
         [Effect::TurnOver(TurnEnd::Failed(_))]
     ));
 }
 
 #[test]
 fn when_to_try_again_is_kept() {
-    let mut chat = asked();
+    let mut answer = asked();
     let error = AgentError {
         retry_after: Some(std::time::Duration::from_secs(30)),
         ..AgentError::new(FailureKind::RateLimit, "slow down")
     };
-    let effects = chat.step(Event::Ended(Err(error), at(1000)));
+    let effects = answer.step(Event::Ended(Err(error), at(1000)));
     let [Body::Failed(failed)] = saved(&effects)[..] else {
         panic!("{effects:?}")
     };
@@ -346,7 +331,7 @@ fn when_to_try_again_is_kept() {
 
 fn events() -> impl Strategy<Value = Event> {
     prop_oneof![
-        "[a-z]{0,3}".prop_map(Event::Said),
+        Just(Event::Asked),
         Just(Event::Saved),
         Just(Event::Refused),
         ("[a-z]{0,3}", 0i64..5000).prop_map(|(words, millis)| text(&words, millis)),
@@ -356,33 +341,34 @@ fn events() -> impl Strategy<Value = Event> {
         Just(calls(&["1", "2"])),
         Just(used("1", "x")),
         Just(Event::Stopped(call("1"), at(30))),
-        Just(Event::Heard(AgentEvent::ToolStarted(call("1")), at(1))),
+        Just(Event::Received(AgentEvent::ToolStarted(call("1")), at(1))),
     ]
 }
 
 proptest! {
-    /// Whatever happens in whatever order, the machine never asks and never uses a tool before it has
-    /// saved, and the human gets the floor back.
+    /// Whatever happens in whatever order, the machine never goes on and never uses a tool before it
+    /// has saved, and the answer ends.
     #[test]
     fn never_wedged_and_never_hasty(events in prop::collection::vec(events(), 0..60)) {
-        let mut chat = chat();
+        let mut answer = answer();
         let mut saving = false;
         for event in events {
             let was_saved = matches!(event, Event::Saved);
-            let effects = chat.step(event);
+            let begins = matches!(event, Event::Asked);
+            let effects = answer.step(event);
             if effects.iter().any(|effect| matches!(effect, Effect::Ask | Effect::Use(_))) {
-                prop_assert!(saving && was_saved);
+                prop_assert!(begins || saving && was_saved);
             }
             saving = if effects.is_empty() { saving && !was_saved } else {
                 effects.iter().any(|effect| matches!(effect, Effect::Save(_)))
             };
         }
         for _ in 0..3 {
-            chat.step(Event::Saved);
-            chat.step(Event::Stopped(call("1"), at(30)));
-            chat.step(Event::Ended(Ok(Outcome::Done), at(20)));
+            answer.step(Event::Saved);
+            answer.step(Event::Stopped(call("1"), at(30)));
+            answer.step(Event::Ended(Ok(Outcome::Done), at(20)));
         }
-        chat.step(Event::Saved);
-        prop_assert!(matches!(chat.phase, Phase::Idle));
+        answer.step(Event::Saved);
+        prop_assert!(matches!(answer.phase, Phase::Idle));
     }
 }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::ask::{tell, tokens_of};
-use super::{CONTEXT_BYTES, Frontend, Notice, Runner};
+use super::Conversation;
+use super::ask::{Asking, tokens_of};
 use crate::context::{
-    Context, ContextMessage, SUMMARISE, context, older, shortened, summary, total_weight, weight,
+    CONTEXT_BYTES, ContextMessage, SUMMARISE, Thread, context, older, shortened, total_weight,
 };
+use crate::frontend::Frontend;
+use crate::notice::Notice;
+use crate::policy::Policy;
 use crate::tokens;
 use tertulia_agents::approval::Approval;
 use tertulia_agents::{
@@ -31,34 +34,49 @@ pub enum Compaction {
     Failed,
 }
 
-/// What an agent would get, to decide whether that is too much.
-pub(crate) struct Prompt {
-    /// The messages.
-    pub(crate) messages: Vec<PromptMessage>,
-    /// Description of the tools.
-    pub(crate) tools: String,
-    /// Tokens of the last answer and its prompt, as the agent reported them.
-    pub(crate) reported: u64,
+/// Returns how many tokens of the newest messages stay as they are.
+fn kept(threshold: Option<u64>) -> u64 {
+    threshold.map_or(KEEP, |threshold| threshold / 4)
 }
 
-/// What a compaction works on.
-pub(crate) struct Compacting<'a> {
-    /// The agent that summarises.
-    pub(crate) agent: &'a Arc<dyn Agent>,
-    /// The thread, in a pair.
-    pub(crate) thread: Option<String>,
-    /// Number of the oldest messages that may be summarised.
-    pub(crate) past: usize,
-}
+impl Asking<'_> {
+    /// Compacts the context if the agent would get more tokens than it should.
+    pub(super) async fn compact_if_due(&mut self) {
+        let Some(threshold) = self.ask.compact_at else {
+            return;
+        };
+        // An agent with a memory of its own takes care of it.
+        if self.agent.tools() == ToolSide::Its || self.context().past().is_empty() {
+            return;
+        }
+        if self.exceeds(threshold).await {
+            let keep = kept(Some(threshold));
+            self.compact_beyond(keep).await;
+        }
+    }
 
-impl Prompt {
     /// Returns true if the prompt has more tokens than the threshold and compaction would help: the
     /// only trigger.
-    pub(crate) async fn exceeds(self, threshold: u64) -> bool {
-        let reported = self.reported;
+    async fn exceeds(&mut self, threshold: u64) -> bool {
+        let tools = self.tools_as_text();
+        let context = self.context();
+        let reported = context.reported.map_or(0, |reported| reported.tokens);
+        // An upper limit of the tokens: those that the agent reported last, and one per byte since
+        // then. Counting everything before each answer would cost more than a save.
+        let weight = context.weight();
+        let at_most = match context.reported {
+            Some(last) if last.weight.is_some() => {
+                last.tokens + weight.saturating_sub(last.weight.unwrap_or(weight))
+            }
+            _ => weight + tools.len() as u64,
+        };
+        if at_most.max(reported) <= threshold {
+            return false;
+        }
+        let messages: Vec<PromptMessage> = context.given().cloned().collect();
         let counted = tokio::task::spawn_blocking(move || {
-            let said: u64 = self.messages.iter().map(tokens_of).sum();
-            (said, tokens::count(&self.tools))
+            let said: u64 = messages.iter().map(tokens_of).sum();
+            (said, tokens::count(&tools))
         });
         let Ok((said, tools)) = counted.await else {
             return false;
@@ -68,42 +86,6 @@ impl Prompt {
         // If the tools are most of it, summarising few messages again and again would not help.
         let counted = if tools <= threshold / 2 { whole } else { said };
         counted > threshold && said > kept(Some(threshold))
-    }
-}
-
-/// Returns how many tokens of the newest messages stay as they are.
-fn kept(threshold: Option<u64>) -> u64 {
-    threshold.map_or(KEEP, |threshold| threshold / 4)
-}
-
-impl Runner {
-    /// Compacts the context of a chat if its agent would get more tokens than it should.
-    pub(super) async fn compact_if_due(
-        &mut self,
-        frontend: &mut dyn Frontend,
-        cancel: &CancellationToken,
-    ) {
-        let Some(threshold) = self.options.compact_at else {
-            return;
-        };
-        let reported = self.told.map(|(tokens, _)| tokens).or(self.reported);
-        let reported = reported.unwrap_or(0);
-        // An agent with a memory of its own takes care of it.
-        if self.prompt_override.is_some()
-            || self.agent.tools() == ToolSide::Its
-            || self.tokens_at_most().max(reported) <= threshold
-        {
-            return;
-        }
-        let prompt = Prompt {
-            messages: self.given().cloned().collect(),
-            tools: self.tools_as_text(),
-            reported,
-        };
-        if prompt.exceeds(threshold).await {
-            self.compact_beyond(kept(Some(threshold)), frontend, cancel)
-                .await;
-        }
     }
 
     /// Describes the tools as the agent gets them.
@@ -116,99 +98,72 @@ impl Runner {
         texts.collect::<Vec<_>>().join("\n")
     }
 
-    fn past_of_turn(&self) -> &[ContextMessage] {
-        &self.context.messages[..self.turn_start.min(self.context.messages.len())]
+    /// Compacts at least the older half of the context, because the agent cannot read more.
+    pub(super) async fn compact(&mut self) -> Compaction {
+        let half = half_of(self.context().past()).await;
+        let keep = kept(self.ask.compact_at).min(half);
+        self.compact_beyond(keep).await
     }
 
-    fn given(&self) -> impl Iterator<Item = &PromptMessage> {
-        let past = self.past_of_turn().iter().map(|said| &said.words);
-        self.context.summary.iter().chain(past).chain(&self.turn)
+    async fn compact_beyond(&mut self, keep: u64) -> Compaction {
+        let (thread, agent, cancel) = (self.ask.thread, &self.agent, &self.cancel);
+        self.conversation
+            .compact_beyond(thread, agent, keep, self.frontend, cancel)
+            .await
     }
+}
 
-    /// Returns the size of what the agent would get, in bytes.
-    pub(super) fn weight(&self) -> u64 {
-        self.given().map(|words| weight(words) as u64).sum()
-    }
-
-    /// Returns an upper limit of the tokens without counting: those that the agent reported last,
-    /// and one per byte since then. Counting everything before each answer would cost more than a
-    /// save.
-    fn tokens_at_most(&self) -> u64 {
-        let weight = self.weight() + self.tools_as_text().len() as u64;
-        match self.told {
-            Some((tokens, then)) => tokens + self.weight().saturating_sub(then),
-            None => weight,
-        }
-    }
-
-    /// Compacts the context of a chat now, because the user asks for it or the agent cannot read
-    /// more: at least the older half, however short it is.
+impl Conversation {
+    /// Compacts the context of a chat now, because the user asks for it: at least the older half,
+    /// however short it is. Returns `None` for teams and pairs, whose agents get only what fits.
     pub async fn compact(
         &mut self,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
-    ) -> Compaction {
-        if self.prompt_override.is_some() {
-            return Compaction::Nothing;
-        }
-        let half = half_of(self.past_of_turn()).await;
-        let keep = kept(self.options.compact_at).min(half);
-        self.compact_beyond(keep, frontend, cancel).await
-    }
-
-    async fn compact_beyond(
-        &mut self,
-        keep: u64,
-        frontend: &mut dyn Frontend,
-        cancel: &CancellationToken,
-    ) -> Compaction {
-        let agent = self.agent.clone();
-        let compacting = Compacting {
-            agent: &agent,
-            thread: None,
-            past: self.past_of_turn().len(),
+    ) -> Option<Compaction> {
+        let (Policy::Chat(chat), Some(context)) = (&self.policy, self.contexts.get(&None)) else {
+            return None;
         };
-        let mut context = std::mem::take(&mut self.context);
-        let before = context.messages.len();
+        let agent = chat.agent().clone();
+        let half = half_of(context.past()).await;
+        let keep = kept(self.options.compact_at).min(half);
+        self.cancel = cancel.clone();
         let done = self
-            .compact_context(&mut context, &compacting, keep, frontend, cancel)
+            .compact_beyond(None, &agent, keep, frontend, cancel)
             .await;
-        if done == Compaction::Done {
-            (self.told, self.reported) = (None, None);
-            self.turn_start -= before - context.messages.len();
-        }
-        self.context = context;
-        done
+        Some(done)
     }
 
     /// Summarises the oldest messages of a context, all but the newest that have at most `keep`
     /// tokens.
-    pub(crate) async fn compact_context(
+    async fn compact_beyond(
         &mut self,
-        context: &mut Context,
-        compacting: &Compacting<'_>,
+        thread: Thread,
+        agent: &Arc<dyn Agent>,
         keep: u64,
         frontend: &mut dyn Frontend,
         cancel: &CancellationToken,
     ) -> Compaction {
-        let past = context.messages[..compacting.past].to_vec();
+        let Some(context) = self.contexts.get(&thread) else {
+            return Compaction::Nothing;
+        };
+        let past = context.past().to_vec();
         let cut = tokio::task::spawn_blocking(move || older(&past, keep, tokens_of)).await;
         let Ok(mut cut) = cut else {
             return Compaction::Nothing;
         };
         let (words, usage, upto) = loop {
-            let past = &context.messages[..cut];
+            let past = &context.messages()[..cut];
             let Some(upto) = past.last().and_then(|said| said.seq) else {
                 return Compaction::Nothing;
             };
-            tell(frontend, Notice::Compacting { messages: cut });
-            let before = context.summary.as_ref();
-            match self.summarise(compacting.agent, before, past, cancel).await {
+            frontend.show(Notice::Compacting { messages: cut }.into());
+            match self.summarise(agent, context.summary(), past, cancel).await {
                 Ok((words, usage)) => break (words, usage, upto),
                 // Even that was too much at once: less of it, and the rest the next time.
                 Err(error) if error.kind == FailureKind::TooLong && cut > 1 => cut /= 2,
                 Err(error) => {
-                    tell(frontend, Notice::NotCompacted(error));
+                    frontend.show(Notice::NotCompacted(error).into());
                     return Compaction::Failed;
                 }
             }
@@ -216,15 +171,16 @@ impl Runner {
         let entry = Body::Compacted(Compacted {
             upto,
             summary: words.clone(),
-            agent: compacting.agent.name().to_owned(),
-            model: compacting.agent.model().map(str::to_owned),
+            agent: agent.name().to_owned(),
+            model: agent.model().map(str::to_owned),
             usage,
-            thread: compacting.thread.clone(),
+            thread: thread.map(|role| role.name().to_owned()),
         });
-        self.put_down(vec![entry], frontend).await;
-        context.summary = Some(summary(&words));
-        context.messages.drain(..cut);
-        tell(frontend, Notice::Compacted);
+        self.write(None, vec![entry], frontend).await;
+        if let Some(context) = self.contexts.get_mut(&thread) {
+            context.compact(cut, &words);
+        }
+        frontend.show(Notice::Compacted.into());
         Compaction::Done
     }
 
@@ -260,7 +216,7 @@ impl Runner {
         let question = AgentRequest {
             total: messages.len() as u64,
             messages,
-            marker: self.agent_marker(),
+            marker: self.agent_marker(agent),
             approval: Approval::None,
             ephemeral: true,
             ..AgentRequest::default()
@@ -276,7 +232,7 @@ impl Runner {
                     AgentEvent::Text(text) if words.len() < MESSAGE_LIMIT / 2 => {
                         words.push_str(&text)
                     }
-                    AgentEvent::Usage(told) => usage = Some(told),
+                    AgentEvent::Usage(reported) => usage = Some(reported),
                     _ => {}
                 }
             }
@@ -293,7 +249,7 @@ impl Runner {
 }
 
 /// Returns half of the tokens of messages.
-pub(crate) async fn half_of(past: &[ContextMessage]) -> u64 {
+async fn half_of(past: &[ContextMessage]) -> u64 {
     let past = past.to_vec();
     let counted = tokio::task::spawn_blocking(move || {
         past.iter().map(|said| tokens_of(&said.words)).sum::<u64>()

@@ -1,0 +1,99 @@
+//! Runs tools for an agent, if the tool policy or the user permits.
+
+use super::ask::Asking;
+use crate::answer::{Effect, Event};
+use crate::event::SessionEvent;
+use tertulia_agents::AgentEvent;
+use tertulia_agents::approval::{Approval, Risk, Ruling, ToolRequest, Verdict};
+use tertulia_agents::tool::ToolOutput;
+use tertulia_core::entry::{NOT_RUN_MARK, ToolCall};
+
+impl Asking<'_> {
+    /// Runs a tool, if it is permitted. The agent gets a result either way.
+    pub(super) async fn act(&mut self, call: ToolCall) -> Vec<Effect> {
+        let started = AgentEvent::ToolStarted(call.clone());
+        self.frontend.show(SessionEvent::agent(started));
+        let output = match self.use_tool(&call).await {
+            // A tool that has succeeded is recorded, even if the user stopped the turn meanwhile.
+            Some(output) if output.ok || !self.cancel.is_cancelled() => output,
+            _ => {
+                return self.answer.step(Event::Stopped(call, self.now()));
+            }
+        };
+        self.frontend
+            .show(SessionEvent::agent(AgentEvent::ToolCompleted {
+                id: call.id.clone(),
+                output: output.text.clone(),
+                ok: output.ok,
+            }));
+        let ToolOutput { text: output, ok } = output;
+        self.answer.step(Event::Used { call, output, ok })
+    }
+
+    /// Returns the result for the agent, or `None` if the turn was stopped before the tool ran.
+    async fn use_tool(&mut self, call: &ToolCall) -> Option<ToolOutput> {
+        let Some(tools) = self.access.tools.clone() else {
+            return Some(refusal("there are no tools in this conversation"));
+        };
+        // Reads the files that would be changed, which must not block the handling of signals.
+        let (looked_at, looker) = (call.clone(), tools.clone());
+        let looked = tokio::task::spawn_blocking(move || looker.request(&looked_at)).await;
+        let request = match looked {
+            Ok(Ok(request)) => request,
+            Ok(Err(output)) => return Some(output),
+            Err(error) => return Some(refusal(&error.to_string())),
+        };
+        if self.conversation.unsaved && request.risk != Risk::Low {
+            return Some(refusal(
+                "the call could not be saved, and nothing is done that is not in the log first",
+            ));
+        }
+        match self.settle(&request).await {
+            _ if self.cancel.is_cancelled() => None,
+            Verdict::No if self.access.rules.mode() == Approval::Ask => Some(refusal(
+                "the user does not want this tool to be used now; do not try again, ask what to do instead",
+            )),
+            Verdict::No => Some(refusal(&format!(
+                "this tool is not allowed here: only tools that look and change nothing are (approval mode '{}')",
+                self.access.rules.mode().name()
+            ))),
+            Verdict::Yes | Verdict::Always => {
+                let marker = self.conversation.marker();
+                Some(tools.run(call, &marker, &self.cancel).await)
+            }
+        }
+    }
+
+    /// Decides whether a tool may run: by the tool policy, or by asking the user.
+    pub(super) async fn settle(&mut self, request: &ToolRequest) -> Verdict {
+        // Nothing runs that is not in the log first.
+        if self.conversation.unsaved && request.risk != Risk::Low {
+            return Verdict::No;
+        }
+        match self.access.rules.ruling(request) {
+            Ruling::Run => Verdict::Yes,
+            Ruling::Refuse => Verdict::No,
+            Ruling::Ask => {
+                let verdict = tokio::select! {
+                    biased;
+                    () = self.cancel.cancelled() => Verdict::No,
+                    verdict = self.frontend.approve(request) => verdict,
+                };
+                self.access.rules.settle(request, verdict);
+                if verdict == Verdict::Always {
+                    self.frontend.show(SessionEvent::Permissions {
+                        state: self.access.rules.state(),
+                    });
+                }
+                verdict
+            }
+        }
+    }
+}
+
+fn refusal(why: &str) -> ToolOutput {
+    ToolOutput {
+        text: format!("{NOT_RUN_MARK}{why}]"),
+        ok: false,
+    }
+}

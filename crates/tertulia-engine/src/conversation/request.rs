@@ -1,0 +1,209 @@
+//! Builds the request for an agent: messages, tools, the agent's own session, and its model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::Conversation;
+use super::ask::Asking;
+use crate::event::SessionEvent;
+use crate::frontend::Frontend;
+use crate::notice::Notice;
+use crate::pair::PairEvent;
+use crate::policy::{Ask, Maker};
+use tertulia_agents::approval::Approval;
+use tertulia_agents::process::guard;
+use tertulia_agents::{
+    Agent, AgentError, AgentRequest, NativeSession, PromptMessage, ToolSide, ToolSpec,
+};
+use tertulia_core::entry::Role;
+use tertulia_core::id::SessionId;
+
+impl Asking<'_> {
+    /// Shows a notice if the model differs from the recorded one, for agents that report it late.
+    pub(super) fn compare_model(&mut self, now: &str) {
+        if self.ask.part.is_some() || self.conversation.options.model_switched {
+            return;
+        }
+        let meta = self.conversation.writer.meta();
+        let recorded = meta.and_then(|meta| meta.model.as_deref());
+        if let Some(notice) = Notice::other_model(None, recorded, Some(now)) {
+            self.frontend.show(notice.into());
+        }
+    }
+
+    pub(super) fn request(&mut self) -> AgentRequest {
+        let mut messages = self.context().prompt();
+        let part = self.ask.part.clone();
+        if let Some(part) = part.as_ref().filter(|part| part.role.is_some())
+            && self.agent.tools() != ToolSide::Ours
+        {
+            // An agent that takes no separate system prompt gets it as the first message.
+            let system = PromptMessage::plain(Role::System, "your part", part.system.as_str());
+            messages.insert(0, system);
+        }
+        let meta = self.conversation.writer.meta();
+        let total = meta.map_or(0, |meta| meta.messages);
+        AgentRequest {
+            total: total.max(messages.len() as u64),
+            native: match part {
+                Some(_) => None,
+                None => self.native(&messages),
+            },
+            messages,
+            marker: self.conversation.agent_marker(&self.agent),
+            tools: self.tool_specs(),
+            approval: match self.access.rules.mode() {
+                // Nothing runs that is not in the log first.
+                Approval::Ask | Approval::All if self.conversation.unsaved => Approval::Low,
+                mode => mode,
+            },
+            ephemeral: self.keeps_nothing(),
+            part,
+        }
+    }
+
+    /// Returns the tools that the agent may call.
+    pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
+        match (&self.access.tools, self.agent.tools()) {
+            (Some(tools), ToolSide::Ours) if self.access.rules.mode() != Approval::None => {
+                tools.specs()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns true if the agent should not save a session of its own: this session is ephemeral,
+    /// or each prompt contains all that the agent needs (team, pair).
+    pub(super) fn keeps_nothing(&self) -> bool {
+        self.conversation.options.ephemeral || self.ask.part.is_some()
+    }
+
+    /// Returns the agent's own session, and how many of `messages` it contains already.
+    fn native(&self, messages: &[PromptMessage]) -> Option<NativeSession> {
+        let name = self.agent.name();
+        let meta = self.conversation.writer.meta()?;
+        let native = meta.natives.iter().find(|native| native.agent == name)?;
+        // Messages from before this native session began belong to an earlier one.
+        let context = self.conversation.contexts.get(&self.ask.thread)?;
+        let spoke_there = context.messages().iter().any(|said| {
+            said.words.role == Role::Assistant
+                && said.words.speaker == name
+                && said.seq.is_none_or(|seq| seq > native.since)
+        });
+        let last = messages
+            .iter()
+            .rposition(|words| words.role == Role::Assistant && words.speaker == name);
+        let known = last.filter(|_| spoke_there).map_or(0, |last| {
+            let results = messages[last + 1..]
+                .iter()
+                .take_while(|words| words.role == Role::Tool);
+            last + 1 + results.count()
+        });
+        // Logs of earlier versions have only the folder in which the session itself began.
+        let cwd = native.cwd.as_ref().or(meta.cwd.as_ref());
+        Some(NativeSession {
+            id: native.id.clone(),
+            cwd: cwd.map(PathBuf::from),
+            known,
+            spent: native.spent,
+        })
+    }
+}
+
+impl Conversation {
+    /// Returns the agent of a prompt with another model.
+    pub(super) async fn with_model(
+        &self,
+        ask: &Ask,
+        model: String,
+        make: &Maker,
+        frontend: &mut dyn Frontend,
+    ) -> Result<Arc<dyn Agent>, AgentError> {
+        let model = resolved(ask.agent.as_ref().map_err(AgentError::clone)?, model).await;
+        frontend.show(SessionEvent::Pair {
+            event: PairEvent::Chose(model.clone()),
+        });
+        make(&model)
+    }
+
+    /// Returns the marker for processes of the agent. Agents that use tertulia's tools start none
+    /// themselves, so that the guard need not be started; their tools get markers of their own.
+    pub(super) fn agent_marker(&self, agent: &Arc<dyn Agent>) -> String {
+        match agent.tools() {
+            ToolSide::Ours => {
+                let unique = self.writer.sessions().clock().entry_id();
+                format!("{}{unique}", marker_prefix(self.writer.id()))
+            }
+            ToolSide::Its | ToolSide::Nobody => self.marker(),
+        }
+    }
+
+    /// Returns a unique marker that shows which session and which run of this program started a
+    /// process.
+    pub(super) fn marker(&self) -> String {
+        let unique = self.writer.sessions().clock().entry_id().to_string();
+        let prefix = marker_prefix(self.writer.id());
+        // Without the guard's helper, orphaned processes are ended on resume.
+        match self
+            .options
+            .guard
+            .as_ref()
+            .and_then(|guard| guard.run().ok())
+        {
+            Some(run) => guard::marker(&prefix, run, &unique),
+            None => format!("{prefix}{unique}"),
+        }
+    }
+}
+
+/// Returns the prefix of all process markers of a session.
+pub(super) fn marker_prefix(session: SessionId) -> String {
+    format!("{session}:")
+}
+
+/// Resolves a model name: `opus` is the provider's model of exactly that name, else the first that
+/// contains it.
+async fn resolved(agent: &Arc<dyn Agent>, name: String) -> String {
+    if agent.tools() != ToolSide::Ours {
+        return name;
+    }
+    match agent.models().await {
+        Ok(models) => closest(&models, &name).unwrap_or(name),
+        // The provider may know the model although it cannot list its models.
+        Err(_) => name,
+    }
+}
+
+fn closest(models: &[String], name: &str) -> Option<String> {
+    let wanted = name.to_lowercase();
+    let exact = models.iter().find(|model| **model == name);
+    let like = || {
+        models
+            .iter()
+            .find(|model| model.to_lowercase().contains(&wanted))
+    };
+    exact.or_else(like).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_mean_the_first_model_that_has_them() {
+        let models = [
+            "claude-sonnet-4-5",
+            "claude-opus-4-6",
+            "claude-opus-4-5",
+            "opus",
+        ];
+        let models = models.map(str::to_owned);
+        let check = |name, expected: Option<&str>| {
+            assert_eq!(closest(&models, name).as_deref(), expected, "{name}");
+        };
+        check("Sonnet", Some("claude-sonnet-4-5"));
+        check("opus", Some("opus"));
+        check("claude-opus", Some("claude-opus-4-6"));
+        check("gpt", None);
+    }
+}

@@ -1,0 +1,303 @@
+//! Live sessions of a server whose agent panics or waits, over a connection in memory.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tertulia_agents::{
+    Agent, AgentError, AgentEvent, AgentRequest, AgentSink, Outcome, Readiness, ToolSide,
+};
+use tertulia_core::clock::Clock;
+use tertulia_core::entry::Kind;
+use tertulia_core::id::SessionId;
+use tertulia_core::query::Row;
+use tertulia_engine::conversation::Conversation;
+use tertulia_engine::event::SessionEnd;
+use tertulia_engine::live::Closing;
+use tertulia_engine::log_writer::OnConflict;
+use tertulia_engine::setup::{Participants, RunOptions, Setup, Target};
+use tertulia_engine::spec::SessionSpec;
+use tertulia_server::connection;
+use tertulia_server::host::{Found, Host, HostResult, Listed, Which};
+use tertulia_server::hub::{Hub, Limits};
+use tertulia_server::protocol::{Answer, ErrorBody, ErrorKind};
+use tertulia_store::sqlite::SqliteStore;
+use tertulia_store::{Redaction, Sessions, Start};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+
+/// Answers "hello"; panics or waits when it is asked to.
+#[derive(Debug)]
+struct Fragile;
+
+#[async_trait]
+impl Agent for Fragile {
+    fn name(&self) -> &str {
+        "fragile"
+    }
+
+    fn model(&self) -> Option<&str> {
+        None
+    }
+
+    fn tools(&self) -> ToolSide {
+        ToolSide::Nobody
+    }
+
+    async fn readiness(&self) -> Readiness {
+        Readiness::Ready(None)
+    }
+
+    async fn models(&self) -> Result<Vec<String>, AgentError> {
+        Ok(Vec::new())
+    }
+
+    async fn answer(&self, asked: &AgentRequest, sink: &AgentSink) -> Result<Outcome, AgentError> {
+        let last = asked.messages.last().unwrap();
+        assert!(!last.content.contains("break"), "asked to break");
+        sink.say(AgentEvent::Text("hello".to_owned())).await?;
+        if last.content.contains("wait") {
+            sink.cancel().cancelled().await;
+        }
+        sink.check().map(|()| Outcome::Done)
+    }
+}
+
+struct Quiet;
+
+#[async_trait]
+impl Closing for Quiet {
+    async fn close(&self, _: &mut Conversation) -> SessionEnd {
+        SessionEnd::default()
+    }
+}
+
+/// A host with one agent, that finds sessions only by their ids.
+struct Small {
+    sessions: Sessions,
+    /// Whether the store has no session yet, as if nothing could be saved.
+    saves_nothing: bool,
+}
+
+fn absent<T>() -> HostResult<T> {
+    Err(ErrorBody::new(ErrorKind::NotFound, "absent"))
+}
+
+#[async_trait]
+impl Host for Small {
+    fn version(&self) -> String {
+        "0".to_owned()
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn new_id(&self) -> SessionId {
+        self.sessions.clock().session_id()
+    }
+
+    fn complete_hints(&self, text: &str) -> String {
+        text.to_owned()
+    }
+
+    async fn agent(&self, _: Option<&str>) -> HostResult<String> {
+        Ok("fragile".to_owned())
+    }
+
+    async fn prepare(&self, which: Which, _: &SessionSpec) -> HostResult<Setup> {
+        let target = match self.sessions.row(which.id()).await {
+            Ok(row) => Target::Resume(Box::new(row), None),
+            Err(_) => Target::New(Start {
+                id: which.id(),
+                kind: Kind::Chat,
+                title: None,
+                team: None,
+                project: None,
+                project_ids: Vec::new(),
+                cwd: None,
+            }),
+        };
+        Ok(Setup {
+            sessions: self.sessions.clone(),
+            target,
+            on_conflict: OnConflict::Fork,
+            participants: Participants::Chat(Arc::new(Fragile)),
+            options: RunOptions::default(),
+            introduction: String::new(),
+            notices: Vec::new(),
+            closing: Arc::new(Quiet),
+        })
+    }
+
+    async fn check(&self, _: Which, _: &SessionSpec) -> HostResult<()> {
+        Ok(())
+    }
+
+    async fn find(&self, name: &str) -> HostResult<Row> {
+        let Ok(id) = name.parse::<SessionId>() else {
+            return absent();
+        };
+        match self.sessions.row(id).await {
+            Ok(row) if !self.saves_nothing => Ok(row),
+            _ => absent(),
+        }
+    }
+
+    async fn find_place(&self, name: &str) -> HostResult<(Row, Option<u64>)> {
+        Ok((self.find(name).await?, None))
+    }
+
+    async fn create(&self, _: Option<String>, _: &SessionSpec) -> HostResult<SessionId> {
+        absent()
+    }
+
+    async fn last(&self, _: &Row, _: usize) -> HostResult<Vec<Value>> {
+        Ok(Vec::new())
+    }
+
+    async fn list(&self, _: usize, _: Option<&str>) -> HostResult<Listed> {
+        absent()
+    }
+
+    async fn search(&self, _: &str, _: usize) -> HostResult<Found> {
+        absent()
+    }
+
+    async fn fork(&self, _: &Row, _: Option<u64>) -> HostResult<SessionId> {
+        absent()
+    }
+
+    async fn trash(&self, _: &Row) -> HostResult<()> {
+        Ok(())
+    }
+
+    async fn export(&self, _: &Row, _: &str) -> HostResult<String> {
+        absent()
+    }
+}
+
+/// A connected client.
+struct Client {
+    lines: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    writer: WriteHalf<DuplexStream>,
+}
+
+impl Client {
+    fn connect(hub: &Arc<Hub>) -> Client {
+        let (ours, theirs) = tokio::io::duplex(1 << 20);
+        let (reader, writer) = tokio::io::split(theirs);
+        tokio::spawn(connection::serve(hub.clone(), reader, writer));
+        let (reader, writer) = tokio::io::split(ours);
+        Client {
+            lines: BufReader::new(reader).lines(),
+            writer,
+        }
+    }
+
+    async fn send(&mut self, request: Value) {
+        let line = format!("{request}\n");
+        self.writer.write_all(line.as_bytes()).await.unwrap();
+    }
+
+    async fn reply(&mut self) -> Value {
+        let line = self.lines.next_line().await.unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Reads replies until one has this type.
+    async fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let reply = self.reply().await;
+            if reply["type"] == kind {
+                return reply;
+            }
+        }
+    }
+
+    async fn query(&mut self, words: &str) {
+        self.send(json!({ "type": "query", "query": words })).await;
+    }
+
+    /// Runs a whole turn. Returns its session.
+    async fn turn(&mut self, words: &str) -> SessionId {
+        self.query(words).await;
+        let complete = self.until("complete").await;
+        assert_eq!(complete["status"], "completed", "{complete}");
+        complete["session_id"].as_str().unwrap().parse().unwrap()
+    }
+}
+
+fn server(folder: &std::path::Path, saves_nothing: bool) -> (Arc<Hub>, Sessions) {
+    let store = SqliteStore::open(&folder.join("store.db")).unwrap();
+    let clock = Clock::new(Timestamp::now, uuid::Uuid::now_v7);
+    let sessions = Sessions::new(Arc::new(store), clock, Redaction::On);
+    let host = Small {
+        sessions: sessions.clone(),
+        saves_nothing,
+    };
+    let runtime = tokio::runtime::Handle::current();
+    (
+        Hub::new(Arc::new(host), Limits::default(), runtime),
+        sessions,
+    )
+}
+
+#[tokio::test]
+async fn a_panic_ends_one_session_and_the_server_lives_on() {
+    let home = tempfile::tempdir().unwrap();
+    let (hub, sessions) = server(home.path(), false);
+    let (mut other, mut client) = (Client::connect(&hub), Client::connect(&hub));
+    let undisturbed = other.turn("one").await;
+    let id = client.turn("one").await;
+    let follow = json!({ "type": "subscribe", "session_id": id.to_string() });
+    client.send(follow).await;
+    client.until("subscribed").await;
+    client.query("break").await;
+    let error = client.until("error").await;
+    assert_eq!(error["message"], "internal error: the session task crashed");
+    let complete = client.until("complete").await;
+    assert_eq!(complete["status"], "failed");
+    while hub.room(id).is_some_and(|room| room.talk().is_some()) {
+        tokio::task::yield_now().await;
+    }
+    assert!(sessions.store().claim(id).await.unwrap().is_some());
+    assert_eq!(other.turn("two").await, undisturbed);
+    assert_eq!(client.turn("two").await, id);
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_is_sent_nothing_more() {
+    let home = tempfile::tempdir().unwrap();
+    let (hub, _) = server(home.path(), false);
+    let guest = hub.admit().unwrap();
+    // A queued order of the client still has its outbox.
+    let outbox = guest.outbox.clone();
+    hub.dismiss(&guest);
+    outbox.post(None, Answer::SessionDeleted { success: true });
+    assert_eq!(outbox.take(1).await, None);
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_saved_yet_is_deleted_only_if_it_is_idle() {
+    let home = tempfile::tempdir().unwrap();
+    let (hub, _) = server(home.path(), true);
+    let mut client = Client::connect(&hub);
+    let id = client.turn("one").await;
+    client.query("wait").await;
+    client.until("token").await;
+    let delete = json!({ "type": "session_delete", "session_id": id.to_string() });
+    client.send(delete.clone()).await;
+    let error = client.reply().await;
+    assert_eq!(error["kind"], "conflict", "{error}");
+    client.send(json!({ "type": "cancel" })).await;
+    client.until("complete").await;
+    client.send(delete).await;
+    let deleted = client.until("session_deleted").await;
+    assert_eq!(deleted["success"], true);
+    assert!(hub.room(id).is_none_or(|room| room.talk().is_none()));
+    // The next query begins another session.
+    assert_ne!(client.turn("two").await, id);
+}

@@ -1,0 +1,10 @@
+//! Integration tests of the server library.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod live;
+mod schema;
