@@ -371,9 +371,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 /// Removes an index file with SQLite's files beside it.
 pub(super) fn discard(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = std::fs::remove_file(&name);
+        let _ = std::fs::remove_file(place::with_suffix(path, suffix));
     }
 }
 

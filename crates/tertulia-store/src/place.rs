@@ -3,9 +3,24 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{StoreError, StoreResult};
+
+/// Appends `suffix` to the file name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Returns the folder that holds `path`.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
 
 /// Creates a folder and its missing parents, each with mode 0700 and synced into its parent.
 pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
@@ -55,25 +70,20 @@ pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
 
 /// Replaces a file atomically: readers see the old or the new content.
 pub(super) fn replace_file(path: &Path, content: &[u8]) -> StoreResult<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let temporary = Path::new(&name);
+    let temporary = with_suffix(path, ".new");
     let write = || -> io::Result<()> {
-        let _ = fs::remove_file(temporary);
-        let mut file = create_file(temporary)?;
+        let _ = fs::remove_file(&temporary);
+        let mut file = create_file(&temporary)?;
         io::Write::write_all(&mut file, content)?;
         file.sync_data()?;
-        fs::rename(temporary, path)
+        fs::rename(&temporary, path)
     };
     write().map_err(|error| trouble(path, "cannot write", error))
 }
 
 /// Syncs the folder that holds `path`, so that the name survives a crash as well as the content.
 pub(super) fn sync_folder_of(path: &Path) -> StoreResult<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| trouble(folder, "cannot sync the folder", error))
@@ -108,11 +118,11 @@ pub(super) fn is_out_of_files() -> bool {
 pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
-            place: place.to_owned(),
+            place: place.display().to_string(),
         },
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             StoreError::ReadOnly {
-                place: place.to_owned(),
+                place: place.display().to_string(),
                 reason: error.to_string(),
             }
         }

@@ -23,6 +23,7 @@ use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::hint::Invocation;
 use crate::moment::{ago, moment};
+use crate::runtime;
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
 
@@ -194,11 +195,14 @@ fn redaction(settings: &Settings) -> Redaction {
 }
 
 impl Workspace {
-    /// Blocks until work on a store is done. Stores on disk have threads of their own and need no
-    /// runtime.
-    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Blocks until work on a store is done. Must not be called from asynchronous code.
+    pub fn wait<T>(&self, work: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
         let mut waits = self.sessions.store().patience().waits();
-        pollster::block_on(async move {
+        let runtime = runtime::get().map_err(|error| StoreError::Failed {
+            what: "the store cannot be used".to_owned(),
+            source: error.into(),
+        })?;
+        runtime.block_on(async move {
             tokio::pin!(work);
             tokio::select! {
                 biased;

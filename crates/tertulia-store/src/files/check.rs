@@ -43,10 +43,6 @@ pub(super) struct Content {
 }
 
 impl FilesEngine {
-    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
-        Ok(self.look(progress)?.report)
-    }
-
     pub(super) fn look(&mut self, progress: &Progress) -> StoreResult<Findings> {
         let mut findings = Findings::default();
         let walk = Walk::of(&self.dir)?;

@@ -13,18 +13,24 @@ use super::append::OpenLog;
 use super::base;
 use super::catalogue::Catalogue;
 use super::log::{self, Last, Tail};
-use super::names::{self, Names, with_suffix};
+use super::names::{self, Names};
+use super::open;
+use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
-use crate::{Draft, NewSession, StoreError, StoreResult, check_whole, place};
+use crate::{
+    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError, StoreResult,
+    check_whole, place,
+};
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
 
 /// Performs all operations on the store's folder; each worker thread owns one.
 #[derive(Debug)]
-pub(super) struct FilesEngine {
+pub struct FilesEngine {
     pub(super) dir: PathBuf,
     pub(super) claims: Claims,
     pub(super) names: Names,
@@ -63,26 +69,6 @@ struct Owner {
 }
 
 impl FilesEngine {
-    pub(super) fn new(dir: &Path, claims: &Claims, patience: &Patience) -> FilesEngine {
-        FilesEngine {
-            dir: dir.to_owned(),
-            claims: claims.clone(),
-            names: Names::default(),
-            open: HashMap::new(),
-            catalogue: None,
-            index: None,
-            patience: patience.clone(),
-            asked: Asked::now(None),
-            structure: None,
-        }
-    }
-
-    /// Sets the current operation, for the lock queue.
-    pub(super) fn asked(&mut self, asked: Asked) -> &mut FilesEngine {
-        self.asked = asked;
-        self
-    }
-
     /// Waits until no other process creates or removes logs.
     pub(super) fn hold_structure(&mut self) -> StoreResult<Held> {
         let path = self.dir.join(names::MARKER);
@@ -114,30 +100,6 @@ impl FilesEngine {
             .ok_or(StoreError::NotFound(id))
     }
 
-    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
-        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
-            return Err(StoreError::Refused("a session begins with an entry".into()));
-        };
-        check_whole(&new.entries)?;
-        let _held = self.hold_structure()?;
-        let bytes = as_lines(&new.entries);
-        if let Some(path) = self.names.taken(&self.dir, new.id)? {
-            if let Some(file) = finish_own(&path, &bytes)? {
-                return Ok(self.made(new.id, &path, file, &bytes, last));
-            }
-            self.make_way(new.id, &path)?;
-        }
-        let folder = match &new.base {
-            None => self.dir.join(names::folder_name(opening)),
-            // In the folder of its base, so that the parts of the session are found together.
-            Some(origin) => self.sound_base(origin)?,
-        };
-        place::make_folder(&folder)?;
-        let path = folder.join(names::file_name(new.id, opening));
-        let file = make_whole(&path, &bytes, new.id)?;
-        Ok(self.made(new.id, &path, file, &bytes, last))
-    }
-
     /// Caches the name and the open file of a new log.
     fn made(&mut self, id: SessionId, path: &Path, file: File, bytes: &[u8], last: &Entry) -> Head {
         self.names.add((id, names::LIVE), path);
@@ -161,10 +123,10 @@ impl FilesEngine {
         if !matches!(tail.last, Last::Nothing) {
             return Err(StoreError::Exists(id));
         }
-        let mut aside = with_suffix(path, ".torn-0");
+        let mut aside = place::with_suffix(path, ".torn-0");
         while aside.exists() {
             // An earlier creation was interrupted as well; its bytes stay.
-            aside = with_suffix(&aside, "0");
+            aside = place::with_suffix(&aside, "0");
         }
         fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
     }
@@ -192,24 +154,6 @@ impl FilesEngine {
             Last::Entry(head) => Some(head),
             Last::Nothing | Last::Damaged(_) => None,
         })
-    }
-
-    pub(super) fn read(
-        &mut self,
-        id: SessionId,
-        after: Seq,
-        limit: usize,
-    ) -> StoreResult<Vec<Line>> {
-        let path = self.live(id)?;
-        let owner = match open_owner(&path, Seq(u64::MAX)) {
-            // Purged meanwhile.
-            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
-            owner => owner?,
-        };
-        if owner.end == 0 {
-            return Err(StoreError::NotFound(id));
-        }
-        self.read_through(owner, after, limit)
     }
 
     /// Reads lines after `after` up to `upto` of the log in a file, through its bases.
@@ -260,8 +204,96 @@ impl FilesEngine {
             .join(names::DRAFTS_FOLDER)
             .join(format!("{id}.json"))
     }
+}
 
-    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+impl Engine for FilesEngine {
+    type Location = PathBuf;
+
+    fn open(dir: &PathBuf, claims: &Claims, patience: &Patience) -> StoreResult<FilesEngine> {
+        open::open(dir)?;
+        Ok(FilesEngine {
+            dir: dir.clone(),
+            claims: claims.clone(),
+            names: Names::default(),
+            open: HashMap::new(),
+            catalogue: None,
+            index: None,
+            patience: patience.clone(),
+            asked: Asked::now(None),
+            structure: None,
+        })
+    }
+
+    fn allows_second(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, asked: Asked) {
+        self.asked = asked;
+    }
+
+    fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
+            return Err(StoreError::Refused("a session begins with an entry".into()));
+        };
+        check_whole(&new.entries)?;
+        let _held = self.hold_structure()?;
+        let bytes = as_lines(&new.entries);
+        if let Some(path) = self.names.taken(&self.dir, new.id)? {
+            if let Some(file) = finish_own(&path, &bytes)? {
+                return Ok(self.made(new.id, &path, file, &bytes, last));
+            }
+            self.make_way(new.id, &path)?;
+        }
+        let folder = match &new.base {
+            None => self.dir.join(names::folder_name(opening)),
+            // In the folder of its base, so that the parts of the session are found together.
+            Some(origin) => self.sound_base(origin)?,
+        };
+        place::make_folder(&folder)?;
+        let path = folder.join(names::file_name(new.id, opening));
+        let file = make_whole(&path, &bytes, new.id)?;
+        Ok(self.made(new.id, &path, file, &bytes, last))
+    }
+
+    fn append(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        self.append_to_log(id, after, entries)
+    }
+
+    fn read(&mut self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        let path = self.live(id)?;
+        let owner = match open_owner(&path, Seq(u64::MAX)) {
+            // Purged meanwhile.
+            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            owner => owner?,
+        };
+        if owner.end == 0 {
+            return Err(StoreError::NotFound(id));
+        }
+        self.read_through(owner, after, limit)
+    }
+
+    fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        self.list_page(filter, page)
+    }
+
+    fn find(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        self.look_up(lookup, limit)
+    }
+
+    fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.search_patiently(query, progress)
+    }
+
+    fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        self.refresh_telling(progress)?;
+        let mut index = self.take_index()?;
+        let pending = self.catch_up(&mut index, progress);
+        self.index = Some(index);
+        pending
+    }
+
+    fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         self.live(id)?;
         let body = serde_json::to_vec(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
@@ -269,7 +301,7 @@ impl FilesEngine {
         place::replace_file(&self.draft_path(id), &body)
     }
 
-    pub(super) fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
+    fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
         let path = self.live(id)?;
         let Ok(body) = fs::read(self.draft_path(id)) else {
             return Ok(None);
@@ -280,6 +312,27 @@ impl FilesEngine {
         let lines = self.read(id, draft.after.seq, usize::MAX)?;
         let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
         Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+    }
+
+    fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        self.remove_session(id)
+    }
+}
+
+impl Upkeep for FilesEngine {
+    fn check(&mut self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        match mode {
+            CheckMode::Look => Ok(self.look(progress)?.report),
+            CheckMode::Repair(now) => self.check_and_repair(now, progress),
+        }
+    }
+
+    fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.derive_all_anew(progress)
+    }
+
+    fn info(&mut self) -> StoreResult<Info> {
+        self.describe()
     }
 }
 
@@ -297,7 +350,7 @@ pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
 /// Writes a log under a temporary name and renames it when complete, so that a session is never
 /// half created. Never replaces an existing log.
 fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
-    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let temporary = place::with_suffix(path, &format!(".new-{}", std::process::id()));
     let make = || -> io::Result<File> {
         let _ = fs::remove_file(&temporary);
         let mut file = place::create_file(&temporary)?;

@@ -26,7 +26,7 @@ const LONGEST_CHOICE: usize = 1000;
 const WORTH_KEEPING: u64 = 200;
 
 impl FilesEngine {
-    pub(super) fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+    pub(super) fn list_page(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
         let (mut metas, (hidden, sessions)) = page_of(&catalogue.connection, filter, page)
@@ -48,7 +48,7 @@ impl FilesEngine {
         })
     }
 
-    pub(super) fn find(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+    pub(super) fn look_up(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
         let mut metas = match lookup {
             Lookup::Id(id) => self.by_id(*id)?.into_iter().collect(),
             Lookup::Part(part) => self.by_part(part)?,
@@ -155,7 +155,7 @@ impl FilesEngine {
             .collect()
     }
 
-    pub(super) fn info(&mut self) -> StoreResult<Info> {
+    pub(super) fn describe(&mut self) -> StoreResult<Info> {
         self.refresh()?;
         let catalogue = self.catalogue()?;
         let counts: [i64; 4] = catalogue

@@ -108,7 +108,7 @@ pub(super) fn is_shared_prefix(path: &Path) -> bool {
 
 /// Returns the path of the file that overrides the base named by a log's first entry.
 pub(super) fn base_beside(path: &Path) -> PathBuf {
-    with_suffix(path, BASE)
+    place::with_suffix(path, BASE)
 }
 
 /// Returns the folder name of a session that begins with this entry and is no fork.
@@ -140,13 +140,6 @@ fn short_enough(mut part: String) -> String {
         part.push_str(&format!("%-{}", &hash[..16]));
     }
     part
-}
-
-/// Appends `suffix` to the file name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Returns true for the name of a file that is kept beside a log.

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 use super::engine::{FilesEngine, Held, open_log};
 use super::log::{self, Tail};
-use super::names::{self, Key, LIVE, Walk, with_suffix};
+use super::names::{self, Key, LIVE, Walk};
 use super::search::documents_of;
 use crate::queue::{QueueLock, Record};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::id::{Seq, SessionId};
 
 impl FilesEngine {
-    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+    pub(super) fn remove_session(&mut self, id: SessionId) -> StoreResult<()> {
         let _structure = self.hold_structure()?;
         self.refresh()?;
         let path = self.live(id)?;
@@ -37,7 +37,7 @@ impl FilesEngine {
         self.open.remove(&id);
         // The log is removed last: while it exists, an interrupted purge can be repeated.
         remove(&self.draft_path(id))?;
-        remove(&with_suffix(&self.draft_path(id), ".new"))?;
+        remove(&place::with_suffix(&self.draft_path(id), ".new"))?;
         remove_log(&path)?;
         drop(log);
         self.names.forget();
@@ -200,7 +200,7 @@ fn remove_log(path: &Path) -> StoreResult<()> {
 
 /// Replaces a file atomically and syncs its folder.
 pub(super) fn write_over(path: &Path, bytes: &[u8]) -> StoreResult<()> {
-    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let temporary = place::with_suffix(path, &format!(".new-{}", std::process::id()));
     let write = || -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         let mut file = place::create_file(&temporary)?;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::check::{Content, Findings};
 use super::engine::{FilesEngine, as_lines};
-use super::names::{Key, LIVE, LogName, Walk, with_suffix};
+use super::names::{Key, LIVE, LogName, Walk};
 use super::purge::write_over;
 use crate::salvage::{Known, in_words, salvage};
 use crate::{Progress, Report, StoreError, StoreResult, place};
@@ -44,9 +44,7 @@ impl FilesEngine {
             .find(|(id, shared_prefix)| *shared_prefix == LIVE && self.claims.is_open(*id));
         if let Some(key) = open {
             let log = family.logs.get(&key);
-            return Err(StoreError::Locked {
-                place: log.map_or(self.dir.clone(), |log| log.path.clone()),
-            });
+            return Err(StoreError::locked(log.map_or(&self.dir, |log| &log.path)));
         }
         self.repair(findings, &family, touched, now, progress)
     }
@@ -80,7 +78,7 @@ impl FilesEngine {
             set_aside(&double.path, now, &mut report)?;
         }
         self.forget_files();
-        let rebuilt = self.rebuild(progress)?;
+        let rebuilt = self.derive_all_anew(progress)?;
         report.repaired.push(format!(
             "rebuilt the list rows of {} sessions and the search index",
             rebuilt.sessions
@@ -217,7 +215,7 @@ impl FilesEngine {
         for (log, named) in misnamed {
             // A temporary name that a later repair recognises, if this one is interrupted.
             let name = format!(".new-{}", std::process::id());
-            let aside = with_suffix(&log.named(*named), &name);
+            let aside = place::with_suffix(&log.named(*named), &name);
             fs::rename(&log.path, &aside)
                 .map_err(|error| place::trouble(&log.path, "cannot rename", error))?;
             waiting.push((log, *named, aside));
@@ -349,7 +347,7 @@ fn set_aside(path: &Path, now: Timestamp, report: &mut Report) -> StoreResult<()
 fn free_name(path: &Path, now: Timestamp) -> PathBuf {
     let mut second = now.as_second().max(0);
     loop {
-        let kept = with_suffix(path, &format!(".damaged-{second}"));
+        let kept = place::with_suffix(path, &format!(".damaged-{second}"));
         if !kept.exists() {
             return kept;
         }

@@ -43,7 +43,11 @@ impl FilesEngine {
             .or_else(|_| Index::open(None))
     }
 
-    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+    pub(super) fn search_patiently(
+        &mut self,
+        query: &SearchQuery,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
         let damaged = found.is_err()
             && self
@@ -74,16 +78,6 @@ impl FilesEngine {
         found
     }
 
-    /// Updates the index within the time limit of `progress`. Returns the number of pending
-    /// entries.
-    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
-        self.refresh_telling(progress)?;
-        let mut index = self.take_index()?;
-        let pending = self.catch_up(&mut index, progress);
-        self.index = Some(index);
-        pending
-    }
-
     /// Searches, and repeats the search if another process rebuilt the catalogue meanwhile.
     fn search_steadily(
         &mut self,
@@ -107,14 +101,14 @@ impl FilesEngine {
         self.search_in(index, query)
     }
 
-    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+    pub(super) fn derive_all_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
         self.derive_anew()?;
         let mut index = self.take_index()?;
         // The catalogue has a new identity, so the index starts over too.
         let done = self.catch_up(&mut index, progress);
         self.index = Some(index);
         done?;
-        let info = self.info()?;
+        let info = self.describe()?;
         Ok(Rebuilt {
             sessions: info.sessions,
             entries: info.entries,
@@ -123,7 +117,7 @@ impl FilesEngine {
 
     /// Updates the index to the catalogue within the time limit of `progress`. Returns the number
     /// of pending entries.
-    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
+    pub(super) fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
         if index.reached(CATALOGUE)? != self.followed()? {
             self.begin_anew(index)?;
         }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::list::id_from;
 use super::open;
 use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
@@ -12,8 +12,8 @@ use tertulia_core::entry::{Head, Kind};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Damage, Log, SessionMeta};
 
-impl Engine {
-    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
+impl SqliteEngine {
+    pub(super) fn look(&mut self, progress: &Progress) -> StoreResult<Report> {
         // One read transaction: a consistent state, whatever is written meanwhile.
         let say = self.say();
         let mut report = match self.connection.unchecked_transaction() {
@@ -29,7 +29,7 @@ impl Engine {
         Ok(report)
     }
 
-    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+    pub(super) fn derive_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
         let sessions = session_numbers(&self.connection, &self.say(), &mut Report::default())?;
         let total = sessions.len() as u64;
         let mut rebuilt = Rebuilt::default();

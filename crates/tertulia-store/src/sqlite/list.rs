@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 use rusqlite::{Row as SqlRow, params_from_iter};
 
 use super::check::session_numbers;
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::rows::{PURGED, find_no};
 use crate::by_project::of_project;
 use crate::{Report, StoreResult};
@@ -66,8 +66,8 @@ impl Conditions {
     }
 }
 
-impl Engine {
-    pub(super) fn list(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+impl SqliteEngine {
+    pub(super) fn list_page(&self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
         let say = self.say();
         let mut conditions = Conditions::of(filter);
         let column = match filter.order {
@@ -203,7 +203,7 @@ impl Engine {
     /// is left to a check.
     fn without_its_end(&self, meta: &SessionMeta) -> Option<String> {
         let head = meta.head.seq;
-        let line = self.read(meta.id, head.back(1), 1);
+        let line = self.lines(meta.id, head.back(1), 1);
         match line {
             Ok(lines) => {
                 let entry = lines
@@ -216,7 +216,7 @@ impl Engine {
         }
     }
 
-    pub(super) fn find(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+    pub(super) fn look_up(&self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
         let (condition, values): (&str, Vec<Value>) = match lookup {
             Lookup::Id(id) => ("id = ?1", vec![id.uuid().as_bytes().to_vec().into()]),
             Lookup::Title(title) => ("title = ?1", vec![title.clone().into()]),

@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::rows::{Found, PURGED, find, reversed, row_of, tally};
 use crate::{StoreError, StoreResult};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
-impl Engine {
-    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+impl SqliteEngine {
+    pub(super) fn remove_session(&mut self, id: SessionId) -> StoreResult<()> {
         let removed = self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             remove(transaction, &found).map_err(say.of("cannot purge"))

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::purge::make_shared_prefix;
 use super::remains::{AllRemains, Candidate, Image, Remains};
 use super::rows::{Found, find, find_no, insert_log, read_lines};
 use crate::salvage::{Known, Salvaged, in_words, salvage};
-use crate::{Progress, Report, StoreResult};
+use crate::{Engine, Progress, Report, StoreResult};
 use tertulia_core::entry::{Entry, Hash, Head, line_follows};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
@@ -30,7 +30,7 @@ pub(super) struct Rescued {
 pub(super) fn rescue(
     image: &Image<'_>,
     all: &AllRemains,
-    fresh: &mut Engine,
+    fresh: &mut SqliteEngine,
     now: Timestamp,
     progress: &Progress,
     report: &mut Report,
@@ -61,7 +61,7 @@ pub(super) fn rescue(
 struct Rescue<'a> {
     image: &'a Image<'a>,
     all: &'a AllRemains,
-    fresh: &'a mut Engine,
+    fresh: &'a mut SqliteEngine,
     /// New session numbers by old ones; `None` for sessions with nothing left.
     moved: HashMap<i64, Option<i64>>,
     now: Timestamp,

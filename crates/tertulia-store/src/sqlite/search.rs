@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::rows::{Found, Say, find_no};
 use crate::index::{COUNTED, Document, Index, Pace, RANKED, Reached, Step};
 use crate::{Deadline, Progress, StoreError, StoreResult};
@@ -15,15 +15,12 @@ use tertulia_core::session::SessionMeta;
 /// The whole database is one index source.
 const SOURCE: u64 = 0;
 
-impl Engine {
-    /// Updates the index within the time limit of `progress`. Returns the number of pending
-    /// entries.
-    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
-        let (connection, index, say) = self.with_index()?;
-        catch_up(connection, index, &say, progress)
-    }
-
-    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+impl SqliteEngine {
+    pub(super) fn search_patiently(
+        &mut self,
+        query: &SearchQuery,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
         if matches!(
             found,

@@ -40,6 +40,7 @@ use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::guard;
 use crate::open::{self, Workspace};
 use crate::participants::OpenOptions;
+use crate::runtime;
 use crate::settings::StoreUrl;
 use crate::tui;
 use crate::ui::{Told, Ui};
@@ -399,10 +400,12 @@ fn run_to_end(
     keeper: Option<Workspace>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let runtime = runtime()?;
+    enough_files()?;
+    let runtime = runtime::get().map_err(not_started)?;
     let result = runtime.block_on(talk(ui));
+    drop(runtime);
     // Stops what still runs for an agent, without waiting long for a slow disk.
-    runtime.shutdown_timeout(LEAVE_WITHIN);
+    runtime::end(LEAVE_WITHIN);
     if let Some(keeper) = keeper {
         retention::keep_workspace(&keeper, ui);
     }
@@ -426,9 +429,11 @@ pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| {
-            CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
-        })
+        .map_err(not_started)
+}
+
+fn not_started(error: std::io::Error) -> CommandError {
+    CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
 }
 
 /// Kind and team of the sessions that a command works with.
