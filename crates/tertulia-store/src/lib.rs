@@ -43,16 +43,19 @@
 //! | [`LateStore`] | a store that could not be opened yet |
 
 mod adopt;
-mod by_project;
+mod chain;
 mod changes;
 mod engine;
 pub mod files;
 mod foreign;
 mod index;
+mod judge;
 mod late;
+mod paging;
 mod place;
 mod queue;
 mod salvage;
+mod selection;
 mod session_lock;
 mod sessions;
 pub mod sqlite;

@@ -35,8 +35,10 @@ impl FilesEngine {
     ) -> StoreResult<Head> {
         check_whole(entries)?;
         let mut log = self.locked_log(id)?;
+        self.marks.put(id);
         let appended = append_to(&mut log, id, after, entries);
         log.lock.release();
+        self.marks.put(id);
         // After an error the file's end is unknown.
         let head = appended?;
         self.keep_open(id, log);

@@ -81,6 +81,7 @@ impl FilesEngine {
 
     /// Returns the log with exactly the entry that a fork continues, among the known file names.
     pub(super) fn owner_of(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
+        self.recall(origin.id);
         let mut waiting = self.names.all(origin.id);
         let mut looked_at = 0;
         while let Some(path) = waiting.get(looked_at).cloned() {
@@ -94,6 +95,7 @@ impl FilesEngine {
                 return Ok(Some(path));
             }
             if let Some(below) = below(&path, &file, size, origin.seq).map_err(say)? {
+                self.recall(below.id);
                 let more = self.names.all(below.id);
                 let new: Vec<PathBuf> = more
                     .into_iter()
@@ -110,6 +112,7 @@ impl FilesEngine {
         let mut passed: Vec<PathBuf> = Vec::new();
         let mut id = origin.id;
         loop {
+            self.recall(id);
             let all = self.names.all(id);
             let shared_prefix = all.iter().find(|path| names::is_shared_prefix(path));
             let Some(path) = shared_prefix.or(all.first()).cloned() else {
@@ -153,6 +156,7 @@ impl FilesEngine {
 
     /// Returns what a log continues, according to the files on disk.
     pub(super) fn origin_of(&mut self, key: Key) -> StoreResult<Option<Origin>> {
+        self.recall(key.0);
         let Some(path) = self.names.get(key) else {
             return Ok(None);
         };

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use super::append::OpenLog;
 use super::base;
 use super::catalogue::Catalogue;
+use super::changes::Marks;
 use super::log::{self, Last, Tail};
-use super::names::{self, Names};
+use super::names::{self, LogName, Names};
 use super::open;
+use crate::chain::{self, Logs};
 use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
@@ -34,6 +36,7 @@ pub struct FilesEngine {
     pub(super) dir: PathBuf,
     pub(super) claims: Claims,
     pub(super) names: Names,
+    pub(super) marks: Marks,
     pub(super) open: HashMap<SessionId, OpenLog>,
     pub(super) catalogue: Option<Catalogue>,
     pub(super) index: Option<Index>,
@@ -60,12 +63,42 @@ impl Drop for Held {
     }
 }
 
-/// The part of a session's log that is in one file.
-struct Owner {
+/// An open log.
+pub struct Owner {
     path: PathBuf,
     file: File,
     end: u64,
-    upto: Seq,
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Owner) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Logs for FilesEngine {
+    type Log = Owner;
+
+    fn base(&mut self, log: &Owner, after: Seq) -> StoreResult<Option<(Owner, Seq)>> {
+        let Some(origin) = origin_before(log, after)? else {
+            return Ok(None);
+        };
+        let Some(path) = self.base_path(&origin)? else {
+            return Ok(None);
+        };
+        Ok(Some((open_owner(&path)?, origin.seq)))
+    }
+
+    fn own_lines(
+        &mut self,
+        log: &Owner,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        log::read_own(&log.file, log.end, after, upto, limit)
+            .map_err(|error| place::trouble(&log.path, "cannot read", error))
+    }
 }
 
 impl FilesEngine {
@@ -95,9 +128,27 @@ impl FilesEngine {
 
     /// Returns the path of a session's live log.
     pub(super) fn live(&mut self, id: SessionId) -> StoreResult<PathBuf> {
-        self.names
-            .live(&self.dir, id)?
-            .ok_or(StoreError::NotFound(id))
+        self.live_if_any(id)?.ok_or(StoreError::NotFound(id))
+    }
+
+    pub(super) fn live_if_any(&mut self, id: SessionId) -> StoreResult<Option<PathBuf>> {
+        self.recall(id);
+        self.names.live(&self.dir, id)
+    }
+
+    /// Looks up the names of a session's logs in the catalogue, if there is one: reading all folders
+    /// takes long.
+    pub(super) fn recall(&mut self, id: SessionId) {
+        let catalogue = self.dir.join(names::INDEX_FOLDER).join(names::CATALOGUE);
+        if self.names.knows(id) || (self.catalogue.is_none() && !catalogue.exists()) {
+            return;
+        }
+        let logs = self.catalogue().and_then(|catalogue| catalogue.logs_of(id));
+        for (_, path, _) in logs.unwrap_or_default() {
+            if let Some(log) = LogName::parse(&self.dir.join(path)) {
+                self.names.note(&log);
+            }
+        }
     }
 
     /// Caches the name and the open file of a new log.
@@ -164,39 +215,8 @@ impl FilesEngine {
         upto: Seq,
         limit: usize,
     ) -> StoreResult<Vec<Line>> {
-        let owner = open_owner(path, upto)?;
-        self.read_through(owner, after, limit)
-    }
-
-    fn read_through(&mut self, newest: Owner, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        // From the newest owner down to the owner of the first wanted line.
-        let mut owners = vec![newest];
-        while let Some(owner) = owners.last() {
-            let Some(origin) = origin_before(owner, after)? else {
-                break;
-            };
-            let upto = owner.upto.min(origin.seq);
-            let Some(path) = self.base_path(&origin)? else {
-                break;
-            };
-            // Logs that continue each other in a circle have no beginning.
-            if owners.iter().any(|owner| owner.path == path) {
-                break;
-            }
-            owners.push(open_owner(&path, upto)?);
-        }
-        let mut lines: Vec<Line> = Vec::new();
-        for owner in owners.iter().rev() {
-            let after = lines.last().map_or(after, |line| line.seq).max(after);
-            let room = limit - lines.len();
-            let own = log::read_own(&owner.file, owner.end, after, owner.upto, room)
-                .map_err(|error| place::trouble(&owner.path, "cannot read", error))?;
-            lines.extend(own);
-            if lines.len() >= limit {
-                break;
-            }
-        }
-        Ok(lines)
+        let owner = open_owner(path)?;
+        chain::read_lines(self, owner, after, upto, limit)
     }
 
     pub(super) fn draft_path(&self, id: SessionId) -> PathBuf {
@@ -215,6 +235,7 @@ impl Engine for FilesEngine {
             dir: dir.clone(),
             claims: claims.clone(),
             names: Names::default(),
+            marks: Marks::new(dir),
             open: HashMap::new(),
             catalogue: None,
             index: None,
@@ -241,6 +262,7 @@ impl Engine for FilesEngine {
         let bytes = as_lines(&new.entries);
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
             if let Some(file) = finish_own(&path, &bytes)? {
+                self.marks.put(new.id);
                 return Ok(self.made(new.id, &path, file, &bytes, last));
             }
             self.make_way(new.id, &path)?;
@@ -252,7 +274,9 @@ impl Engine for FilesEngine {
         };
         place::make_folder(&folder)?;
         let path = folder.join(names::file_name(new.id, opening));
+        let creation = self.marks.creating(&path);
         let file = make_whole(&path, &bytes, new.id)?;
+        self.marks.created(new.id, &creation);
         Ok(self.made(new.id, &path, file, &bytes, last))
     }
 
@@ -262,7 +286,7 @@ impl Engine for FilesEngine {
 
     fn read(&mut self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
         let path = self.live(id)?;
-        let owner = match open_owner(&path, Seq(u64::MAX)) {
+        let owner = match open_owner(&path) {
             // Purged meanwhile.
             Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
             owner => owner?,
@@ -270,7 +294,7 @@ impl Engine for FilesEngine {
         if owner.end == 0 {
             return Err(StoreError::NotFound(id));
         }
-        self.read_through(owner, after, limit)
+        chain::read_lines(self, owner, after, Seq(u64::MAX), limit)
     }
 
     fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
@@ -409,7 +433,7 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
     open().map_err(|error| place::trouble(path, "cannot open", error))
 }
 
-fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
+fn open_owner(path: &Path) -> StoreResult<Owner> {
     let (file, _) = open_log(path)?;
     let tail = Tail::of_log(&file, names::is_shared_prefix(path))
         .map_err(|error| place::trouble(path, "cannot read", error))?;
@@ -417,7 +441,6 @@ fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
         path: path.to_owned(),
         file,
         end: tail.end,
-        upto,
     })
 }
 

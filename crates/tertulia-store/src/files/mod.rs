@@ -13,12 +13,13 @@
 //!
 //! A fork's log begins with its `forked` entry; its shared prefix is read from its base. The parts:
 //! `open` (the marker), `names` (file names), `log` (the bytes of one log), `engine` (create, read,
-//! drafts), `append`, `base` and `owners` (what forks continue), `catalogue` and `fold` (list
-//! rows), `list`, `search`, `purge`, `check`, `repair`.
+//! drafts), `append`, `base` and `owners` (what forks continue), `catalogue`, `stamps`, `fold` and
+//! `changes` (list rows), `list`, `search`, `purge`, `check`, `repair`.
 
 mod append;
 mod base;
 mod catalogue;
+mod changes;
 mod check;
 mod engine;
 mod file_stamp;
@@ -31,6 +32,7 @@ mod owners;
 mod purge;
 mod repair;
 mod search;
+mod stamps;
 
 use std::path::Path;
 

@@ -20,6 +20,8 @@ use tertulia_core::id::SessionId;
 pub(super) const MARKER: &str = "tertulia-store.json";
 /// Derived data.
 pub(super) const INDEX_FOLDER: &str = ".index";
+/// The catalogue, in the folder of derived data.
+pub(super) const CATALOGUE: &str = "catalogue.db";
 /// Locks of open sessions.
 pub(super) const OPEN_FOLDER: &str = ".open";
 /// Record of the structure lock's holder, in the folder of locks.
@@ -352,6 +354,16 @@ impl Names {
         {
             self.folders.insert(folder.to_owned(), changed);
         }
+    }
+
+    /// Returns true if a log of this id is cached.
+    pub(super) fn knows(&self, id: SessionId) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// Caches the path of a log that another process may have created.
+    pub(super) fn note(&mut self, log: &LogName) {
+        self.insert(log.key(), &log.path);
     }
 
     pub(super) fn forget(&mut self) {

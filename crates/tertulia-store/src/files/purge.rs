@@ -39,6 +39,7 @@ impl FilesEngine {
         remove(&self.draft_path(id))?;
         remove(&place::with_suffix(&self.draft_path(id), ".new"))?;
         remove_log(&path)?;
+        self.marks.remove(id);
         drop(log);
         self.names.forget();
         self.refresh()?;

@@ -3,10 +3,10 @@
 use rusqlite::{Connection, params};
 
 use super::engine::SqliteEngine;
-use super::list::id_from;
 use super::open;
-use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
+use super::rows::{Found, Say, find_no, read_lines, refold, row_of, summary_at};
 use super::search::catch_up;
+use crate::selection::{PURGED, id_from, state_of};
 use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, unfinished_append};
 use tertulia_core::entry::{Head, Kind};
 use tertulia_core::id::{Seq, SessionId};
@@ -234,8 +234,7 @@ fn check_session(
     let lines = read_lines(
         connection,
         say,
-        no,
-        None,
+        (no, None),
         start.seq,
         Seq(u64::MAX),
         usize::MAX,
@@ -360,7 +359,7 @@ fn rebuild_session(
     let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
         return Ok(0);
     };
-    let meta = refold(transaction, say, no, found.base, id)?;
+    let meta = refold(transaction, say, found.log(), id)?;
     let write = || -> rusqlite::Result<()> {
         transaction
             .prepare_cached(

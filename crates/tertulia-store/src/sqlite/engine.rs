@@ -7,7 +7,9 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::open::{Company, Opened};
-use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
+use super::rows::{
+    Say, find, insert_entries, insert_log, put_snapshot_if_due, read_lines, update_session,
+};
 use super::search::catch_up;
 use super::{Location, open};
 use crate::engine::{Engine, Upkeep};
@@ -22,9 +24,6 @@ use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
-
-/// Metadata snapshot interval in entries while appending: limits how many entries a fork must fold.
-const SNAPSHOT_EVERY: u64 = 256;
 
 /// One connection to the database.
 #[derive(Debug)]
@@ -171,15 +170,8 @@ impl SqliteEngine {
     pub(super) fn lines(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
         let say = self.say();
         let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
-        read_lines(
-            &self.connection,
-            &say,
-            found.no,
-            found.base,
-            after,
-            Seq(u64::MAX),
-            limit,
-        )
+        let end = Seq(u64::MAX);
+        read_lines(&self.connection, &say, found.log(), after, end, limit)
     }
 
     /// Returns the used size of the WAL: the file itself is preallocated.
@@ -258,11 +250,7 @@ impl Engine for SqliteEngine {
             let mut write = || -> rusqlite::Result<Head> {
                 for entry in entries {
                     meta.apply(entry);
-                    if entry.seq.0 % SNAPSHOT_EVERY == 0 {
-                        transaction
-                            .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
-                            .execute(params![found.no, entry.seq.0, row_of(&meta)?])?;
-                    }
+                    put_snapshot_if_due(transaction, found.no, &meta, entry.seq)?;
                 }
                 insert_entries(transaction, found.no, entries)?;
                 update_session(transaction, found.no, &before, &meta)?;
@@ -305,15 +293,7 @@ impl Engine for SqliteEngine {
             .map_err(say.of("cannot read a draft"))?;
         let draft: Option<Draft> = body.and_then(|body| serde_json::from_str(&body).ok());
         let Some(draft) = draft else { return Ok(None) };
-        let lines = read_lines(
-            &self.connection,
-            &say,
-            found.no,
-            found.base,
-            draft.after.seq,
-            Seq(u64::MAX),
-            usize::MAX,
-        )?;
+        let lines = self.lines(id, draft.after.seq, usize::MAX)?;
         let ends_here = !lines.is_empty() || draft.after == found.meta.head;
         Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
     }

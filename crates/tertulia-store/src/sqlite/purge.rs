@@ -3,7 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
-use super::rows::{Found, PURGED, find, reversed, row_of, tally};
+use super::rows::{Found, find, row_of, tally};
+use crate::selection::{PURGED, id_from, reversed};
 use crate::{StoreError, StoreResult};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
@@ -48,7 +49,7 @@ pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rus
     let name = format!("{} {}", found.meta.id, found.no);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
-    let id = SessionId::new(uuid::Uuid::from_bytes(bytes));
+    let id = id_from(bytes);
     transaction.execute(
         "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
            row = ?5 WHERE no = ?1",

@@ -167,8 +167,7 @@ impl Rescue<'_> {
         let there = read_lines(
             &self.fresh.connection,
             &say,
-            found.no,
-            found.base,
+            found.log(),
             Seq::START,
             Seq(u64::MAX),
             usize::MAX,
@@ -278,8 +277,7 @@ impl Rescue<'_> {
                 let lines = read_lines(
                     &self.fresh.connection,
                     &say,
-                    found.no,
-                    found.base,
+                    found.log(),
                     base_seq.back(1),
                     base_seq,
                     1,
