@@ -1,10 +1,10 @@
 //! Logs that continue each other: a fork's own log begins with its `forked` entry, and the entries
 //! before it stand in the log of its base.
 
-use super::StoreResult;
-use tertulia_core::entry::Entry;
-use tertulia_core::id::Seq;
-use tertulia_core::session::{Line, SessionMeta};
+use super::{StoreResult, unfinished_append};
+use tertulia_core::entry::{Entry, Head};
+use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::session::{Damage, Line, Log, SessionMeta};
 
 /// A metadata snapshot is kept at every entry whose number is a multiple of this: the upper limit of
 /// entries to fold for a fork at any entry.
@@ -62,6 +62,30 @@ pub(super) fn read_lines<L: Logs>(
         }
     }
     Ok(lines)
+}
+
+/// Verifies the own lines of a log that continues `start`. `known` is the highest entry that the log
+/// ever had as far as the backend knows; `None` for a shared prefix, which was cut on purpose.
+pub(super) fn verify(id: SessionId, start: Head, lines: &[Line], known: Option<Seq>) -> Log {
+    let mut log = Log::read(id, Some(start), start.seq, lines);
+    let Some(known) = known else {
+        return log;
+    };
+    let is_sound = log.damage.is_empty();
+    if let Some(last) = log.entries.last().filter(|_| is_sound)
+        && let Some(reason) = unfinished_append(last)
+    {
+        log.damage.push(Damage {
+            session: id,
+            seq: last.seq,
+            reason,
+        });
+    }
+    let last = lines.last().map_or(start.seq, |line| line.seq);
+    if last < known {
+        log.note_missing(id, last.next(), known.next());
+    }
+    log
 }
 
 /// Folds lines onto the metadata before them. Unreadable lines are left out.

@@ -41,6 +41,10 @@
 //! | [`Threaded`] | the threads of a backend that blocks |
 //! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
+//!
+//! The crate has no Cargo features: the files backend keeps its list rows and its index in SQLite
+//! too, so that leaving out a backend would save no dependency. It pulls in no HTTP stack, no
+//! terminal and no agent.
 
 mod adopt;
 mod chain;
@@ -178,16 +182,19 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns true if `lines`, the log after the draft's head, hold only metadata changes.
-    fn still_waits(&self, lines: &[Line]) -> bool {
+    /// Returns the draft unless more than metadata changes followed it. `lines` is the log after the
+    /// draft's head, `end` the head of the log.
+    fn if_current(self, lines: &[Line], end: Option<Head>) -> Option<Draft> {
         let mut head = self.after;
-        lines.iter().all(|line| match Entry::decode(&line.bytes) {
+        let waits = lines.iter().all(|line| match Entry::decode(&line.bytes) {
             Ok(entry) if entry.body.is_tidying() && entry.follows(&head) => {
                 head = entry.head();
                 true
             }
             _ => false,
-        })
+        });
+        let is_in_log = !lines.is_empty() || end == Some(self.after);
+        Some(self).filter(|_| waits && is_in_log)
     }
 }
 

@@ -27,7 +27,7 @@ pub use holder::LockHolder;
 pub(super) use holder::Record;
 
 /// A wait longer than this is announced.
-const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
+pub(super) const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
 /// Limit of the waits after one that was given up, until one succeeds.
 const TIRED_LIMIT: Duration = Duration::from_secs(1);
 /// Number and interval of the first tries. A lock that is taken by one of them saves passing it from
@@ -174,7 +174,7 @@ impl Patience {
     }
 
     /// Announces a wait, or its end.
-    fn announce(&self, wait: Option<HeldLock>) {
+    pub(super) fn announce(&self, wait: Option<HeldLock>) {
         self.0.waits.send_if_modified(|known| {
             let changed = *known != wait;
             *known = wait;

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Opening};
 use super::names::{self, Key, LogName, Walk};
-use super::purge::write_over;
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::{Head, Origin};
 use tertulia_core::id::Seq;
@@ -194,7 +193,7 @@ impl FilesEngine {
                 };
                 let content = serde_json::to_vec(&elsewhere)
                     .map_err(|error| StoreError::failed("cannot name a base", error))?;
-                write_over(&names::base_beside(&path), &content)?;
+                place::write_over(&names::base_beside(&path), &content)?;
             }
         }
         Ok(())

@@ -60,6 +60,7 @@ CREATE INDEX log_by_title ON log(title) WHERE title IS NOT NULL;
 CREATE INDEX log_by_original ON log(row ->> '$.source.id') WHERE row ->> '$.source.id' IS NOT NULL;
 CREATE INDEX log_by_base ON log(base, owner) WHERE base IS NOT NULL;
 CREATE INDEX log_by_owner ON log(owner) WHERE owner IS NOT NULL;
+CREATE INDEX log_without_owner ON log(no) WHERE base IS NOT NULL AND owner IS NULL;
 CREATE TABLE snapshot(no INTEGER NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY(no, seq)) WITHOUT ROWID;
 CREATE TABLE tally(project TEXT PRIMARY KEY, live INTEGER NOT NULL, trashed INTEGER NOT NULL) WITHOUT ROWID;
 CREATE VIEW listed AS SELECT no, coalesce(project, '') AS project, state FROM log WHERE state < 2 AND last > 0 AND head_seq > 0;

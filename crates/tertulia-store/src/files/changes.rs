@@ -13,12 +13,12 @@
 //! Marks are not synced. After a power cut some may be missing, but then the system was started anew.
 
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -122,9 +122,8 @@ impl Marks {
 
     /// Writes a mark. Where that fails, the next list must compare all logs.
     fn write(&self, path: &Path, content: &[u8]) {
-        let folder = self.index.join(CHANGED);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        if made.and_then(|()| write_anew(path, content)).is_err() {
+        let made = place::make_folder(&self.index.join(CHANGED));
+        if made.is_err() || write_anew(path, content).is_err() {
             let _ = fs::remove_file(self.index.join(COMPARED));
         }
     }
@@ -258,14 +257,21 @@ impl FilesEngine {
         }
     }
 
-    /// Returns the marks and the folders before all logs are compared.
-    pub(super) fn before_comparison(&self) -> StoreResult<(Vec<SessionId>, Folders)> {
+    /// Returns the marks, and the folders that have settled, before all logs are compared.
+    pub(super) fn before_comparison(&mut self) -> StoreResult<(Vec<SessionId>, Folders)> {
         let marked = self.marks.all().into_keys().collect();
+        if self.catalogue()?.last_number()? <= self.marks.few {
+            return Ok((marked, Folders::new()));
+        }
         let mut folders = folders(&self.dir)?;
-        let settled = SystemTime::now() - self.marks.settled_after;
-        let settled = settled.duration_since(SystemTime::UNIX_EPOCH);
-        let settled = settled.map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(0));
-        folders.retain(|_, (_, modified)| *modified < settled);
+        // The clock of the file system says how long ago a folder changed. Until the comparison is
+        // done, none counts.
+        let compared = self.marks.index.join(COMPARED);
+        let now = write_anew(&compared, b"")
+            .ok()
+            .and_then(|()| modified(&compared));
+        let settled = i64::try_from(self.marks.settled_after.as_nanos()).unwrap_or(i64::MAX);
+        folders.retain(|_, (_, changed)| now.is_some_and(|now| now - *changed >= settled));
         Ok((marked, folders))
     }
 

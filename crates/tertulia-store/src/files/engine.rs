@@ -261,7 +261,11 @@ impl Engine for FilesEngine {
         let _held = self.hold_structure()?;
         let bytes = as_lines(&new.entries);
         if let Some(path) = self.names.taken(&self.dir, new.id)? {
-            if let Some(file) = finish_own(&path, &bytes)? {
+            let finished = {
+                let _log = self.lock_log(&path)?;
+                finish_own(&path, &bytes)?
+            };
+            if let Some(file) = finished {
                 self.marks.put(new.id);
                 return Ok(self.made(new.id, &path, file, &bytes, last));
             }
@@ -322,7 +326,7 @@ impl Engine for FilesEngine {
         let body = serde_json::to_vec(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
         place::make_folder(&self.dir.join(names::DRAFTS_FOLDER))?;
-        place::replace_file(&self.draft_path(id), &body)
+        place::replace_file(&self.draft_path(id), ".new", &body)
     }
 
     fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
@@ -334,8 +338,8 @@ impl Engine for FilesEngine {
             return Ok(None);
         };
         let lines = self.read(id, draft.after.seq, usize::MAX)?;
-        let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
-        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+        let end = self.head_of(&path)?;
+        Ok(draft.if_current(&lines, end))
     }
 
     fn purge(&mut self, id: SessionId) -> StoreResult<()> {

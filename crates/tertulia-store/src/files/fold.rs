@@ -125,8 +125,21 @@ impl FilesEngine {
         self.catalogue()?.end(done)
     }
 
-    /// Derives all rows again in one transaction, so that no reader sees an incomplete list.
+    /// Derives all rows again. A catalogue that is too damaged for that is replaced.
     pub(super) fn derive_anew(&mut self) -> StoreResult<()> {
+        let path = self.dir.join(names::INDEX_FOLDER).join(names::CATALOGUE);
+        match self.derive_in_place() {
+            Err(error) if error.is_damage() || matches!(error, StoreError::Failed { .. }) => {
+                self.catalogue = None;
+                index::discard(&path);
+                self.derive_in_place()
+            }
+            done => done,
+        }
+    }
+
+    /// Derives all rows again in one transaction, so that no reader sees an incomplete list.
+    fn derive_in_place(&mut self) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         self.catalogue()?.begin()?;

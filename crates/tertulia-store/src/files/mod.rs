@@ -33,6 +33,8 @@ mod purge;
 mod repair;
 mod search;
 mod stamps;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Opens a folder: checks the marker and the format version, or creates a new store.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -90,23 +90,17 @@ fn make_marker(dir: &Path) -> StoreResult<()> {
     // Two processes may create the store at once: each writes its own temporary file, and both end
     // up under the same name.
     let unique = MADE.fetch_add(1, Ordering::Relaxed);
-    let temporary = place::with_suffix(&path, &format!(".new-{}-{unique}", std::process::id()));
     let marker = Marker {
         format: FORMAT,
         backend: BACKEND.to_owned(),
     };
-    let write = || -> io::Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut file = place::create_file(&temporary)?;
-        let mut line = serde_json::to_vec(&marker)?;
-        line.push(b'\n');
-        file.write_all(&line)?;
-        file.sync_data()?;
-        fs::rename(&temporary, &path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        place::trouble(&path, "cannot make", error)
-    })?;
+    let mut line = serde_json::to_vec(&marker)
+        .map_err(|error| StoreError::failed("cannot make a store", error))?;
+    line.push(b'\n');
+    place::replace_file(
+        &path,
+        &format!(".new-{}-{unique}", std::process::id()),
+        &line,
+    )?;
     place::sync_folder_of(&path)
 }

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -92,9 +92,9 @@ impl FilesEngine {
     fn leave_shared_prefix(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
         let shared_prefix = self.names.free_shared_prefix(id, path);
         if let Ok(base) = fs::read(names::base_beside(path)) {
-            write_over(&names::base_beside(&shared_prefix), &base)?;
+            place::write_over(&names::base_beside(&shared_prefix), &base)?;
         }
-        write_over(&shared_prefix, &beginning(path, upto)?)
+        place::write_over(&shared_prefix, &beginning(path, upto)?)
     }
 
     /// Trims every shared prefix to what is still shared. Removes those that no fork needs, and
@@ -110,7 +110,7 @@ impl FilesEngine {
                 match self.shared_of(key, &path)? {
                     Some(upto) if upto >= last || !cut.insert((no, upto)) => continue,
                     Some(upto) => {
-                        write_over(&path, &beginning(&path, upto)?)?;
+                        place::write_over(&path, &beginning(&path, upto)?)?;
                         remove_kept(&path)?;
                     }
                     None => {
@@ -197,21 +197,4 @@ fn remove_log(path: &Path) -> StoreResult<()> {
     place::sync_folder_of(path)?;
     // Removed last: without `.base` the log would not find its shared prefix.
     remove(&names::base_beside(path))
-}
-
-/// Replaces a file atomically and syncs its folder.
-pub(super) fn write_over(path: &Path, bytes: &[u8]) -> StoreResult<()> {
-    let temporary = place::with_suffix(path, &format!(".new-{}", std::process::id()));
-    let write = || -> io::Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut file = place::create_file(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        place::trouble(path, "cannot write", error)
-    })?;
-    place::sync_folder_of(path)
 }

@@ -75,8 +75,10 @@ impl FilesEngine {
                 self.search_in(&index, query)
             }),
         };
+        // In memory, where none could be written.
+        let unindexed = index.is_in_memory();
         self.index = Some(index);
-        found
+        found.map(|hits| Hits { unindexed, ..hits })
     }
 
     /// Searches, and repeats the search if another process rebuilt the catalogue meanwhile.
@@ -99,7 +101,8 @@ impl FilesEngine {
             self.refresh()?;
             pending = self.catch_up(index, progress)?;
         }
-        self.search_in(index, query)
+        let hits = self.search_in(index, query)?;
+        Ok(Hits { pending, ..hits })
     }
 
     pub(super) fn derive_all_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {

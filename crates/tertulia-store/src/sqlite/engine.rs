@@ -11,7 +11,7 @@ use super::rows::{
     Say, find, insert_entries, insert_log, put_snapshot_if_due, read_lines, update_session,
 };
 use super::search::catch_up;
-use super::{Location, open};
+use super::{Location, busy, open};
 use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
@@ -123,10 +123,11 @@ impl SqliteEngine {
         self.queue_up()?;
         let say = Say(self.path.clone());
         let _turn = Turn(self.queue.as_ref());
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(say.of("cannot write"))?;
+        let connection = &mut self.connection;
+        let transaction = busy::during(&self.path, self.asked.session, &self.patience, || {
+            connection.transaction_with_behavior(TransactionBehavior::Immediate)
+        })
+        .map_err(say.of("cannot write"))?;
         let done = job(&transaction, &say)?;
         transaction.commit().map_err(say.of("cannot write"))?;
         Ok(done)
@@ -189,7 +190,9 @@ impl Engine for SqliteEngine {
     type Location = Location;
 
     fn open(location: &Location, claims: &Claims, patience: &Patience) -> StoreResult<Self> {
-        let (opened, identity) = open_identified(location)?;
+        let (opened, identity) = busy::during(location.path(), None, patience, || {
+            open_identified(location)
+        })?;
         Ok(SqliteEngine {
             connection: opened.connection,
             company: opened.company,
@@ -294,8 +297,7 @@ impl Engine for SqliteEngine {
         let draft: Option<Draft> = body.and_then(|body| serde_json::from_str(&body).ok());
         let Some(draft) = draft else { return Ok(None) };
         let lines = self.lines(id, draft.after.seq, usize::MAX)?;
-        let ends_here = !lines.is_empty() || draft.after == found.meta.head;
-        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+        Ok(draft.if_current(&lines, Some(found.meta.head)))
     }
 
     fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {

@@ -12,6 +12,7 @@
 //! because an append writes whole pages. The search index is a separate file, so that an append
 //! neither waits for it nor pays for it.
 
+mod busy;
 mod check;
 mod engine;
 mod list;
@@ -23,6 +24,8 @@ mod repair;
 mod rescue;
 mod rows;
 mod search;
+#[cfg(test)]
+mod tests;
 mod wal;
 
 use std::path::{Path, PathBuf};

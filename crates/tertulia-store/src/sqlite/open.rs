@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Location, trouble};
+use super::{Location, busy, trouble};
 use crate::{StoreError, StoreResult, place};
 
 /// Version of the database layout that this program writes.
@@ -24,9 +23,6 @@ pub(super) const PAGE_SIZE: u32 = 1024;
 /// Pages in the WAL before it is checkpointed: rarely enough not to delay a turn, often enough that
 /// opening after a crash stays quick.
 const CHECKPOINT_PAGES: u32 = 8000;
-
-/// Busy timeout for programs that do not use the writers' queue.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The oldest SQLite without the race that could damage a database in WAL mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -300,8 +296,8 @@ pub(super) fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
     settings(connection)
 }
 
-fn settle(connection: Connection) -> rusqlite::Result<Connection> {
-    connection.busy_timeout(PATIENCE)?;
+fn settle(mut connection: Connection) -> rusqlite::Result<Connection> {
+    connection.busy_handler(Some(busy::try_again))?;
     settings(&connection)?;
     Ok(connection)
 }
@@ -392,18 +388,6 @@ fn migrate_by(
     steps: &[(u32, &str)],
 ) -> StoreResult<()> {
     let say = |error| trouble(path, "cannot bring the database up to date", error);
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!("-format-{from}-backup"));
-    let backup = Path::new(&name);
-    if !backup.exists() {
-        place::create_file(backup).map_err(|error| place::trouble(backup, "cannot make", error))?;
-        connection
-            .backup("main", backup, None::<fn(rusqlite::backup::Progress)>)
-            .map_err(say)?;
-        place::make_private(backup)
-            .map_err(|error| place::trouble(backup, "cannot keep private", error))?;
-        place::sync_folder_of(backup)?;
-    }
     let mut batch = String::from("BEGIN IMMEDIATE;");
     for format in from..to {
         let Some((_, step)) = steps.iter().find(|(start, _)| *start == format) else {
@@ -415,6 +399,20 @@ fn migrate_by(
         batch.push_str(step);
     }
     batch.push_str(&format!("PRAGMA user_version={to}; COMMIT;"));
+    // All steps are known: only now is there something to keep a copy for.
+    let backup = place::with_suffix(path, &format!("-format-{from}-backup"));
+    if !backup.exists() {
+        let failed = |what| {
+            let backup = backup.clone();
+            move |error| place::trouble(&backup, what, error)
+        };
+        place::create_file(&backup).map_err(failed("cannot make"))?;
+        connection
+            .backup("main", &backup, None::<fn(rusqlite::backup::Progress)>)
+            .map_err(say)?;
+        place::make_private(&backup).map_err(failed("cannot keep private"))?;
+        place::sync_folder_of(&backup)?;
+    }
     connection.execute_batch(&batch).map_err(say)
 }
 
@@ -463,6 +461,7 @@ mod tests {
         // A missing step changes nothing.
         assert!(migrate_by(&connection, &path, 3, 5, &[(3, "CREATE TABLE half(x);")]).is_err());
         assert!(connection.prepare("SELECT * FROM half").is_err());
+        assert!(!home.path().join("t.db-format-3-backup").exists());
     }
 
     /// Without a write-ahead log, a commit is not as durable as promised.

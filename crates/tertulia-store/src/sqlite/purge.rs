@@ -4,7 +4,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::engine::SqliteEngine;
 use super::rows::{Found, find, row_of, tally};
-use crate::selection::{PURGED, id_from, reversed};
+use crate::salvage::derived_id;
+use crate::selection::{PURGED, reversed};
 use crate::{StoreError, StoreResult};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
@@ -47,9 +48,7 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
 pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
     tally(transaction, &found.meta, -1)?;
     let name = format!("{} {}", found.meta.id, found.no);
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
-    let id = id_from(bytes);
+    let id = SessionId::new(derived_id(&name));
     transaction.execute(
         "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
            row = ?5 WHERE no = ?1",

@@ -189,9 +189,7 @@ impl Held {
     /// Replaces the damaged file with the repaired one, and keeps the damaged one.
     fn swap(&self, repaired: &Path, kept: &Path) -> StoreResult<()> {
         let at = |what, error| place::trouble(&self.path, what, error);
-        fs::hard_link(&self.path, kept)
-            .or_else(|_| fs::copy(&self.path, kept).map(|_| ()))
-            .map_err(|error| at("cannot keep a copy of", error))?;
+        place::keep_as(&self.path, kept)?;
         // The WAL belongs to the damaged file; the new one must not find it.
         let log = self.log_path();
         match fs::rename(&log, with_suffix(kept, "-wal")) {
@@ -231,7 +229,7 @@ fn salvage_into_new(
         if rescued.sessions == 0 {
             return Err(nothing_salvaged(path, &all));
         }
-        let kept = free_name(path, now);
+        let kept = place::damaged_name(path, "-", now);
         held.swap(&temporary, &kept)?;
         Ok((rescued, kept))
     });
@@ -327,18 +325,6 @@ fn looks_like_ours(path: &Path) -> StoreResult<bool> {
 
 fn pause() {
     std::thread::sleep(Duration::from_millis(20));
-}
-
-/// Returns the first free name for the kept file, from the time of the repair on.
-fn free_name(path: &Path, now: Timestamp) -> PathBuf {
-    let mut second = now.as_second().max(0);
-    loop {
-        let kept = with_suffix(path, &format!("-damaged-{second}"));
-        if !kept.exists() && !with_suffix(&kept, "-wal").exists() {
-            return kept;
-        }
-        second += 1;
-    }
 }
 
 /// Returns the files beside a database whose names are its name, `suffix` and digits.

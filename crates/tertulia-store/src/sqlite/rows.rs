@@ -59,11 +59,20 @@ pub(super) fn insert_log(
             (Some((owner, head.seq)), meta)
         }
     };
-    entries.iter().for_each(|entry| meta.apply(entry));
+    let mut snapshots = Vec::new();
+    for entry in entries {
+        meta.apply(entry);
+        if chain::is_snapshot_due(&meta, entry.seq) {
+            snapshots.push(meta.clone());
+        }
+    }
     meta.id = id;
     let write = || -> rusqlite::Result<i64> {
         let no = insert_session(transaction, base, &meta)?;
         insert_entries(transaction, no, entries)?;
+        for snapshot in &snapshots {
+            put_snapshot_if_due(transaction, no, snapshot, snapshot.head.seq)?;
+        }
         Ok(no)
     };
     let no = write().map_err(say.of("cannot create a session"))?;
@@ -125,7 +134,7 @@ fn find_where(
     // The row is derived: if it is damaged, the log still has the data.
     let meta = match serde_json::from_slice(&json) {
         Ok(meta) => meta,
-        Err(_) => refold(connection, say, (no, base), id)?,
+        Err(_) => refold(connection, say, (no, base), id, |_, _| Ok(()))?,
     };
     Ok(Some(Found {
         no,
@@ -135,16 +144,20 @@ fn find_where(
     }))
 }
 
-/// Folds a session's whole log.
+/// Folds a session's whole log, and passes the metadata after each entry to `seen`.
 pub(super) fn refold(
     connection: &Connection,
     say: &Say,
     log: Log,
     id: SessionId,
+    seen: impl Fn(&SessionMeta, Seq) -> rusqlite::Result<()>,
 ) -> StoreResult<SessionMeta> {
     let lines = read_lines(connection, say, log, Seq::START, Seq(u64::MAX), usize::MAX)?;
     let mut meta = SessionMeta::blank(id);
-    chain::fold(&mut meta, &lines);
+    for line in &lines {
+        chain::apply(&mut meta, line);
+        seen(&meta, line.seq).map_err(say.of("cannot fold a log"))?;
+    }
     meta.id = id;
     Ok(meta)
 }

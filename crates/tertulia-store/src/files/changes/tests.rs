@@ -1,54 +1,20 @@
 use std::io::Write as _;
 
-use tertulia_core::entry::{Entry, Head};
+use tertulia_core::entry::Head;
 use tertulia_core::query::{Filter, Page};
-use tertulia_testkit::logs::{created, human};
-use uuid::Uuid;
+use tertulia_testkit::logs::human;
 
+use super::super::tests::{append, create, id, open, sealed};
 use super::*;
-use crate::NewSession;
 use crate::engine::Engine;
 use crate::queue::Patience;
-use crate::session_lock::Claims;
-
-fn id(n: u128) -> SessionId {
-    SessionId::new(Uuid::from_u128(n))
-}
 
 /// Opens a store whose catalogue is trusted however few logs there are.
 fn engine(dir: &Path) -> FilesEngine {
-    let claims = Claims::Folder(dir.join(names::OPEN_FOLDER));
-    let mut engine = FilesEngine::open(&dir.to_owned(), &claims, &Patience::default()).unwrap();
-    engine.marks.few = 0;
+    let mut engine = open(dir, &Patience::default());
+    engine.marks.few = -1;
     engine.marks.settled_after = Duration::ZERO;
     engine
-}
-
-fn sealed(head: &Head, bodies: Vec<tertulia_core::entry::Body>) -> Vec<Entry> {
-    let new = bodies
-        .into_iter()
-        .map(|body| tertulia_core::entry::Unsealed {
-            id: tertulia_core::id::EntryId::new(Uuid::now_v7()),
-            at: jiff::Timestamp::now(),
-            body,
-            redacted: Default::default(),
-        });
-    Entry::seal(head, new.collect()).unwrap()
-}
-
-fn create(engine: &mut FilesEngine, n: u128) -> Head {
-    let opening = tertulia_core::entry::Body::Created(created(id(n)));
-    let new = NewSession {
-        id: id(n),
-        base: None,
-        entries: sealed(&Head::START, vec![opening, human("hello")]),
-    };
-    engine.create(&new).unwrap()
-}
-
-fn append(engine: &mut FilesEngine, n: u128, head: Head) -> Head {
-    let entries = sealed(&head, vec![human("more")]);
-    engine.append(id(n), head, &entries).unwrap()
 }
 
 /// Lists all sessions: their numbers and entries, newest first.
