@@ -9,12 +9,29 @@ use tokio::runtime::{Builder, Runtime};
 
 static RUNTIME: Mutex<Option<Arc<Runtime>>> = Mutex::new(None);
 
+/// File descriptors that the runtime, its signal handlers and an agent need to start.
+const FILES_NEEDED: usize = 12;
+
+/// Fails if the limit on open files is too low for the runtime to start: it would panic.
+pub fn enough_files() -> io::Result<()> {
+    let probe = || std::fs::File::open("/dev/null");
+    let opened: io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
+    opened.map(drop)
+}
+
+/// Returns a runtime that waits for a store on disk: without files of its own where there are too few,
+/// because such a store has threads and needs no more.
+pub fn for_store() -> io::Result<Arc<Runtime>> {
+    get().or_else(|_| Builder::new_current_thread().build().map(Arc::new))
+}
+
 /// Returns the runtime.
 pub fn get() -> io::Result<Arc<Runtime>> {
     let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
     match &*known {
         Some(runtime) => Ok(runtime.clone()),
         None => {
+            enough_files()?;
             let made = Builder::new_current_thread().enable_all().build()?;
             Ok(known.insert(Arc::new(made)).clone())
         }

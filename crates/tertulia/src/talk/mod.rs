@@ -49,9 +49,6 @@ use opening::Prepared;
 /// Time that background tasks get to end when a session closes.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
-/// File descriptors that the runtime, its signal handlers and an agent need to start.
-const FILES_NEEDED: usize = 12;
-
 /// The flags of every talk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Args)]
 pub struct TalkArgs {
@@ -387,6 +384,9 @@ pub fn lead(
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
     let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
+    if on_screen {
+        plain::greet(&opening, ui);
+    }
     let talk = async move |ui: &mut Ui| match on_screen {
         true => plain::talk(opening, words, ui).await,
         false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
@@ -414,9 +414,7 @@ fn run_to_end(
 
 /// Returns an error if the limit on open files is too low for the runtime to start.
 pub fn enough_files() -> CommandResult<()> {
-    let probe = || std::fs::File::open("/dev/null");
-    let opened: std::io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
-    opened.map(drop).map_err(|error| {
+    runtime::enough_files().map_err(|error| {
         CommandError::new(ErrorKind::Failed, "no more files can be opened")
             .because(error)
             .hint("allow more open files: `ulimit -n 1024`")
