@@ -1,6 +1,6 @@
 //! Tokenisation of text for search.
 //!
-//! Indexed text ([`indexable`]), index queries ([`SearchTerms::match_expression`]) and matching
+//! Indexed text ([`indexable`]), index queries (the phrases of [`SearchTerms`]) and matching
 //! without an index ([`SearchTerms::matches`]) all use the same `cut`, so that they cannot
 //! disagree.
 //!
@@ -53,10 +53,11 @@ pub struct Snippet {
 
 /// Tokens that must follow each other; a single word is a phrase of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Phrase {
-    tokens: Vec<String>,
+pub struct Phrase {
+    /// The tokens, as [`indexable`] text has them: without quotes.
+    pub tokens: Vec<String>,
     /// True if the last token may be a prefix of the token in the text.
-    prefix: bool,
+    pub prefix: bool,
 }
 
 impl SearchTerms {
@@ -109,13 +110,14 @@ impl SearchTerms {
         }
     }
 
-    /// Returns the FTS5 MATCH expression for an index of [`indexable`] text.
-    pub fn match_expression(&self) -> String {
-        let wanted = joined(&self.wanted, " AND ");
-        if self.unwanted.is_empty() {
-            return wanted;
-        }
-        format!("({wanted}) NOT ({})", joined(&self.unwanted, " OR "))
+    /// Returns the phrases that must all occur.
+    pub fn wanted(&self) -> &[Phrase] {
+        &self.wanted
+    }
+
+    /// Returns the phrases that must not occur.
+    pub fn unwanted(&self) -> &[Phrase] {
+        &self.unwanted
     }
 
     /// Returns true if the text matches the query, with the semantics of FTS5 but without an index.
@@ -227,16 +229,6 @@ impl Phrase {
         let star = stem.len() < word.len() && letters_end == Some(stem.len());
         Phrase::of(stem, star)
     }
-}
-
-fn joined(phrases: &[Phrase], operator: &str) -> String {
-    // Tokens contain no quotes, so quoting them is enough to keep FTS5 from parsing operators.
-    let quoted = |phrase: &Phrase| {
-        let star = if phrase.prefix { " *" } else { "" };
-        format!("\"{}\"{star}", phrase.tokens.join(" "))
-    };
-    let quoted: Vec<String> = phrases.iter().map(quoted).collect();
-    quoted.join(operator)
 }
 
 /// Returns true for a minus that excludes: `-word` and `-"phrase"`, not `--flag` or `->`.

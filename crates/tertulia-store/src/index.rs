@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use super::sqlite::trouble;
 use super::{Deadline, StoreError, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash};
-use tertulia_core::search_text;
+use tertulia_core::search_text::{self, Phrase, SearchTerms};
 
 /// Changes whenever text is tokenised differently; an index of another version is rebuilt.
 const VERSION: u32 = 2;
@@ -33,11 +33,6 @@ const BATCH: usize = 16_000;
 const BATCH_BYTES: usize = 8_000_000;
 /// Busy timeout: another search may be updating the index; it releases the lock between batches.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Number of newest hits that are ranked: ranking all hits of a common word takes too long.
-pub(super) const RANKED: usize = 256;
-/// Number of hits at which counting stops.
-pub(super) const COUNTED: usize = 10_000;
 
 const SCHEMA: &str = "
 CREATE TABLE reached(source INTEGER PRIMARY KEY, upto INTEGER NOT NULL, mark BLOB NOT NULL);
@@ -275,8 +270,9 @@ impl Index {
         self.path == Path::new(":memory:")
     }
 
-    /// Returns at most `limit` documents that match an expression, newest first.
-    pub(super) fn matching(&self, expression: &str, limit: usize) -> StoreResult<Vec<u64>> {
+    /// Returns at most `limit` documents that match a query, newest first.
+    pub(super) fn matching(&self, query: &SearchTerms, limit: usize) -> StoreResult<Vec<u64>> {
+        let expression = match_expression(query);
         let read = || {
             let mut select = self.connection.prepare_cached(
                 "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?2",
@@ -371,9 +367,24 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 /// Removes an index file with SQLite's files beside it.
 pub(super) fn discard(path: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = std::fs::remove_file(&name);
+        let _ = std::fs::remove_file(place::with_suffix(path, suffix));
+    }
+}
+
+/// Writes a query in FTS5's syntax. Tokens contain no quotes, so quoting them is enough to keep FTS5
+/// from reading operators in them.
+fn match_expression(query: &SearchTerms) -> String {
+    let joined = |phrases: &[Phrase], operator: &str| {
+        let quoted = phrases.iter().map(|phrase| {
+            let star = if phrase.prefix { " *" } else { "" };
+            format!("\"{}\"{star}", phrase.tokens.join(" "))
+        });
+        quoted.collect::<Vec<_>>().join(operator)
+    };
+    let wanted = joined(query.wanted(), " AND ");
+    match query.unwanted() {
+        [] => wanted,
+        unwanted => format!("({wanted}) NOT ({})", joined(unwanted, " OR ")),
     }
 }
 

@@ -1,25 +1,27 @@
 //! A store that could not be opened yet, because the disk is full or its path is not writable.
 //! Every write tries to open it again; until that succeeds nothing is acknowledged.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio::sync::OnceCell;
 
+use super::worker::on_thread;
 use super::{
-    CheckMode, Draft, Info, NewSession, Patience, Progress, Rebuilt, Report, SessionLock, Store,
-    StoreError, StoreResult,
+    CheckMode, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt, Report,
+    SessionLock, Store, StoreError, StoreResult,
 };
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
 
-type Open = Box<dyn Fn() -> StoreResult<Arc<dyn Store>> + Send + Sync>;
+type Open = Arc<dyn Fn() -> StoreResult<Arc<dyn Store>> + Send + Sync>;
 
 /// A store that is opened as soon as possible.
 pub struct LateStore {
     open: Open,
-    opened: Mutex<Option<Arc<dyn Store>>>,
+    opened: OnceCell<Arc<dyn Store>>,
     patience: Patience,
 }
 
@@ -38,35 +40,35 @@ impl LateStore {
         // The store may just have been found locked: later waits are short.
         patience.tire();
         LateStore {
-            open: Box::new(open),
-            opened: Mutex::default(),
+            open: Arc::new(open),
+            opened: OnceCell::new(),
             patience: patience.clone(),
         }
     }
 
-    fn known(&self) -> Option<Arc<dyn Store>> {
-        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.clone()
+    fn known(&self) -> Option<&Arc<dyn Store>> {
+        self.opened.get()
     }
 
-    /// Returns the store, after trying to open it if necessary.
-    fn store(&self) -> StoreResult<Arc<dyn Store>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*opened {
-            Some(store) => Ok(store.clone()),
-            None => Ok(opened.insert((self.open)()?).clone()),
-        }
+    /// Returns the store, after trying to open it if necessary: on a thread of its own, because
+    /// opening blocks, possibly for seconds.
+    async fn store(&self) -> StoreResult<&Arc<dyn Store>> {
+        let open = || {
+            let open = self.open.clone();
+            on_thread("tertulia-open", move || open())
+        };
+        self.opened.get_or_try_init(open).await
     }
 }
 
 #[async_trait]
 impl Store for LateStore {
     async fn create(&self, new: &NewSession) -> StoreResult<Head> {
-        self.store()?.create(new).await
+        self.store().await?.create(new).await
     }
 
     async fn append(&self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
-        self.store()?.append(id, after, entries).await
+        self.store().await?.append(id, after, entries).await
     }
 
     async fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
@@ -91,11 +93,11 @@ impl Store for LateStore {
     }
 
     async fn search(&self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
-        self.store()?.search(query, progress).await
+        self.store().await?.search(query, progress).await
     }
 
     async fn index(&self, progress: &Progress) -> StoreResult<u64> {
-        self.store()?.index(progress).await
+        self.store().await?.index(progress).await
     }
 
     async fn keep_draft(&self, id: SessionId, draft: &Draft) -> StoreResult<()> {
@@ -113,26 +115,54 @@ impl Store for LateStore {
     }
 
     async fn claim(&self, id: SessionId) -> StoreResult<Option<SessionLock>> {
-        self.store()?.claim(id).await
+        self.store().await?.claim(id).await
     }
 
     async fn purge(&self, id: SessionId) -> StoreResult<()> {
-        self.store()?.purge(id).await
-    }
-
-    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
-        self.store()?.check(mode, progress).await
-    }
-
-    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
-        self.store()?.rebuild(progress).await
-    }
-
-    async fn info(&self) -> StoreResult<Info> {
-        self.store()?.info().await
+        self.store().await?.purge(id).await
     }
 
     fn patience(&self) -> &Patience {
         &self.patience
+    }
+}
+
+#[async_trait]
+impl Maintenance for LateStore {
+    async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        self.store().await?.check(mode, progress).await
+    }
+
+    async fn rebuild(&self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.store().await?.rebuild(progress).await
+    }
+
+    async fn info(&self) -> StoreResult<Info> {
+        self.store().await?.info().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::sqlite::SqliteStore;
+
+    #[tokio::test]
+    async fn opening_does_not_block_other_tasks() {
+        let open = || {
+            std::thread::sleep(Duration::from_millis(400));
+            Ok(Arc::new(SqliteStore::in_memory()?) as Arc<dyn Store>)
+        };
+        let store = LateStore::new(open, &Patience::default());
+        let began = Instant::now();
+        let other = async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            began.elapsed()
+        };
+        let (info, elapsed) = tokio::join!(store.info(), other);
+        assert_eq!(info.unwrap().sessions, 0);
+        assert!(elapsed < Duration::from_millis(300), "{elapsed:?}");
     }
 }

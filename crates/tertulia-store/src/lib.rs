@@ -7,8 +7,8 @@
 //! use tertulia_store::sqlite::SqliteStore;
 //! use tertulia_store::{Redaction, Sessions, Start, StoreResult};
 //!
-//! # fn main() -> StoreResult<()> {
-//! # pollster::block_on(async {
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> StoreResult<()> {
 //! let store = Arc::new(SqliteStore::in_memory()?);
 //! let clock = Clock::new(jiff::Timestamp::now, uuid::Uuid::now_v7);
 //! let sessions = Sessions::new(store, clock, Redaction::On);
@@ -25,39 +25,47 @@
 //! let (meta, _) = sessions.create(&start, vec![hello]).await?;
 //! assert_eq!(sessions.load(meta.id).await?.messages().count(), 1);
 //! # Ok(())
-//! # })
 //! # }
 //! ```
 //!
 //! | part | purpose |
 //! |---|---|
 //! | [`Store`] | operations of a backend; the conformance suite holds all backends to them |
+//! | [`Maintenance`] | check, rebuild and description of a store |
 //! | [`Sessions`] | what frontends use: lookup, redaction, limits, rename, tag, trash, undo, fork |
 //! | [`sqlite`] | the default backend: one database, one writer |
 //! | [`files`] | one JSONL log per session, for `jq` and `rg` |
 //! | `index` | the full-text index that both backends keep beside their logs; it may be deleted |
 //! | `session_lock` | locks that show which process has a session open |
 //! | `queue` | waiting for other writers |
-//! | `worker` | a thread that owns a connection |
+//! | [`Threaded`] | the threads of a backend that blocks |
 //! | `place` | creating private files and folders |
 //! | [`LateStore`] | a store that could not be opened yet |
+//!
+//! The crate has no Cargo features: the files backend keeps its list rows and its index in SQLite
+//! too, so that leaving out a backend would save no dependency. It pulls in no HTTP stack, no
+//! terminal and no agent.
 
 mod adopt;
-mod by_project;
+mod chain;
 mod changes;
+mod engine;
 pub mod files;
 mod foreign;
 mod index;
+mod judge;
 mod late;
+mod paging;
 mod place;
 mod queue;
 mod salvage;
+mod selection;
 mod session_lock;
 mod sessions;
 pub mod sqlite;
 mod worker;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -66,6 +74,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use adopt::Adopted;
+pub use engine::{Engine, Threaded, Upkeep};
 pub use foreign::{Doing, Intake, Taken};
 pub use late::LateStore;
 pub use queue::{GivenUp, HeldLock, LockHolder, Patience, Waits};
@@ -82,7 +91,7 @@ use tertulia_core::session::{Damage, Line};
 /// Every backend guarantees: an entry whose append succeeded survives a crash of the machine; the
 /// entries of one append are contiguous in the log; reading needs nothing but the store.
 #[async_trait]
-pub trait Store: std::fmt::Debug + Send + Sync {
+pub trait Store: Maintenance + std::fmt::Debug + Send + Sync {
     /// Creates a session with its first entries, on top of `new.base` if it is a fork. Durable on
     /// return; the cost does not depend on how many entries a fork shares. Fails with
     /// [`StoreError::Exists`] if the id is taken.
@@ -124,6 +133,13 @@ pub trait Store: std::fmt::Debug + Send + Sync {
     /// Physically removes a session. The prefix that its forks share stays readable through them.
     async fn purge(&self, id: SessionId) -> StoreResult<()>;
 
+    /// Returns how its writers wait for other processes.
+    fn patience(&self) -> &Patience;
+}
+
+/// Maintenance of a store as a whole.
+#[async_trait]
+pub trait Maintenance {
     /// Checks every byte: hashes, order, derived rows, index. With [`CheckMode::Repair`] also
     /// salvages readable entries, keeps a copy of the damaged original, and reports losses.
     async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report>;
@@ -133,9 +149,6 @@ pub trait Store: std::fmt::Debug + Send + Sync {
 
     /// Describes the store: backend, format, counts and sizes.
     async fn info(&self) -> StoreResult<Info>;
-
-    /// Returns how its writers wait for other processes.
-    fn patience(&self) -> &Patience;
 }
 
 /// A session to create.
@@ -169,16 +182,19 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Returns true if `lines`, the log after the draft's head, hold only metadata changes.
-    fn still_waits(&self, lines: &[Line]) -> bool {
+    /// Returns the draft unless more than metadata changes followed it. `lines` is the log after the
+    /// draft's head, `end` the head of the log.
+    fn if_current(self, lines: &[Line], end: Option<Head>) -> Option<Draft> {
         let mut head = self.after;
-        lines.iter().all(|line| match Entry::decode(&line.bytes) {
+        let waits = lines.iter().all(|line| match Entry::decode(&line.bytes) {
             Ok(entry) if entry.body.is_tidying() && entry.follows(&head) => {
                 head = entry.head();
                 true
             }
             _ => false,
-        })
+        });
+        let is_in_log = !lines.is_empty() || end == Some(self.after);
+        Some(self).filter(|_| waits && is_in_log)
     }
 }
 
@@ -255,7 +271,7 @@ pub struct Rebuilt {
 pub struct Info {
     /// The backend: `sqlite` or `files`.
     pub backend: &'static str,
-    /// Path of the store.
+    /// Path or URL of the store.
     pub place: String,
     /// Version of its format.
     pub format: u32,
@@ -352,19 +368,19 @@ pub enum StoreError {
         /// Where its log ends now.
         head: Head,
     },
-    /// The path holds something other than a store.
-    #[error("{} is not a tertulia store: {reason}", place.display())]
+    /// The place holds something other than a store.
+    #[error("{place} is not a tertulia store: {reason}")]
     NotAStore {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
         /// What it holds instead.
         reason: String,
     },
     /// A newer version of the program wrote the store.
-    #[error("{} has format {found}; this program knows formats up to {known}", place.display())]
+    #[error("{place} has format {found}; this program knows formats up to {known}")]
     NewerFormat {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
         /// Its format version.
         found: u32,
         /// The newest format version that this program reads.
@@ -379,10 +395,10 @@ pub enum StoreError {
         reason: String,
     },
     /// The store is damaged, and no entry in it can be read.
-    #[error("{} is damaged, and {}; it was left as it is", place.display(), nothing_left(*entries))]
+    #[error("{place} is damaged, and {}; it was left as it is", nothing_left(*entries))]
     Unsalvageable {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
         /// How many entries it is known to have held.
         entries: u64,
     },
@@ -400,16 +416,16 @@ pub enum StoreError {
     #[error("{0}")]
     Refused(String),
     /// The disk is full.
-    #[error("no space is left at {}", place.display())]
+    #[error("no space is left at {place}")]
     Full {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
     },
-    /// The path is not writable.
-    #[error("{} cannot be written to: {reason}", place.display())]
+    /// The place is not writable.
+    #[error("{place} cannot be written to: {reason}")]
     ReadOnly {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
         /// The reason.
         reason: String,
     },
@@ -417,10 +433,10 @@ pub enum StoreError {
     #[error("{0}")]
     Held(Box<HeldLock>),
     /// Another process has the store, or a session to repair, locked.
-    #[error("{} is locked by another program", place.display())]
+    #[error("{place} is locked by another program")]
     Locked {
-        /// The path.
-        place: PathBuf,
+        /// The path or URL.
+        place: String,
     },
     /// Any other failure, with its cause.
     #[error("{what}")]
@@ -448,6 +464,19 @@ impl StoreError {
         StoreError::Failed {
             what: what.into(),
             source: source.into(),
+        }
+    }
+
+    pub(crate) fn not_a_store(path: &Path, reason: impl Into<String>) -> StoreError {
+        StoreError::NotAStore {
+            place: path.display().to_string(),
+            reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn locked(path: &Path) -> StoreError {
+        StoreError::Locked {
+            place: path.display().to_string(),
         }
     }
 

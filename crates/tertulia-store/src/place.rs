@@ -3,9 +3,26 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
 
 use super::{StoreError, StoreResult};
+
+/// Appends `suffix` to the file name.
+pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Returns the folder that holds `path`.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
 
 /// Creates a folder and its missing parents, each with mode 0700 and synced into its parent.
 pub(super) fn make_folder(folder: &Path) -> StoreResult<()> {
@@ -53,27 +70,52 @@ pub(super) fn lock_file(path: &Path) -> StoreResult<File> {
         .map_err(|error| trouble(path, "cannot open the lock file", error))
 }
 
-/// Replaces a file atomically: readers see the old or the new content.
-pub(super) fn replace_file(path: &Path, content: &[u8]) -> StoreResult<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let temporary = Path::new(&name);
+/// Replaces a file atomically: readers see the old or the new content. `mark` ends the temporary
+/// name.
+pub(super) fn replace_file(path: &Path, mark: &str, content: &[u8]) -> StoreResult<()> {
+    let temporary = with_suffix(path, mark);
     let write = || -> io::Result<()> {
-        let _ = fs::remove_file(temporary);
-        let mut file = create_file(temporary)?;
+        let _ = fs::remove_file(&temporary);
+        let mut file = create_file(&temporary)?;
         io::Write::write_all(&mut file, content)?;
         file.sync_data()?;
-        fs::rename(temporary, path)
+        fs::rename(&temporary, path)
     };
-    write().map_err(|error| trouble(path, "cannot write", error))
+    write().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        trouble(path, "cannot write", error)
+    })
+}
+
+/// Replaces a file atomically and durably.
+pub(super) fn write_over(path: &Path, content: &[u8]) -> StoreResult<()> {
+    replace_file(path, &format!(".new-{}", std::process::id()), content)?;
+    sync_folder_of(path)
+}
+
+/// Returns the first free name for the copy of a damaged file, from the time of its repair on.
+pub(super) fn damaged_name(path: &Path, mark: &str, now: Timestamp) -> PathBuf {
+    let mut second = now.as_second().max(0);
+    loop {
+        let kept = with_suffix(path, &format!("{mark}damaged-{second}"));
+        if !kept.exists() && !with_suffix(&kept, "-wal").exists() {
+            return kept;
+        }
+        second += 1;
+    }
+}
+
+/// Gives a file a second name, so that its bytes stay when another file replaces it.
+pub(super) fn keep_as(path: &Path, kept: &Path) -> StoreResult<()> {
+    fs::hard_link(path, kept)
+        .or_else(|_| fs::copy(path, kept).map(drop))
+        .map_err(|error| trouble(path, "cannot keep a copy of", error))?;
+    sync_folder_of(kept)
 }
 
 /// Syncs the folder that holds `path`, so that the name survives a crash as well as the content.
 pub(super) fn sync_folder_of(path: &Path) -> StoreResult<()> {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let folder = folder_of(path);
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|error| trouble(folder, "cannot sync the folder", error))
@@ -108,11 +150,11 @@ pub(super) fn is_out_of_files() -> bool {
 pub(super) fn trouble(place: &Path, what: &str, error: io::Error) -> StoreError {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full {
-            place: place.to_owned(),
+            place: place.display().to_string(),
         },
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             StoreError::ReadOnly {
-                place: place.to_owned(),
+                place: place.display().to_string(),
                 reason: error.to_string(),
             }
         }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ pub use holder::LockHolder;
 pub(super) use holder::Record;
 
 /// A wait longer than this is announced.
-const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
+pub(super) const ANNOUNCED_AFTER: Duration = Duration::from_secs(1);
 /// Limit of the waits after one that was given up, until one succeeds.
 const TIRED_LIMIT: Duration = Duration::from_secs(1);
 /// Number and interval of the first tries. A lock that is taken by one of them saves passing it from
@@ -43,7 +43,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldLock {
     /// The store or log that it guards.
-    pub place: PathBuf,
+    pub place: String,
     /// Its holder, if known.
     pub holder: Option<LockHolder>,
     /// The total time limit of the wait.
@@ -52,7 +52,7 @@ pub struct HeldLock {
 
 impl fmt::Display for HeldLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is being written by ", self.place.display())?;
+        write!(f, "{} is being written by ", self.place)?;
         match &self.holder {
             Some(holder) => write!(f, "{holder}"),
             None => f.write_str("another program"),
@@ -174,7 +174,7 @@ impl Patience {
     }
 
     /// Announces a wait, or its end.
-    fn announce(&self, wait: Option<HeldLock>) {
+    pub(super) fn announce(&self, wait: Option<HeldLock>) {
         self.0.waits.send_if_modified(|known| {
             let changed = *known != wait;
             *known = wait;
@@ -230,7 +230,7 @@ impl Drop for GivenUp {
 
 /// A requested operation: its session, and since when it waits.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub struct Asked {
     pub(super) session: Option<SessionId>,
     since: Instant,
     /// Limit of this operation's wait.
@@ -337,7 +337,7 @@ impl QueueLock {
                     patience.tire();
                 }
                 break Err(StoreError::Held(Box::new(HeldLock {
-                    place: guarded.to_owned(),
+                    place: guarded.display().to_string(),
                     holder,
                     limit,
                 })));
@@ -345,7 +345,7 @@ impl QueueLock {
             if !announced && waited >= ANNOUNCED_AFTER {
                 announced = true;
                 patience.announce(Some(HeldLock {
-                    place: guarded.to_owned(),
+                    place: guarded.display().to_string(),
                     holder: self.record.holder(&self.file),
                     limit,
                 }));

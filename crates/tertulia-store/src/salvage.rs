@@ -191,15 +191,29 @@ fn reseal(parent: &Head, entry: Entry) -> Option<Entry> {
 fn place_holder(session: SessionId, parent: &Head, at: Timestamp, body: Body) -> Option<Entry> {
     // The same repair of the same log gives the same entry everywhere.
     let name = format!("{session}:{}:{}", parent.seq.next(), body.kind());
-    let mut id = [0; 16];
-    id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
     let new = Unsealed {
-        id: EntryId::new(Uuid::from_bytes(id)),
+        id: EntryId::new(derived_id(&name)),
         at,
         body,
         redacted: BTreeMap::new(),
     };
     Entry::seal(parent, vec![new]).ok()?.pop()
+}
+
+/// Derives an id from a name: the same name gives the same id everywhere.
+pub(super) fn derived_id(name: &str) -> Uuid {
+    let mut id = [0; 16];
+    id.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
+    Uuid::from_bytes(id)
+}
+
+/// Describes a log of which nothing is left.
+pub(super) fn all_lost(name: &str, salvaged: &Salvaged) -> String {
+    match salvaged.lost.len() {
+        0 => format!("{name}: nothing in its log can be read"),
+        1 => format!("{name}: its only entry is lost"),
+        count => format!("{name}: all {count} entries are lost"),
+    }
 }
 
 /// Describes losses and alterations for the report.

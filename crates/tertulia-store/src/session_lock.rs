@@ -2,6 +2,7 @@
 //! system releases the lock when its holder ends in any way.
 
 use std::collections::HashSet;
+use std::fmt::Debug;
 use std::fs::{self, File, TryLockError};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -16,28 +17,68 @@ const GLANCES: usize = 20;
 
 /// The session locks of one store.
 #[derive(Clone, Debug)]
-pub(super) enum Claims {
+pub enum Claims {
     /// For a store on disk: a folder of lock files.
     Folder(PathBuf),
     /// For a store in memory: no other process can see it.
     Memory(Arc<Mutex<HashSet<SessionId>>>),
 }
 
-/// Lock on an open session, released on drop.
+/// Lock on an open session, released on drop. What it holds is known to the backend alone.
 #[derive(Debug)]
 pub struct SessionLock {
     id: SessionId,
-    held: Held,
+    _guard: Box<dyn Guard>,
 }
 
+/// Releases a session lock when it is dropped.
+pub(super) trait Guard: Debug + Send + Sync {}
+
+impl SessionLock {
+    pub(super) fn new(id: SessionId, guard: impl Guard + 'static) -> SessionLock {
+        SessionLock {
+            id,
+            _guard: Box::new(guard),
+        }
+    }
+
+    /// Returns the locked session.
+    pub fn session(&self) -> SessionId {
+        self.id
+    }
+}
+
+/// A locked file.
 #[derive(Debug)]
-enum Held {
-    /// The file is only kept open: its lock is the session lock.
-    Lock(
-        #[expect(dead_code, reason = "held, not used")] File,
-        PathBuf,
-    ),
-    Memory(Arc<Mutex<HashSet<SessionId>>>),
+struct LockedFile {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Guard for LockedFile {}
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Removed while still locked, so that no other process can lock the file in between.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// An id among the open sessions of this process.
+#[derive(Debug)]
+struct Noted {
+    id: SessionId,
+    open: Arc<Mutex<HashSet<SessionId>>>,
+}
+
+impl Guard for Noted {}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        if let Ok(mut open) = self.open.lock() {
+            open.remove(&self.id);
+        }
+    }
 }
 
 impl Claims {
@@ -50,10 +91,8 @@ impl Claims {
         match self {
             Claims::Memory(open) => {
                 let free = open.lock().is_ok_and(|mut open| open.insert(id));
-                Ok(free.then(|| SessionLock {
-                    id,
-                    held: Held::Memory(open.clone()),
-                }))
+                let open = open.clone();
+                Ok(free.then(|| SessionLock::new(id, Noted { id, open })))
             }
             Claims::Folder(folder) => {
                 place::make_folder(folder)?;
@@ -75,10 +114,8 @@ impl Claims {
                         // The last holder may have removed the file between opening and locking: a
                         // lock on an unlinked file excludes no other process.
                         Ok(()) if place::names_this_file(&path, &file) => {
-                            return Ok(Some(SessionLock {
-                                id,
-                                held: Held::Lock(file, path),
-                            }));
+                            let locked = LockedFile { path, _file: file };
+                            return Ok(Some(SessionLock::new(id, locked)));
                         }
                         Ok(()) => {}
                     }
@@ -93,29 +130,6 @@ impl Claims {
             Claims::Memory(open) => open.lock().is_ok_and(|open| open.contains(&id)),
             Claims::Folder(folder) => File::open(folder.join(id.to_string()))
                 .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))),
-        }
-    }
-}
-
-impl SessionLock {
-    /// Returns the locked session.
-    pub fn session(&self) -> SessionId {
-        self.id
-    }
-}
-
-impl Drop for SessionLock {
-    fn drop(&mut self) {
-        match &self.held {
-            Held::Memory(open) => {
-                if let Ok(mut open) = open.lock() {
-                    open.remove(&self.id);
-                }
-            }
-            // Removed while still locked, so that no other process can lock the file in between.
-            Held::Lock(_, path) => {
-                let _ = fs::remove_file(path);
-            }
         }
     }
 }

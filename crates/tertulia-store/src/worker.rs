@@ -23,15 +23,37 @@ pub(super) struct Worker<T> {
 
 impl<T: Send + 'static> Worker<T> {
     /// Starts a thread that owns `state`.
-    pub(super) fn start(name: &str, mut state: T) -> StoreResult<Worker<T>> {
+    pub(super) fn start(name: &str, state: T) -> StoreResult<Worker<T>> {
+        Worker::spawn(name, move |waiting| work(state, waiting))
+    }
+
+    /// Starts a thread that opens the state that it then owns. Fails if opening fails.
+    pub(super) async fn open(
+        name: &str,
+        open: impl FnOnce() -> StoreResult<T> + Send + 'static,
+    ) -> StoreResult<Worker<T>> {
+        let (answer, opened) = oneshot::channel();
+        let worker = Worker::spawn(name, move |waiting| match open() {
+            Ok(state) => {
+                let _ = answer.send(Ok(()));
+                work(state, waiting);
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        })?;
+        opened.await.map_err(|_| gone())??;
+        Ok(worker)
+    }
+
+    fn spawn(
+        name: &str,
+        run: impl FnOnce(mpsc::Receiver<Job<T>>) + Send + 'static,
+    ) -> StoreResult<Worker<T>> {
         let (jobs, waiting) = mpsc::channel::<Job<T>>();
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
-            .spawn(move || {
-                for job in waiting {
-                    job(&mut state);
-                }
-            })
+            .spawn(move || run(waiting))
             .map_err(|error| StoreError::failed("cannot start a thread for the store", error))?;
         Ok(Worker {
             jobs: Mutex::new(Some(jobs)),
@@ -53,12 +75,36 @@ impl<T: Send + 'static> Worker<T> {
             Ok(jobs) => jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()),
             Err(_) => false,
         };
-        let gone = || StoreError::failed("the store's thread has ended", "it stopped unexpectedly");
         if !sent {
             return Err(gone());
         }
         waiting.await.map_err(|_| gone())?
     }
+}
+
+fn work<T>(mut state: T, jobs: mpsc::Receiver<Job<T>>) {
+    for job in jobs {
+        job(&mut state);
+    }
+}
+
+/// Runs one blocking job on a thread of its own.
+pub(super) async fn on_thread<R: Send + 'static>(
+    name: &str,
+    job: impl FnOnce() -> StoreResult<R> + Send + 'static,
+) -> StoreResult<R> {
+    let (answer, waiting) = oneshot::channel();
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            let _ = answer.send(job());
+        })
+        .map_err(|error| StoreError::failed("cannot start a thread for the store", error))?;
+    waiting.await.map_err(|_| gone())?
+}
+
+fn gone() -> StoreError {
+    StoreError::failed("the store's thread has ended", "it stopped unexpectedly")
 }
 
 impl<T> Drop for Worker<T> {

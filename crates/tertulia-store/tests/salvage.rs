@@ -19,7 +19,7 @@ use std::path::Path;
 use tertulia_core::entry::{Body, Entry};
 use tertulia_core::id::EntryId;
 use tertulia_store::sqlite::SqliteStore;
-use tertulia_store::{CheckMode, Progress, Report, Store, StoreError};
+use tertulia_store::{CheckMode, Maintenance, Progress, Report, StoreError};
 use tertulia_testkit::ask::{everything, lines, list, look, now};
 use tertulia_testkit::clock::{moment, still_clock};
 use tertulia_testkit::logs::{Writer, ai, human, renamed};

@@ -7,12 +7,16 @@ use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log, SessionMeta};
 use tertulia_store::{CheckMode, Draft, Progress, Report, Store};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::logs::Writer;
 
-/// Blocks until a future is ready.
+/// Blocks until a future is ready. Stores have threads of their own, so that the runtime needs no drivers.
 pub fn now<F: Future>(answer: F) -> F::Output {
-    pollster::block_on(answer)
+    thread_local! {
+        static RUNTIME: Runtime = Builder::new_current_thread().build().unwrap();
+    }
+    RUNTIME.with(|runtime| runtime.block_on(answer))
 }
 
 /// Returns all lines of a session.

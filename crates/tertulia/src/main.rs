@@ -14,6 +14,7 @@ mod participants;
 mod private_file;
 mod project;
 mod registry;
+mod runtime;
 mod serve;
 mod settings;
 mod show;

@@ -15,14 +15,16 @@ use tertulia_core::session::{Log, Status};
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{
-    LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult,
+    LateStore, Patience, Redaction, Resolved, Sessions, Store, StoreError, StoreResult, Waits,
 };
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::args::{FilterArgs, GlobalArgs};
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::hint::Invocation;
 use crate::moment::{ago, moment};
+use crate::runtime;
 use crate::settings::{Faults, Settings, StoreUrl};
 use crate::ui::{self, Ui, fit};
 
@@ -56,6 +58,51 @@ pub fn store(url: &StoreUrl, patience: &Patience) -> StoreResult<Arc<dyn Store>>
         StoreUrl::Files(path) => Arc::new(FilesStore::open_with(path, patience)?),
         StoreUrl::Memory => Arc::new(SqliteStore::in_memory()?),
     })
+}
+
+/// Opens a store on a thread of its own, so that a program that keeps it locked can be named
+/// meanwhile.
+fn store_telling(
+    url: &StoreUrl,
+    patience: &Patience,
+    aside: Option<ui::Aside>,
+) -> StoreResult<Arc<dyn Store>> {
+    let (answer, opened) = oneshot::channel();
+    let (url, theirs) = (url.clone(), patience.clone());
+    let open = move || {
+        let _ = answer.send(store(&url, &theirs));
+    };
+    let thread = std::thread::Builder::new().name("tertulia-open".to_owned());
+    thread.spawn(open).map_err(unusable)?;
+    let runtime = runtime::for_store().map_err(unusable)?;
+    let opened = runtime.block_on(telling(patience.waits(), aside, opened));
+    opened.unwrap_or_else(|error| Err(unusable(error)))
+}
+
+/// Waits for work on a store, and names another program that delays it.
+async fn telling<T>(
+    mut waits: Waits,
+    aside: Option<ui::Aside>,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        biased;
+        done = &mut work => done,
+        held = waits.next() => {
+            if let Some(aside) = aside {
+                aside.warn(&held.waiting_text());
+            }
+            work.await
+        }
+    }
+}
+
+fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> StoreError {
+    StoreError::Failed {
+        what: "the store cannot be used".to_owned(),
+        source: error.into(),
+    }
 }
 
 /// Returns how writers wait, and how they identify themselves to programs that wait for them.
@@ -136,8 +183,9 @@ pub fn reader(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Workspace> {
 
 fn opened(settings: Settings, ui: &mut Ui) -> CommandResult<Workspace> {
     ui.detail(&format!("store: {}", settings.store));
-    let sessions = sessions(&settings, &settings.store)?;
     let aside = ui.aside();
+    let store = store_telling(&settings.store, &patience(&settings), aside)?;
+    let sessions = Sessions::new(store, clock(), redaction(&settings));
     let mut workspace = Workspace {
         settings,
         sessions,
@@ -153,7 +201,8 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
     let settings = settings(global, ui)?;
     ui.detail(&format!("store: {}", settings.store));
     let patience = patience(&settings);
-    let opened = store(&settings.store, &patience);
+    let aside = ui.aside();
+    let opened = store_telling(&settings.store, &patience, aside);
     let store: Arc<dyn Store> = match opened {
         Err(
             error @ (StoreError::Full { .. }
@@ -170,7 +219,6 @@ pub fn workspace_for_new(global: &GlobalArgs, ui: &mut Ui) -> CommandResult<Work
         opened => opened?,
     };
     let sessions = Sessions::new(store, clock(), redaction(&settings));
-    let aside = ui.aside();
     let mut workspace = Workspace {
         settings,
         sessions,
@@ -194,23 +242,11 @@ fn redaction(settings: &Settings) -> Redaction {
 }
 
 impl Workspace {
-    /// Blocks until work on a store is done. Stores on disk have threads of their own and need no
-    /// runtime.
-    pub fn wait<T>(&self, work: impl Future<Output = T>) -> T {
-        let mut waits = self.sessions.store().patience().waits();
-        pollster::block_on(async move {
-            tokio::pin!(work);
-            tokio::select! {
-                biased;
-                done = &mut work => done,
-                held = waits.next() => {
-                    if let Some(aside) = self.aside {
-                        aside.warn(&held.waiting_text());
-                    }
-                    work.await
-                }
-            }
-        })
+    /// Blocks until work on a store is done. Must not be called from asynchronous code.
+    pub fn wait<T>(&self, work: impl Future<Output = StoreResult<T>>) -> StoreResult<T> {
+        let waits = self.sessions.store().patience().waits();
+        let runtime = runtime::for_store().map_err(unusable)?;
+        runtime.block_on(telling(waits, self.aside, work))
     }
 
     /// Returns the filter for this project's sessions.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use super::engine::{FilesEngine, as_lines};
 use super::log::{self, Last, Tail};
-use super::names::with_suffix;
 use crate::queue::{QueueLock, Record};
 use crate::{StoreError, StoreResult, check_whole, has_words, place};
 use tertulia_core::entry::{Entry, Head};
@@ -28,7 +27,7 @@ pub(super) struct OpenLog {
 }
 
 impl FilesEngine {
-    pub(super) fn append(
+    pub(super) fn append_to_log(
         &mut self,
         id: SessionId,
         after: Head,
@@ -36,8 +35,10 @@ impl FilesEngine {
     ) -> StoreResult<Head> {
         check_whole(entries)?;
         let mut log = self.locked_log(id)?;
+        self.marks.put(id);
         let appended = append_to(&mut log, id, after, entries);
         log.lock.release();
+        self.marks.put(id);
         // After an error the file's end is unknown.
         let head = appended?;
         self.keep_open(id, log);
@@ -148,7 +149,7 @@ fn ends_at(log: &OpenLog) -> io::Result<bool> {
 
 /// Saves unacknowledged trailing bytes to a side file before truncating the log.
 fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
-    let mut aside = with_suffix(&log.path, &format!(".torn-{end}"));
+    let mut aside = place::with_suffix(&log.path, &format!(".torn-{end}"));
     let keep = || -> io::Result<()> {
         let bytes = log::read_range(log.lock.file(), end, size)?;
         let mut file = loop {
@@ -156,7 +157,7 @@ fn set_torn_bytes_aside(log: &OpenLog, end: u64, size: u64) -> StoreResult<()> {
                 Ok(file) => break file,
                 // An earlier append was torn at the same offset; its bytes stay as well.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    aside = with_suffix(&aside, "0");
+                    aside = place::with_suffix(&aside, "0");
                 }
                 Err(error) => return Err(error),
             }

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use super::engine::{FilesEngine, open_log};
 use super::log::{self, Opening};
 use super::names::{self, Key, LogName, Walk};
-use super::purge::write_over;
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::entry::{Head, Origin};
 use tertulia_core::id::Seq;
@@ -81,6 +80,7 @@ impl FilesEngine {
 
     /// Returns the log with exactly the entry that a fork continues, among the known file names.
     pub(super) fn owner_of(&mut self, origin: &Origin) -> StoreResult<Option<PathBuf>> {
+        self.recall(origin.id);
         let mut waiting = self.names.all(origin.id);
         let mut looked_at = 0;
         while let Some(path) = waiting.get(looked_at).cloned() {
@@ -94,6 +94,7 @@ impl FilesEngine {
                 return Ok(Some(path));
             }
             if let Some(below) = below(&path, &file, size, origin.seq).map_err(say)? {
+                self.recall(below.id);
                 let more = self.names.all(below.id);
                 let new: Vec<PathBuf> = more
                     .into_iter()
@@ -110,6 +111,7 @@ impl FilesEngine {
         let mut passed: Vec<PathBuf> = Vec::new();
         let mut id = origin.id;
         loop {
+            self.recall(id);
             let all = self.names.all(id);
             let shared_prefix = all.iter().find(|path| names::is_shared_prefix(path));
             let Some(path) = shared_prefix.or(all.first()).cloned() else {
@@ -153,6 +155,7 @@ impl FilesEngine {
 
     /// Returns what a log continues, according to the files on disk.
     pub(super) fn origin_of(&mut self, key: Key) -> StoreResult<Option<Origin>> {
+        self.recall(key.0);
         let Some(path) = self.names.get(key) else {
             return Ok(None);
         };
@@ -190,7 +193,7 @@ impl FilesEngine {
                 };
                 let content = serde_json::to_vec(&elsewhere)
                     .map_err(|error| StoreError::failed("cannot name a base", error))?;
-                write_over(&names::base_beside(&path), &content)?;
+                place::write_over(&names::base_beside(&path), &content)?;
             }
         }
         Ok(())

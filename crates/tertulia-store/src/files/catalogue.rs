@@ -4,7 +4,6 @@
 //! Each log has a number here, which the search index uses; numbers are never reused. A rebuilt
 //! catalogue has a new identity, so that an index of the old one is detected.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +11,9 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::file_stamp::FileStamp;
-use super::names::{Key, LIVE};
+use super::names::{Key, LIVE, LogName};
+use super::stamps::{path_bytes, path_from};
+use crate::selection::{PURGED, id_from, reversed, state_of};
 use crate::sqlite::trouble;
 use crate::{StoreError, StoreResult, index, place};
 use tertulia_core::entry::{Hash, Head, Origin};
@@ -21,16 +22,19 @@ use tertulia_core::query::DamagedSession;
 use tertulia_core::session::SessionMeta;
 
 /// Changes whenever rows are derived differently; a catalogue of another version is rebuilt.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Busy timeout: another process may be deriving many rows.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// The columns by which lists and lookups select are those of SQLite's table `session`.
 const SCHEMA: &str = "
 CREATE TABLE about(identity BLOB NOT NULL);
+CREATE TABLE folder(name BLOB PRIMARY KEY, inode INTEGER NOT NULL, modified INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE log(
   no INTEGER PRIMARY KEY AUTOINCREMENT,
-  id BLOB NOT NULL,
+  id BLOB NOT NULL, id_end BLOB NOT NULL,
   husk INTEGER NOT NULL,          -- 0, or the number of what forks share with a purged session
+  path BLOB NOT NULL,             -- folder and name of the file
   inode INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,  -- the file as it was folded
   folded INTEGER NOT NULL,        -- up to which offset,
   last INTEGER NOT NULL,          -- and the place of the last line there
@@ -40,21 +44,44 @@ CREATE TABLE log(
   base BLOB, base_seq INTEGER, base_hash BLOB,
   owner INTEGER,                  -- the number of the log in which that entry of the base stands
   state INTEGER NOT NULL,         -- 0 live, 1 in the trash, 2 husk
+  kind TEXT NOT NULL, team TEXT,
   project TEXT, title TEXT,
   updated INTEGER NOT NULL, changed INTEGER,
   head_seq INTEGER NOT NULL, head_hash BLOB NOT NULL,
   row TEXT NOT NULL,
   UNIQUE(id, husk)
 );
+CREATE INDEX log_by_end ON log(id_end);
 CREATE INDEX log_damaged ON log(no) WHERE damage IS NOT NULL OR unreadable IS NOT NULL;
 CREATE INDEX log_by_time ON log(updated, id);
 CREATE INDEX log_by_project ON log(project, updated, id, state);
 CREATE INDEX log_by_change ON log(changed, id) WHERE changed IS NOT NULL;
 CREATE INDEX log_by_title ON log(title) WHERE title IS NOT NULL;
+CREATE INDEX log_by_original ON log(row ->> '$.source.id') WHERE row ->> '$.source.id' IS NOT NULL;
 CREATE INDEX log_by_base ON log(base, owner) WHERE base IS NOT NULL;
 CREATE INDEX log_by_owner ON log(owner) WHERE owner IS NOT NULL;
-CREATE INDEX log_by_state ON log(state, project);
+CREATE INDEX log_without_owner ON log(no) WHERE base IS NOT NULL AND owner IS NULL;
 CREATE TABLE snapshot(no INTEGER NOT NULL, seq INTEGER NOT NULL, row TEXT NOT NULL, PRIMARY KEY(no, seq)) WITHOUT ROWID;
+CREATE TABLE tally(project TEXT PRIMARY KEY, live INTEGER NOT NULL, trashed INTEGER NOT NULL) WITHOUT ROWID;
+CREATE VIEW listed AS SELECT no, coalesce(project, '') AS project, state FROM log WHERE state < 2 AND last > 0 AND head_seq > 0;
+CREATE TRIGGER log_inserted AFTER INSERT ON log BEGIN
+  INSERT INTO tally SELECT project, 0, 0 FROM listed WHERE no = new.no AND project NOT IN (SELECT project FROM tally);
+  UPDATE tally SET live = live + (new.state = 0), trashed = trashed + (new.state = 1)
+    WHERE project = (SELECT project FROM listed WHERE no = new.no);
+END;
+CREATE TRIGGER log_deleted BEFORE DELETE ON log BEGIN
+  UPDATE tally SET live = live - (old.state = 0), trashed = trashed - (old.state = 1)
+    WHERE project = (SELECT project FROM listed WHERE no = old.no);
+END;
+CREATE TRIGGER log_updating BEFORE UPDATE OF state, project, last, head_seq ON log BEGIN
+  UPDATE tally SET live = live - (old.state = 0), trashed = trashed - (old.state = 1)
+    WHERE project = (SELECT project FROM listed WHERE no = old.no);
+END;
+CREATE TRIGGER log_updated AFTER UPDATE OF state, project, last, head_seq ON log BEGIN
+  INSERT INTO tally SELECT project, 0, 0 FROM listed WHERE no = new.no AND project NOT IN (SELECT project FROM tally);
+  UPDATE tally SET live = live + (new.state = 0), trashed = trashed + (new.state = 1)
+    WHERE project = (SELECT project FROM listed WHERE no = new.no);
+END;
 ";
 
 /// The open catalogue database.
@@ -70,6 +97,7 @@ pub(super) struct Catalogue {
 pub(super) struct Record {
     pub(super) id: SessionId,
     pub(super) shared_prefix: u32,
+    pub(super) path: PathBuf,
     pub(super) stamp: FileStamp,
     pub(super) folded: u64,
     pub(super) last: Seq,
@@ -83,15 +111,13 @@ pub(super) struct Record {
 
 impl Record {
     /// Creates the record of a log of which nothing is known yet.
-    fn blank(id: SessionId, shared_prefix: u32) -> Record {
+    pub(super) fn blank(log: &LogName) -> Record {
+        let id = log.id;
         Record {
             id,
-            shared_prefix,
-            stamp: FileStamp {
-                inode: 0,
-                size: 0,
-                modified: 0,
-            },
+            shared_prefix: log.shared_prefix,
+            path: log.path.clone(),
+            stamp: FileStamp::NONE,
             folded: 0,
             last: Seq::START,
             known: Seq::START,
@@ -102,10 +128,9 @@ impl Record {
     }
 
     fn state(&self) -> i64 {
-        match (self.shared_prefix != LIVE, self.meta.trashed_at) {
-            (true, _) => 2,
-            (false, Some(_)) => 1,
-            (false, None) => 0,
+        match self.shared_prefix {
+            LIVE => state_of(&self.meta),
+            _ => PURGED,
         }
     }
 }
@@ -182,23 +207,6 @@ impl Catalogue {
         done.and_then(|done| ended.map(|()| done))
     }
 
-    /// Returns each log's number and the file stamp at its last fold.
-    pub(super) fn stamps(&self) -> StoreResult<HashMap<Key, (i64, FileStamp)>> {
-        self.run(|connection| {
-            connection
-                .prepare_cached("SELECT id, husk, no, inode, size, modified FROM log")?
-                .query_map([], |row| {
-                    let stamp = FileStamp {
-                        inode: row.get::<_, i64>(3)?.cast_unsigned(),
-                        size: row.get::<_, i64>(4)?.cast_unsigned(),
-                        modified: row.get(5)?,
-                    };
-                    Ok(((id_from(row.get(0)?), row.get(1)?), (row.get(2)?, stamp)))
-                })?
-                .collect()
-        })
-    }
-
     /// Returns a log's number and record. `None` also if its row is damaged.
     pub(super) fn record(
         &self,
@@ -206,23 +214,21 @@ impl Catalogue {
         shared_prefix: u32,
     ) -> StoreResult<Option<(i64, Record)>> {
         let read = |row: &rusqlite::Row<'_>| {
+            let Ok(meta) = serde_json::from_str(&row.get::<_, String>(9)?) else {
+                return Ok(None);
+            };
             let base: Option<[u8; 16]> = row.get(6)?;
             let base_seq: Option<i64> = row.get(7)?;
             let base_hash: Option<Vec<u8>> = row.get(8)?;
-            let meta: Option<SessionMeta> = serde_json::from_str(&row.get::<_, String>(9)?).ok();
-            let no: i64 = row.get(0)?;
-            let record = meta.map(|meta| Record {
+            let record = Record {
                 id,
                 shared_prefix,
-                stamp: FileStamp {
-                    inode: 0,
-                    size: 0,
-                    modified: 0,
-                },
-                folded: 0,
-                last: Seq::START,
-                known: Seq::START,
-                damage: None,
+                path: path_from(row.get(12)?),
+                stamp: FileStamp::in_row(row, 1)?,
+                folded: row.get::<_, i64>(4)?.cast_unsigned(),
+                last: Seq(row.get::<_, i64>(5)?.cast_unsigned()),
+                known: Seq(row.get::<_, i64>(10)?.cast_unsigned()),
+                damage: row.get(11)?,
                 base: base.zip(base_seq).map(|(id, seq)| Origin {
                     id: id_from(id),
                     seq: Seq(seq.cast_unsigned()),
@@ -231,25 +237,13 @@ impl Catalogue {
                         .unwrap_or(Hash::NONE),
                 }),
                 meta,
-            });
-            let Some(mut record) = record else {
-                return Ok(None);
             };
-            record.stamp = FileStamp {
-                inode: row.get::<_, i64>(1)?.cast_unsigned(),
-                size: row.get::<_, i64>(2)?.cast_unsigned(),
-                modified: row.get(3)?,
-            };
-            record.folded = row.get::<_, i64>(4)?.cast_unsigned();
-            record.last = Seq(row.get::<_, i64>(5)?.cast_unsigned());
-            record.known = Seq(row.get::<_, i64>(10)?.cast_unsigned());
-            record.damage = row.get(11)?;
-            Ok(Some((no, record)))
+            Ok(Some((row.get(0)?, record)))
         };
         self.run(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row, known, damage
+                    "SELECT no, inode, size, modified, folded, last, base, base_seq, base_hash, row, known, damage, path
                      FROM log WHERE id = ?1 AND husk = ?2",
                 )?
                 .query_row(params![id.uuid().as_bytes(), shared_prefix], read)
@@ -280,15 +274,18 @@ impl Catalogue {
             connection
                 .prepare_cached(
                     "INSERT INTO log(id, husk, inode, size, modified, folded, last, base, base_seq, base_hash,
-                       state, project, title, updated, changed, head_seq, head_hash, row, known, damage)
-                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+                       state, project, title, updated, changed, head_seq, head_hash, row, known, damage,
+                       id_end, path, kind, team)
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
+                       ?21, ?22, ?23, ?24)
                      ON CONFLICT(id, husk) DO UPDATE SET inode = excluded.inode, size = excluded.size,
                        modified = excluded.modified, folded = excluded.folded, last = excluded.last,
                        base = excluded.base, base_seq = excluded.base_seq, base_hash = excluded.base_hash,
                        state = excluded.state, project = excluded.project, title = excluded.title,
                        updated = excluded.updated, changed = excluded.changed, head_seq = excluded.head_seq,
                        head_hash = excluded.head_hash, row = excluded.row, known = excluded.known,
-                       damage = excluded.damage, unreadable = NULL",
+                       damage = excluded.damage, path = excluded.path, kind = excluded.kind,
+                       team = excluded.team, unreadable = NULL",
                 )?
                 .execute(params![
                     record.id.uuid().as_bytes(),
@@ -311,6 +308,10 @@ impl Catalogue {
                     row,
                     record.known.0.cast_signed(),
                     record.damage,
+                    reversed(record.id),
+                    path_bytes(&record.path),
+                    meta.kind.name(),
+                    meta.team,
                 ])
         })?;
         let no = self.number(record.id, record.shared_prefix)?;
@@ -319,15 +320,7 @@ impl Catalogue {
 
     /// Records that a log could not be read. Keeps its row; the log is read again at the next
     /// refresh.
-    pub(super) fn put_unreadable(
-        &self,
-        id: SessionId,
-        shared_prefix: u32,
-        why: &str,
-    ) -> StoreResult<()> {
-        if self.number(id, shared_prefix)?.is_none() {
-            self.put(&Record::blank(id, shared_prefix))?;
-        }
+    pub(super) fn put_unreadable(&self, (id, shared_prefix): Key, why: &str) -> StoreResult<()> {
         self.run(|connection| {
             connection
                 .prepare_cached(
@@ -431,7 +424,8 @@ impl Catalogue {
     /// Deletes all rows, to derive them again in the same transaction.
     pub(super) fn clear(&self) -> StoreResult<()> {
         self.run(|connection| {
-            connection.execute_batch("DELETE FROM log; DELETE FROM snapshot;")?;
+            connection
+                .execute_batch("DELETE FROM log; DELETE FROM snapshot; DELETE FROM tally;")?;
             connection
                 .execute("UPDATE about SET identity = randomblob(32)", [])
                 .map(drop)
@@ -449,10 +443,6 @@ impl Catalogue {
             Err(error) => Some(format!("the list of sessions is damaged: {error}")),
         }
     }
-}
-
-pub(super) fn id_from(bytes: [u8; 16]) -> SessionId {
-    SessionId::new(uuid::Uuid::from_bytes(bytes))
 }
 
 fn inode_of(path: &Path) -> Option<u64> {
@@ -495,7 +485,8 @@ fn lay_out(connection: Connection) -> rusqlite::Result<Connection> {
         connection.execute_batch("BEGIN IMMEDIATE")?;
         if version(&connection)? != VERSION {
             connection.execute_batch(&format!(
-                "DROP TABLE IF EXISTS about; DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS snapshot;
+                "DROP VIEW IF EXISTS listed; DROP TABLE IF EXISTS about; DROP TABLE IF EXISTS folder;
+                 DROP TABLE IF EXISTS log; DROP TABLE IF EXISTS snapshot; DROP TABLE IF EXISTS tally;
                  {SCHEMA} PRAGMA user_version={VERSION};"
             ))?;
             connection.execute("INSERT INTO about VALUES(randomblob(32))", [])?;

@@ -10,10 +10,10 @@ use super::file_stamp::FileStamp;
 use super::fold::{last_known, session_opened, without_entry};
 use super::log::{self, Anchor, Tail};
 use super::names::{Key, LogName, Walk};
-use crate::{Progress, Report, StoreResult, place};
+use crate::{Progress, Report, StoreResult, chain, place};
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::{Line, Log};
+use tertulia_core::session::Line;
 
 /// A check's report, and the logs that a repair must handle.
 #[derive(Default)]
@@ -43,10 +43,6 @@ pub(super) struct Content {
 }
 
 impl FilesEngine {
-    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
-        Ok(self.look(progress)?.report)
-    }
-
     pub(super) fn look(&mut self, progress: &Progress) -> StoreResult<Findings> {
         let mut findings = Findings::default();
         let walk = Walk::of(&self.dir)?;
@@ -134,12 +130,9 @@ impl FilesEngine {
             None => Head::START,
             Some(origin) => self.start_of(log, origin, findings)?,
         };
-        let mut read = Log::read(log.id, Some(start), start.seq, &content.lines);
-        // The catalogue has seen entries that are missing now.
-        let last = content.lines.last().map_or(Seq::START, |line| line.seq);
-        if last < content.known {
-            read.note_missing(log.id, last.next(), content.known.next());
-        }
+        // The catalogue may have seen entries that are missing now.
+        let known = (!log.is_shared_prefix()).then_some(content.known);
+        let mut read = chain::verify(log.id, start, &content.lines, known);
         if !read.damage.is_empty() {
             findings.damaged.insert(log.key());
         } else if !self.row_holds(log, &content)? {

@@ -12,22 +12,31 @@ use std::sync::Arc;
 use super::append::OpenLog;
 use super::base;
 use super::catalogue::Catalogue;
+use super::changes::Marks;
 use super::log::{self, Last, Tail};
-use super::names::{self, Names, with_suffix};
+use super::names::{self, LogName, Names};
+use super::open;
+use crate::chain::{self, Logs};
+use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
-use crate::{Draft, NewSession, StoreError, StoreResult, check_whole, place};
+use crate::{
+    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError, StoreResult,
+    check_whole, place,
+};
 use tertulia_core::entry::{Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
 
 /// Performs all operations on the store's folder; each worker thread owns one.
 #[derive(Debug)]
-pub(super) struct FilesEngine {
+pub struct FilesEngine {
     pub(super) dir: PathBuf,
     pub(super) claims: Claims,
     pub(super) names: Names,
+    pub(super) marks: Marks,
     pub(super) open: HashMap<SessionId, OpenLog>,
     pub(super) catalogue: Option<Catalogue>,
     pub(super) index: Option<Index>,
@@ -54,35 +63,45 @@ impl Drop for Held {
     }
 }
 
-/// The part of a session's log that is in one file.
-struct Owner {
+/// An open log.
+pub struct Owner {
     path: PathBuf,
     file: File,
     end: u64,
-    upto: Seq,
+}
+
+impl PartialEq for Owner {
+    fn eq(&self, other: &Owner) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Logs for FilesEngine {
+    type Log = Owner;
+
+    fn base(&mut self, log: &Owner, after: Seq) -> StoreResult<Option<(Owner, Seq)>> {
+        let Some(origin) = origin_before(log, after)? else {
+            return Ok(None);
+        };
+        let Some(path) = self.base_path(&origin)? else {
+            return Ok(None);
+        };
+        Ok(Some((open_owner(&path)?, origin.seq)))
+    }
+
+    fn own_lines(
+        &mut self,
+        log: &Owner,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        log::read_own(&log.file, log.end, after, upto, limit)
+            .map_err(|error| place::trouble(&log.path, "cannot read", error))
+    }
 }
 
 impl FilesEngine {
-    pub(super) fn new(dir: &Path, claims: &Claims, patience: &Patience) -> FilesEngine {
-        FilesEngine {
-            dir: dir.to_owned(),
-            claims: claims.clone(),
-            names: Names::default(),
-            open: HashMap::new(),
-            catalogue: None,
-            index: None,
-            patience: patience.clone(),
-            asked: Asked::now(None),
-            structure: None,
-        }
-    }
-
-    /// Sets the current operation, for the lock queue.
-    pub(super) fn asked(&mut self, asked: Asked) -> &mut FilesEngine {
-        self.asked = asked;
-        self
-    }
-
     /// Waits until no other process creates or removes logs.
     pub(super) fn hold_structure(&mut self) -> StoreResult<Held> {
         let path = self.dir.join(names::MARKER);
@@ -109,33 +128,27 @@ impl FilesEngine {
 
     /// Returns the path of a session's live log.
     pub(super) fn live(&mut self, id: SessionId) -> StoreResult<PathBuf> {
-        self.names
-            .live(&self.dir, id)?
-            .ok_or(StoreError::NotFound(id))
+        self.live_if_any(id)?.ok_or(StoreError::NotFound(id))
     }
 
-    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
-        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
-            return Err(StoreError::Refused("a session begins with an entry".into()));
-        };
-        check_whole(&new.entries)?;
-        let _held = self.hold_structure()?;
-        let bytes = as_lines(&new.entries);
-        if let Some(path) = self.names.taken(&self.dir, new.id)? {
-            if let Some(file) = finish_own(&path, &bytes)? {
-                return Ok(self.made(new.id, &path, file, &bytes, last));
-            }
-            self.make_way(new.id, &path)?;
+    pub(super) fn live_if_any(&mut self, id: SessionId) -> StoreResult<Option<PathBuf>> {
+        self.recall(id);
+        self.names.live(&self.dir, id)
+    }
+
+    /// Looks up the names of a session's logs in the catalogue, if there is one: reading all folders
+    /// takes long.
+    pub(super) fn recall(&mut self, id: SessionId) {
+        let catalogue = self.dir.join(names::INDEX_FOLDER).join(names::CATALOGUE);
+        if self.names.knows(id) || (self.catalogue.is_none() && !catalogue.exists()) {
+            return;
         }
-        let folder = match &new.base {
-            None => self.dir.join(names::folder_name(opening)),
-            // In the folder of its base, so that the parts of the session are found together.
-            Some(origin) => self.sound_base(origin)?,
-        };
-        place::make_folder(&folder)?;
-        let path = folder.join(names::file_name(new.id, opening));
-        let file = make_whole(&path, &bytes, new.id)?;
-        Ok(self.made(new.id, &path, file, &bytes, last))
+        let logs = self.catalogue().and_then(|catalogue| catalogue.logs_of(id));
+        for (_, path, _) in logs.unwrap_or_default() {
+            if let Some(log) = LogName::parse(&self.dir.join(path)) {
+                self.names.note(&log);
+            }
+        }
     }
 
     /// Caches the name and the open file of a new log.
@@ -161,10 +174,10 @@ impl FilesEngine {
         if !matches!(tail.last, Last::Nothing) {
             return Err(StoreError::Exists(id));
         }
-        let mut aside = with_suffix(path, ".torn-0");
+        let mut aside = place::with_suffix(path, ".torn-0");
         while aside.exists() {
             // An earlier creation was interrupted as well; its bytes stay.
-            aside = with_suffix(&aside, "0");
+            aside = place::with_suffix(&aside, "0");
         }
         fs::rename(path, &aside).map_err(|error| place::trouble(path, "cannot set aside", error))
     }
@@ -194,24 +207,6 @@ impl FilesEngine {
         })
     }
 
-    pub(super) fn read(
-        &mut self,
-        id: SessionId,
-        after: Seq,
-        limit: usize,
-    ) -> StoreResult<Vec<Line>> {
-        let path = self.live(id)?;
-        let owner = match open_owner(&path, Seq(u64::MAX)) {
-            // Purged meanwhile.
-            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
-            owner => owner?,
-        };
-        if owner.end == 0 {
-            return Err(StoreError::NotFound(id));
-        }
-        self.read_through(owner, after, limit)
-    }
-
     /// Reads lines after `after` up to `upto` of the log in a file, through its bases.
     pub(super) fn read_between(
         &mut self,
@@ -220,39 +215,8 @@ impl FilesEngine {
         upto: Seq,
         limit: usize,
     ) -> StoreResult<Vec<Line>> {
-        let owner = open_owner(path, upto)?;
-        self.read_through(owner, after, limit)
-    }
-
-    fn read_through(&mut self, newest: Owner, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        // From the newest owner down to the owner of the first wanted line.
-        let mut owners = vec![newest];
-        while let Some(owner) = owners.last() {
-            let Some(origin) = origin_before(owner, after)? else {
-                break;
-            };
-            let upto = owner.upto.min(origin.seq);
-            let Some(path) = self.base_path(&origin)? else {
-                break;
-            };
-            // Logs that continue each other in a circle have no beginning.
-            if owners.iter().any(|owner| owner.path == path) {
-                break;
-            }
-            owners.push(open_owner(&path, upto)?);
-        }
-        let mut lines: Vec<Line> = Vec::new();
-        for owner in owners.iter().rev() {
-            let after = lines.last().map_or(after, |line| line.seq).max(after);
-            let room = limit - lines.len();
-            let own = log::read_own(&owner.file, owner.end, after, owner.upto, room)
-                .map_err(|error| place::trouble(&owner.path, "cannot read", error))?;
-            lines.extend(own);
-            if lines.len() >= limit {
-                break;
-            }
-        }
-        Ok(lines)
+        let owner = open_owner(path)?;
+        chain::read_lines(self, owner, after, upto, limit)
     }
 
     pub(super) fn draft_path(&self, id: SessionId) -> PathBuf {
@@ -260,16 +224,112 @@ impl FilesEngine {
             .join(names::DRAFTS_FOLDER)
             .join(format!("{id}.json"))
     }
+}
 
-    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+impl Engine for FilesEngine {
+    type Location = PathBuf;
+
+    fn open(dir: &PathBuf, claims: &Claims, patience: &Patience) -> StoreResult<FilesEngine> {
+        open::open(dir)?;
+        Ok(FilesEngine {
+            dir: dir.clone(),
+            claims: claims.clone(),
+            names: Names::default(),
+            marks: Marks::new(dir),
+            open: HashMap::new(),
+            catalogue: None,
+            index: None,
+            patience: patience.clone(),
+            asked: Asked::now(None),
+            structure: None,
+        })
+    }
+
+    fn allows_second(&self) -> bool {
+        true
+    }
+
+    fn begin(&mut self, asked: Asked) {
+        self.asked = asked;
+    }
+
+    fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+        let Some((opening, last)) = new.entries.first().zip(new.entries.last()) else {
+            return Err(StoreError::Refused("a session begins with an entry".into()));
+        };
+        check_whole(&new.entries)?;
+        let _held = self.hold_structure()?;
+        let bytes = as_lines(&new.entries);
+        if let Some(path) = self.names.taken(&self.dir, new.id)? {
+            let finished = {
+                let _log = self.lock_log(&path)?;
+                finish_own(&path, &bytes)?
+            };
+            if let Some(file) = finished {
+                self.marks.put(new.id);
+                return Ok(self.made(new.id, &path, file, &bytes, last));
+            }
+            self.make_way(new.id, &path)?;
+        }
+        let folder = match &new.base {
+            None => self.dir.join(names::folder_name(opening)),
+            // In the folder of its base, so that the parts of the session are found together.
+            Some(origin) => self.sound_base(origin)?,
+        };
+        place::make_folder(&folder)?;
+        let path = folder.join(names::file_name(new.id, opening));
+        let creation = self.marks.creating(&path);
+        let file = make_whole(&path, &bytes, new.id)?;
+        self.marks.created(new.id, &creation);
+        Ok(self.made(new.id, &path, file, &bytes, last))
+    }
+
+    fn append(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
+        self.append_to_log(id, after, entries)
+    }
+
+    fn read(&mut self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        let path = self.live(id)?;
+        let owner = match open_owner(&path) {
+            // Purged meanwhile.
+            Err(_) if !path.exists() => return Err(StoreError::NotFound(id)),
+            owner => owner?,
+        };
+        if owner.end == 0 {
+            return Err(StoreError::NotFound(id));
+        }
+        chain::read_lines(self, owner, after, Seq(u64::MAX), limit)
+    }
+
+    fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        self.list_page(filter, page)
+    }
+
+    fn find(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        self.look_up(lookup, limit)
+    }
+
+    fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.search_patiently(query, progress)
+    }
+
+    fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        self.refresh_telling(progress)?;
+        let mut index = self.take_index()?;
+        let pending = self.catch_up(&mut index, progress);
+        self.index = Some(index);
+        pending
+    }
+
+    fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         self.live(id)?;
         let body = serde_json::to_vec(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
         place::make_folder(&self.dir.join(names::DRAFTS_FOLDER))?;
-        place::replace_file(&self.draft_path(id), &body)
+        place::replace_file(&self.draft_path(id), ".new", &body)
     }
 
-    pub(super) fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
+    fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
         let path = self.live(id)?;
         let Ok(body) = fs::read(self.draft_path(id)) else {
             return Ok(None);
@@ -278,8 +338,29 @@ impl FilesEngine {
             return Ok(None);
         };
         let lines = self.read(id, draft.after.seq, usize::MAX)?;
-        let ends_here = !lines.is_empty() || self.head_of(&path)? == Some(draft.after);
-        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+        let end = self.head_of(&path)?;
+        Ok(draft.if_current(&lines, end))
+    }
+
+    fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        self.remove_session(id)
+    }
+}
+
+impl Upkeep for FilesEngine {
+    fn check(&mut self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        match mode {
+            CheckMode::Look => Ok(self.look(progress)?.report),
+            CheckMode::Repair(now) => self.check_and_repair(now, progress),
+        }
+    }
+
+    fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.derive_all_anew(progress)
+    }
+
+    fn info(&mut self) -> StoreResult<Info> {
+        self.describe()
     }
 }
 
@@ -297,7 +378,7 @@ pub(super) fn as_lines(entries: &[Entry]) -> Vec<u8> {
 /// Writes a log under a temporary name and renames it when complete, so that a session is never
 /// half created. Never replaces an existing log.
 fn make_whole(path: &Path, bytes: &[u8], id: SessionId) -> StoreResult<File> {
-    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
+    let temporary = place::with_suffix(path, &format!(".new-{}", std::process::id()));
     let make = || -> io::Result<File> {
         let _ = fs::remove_file(&temporary);
         let mut file = place::create_file(&temporary)?;
@@ -356,7 +437,7 @@ pub(super) fn open_log(path: &Path) -> StoreResult<(File, u64)> {
     open().map_err(|error| place::trouble(path, "cannot open", error))
 }
 
-fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
+fn open_owner(path: &Path) -> StoreResult<Owner> {
     let (file, _) = open_log(path)?;
     let tail = Tail::of_log(&file, names::is_shared_prefix(path))
         .map_err(|error| place::trouble(path, "cannot read", error))?;
@@ -364,7 +445,6 @@ fn open_owner(path: &Path, upto: Seq) -> StoreResult<Owner> {
         path: path.to_owned(),
         file,
         end: tail.end,
-        upto,
     })
 }
 

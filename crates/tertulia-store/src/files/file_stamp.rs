@@ -23,3 +23,21 @@ impl FileStamp {
         }
     }
 }
+
+impl FileStamp {
+    /// Stamp of no file.
+    pub(super) const NONE: FileStamp = FileStamp {
+        inode: 0,
+        size: 0,
+        modified: 0,
+    };
+
+    /// Reads a stamp from the three columns of a row from `first` on.
+    pub(super) fn in_row(row: &rusqlite::Row<'_>, first: usize) -> rusqlite::Result<FileStamp> {
+        Ok(FileStamp {
+            inode: row.get::<_, i64>(first)?.cast_unsigned(),
+            size: row.get::<_, i64>(first + 1)?.cast_unsigned(),
+            modified: row.get(first + 2)?,
+        })
+    }
+}

@@ -10,15 +10,12 @@ use super::engine::{FilesEngine, open_log};
 use super::file_stamp::FileStamp;
 use super::log::{self, Anchor, Tail};
 use super::names::{self, LogName, Walk};
+use crate::chain::{self, apply, is_snapshot_due};
 use crate::index::{self, Index};
 use crate::{Progress, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Head, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;
-
-/// Metadata snapshot interval in entries: the upper limit of entries to fold for a fork at any
-/// entry.
-const SNAPSHOT_EVERY: u64 = 256;
 
 /// Result of folding a log.
 pub(super) struct Folded {
@@ -41,7 +38,7 @@ impl FilesEngine {
         if self.catalogue.is_none() {
             let folder = self.dir.join(names::INDEX_FOLDER);
             let opened = place::make_folder(&folder)
-                .and_then(|()| patiently(|| Catalogue::open(Some(&folder.join("catalogue.db")))));
+                .and_then(|()| patiently(|| Catalogue::open(Some(&folder.join(names::CATALOGUE)))));
             match opened {
                 Ok(catalogue) => self.catalogue = Some(catalogue),
                 Err(_) => self.derive_in_memory()?,
@@ -77,7 +74,7 @@ impl FilesEngine {
             StoreError::Damaged { .. } | StoreError::NotAStore { .. }
         ) {
             self.catalogue = None;
-            index::discard(&self.dir.join(names::INDEX_FOLDER).join("catalogue.db"));
+            index::discard(&self.dir.join(names::INDEX_FOLDER).join(names::CATALOGUE));
             if self.refresh_once(progress).is_ok() {
                 return Ok(());
             }
@@ -88,6 +85,13 @@ impl FilesEngine {
     }
 
     fn refresh_once(&mut self, progress: &Progress) -> StoreResult<()> {
+        let before = self.before_comparison()?;
+        self.compare(progress)?;
+        self.after_comparison(before)
+    }
+
+    /// Compares all logs with the catalogue, and takes in those that have changed.
+    fn compare(&mut self, progress: &Progress) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         let mut known = self.catalogue()?.stamps()?;
@@ -95,7 +99,10 @@ impl FilesEngine {
         for log in walk.logs {
             let seen = known.remove(&log.key());
             match fs::metadata(&log.path).map(|found| FileStamp::of(&found)) {
-                Ok(stamp) if seen.is_some_and(|(_, seen)| seen == stamp) => {}
+                Ok(stamp)
+                    if seen.is_some_and(|(_, path, seen)| {
+                        seen == stamp && log.path.ends_with(path)
+                    }) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 _ => stale.push(log),
             }
@@ -108,20 +115,31 @@ impl FilesEngine {
         let done = match walk.unreadable.first() {
             Some((_, why)) => known
                 .keys()
-                .try_for_each(|(id, shared_prefix)| {
-                    self.catalogue()?.put_unreadable(*id, *shared_prefix, why)
-                })
+                .try_for_each(|key| self.catalogue()?.put_unreadable(*key, why))
                 .and_then(|()| self.take_in(Vec::new(), &stale, progress)),
             None => {
-                let gone = known.into_values().map(|(no, _)| no).collect();
+                let gone = known.into_values().map(|(no, ..)| no).collect();
                 self.take_in(gone, &stale, progress)
             }
         };
         self.catalogue()?.end(done)
     }
 
-    /// Derives all rows again in one transaction, so that no reader sees an incomplete list.
+    /// Derives all rows again. A catalogue that is too damaged for that is replaced.
     pub(super) fn derive_anew(&mut self) -> StoreResult<()> {
+        let path = self.dir.join(names::INDEX_FOLDER).join(names::CATALOGUE);
+        match self.derive_in_place() {
+            Err(error) if error.is_damage() || matches!(error, StoreError::Failed { .. }) => {
+                self.catalogue = None;
+                index::discard(&path);
+                self.derive_in_place()
+            }
+            done => done,
+        }
+    }
+
+    /// Derives all rows again in one transaction, so that no reader sees an incomplete list.
+    fn derive_in_place(&mut self) -> StoreResult<()> {
         let walk = Walk::of(&self.dir)?;
         self.names.take(&walk);
         self.catalogue()?.begin()?;
@@ -158,10 +176,11 @@ impl FilesEngine {
             Err(_) if !log.path.exists() => return Ok(()),
             // An unreadable log must not hide the others.
             Err(error) => {
-                let why = error.to_string();
-                return self
-                    .catalogue()?
-                    .put_unreadable(log.id, log.shared_prefix, &why);
+                let catalogue = self.catalogue()?;
+                if catalogue.number(log.id, log.shared_prefix)?.is_none() {
+                    catalogue.put(&Record::blank(log))?;
+                }
+                return catalogue.put_unreadable(log.key(), &error.to_string());
             }
         };
         let Some(folded) = folded else {
@@ -230,14 +249,13 @@ impl FilesEngine {
         }
         let mut opened = None;
         let last = log::each_line(&file, from, tail.end, &mut |line| {
-            let entry = apply(&mut meta, line.seq, &line.bytes);
+            let entry = apply(&mut meta, &line);
             if let Some(wrong) = damage_of(entry.as_ref(), parent.as_ref(), line.seq) {
                 damage.get_or_insert(wrong);
             }
             parent = entry.as_ref().map(Entry::head);
             opened = entry.as_ref().and_then(session_opened).or(opened);
-            if line.seq.0 % SNAPSHOT_EVERY == 0
-                && meta.head.seq == line.seq
+            if is_snapshot_due(&meta, line.seq)
                 && let Ok(row) = serde_json::to_string(&meta)
             {
                 snapshots.push((line.seq, row));
@@ -255,6 +273,7 @@ impl FilesEngine {
         let record = Record {
             id: log.id,
             shared_prefix: log.shared_prefix,
+            path: log.path.clone(),
             stamp,
             folded: tail.end,
             last,
@@ -297,9 +316,7 @@ impl FilesEngine {
             .nearest_summary(&path, origin.seq)?
             .unwrap_or_else(|| SessionMeta::blank(origin.id));
         let lines = self.read_between(&path, meta.head.seq, origin.seq, usize::MAX)?;
-        for line in lines {
-            apply(&mut meta, line.seq, &line.bytes);
-        }
+        chain::fold(&mut meta, &lines);
         Ok(Some(meta))
     }
 
@@ -358,13 +375,6 @@ fn ends_with(file: &fs::File, stored: &Record) -> std::io::Result<bool> {
     }
     let (_, line) = log::line_before(file, stored.folded)?;
     Ok(Entry::decode(&line).is_ok_and(|entry| entry.head() == stored.meta.head))
-}
-
-/// Applies one line to the metadata, if it is the entry with that sequence number.
-fn apply(meta: &mut SessionMeta, seq: Seq, line: &[u8]) -> Option<Entry> {
-    let entry = Entry::decode(line).ok().filter(|entry| entry.seq == seq)?;
-    meta.apply(&entry);
-    Some(entry)
 }
 
 /// Returns the highest sequence number ever seen in a log; none for a shared prefix, which was
@@ -434,6 +444,7 @@ impl Folded {
         let record = Record {
             id: log.id,
             shared_prefix: log.shared_prefix,
+            path: log.path.clone(),
             stamp,
             folded: 0,
             last: Seq::START,

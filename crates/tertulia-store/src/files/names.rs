@@ -20,6 +20,8 @@ use tertulia_core::id::SessionId;
 pub(super) const MARKER: &str = "tertulia-store.json";
 /// Derived data.
 pub(super) const INDEX_FOLDER: &str = ".index";
+/// The catalogue, in the folder of derived data.
+pub(super) const CATALOGUE: &str = "catalogue.db";
 /// Locks of open sessions.
 pub(super) const OPEN_FOLDER: &str = ".open";
 /// Record of the structure lock's holder, in the folder of locks.
@@ -108,7 +110,7 @@ pub(super) fn is_shared_prefix(path: &Path) -> bool {
 
 /// Returns the path of the file that overrides the base named by a log's first entry.
 pub(super) fn base_beside(path: &Path) -> PathBuf {
-    with_suffix(path, BASE)
+    place::with_suffix(path, BASE)
 }
 
 /// Returns the folder name of a session that begins with this entry and is no fork.
@@ -140,13 +142,6 @@ fn short_enough(mut part: String) -> String {
         part.push_str(&format!("%-{}", &hash[..16]));
     }
     part
-}
-
-/// Appends `suffix` to the file name.
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Returns true for the name of a file that is kept beside a log.
@@ -359,6 +354,16 @@ impl Names {
         {
             self.folders.insert(folder.to_owned(), changed);
         }
+    }
+
+    /// Returns true if a log of this id is cached.
+    pub(super) fn knows(&self, id: SessionId) -> bool {
+        self.known.contains_key(&id)
+    }
+
+    /// Caches the path of a log that another process may have created.
+    pub(super) fn note(&mut self, log: &LogName) {
+        self.insert(log.key(), &log.path);
     }
 
     pub(super) fn forget(&mut self) {

@@ -1,13 +1,13 @@
 //! Opens a folder: checks the marker and the format version, or creates a new store.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::names::{MARKER, with_suffix};
+use super::names::MARKER;
 use crate::{StoreError, StoreResult, place};
 
 /// Version of the folder layout that this program writes.
@@ -26,7 +26,7 @@ struct Marker {
 pub(super) fn open(dir: &Path) -> StoreResult<()> {
     match fs::metadata(dir) {
         Ok(found) if !found.is_dir() => {
-            return Err(not_a_store(
+            return Err(StoreError::not_a_store(
                 dir,
                 "it is a file; for a database write sqlite:PATH",
             ));
@@ -44,7 +44,7 @@ pub(super) fn open(dir: &Path) -> StoreResult<()> {
         .any(|entry| !entry.file_name().to_string_lossy().starts_with(MARKER));
     // Another process may have created the store meanwhile.
     if strangers && !read_marker(dir)? {
-        return Err(not_a_store(
+        return Err(StoreError::not_a_store(
             dir,
             "it holds other files and no tertulia-store.json",
         ));
@@ -66,18 +66,21 @@ fn read_marker(dir: &Path) -> StoreResult<bool> {
         .and_then(|marker| u32::try_from(marker.get("format")?.as_u64()?).ok());
     if let Some(found) = number.filter(|found| *found > FORMAT) {
         return Err(StoreError::NewerFormat {
-            place: dir.to_owned(),
+            place: dir.display().to_string(),
             found,
             known: FORMAT,
         });
     }
     match serde_json::from_slice::<Marker>(&content) {
         Ok(marker) if marker.backend == BACKEND => Ok(true),
-        Ok(_) => Err(not_a_store(
+        Ok(_) => Err(StoreError::not_a_store(
             dir,
             "its tertulia-store.json names another backend",
         )),
-        Err(_) => Err(not_a_store(dir, "its tertulia-store.json is not readable")),
+        Err(_) => Err(StoreError::not_a_store(
+            dir,
+            "its tertulia-store.json is not readable",
+        )),
     }
 }
 
@@ -87,30 +90,17 @@ fn make_marker(dir: &Path) -> StoreResult<()> {
     // Two processes may create the store at once: each writes its own temporary file, and both end
     // up under the same name.
     let unique = MADE.fetch_add(1, Ordering::Relaxed);
-    let temporary = with_suffix(&path, &format!(".new-{}-{unique}", std::process::id()));
     let marker = Marker {
         format: FORMAT,
         backend: BACKEND.to_owned(),
     };
-    let write = || -> io::Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut file = place::create_file(&temporary)?;
-        let mut line = serde_json::to_vec(&marker)?;
-        line.push(b'\n');
-        file.write_all(&line)?;
-        file.sync_data()?;
-        fs::rename(&temporary, &path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        place::trouble(&path, "cannot make", error)
-    })?;
+    let mut line = serde_json::to_vec(&marker)
+        .map_err(|error| StoreError::failed("cannot make a store", error))?;
+    line.push(b'\n');
+    place::replace_file(
+        &path,
+        &format!(".new-{}-{unique}", std::process::id()),
+        &line,
+    )?;
     place::sync_folder_of(&path)
-}
-
-fn not_a_store(dir: &Path, reason: &str) -> StoreError {
-    StoreError::NotAStore {
-        place: dir.to_owned(),
-        reason: reason.into(),
-    }
 }

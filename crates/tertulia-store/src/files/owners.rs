@@ -2,9 +2,10 @@
 
 use rusqlite::params;
 
-use super::catalogue::{Catalogue, id_from};
+use super::catalogue::Catalogue;
 use super::names::Key;
 use crate::StoreResult;
+use crate::selection::id_from;
 use tertulia_core::id::{Seq, SessionId};
 
 impl Catalogue {
@@ -42,13 +43,11 @@ impl Catalogue {
     }
 
     /// Returns the logs that continue a log from `seq` or a later entry.
-    pub(super) fn forks(&self, no: i64, seq: Seq) -> StoreResult<Vec<(i64, Key)>> {
+    pub(super) fn forks(&self, no: i64, seq: Seq) -> StoreResult<Vec<i64>> {
         self.run(|connection| {
             connection
-                .prepare_cached("SELECT no, id, husk FROM log WHERE owner = ?1 AND base_seq >= ?2")?
-                .query_map(params![no, seq.0.cast_signed()], |row| {
-                    Ok((row.get(0)?, (id_from(row.get(1)?), row.get(2)?)))
-                })?
+                .prepare_cached("SELECT no FROM log WHERE owner = ?1 AND base_seq >= ?2")?
+                .query_map(params![no, seq.0.cast_signed()], |row| row.get(0))?
                 .collect()
         })
     }

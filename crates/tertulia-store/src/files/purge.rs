@@ -7,20 +7,20 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::engine::{FilesEngine, Held, open_log};
 use super::log::{self, Tail};
-use super::names::{self, Key, LIVE, Walk, with_suffix};
+use super::names::{self, Key, LIVE, Walk};
 use super::search::documents_of;
 use crate::queue::{QueueLock, Record};
 use crate::{StoreError, StoreResult, place};
 use tertulia_core::id::{Seq, SessionId};
 
 impl FilesEngine {
-    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+    pub(super) fn remove_session(&mut self, id: SessionId) -> StoreResult<()> {
         let _structure = self.hold_structure()?;
         self.refresh()?;
         let path = self.live(id)?;
@@ -37,8 +37,9 @@ impl FilesEngine {
         self.open.remove(&id);
         // The log is removed last: while it exists, an interrupted purge can be repeated.
         remove(&self.draft_path(id))?;
-        remove(&with_suffix(&self.draft_path(id), ".new"))?;
+        remove(&place::with_suffix(&self.draft_path(id), ".new"))?;
         remove_log(&path)?;
+        self.marks.remove(id);
         drop(log);
         self.names.forget();
         self.refresh()?;
@@ -91,9 +92,9 @@ impl FilesEngine {
     fn leave_shared_prefix(&mut self, id: SessionId, path: &Path, upto: Seq) -> StoreResult<()> {
         let shared_prefix = self.names.free_shared_prefix(id, path);
         if let Ok(base) = fs::read(names::base_beside(path)) {
-            write_over(&names::base_beside(&shared_prefix), &base)?;
+            place::write_over(&names::base_beside(&shared_prefix), &base)?;
         }
-        write_over(&shared_prefix, &beginning(path, upto)?)
+        place::write_over(&shared_prefix, &beginning(path, upto)?)
     }
 
     /// Trims every shared prefix to what is still shared. Removes those that no fork needs, and
@@ -109,7 +110,7 @@ impl FilesEngine {
                 match self.shared_of(key, &path)? {
                     Some(upto) if upto >= last || !cut.insert((no, upto)) => continue,
                     Some(upto) => {
-                        write_over(&path, &beginning(&path, upto)?)?;
+                        place::write_over(&path, &beginning(&path, upto)?)?;
                         remove_kept(&path)?;
                     }
                     None => {
@@ -196,21 +197,4 @@ fn remove_log(path: &Path) -> StoreResult<()> {
     place::sync_folder_of(path)?;
     // Removed last: without `.base` the log would not find its shared prefix.
     remove(&names::base_beside(path))
-}
-
-/// Replaces a file atomically and syncs its folder.
-pub(super) fn write_over(path: &Path, bytes: &[u8]) -> StoreResult<()> {
-    let temporary = with_suffix(path, &format!(".new-{}", std::process::id()));
-    let write = || -> io::Result<()> {
-        let _ = fs::remove_file(&temporary);
-        let mut file = place::create_file(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        place::trouble(path, "cannot write", error)
-    })?;
-    place::sync_folder_of(path)
 }

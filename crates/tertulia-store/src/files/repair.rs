@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 
 use super::check::{Content, Findings};
 use super::engine::{FilesEngine, as_lines};
-use super::names::{Key, LIVE, LogName, Walk, with_suffix};
-use super::purge::write_over;
-use crate::salvage::{Known, in_words, salvage};
+use super::names::{Key, LIVE, LogName, Walk};
+use crate::salvage::{Known, all_lost, derived_id, in_words, salvage};
 use crate::{Progress, Report, StoreError, StoreResult, place};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation, Unsealed};
 use tertulia_core::id::{EntryId, Seq, SessionId};
@@ -44,9 +43,7 @@ impl FilesEngine {
             .find(|(id, shared_prefix)| *shared_prefix == LIVE && self.claims.is_open(*id));
         if let Some(key) = open {
             let log = family.logs.get(&key);
-            return Err(StoreError::Locked {
-                place: log.map_or(self.dir.clone(), |log| log.path.clone()),
-            });
+            return Err(StoreError::locked(log.map_or(&self.dir, |log| &log.path)));
         }
         self.repair(findings, &family, touched, now, progress)
     }
@@ -80,7 +77,7 @@ impl FilesEngine {
             set_aside(&double.path, now, &mut report)?;
         }
         self.forget_files();
-        let rebuilt = self.rebuild(progress)?;
+        let rebuilt = self.derive_all_anew(progress)?;
         report.repaired.push(format!(
             "rebuilt the list rows of {} sessions and the search index",
             rebuilt.sessions
@@ -154,10 +151,9 @@ impl FilesEngine {
         let salvaged = salvage(&known, &lines);
         if salvaged.kept == 0 && family.last_wanted(key) == Seq::START {
             // A log of placeholders alone is no session.
-            report.lost.push(match salvaged.lost.len() {
-                0 => format!("session {}: nothing in its log can be read", log.id),
-                count => format!("session {}: all {count} entries are lost", log.id),
-            });
+            report
+                .lost
+                .push(all_lost(&format!("session {}", log.id), &salvaged));
             return set_aside(&log.path, now, report);
         }
         report.lost.extend(in_words(log.id, &salvaged));
@@ -166,8 +162,9 @@ impl FilesEngine {
             return Ok(());
         }
         let _held = self.lock_log(&log.path)?;
-        let kept = keep_original(&log.path, now)?;
-        write_over(&log.path, &bytes)?;
+        let kept = place::damaged_name(&log.path, ".", now);
+        place::keep_as(&log.path, &kept)?;
+        place::write_over(&log.path, &bytes)?;
         report.repaired.push(format!(
             "the log of session {} was salvaged; as it was, it is kept as {}",
             log.id,
@@ -217,7 +214,7 @@ impl FilesEngine {
         for (log, named) in misnamed {
             // A temporary name that a later repair recognises, if this one is interrupted.
             let name = format!(".new-{}", std::process::id());
-            let aside = with_suffix(&log.named(*named), &name);
+            let aside = place::with_suffix(&log.named(*named), &name);
             fs::rename(&log.path, &aside)
                 .map_err(|error| place::trouble(&log.path, "cannot rename", error))?;
             waiting.push((log, *named, aside));
@@ -226,7 +223,7 @@ impl FilesEngine {
             let path = log.named(named);
             self.names.take(&Walk::of(&self.dir)?);
             if self.names.get((named, log.shared_prefix)).is_some() || path.exists() {
-                let kept = free_name(&log.path, now);
+                let kept = place::damaged_name(&log.path, ".", now);
                 fs::rename(&aside, &kept)
                     .map_err(|error| place::trouble(&aside, "cannot rename", error))?;
                 report.repaired.push(format!(
@@ -295,11 +292,8 @@ impl Family {
 
 fn opening_anew(family: &Family, key: Key, origin: &Origin, parent: Head) -> Option<Entry> {
     let ms = i64::try_from(family.logs.get(&key)?.created_ms).ok()?;
-    let name = blake3::hash(format!("{}:opening", key.0).as_bytes());
-    let mut id = [0; 16];
-    id.copy_from_slice(&name.as_bytes()[..16]);
     let new = Unsealed {
-        id: EntryId::new(uuid::Uuid::from_bytes(id)),
+        id: EntryId::new(derived_id(&format!("{}:opening", key.0))),
         at: Timestamp::from_millisecond(ms).ok()?,
         body: Body::Forked(Forked {
             session: key.0,
@@ -326,17 +320,8 @@ fn as_they_were(lines: &[Line]) -> Vec<u8> {
     bytes
 }
 
-/// Gives a log a second name, so that its bytes stay when another file replaces it.
-fn keep_original(path: &Path, now: Timestamp) -> StoreResult<PathBuf> {
-    let kept = free_name(path, now);
-    let linked = fs::hard_link(path, &kept).or_else(|_| fs::copy(path, &kept).map(drop));
-    linked.map_err(|error| place::trouble(&kept, "cannot keep", error))?;
-    place::sync_folder_of(&kept)?;
-    Ok(kept)
-}
-
 fn set_aside(path: &Path, now: Timestamp, report: &mut Report) -> StoreResult<()> {
-    let kept = free_name(path, now);
+    let kept = place::damaged_name(path, ".", now);
     fs::rename(path, &kept).map_err(|error| place::trouble(path, "cannot set aside", error))?;
     report.repaired.push(format!(
         "{} was set aside as {}",
@@ -344,15 +329,4 @@ fn set_aside(path: &Path, now: Timestamp, report: &mut Report) -> StoreResult<()
         kept.display()
     ));
     place::sync_folder_of(&kept)
-}
-
-fn free_name(path: &Path, now: Timestamp) -> PathBuf {
-    let mut second = now.as_second().max(0);
-    loop {
-        let kept = with_suffix(path, &format!(".damaged-{second}"));
-        if !kept.exists() {
-            return kept;
-        }
-        second += 1;
-    }
 }

@@ -4,7 +4,7 @@
 //! A document's number combines the log's number in the catalogue and the entry's sequence number:
 //! `no << 32 | seq`.
 
-use std::collections::{HashMap, HashSet, hash_map};
+use std::collections::HashMap;
 use std::fs::File;
 
 use super::catalogue::Numbered;
@@ -12,11 +12,12 @@ use super::engine::{FilesEngine, open_log};
 use super::fold::patiently;
 use super::log;
 use super::names::{self, Key, LIVE, Walk};
-use crate::index::{COUNTED, Document, Index, Pace, RANKED, Reached, Step, Steps};
+use crate::index::{Document, Index, Pace, Reached, Step, Steps};
+use crate::judge::{self, Candidates};
 use crate::{Deadline, Progress, Rebuilt, StoreResult, place};
 use tertulia_core::entry::{Entry, Hash, Head};
 use tertulia_core::id::Seq;
-use tertulia_core::query::{Filter, Hits, SearchQuery};
+use tertulia_core::query::{Hits, SearchQuery};
 use tertulia_core::session::{Line, SessionMeta};
 
 /// Lines per read.
@@ -43,7 +44,11 @@ impl FilesEngine {
             .or_else(|_| Index::open(None))
     }
 
-    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+    pub(super) fn search_patiently(
+        &mut self,
+        query: &SearchQuery,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
         let damaged = found.is_err()
             && self
@@ -70,18 +75,10 @@ impl FilesEngine {
                 self.search_in(&index, query)
             }),
         };
+        // In memory, where none could be written.
+        let unindexed = index.is_in_memory();
         self.index = Some(index);
-        found
-    }
-
-    /// Updates the index within the time limit of `progress`. Returns the number of pending
-    /// entries.
-    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
-        self.refresh_telling(progress)?;
-        let mut index = self.take_index()?;
-        let pending = self.catch_up(&mut index, progress);
-        self.index = Some(index);
-        pending
+        found.map(|hits| Hits { unindexed, ..hits })
     }
 
     /// Searches, and repeats the search if another process rebuilt the catalogue meanwhile.
@@ -104,17 +101,18 @@ impl FilesEngine {
             self.refresh()?;
             pending = self.catch_up(index, progress)?;
         }
-        self.search_in(index, query)
+        let hits = self.search_in(index, query)?;
+        Ok(Hits { pending, ..hits })
     }
 
-    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+    pub(super) fn derive_all_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
         self.derive_anew()?;
         let mut index = self.take_index()?;
         // The catalogue has a new identity, so the index starts over too.
         let done = self.catch_up(&mut index, progress);
         self.index = Some(index);
         done?;
-        let info = self.info()?;
+        let info = self.describe()?;
         Ok(Rebuilt {
             sessions: info.sessions,
             entries: info.entries,
@@ -123,7 +121,7 @@ impl FilesEngine {
 
     /// Updates the index to the catalogue within the time limit of `progress`. Returns the number
     /// of pending entries.
-    fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
+    pub(super) fn catch_up(&mut self, index: &mut Index, progress: &Progress) -> StoreResult<u64> {
         if index.reached(CATALOGUE)? != self.followed()? {
             self.begin_anew(index)?;
         }
@@ -263,134 +261,57 @@ impl FilesEngine {
     }
 
     fn search_in(&mut self, index: &Index, query: &SearchQuery) -> StoreResult<Hits> {
-        let expression = query.words.match_expression();
-        let mut hits = Hits::default();
-        let mut met = Met::of(self.catalogue()?.numbered()?);
-        let mut documents = index.matching(&expression, COUNTED + 1)?;
-        hits.more = documents.len() > COUNTED;
-        documents.truncate(COUNTED);
-        for document in documents {
-            let (no, seq) = (document >> 32, Seq(document & 0xffff_ffff));
-            self.judge(&mut hits, query, &mut met, no, seq)?;
-        }
-        hits.rank(query.limit);
-        Ok(hits)
-    }
-
-    fn judge(
-        &mut self,
-        hits: &mut Hits,
-        query: &SearchQuery,
-        met: &mut Met,
-        no: u64,
-        seq: Seq,
-    ) -> StoreResult<()> {
-        let Some(key) = met.keys.get(&no).copied() else {
-            return Ok(());
+        let logs = self.catalogue()?.numbered()?;
+        let keys = logs
+            .into_iter()
+            .map(|log| (log.no.cast_signed(), (log.id, log.shared_prefix)))
+            .collect();
+        let mut entries = Entries {
+            engine: self,
+            keys,
+            open: None,
         };
-        let log = (no.cast_signed(), key);
-        let owner = self.shown_by(met, &query.filter, log, seq)?;
-        let counted_only = hits.hits.len() >= RANKED;
-        let picky = query.speaker.is_some() || query.role.is_some();
-        match owner {
-            Owner::Nobody => return Ok(()),
-            Owner::Shown(_) if counted_only && !picky => {
-                hits.total += 1;
-                return Ok(());
-            }
-            _ => {}
-        }
-        let Some(entry) = self.entry_of(met, key, seq) else {
-            return Ok(());
-        };
-        match owner {
-            _ if !query.admits(&entry) => {}
-            Owner::Nobody => {}
-            Owner::Elsewhere => hits.elsewhere += 1,
-            Owner::Shown(key) => {
-                if let Some(Some(meta)) = met.metas.get(&key) {
-                    hits.add(query, &entry, meta, counted_only);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn entry_of(&mut self, met: &mut Met, key: Key, seq: Seq) -> Option<Entry> {
-        if !met.files.contains_key(&key) {
-            // Hits of one log are adjacent, so one open file is enough.
-            met.files.clear();
-            let file = self.open_numbered(key)?;
-            met.files.insert(key, file);
-        }
-        let (file, size) = met.files.get(&key)?;
-        log::own_entry(file, *size, seq).ok().flatten()
-    }
-
-    /// Returns which session shows the entry: its own, or else a fork that shares it.
-    fn shown_by(
-        &mut self,
-        met: &mut Met,
-        filter: &Filter,
-        log: (i64, Key),
-        seq: Seq,
-    ) -> StoreResult<Owner> {
-        let everywhere = Filter {
-            project: None,
-            ..filter.clone()
-        };
-        let mut family = vec![log];
-        let mut passed = HashSet::new();
-        let mut elsewhere = false;
-        while let Some((no, key)) = family.pop() {
-            if !passed.insert(no) {
-                continue;
-            }
-            if let hash_map::Entry::Vacant(unknown) = met.metas.entry(key) {
-                let found = self.catalogue()?.record(key.0, key.1)?;
-                unknown.insert(found.map(|(_, record)| record.meta));
-            }
-            if let Some(Some(meta)) = met.metas.get(&key).filter(|_| key.1 == LIVE) {
-                if filter.matches(meta) {
-                    return Ok(Owner::Shown(key));
-                }
-                elsewhere |= everywhere.matches(meta);
-            }
-            family.extend(self.catalogue()?.forks(no, seq)?);
-        }
-        Ok(if elsewhere {
-            Owner::Elsewhere
-        } else {
-            Owner::Nobody
-        })
+        judge::search(index, query, &mut entries)
     }
 }
 
-/// Which session shows an entry, under the search filter.
-enum Owner {
-    Shown(Key),
-    /// Only the filter's project hides the entry.
-    Elsewhere,
-    Nobody,
+/// The entries of all logs, which are numbered by log and place.
+struct Entries<'a> {
+    engine: &'a mut FilesEngine,
+    keys: HashMap<i64, Key>,
+    /// The log of the last entry: hits of one log are adjacent, so one open file is enough.
+    open: Option<(i64, File, u64)>,
 }
 
-/// Cache of one search.
-struct Met {
-    keys: HashMap<u64, Key>,
-    metas: HashMap<Key, Option<SessionMeta>>,
-    files: HashMap<Key, (File, u64)>,
-}
+impl Candidates for Entries<'_> {
+    fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>> {
+        let log = (document >> 32).cast_signed();
+        let place = (log, Seq(document & 0xffff_ffff));
+        Ok(self.keys.contains_key(&log).then_some(place))
+    }
 
-impl Met {
-    fn of(logs: Vec<Numbered>) -> Met {
-        Met {
-            keys: logs
-                .into_iter()
-                .map(|log| (log.no, (log.id, log.shared_prefix)))
-                .collect(),
-            metas: HashMap::new(),
-            files: HashMap::new(),
+    fn meta(&mut self, log: i64) -> StoreResult<Option<SessionMeta>> {
+        let Some((id, LIVE)) = self.keys.get(&log).copied() else {
+            return Ok(None);
+        };
+        let found = self.engine.catalogue()?.record(id, LIVE)?;
+        Ok(found.map(|(_, record)| record.meta))
+    }
+
+    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>> {
+        self.engine.catalogue()?.forks(log, seq)
+    }
+
+    fn entry(&mut self, _: u64, log: i64, seq: Seq) -> StoreResult<Option<Entry>> {
+        if self.open.as_ref().is_none_or(|(open, ..)| *open != log) {
+            let key = self.keys.get(&log).copied();
+            let opened = key.and_then(|key| self.engine.open_numbered(key));
+            self.open = opened.map(|(file, size)| (log, file, size));
         }
+        let Some((_, file, size)) = &self.open else {
+            return Ok(None);
+        };
+        Ok(log::own_entry(file, *size, seq).ok().flatten())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pollster::block_on;
+use tertulia_testkit::ask::now as block_on;
 use uuid::Uuid;
 
 use super::super::adopt::CHUNK;

@@ -2,18 +2,20 @@
 
 use rusqlite::{Connection, params};
 
-use super::engine::Engine;
-use super::list::id_from;
+use super::engine::SqliteEngine;
 use super::open;
-use super::rows::{Found, PURGED, Say, find_no, read_lines, refold, row_of, state_of, summary_at};
+use super::rows::{
+    Found, Say, find_no, put_snapshot_if_due, read_lines, refold, row_of, summary_at,
+};
 use super::search::catch_up;
-use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, unfinished_append};
+use crate::selection::{PURGED, id_from, state_of};
+use crate::{Progress, Rebuilt, Report, StoreError, StoreResult, chain};
 use tertulia_core::entry::{Head, Kind};
 use tertulia_core::id::{Seq, SessionId};
-use tertulia_core::session::{Damage, Log, SessionMeta};
+use tertulia_core::session::SessionMeta;
 
-impl Engine {
-    pub(super) fn check(&mut self, progress: &Progress) -> StoreResult<Report> {
+impl SqliteEngine {
+    pub(super) fn look(&mut self, progress: &Progress) -> StoreResult<Report> {
         // One read transaction: a consistent state, whatever is written meanwhile.
         let say = self.say();
         let mut report = match self.connection.unchecked_transaction() {
@@ -29,7 +31,7 @@ impl Engine {
         Ok(report)
     }
 
-    pub(super) fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+    pub(super) fn derive_anew(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
         let sessions = session_numbers(&self.connection, &self.say(), &mut Report::default())?;
         let total = sessions.len() as u64;
         let mut rebuilt = Rebuilt::default();
@@ -234,33 +236,24 @@ fn check_session(
     let lines = read_lines(
         connection,
         say,
-        no,
-        None,
+        (no, None),
         start.seq,
         Seq(u64::MAX),
         usize::MAX,
     )?;
     report.entries += lines.len() as u64;
-    let mut log = Log::read(id, Some(start), start.seq, &lines);
+    let stored = stored_row(connection, no).and_then(Result::ok);
+    let known = stored.as_ref().map_or(Seq::START, |row| row.head.seq);
+    let known = (found.state != PURGED).then_some(known);
+    let mut log = chain::verify(id, start, &lines, known);
     if found.state == PURGED {
         report.damage.append(&mut log.damage);
         return Ok(());
     }
-    if log.damage.is_empty()
-        && let Some(last) = log.entries.last()
-        && let Some(reason) = unfinished_append(last)
-    {
-        log.damage.push(Damage {
-            session: id,
-            seq: last.seq,
-            reason,
-        });
-    }
     log.entries.iter().for_each(|entry| folded.apply(entry));
     // A lost or altered opening does not change the session's id.
     folded.id = id;
-    if let Some(Ok(stored)) = stored_row(connection, no) {
-        missing_at_the_end(&stored, &mut log, id);
+    if let Some(stored) = stored {
         if log.damage.is_empty() && !same_row(connection, &found, &stored, &folded) {
             report.faults.push(format!(
                 "session {id}: its row in the list is not what its log says"
@@ -282,21 +275,6 @@ fn stored_row(connection: &Connection, no: i64) -> Option<Result<SessionMeta, se
         })
         .ok()?;
     Some(serde_json::from_str(&row))
-}
-
-/// Notes entries that the list row still counts but that are missing at the log's end.
-fn missing_at_the_end(stored: &SessionMeta, log: &mut Log, id: SessionId) {
-    let last = log.entries.last().map_or(Seq::START, |entry| entry.seq);
-    let noted = log.damage.last().map_or(Seq::START, |damage| damage.seq);
-    let seq = last.max(noted).max(
-        stored
-            .parent
-            .as_ref()
-            .map_or(Seq::START, |parent| parent.seq),
-    );
-    if seq < stored.head.seq {
-        log.note_missing(id, seq.next(), stored.head.seq.next());
-    }
 }
 
 fn same_row(
@@ -335,15 +313,17 @@ fn check_leftovers(connection: &Connection, say: &Say, report: &mut Report) -> S
             .push(format!("{count} entries belong to no session")),
         Err(error) => report.faults.push(damage_or(say, error)?),
     }
-    let miscounted = connection.query_row(
-        "SELECT count(*) FROM (
-           SELECT coalesce(project, '') AS project, sum(state = 0) AS live, sum(state = 1) AS trashed
-           FROM session WHERE state < 2 GROUP BY 1
-           EXCEPT SELECT project, live, trashed FROM tally)",
-        [],
-        |row| row.get::<_, i64>(0),
-    );
-    if !matches!(miscounted, Ok(0)) {
+    // A project whose last session was removed may still have a row of zeros.
+    let right =
+        "SELECT coalesce(project, '') AS project, sum(state = 0) AS live, sum(state = 1) AS trashed
+                 FROM session WHERE state < 2 GROUP BY 1";
+    let counted = "SELECT project, live, trashed FROM tally WHERE live != 0 OR trashed != 0";
+    let differs = |one: &str, other: &str| {
+        let sql = format!("SELECT count(*) FROM ({one} EXCEPT {other})");
+        let count = connection.query_row(&sql, [], |row| row.get::<_, i64>(0));
+        !matches!(count, Ok(0))
+    };
+    if differs(right, counted) || differs(counted, right) {
         report
             .faults
             .push("the number of sessions per project is not what the sessions say".into());
@@ -357,10 +337,19 @@ fn rebuild_session(
     no: i64,
     id: SessionId,
 ) -> StoreResult<u64> {
-    let Some(found) = find_no(transaction, say, no)?.filter(|found| found.state != PURGED) else {
+    let Some(found) = find_no(transaction, say, no)? else {
         return Ok(0);
     };
-    let meta = refold(transaction, say, no, found.base, id)?;
+    let meta = refold(transaction, say, found.log(), id, |meta, seq| {
+        let is_own = found.base.is_none_or(|(_, base_seq)| seq > base_seq);
+        match is_own {
+            true => put_snapshot_if_due(transaction, no, meta, seq),
+            false => Ok(()),
+        }
+    })?;
+    if found.state == PURGED {
+        return Ok(0);
+    }
     let write = || -> rusqlite::Result<()> {
         transaction
             .prepare_cached(

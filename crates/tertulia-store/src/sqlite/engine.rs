@@ -7,22 +7,27 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use super::open::{Company, Opened};
-use super::rows::{Say, find, insert_entries, insert_log, read_lines, row_of, update_session};
-use super::{Location, open};
+use super::rows::{
+    Say, find, insert_entries, insert_log, put_snapshot_if_due, read_lines, update_session,
+};
+use super::search::catch_up;
+use super::{Location, busy, open};
+use crate::engine::{Engine, Upkeep};
 use crate::index::Index;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
-use crate::{Draft, Info, NewSession, StoreError, StoreResult, check_whole, has_words, place};
+use crate::{
+    CheckMode, Draft, Info, NewSession, Progress, Rebuilt, Report, StoreError, StoreResult,
+    check_whole, has_words, place,
+};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
+use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
-
-/// Metadata snapshot interval in entries while appending: limits how many entries a fork must fold.
-const SNAPSHOT_EVERY: u64 = 256;
 
 /// One connection to the database.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub struct SqliteEngine {
     pub(super) location: Location,
     pub(super) path: PathBuf,
     pub(super) connection: Connection,
@@ -52,35 +57,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-impl Engine {
-    pub(super) fn open(location: &Location, claims: &Claims) -> StoreResult<Engine> {
-        let (opened, identity) = open_identified(location)?;
-        Ok(Engine {
-            connection: opened.connection,
-            company: opened.company,
-            path: location.path().to_owned(),
-            location: location.clone(),
-            claims: claims.clone(),
-            queue: None,
-            patience: Patience::default(),
-            asked: Asked::now(None),
-            index: None,
-            identity,
-        })
-    }
-
-    /// Sets the patience for other processes.
-    pub(super) fn waiting_with(mut self, patience: &Patience) -> Engine {
-        self.patience = patience.clone();
-        self
-    }
-
-    /// Sets the current operation, for the lock queue.
-    pub(super) fn asked(&mut self, asked: Asked) -> &mut Engine {
-        self.asked = asked;
-        self
-    }
-
+impl SqliteEngine {
     /// Closes the file without a checkpoint, so that it can be replaced.
     pub(super) fn close(&mut self) {
         self.index = None;
@@ -146,10 +123,11 @@ impl Engine {
         self.queue_up()?;
         let say = Say(self.path.clone());
         let _turn = Turn(self.queue.as_ref());
-        let transaction = self
-            .connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(say.of("cannot write"))?;
+        let connection = &mut self.connection;
+        let transaction = busy::during(&self.path, self.asked.session, &self.patience, || {
+            connection.transaction_with_behavior(TransactionBehavior::Immediate)
+        })
+        .map_err(say.of("cannot write"))?;
         let done = job(&transaction, &say)?;
         transaction.commit().map_err(say.of("cannot write"))?;
         Ok(done)
@@ -189,7 +167,55 @@ impl Engine {
         }
     }
 
-    pub(super) fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
+    /// Reads a session's lines, through its bases.
+    pub(super) fn lines(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        let say = self.say();
+        let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
+        let end = Seq(u64::MAX);
+        read_lines(&self.connection, &say, found.log(), after, end, limit)
+    }
+
+    /// Returns the used size of the WAL: the file itself is preallocated.
+    fn log_bytes(&self) -> u64 {
+        let pages = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+                row.get::<_, i64>(1)
+            });
+        u64::try_from(pages.unwrap_or(0)).unwrap_or(0) * u64::from(open::PAGE_SIZE + 24)
+    }
+}
+
+impl Engine for SqliteEngine {
+    type Location = Location;
+
+    fn open(location: &Location, claims: &Claims, patience: &Patience) -> StoreResult<Self> {
+        let (opened, identity) = busy::during(location.path(), None, patience, || {
+            open_identified(location)
+        })?;
+        Ok(SqliteEngine {
+            connection: opened.connection,
+            company: opened.company,
+            path: location.path().to_owned(),
+            location: location.clone(),
+            claims: claims.clone(),
+            queue: None,
+            patience: patience.clone(),
+            asked: Asked::now(None),
+            index: None,
+            identity,
+        })
+    }
+
+    fn allows_second(&self) -> bool {
+        self.company == Company::Welcome
+    }
+
+    fn begin(&mut self, asked: Asked) {
+        self.asked = asked;
+    }
+
+    fn create(&mut self, new: &NewSession) -> StoreResult<Head> {
         check_whole(&new.entries)?;
         self.write(|transaction, say| {
             if find(transaction, say, new.id)?.is_some() {
@@ -212,12 +238,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn append(
-        &mut self,
-        id: SessionId,
-        after: Head,
-        entries: &[Entry],
-    ) -> StoreResult<Head> {
+    fn append(&mut self, id: SessionId, after: Head, entries: &[Entry]) -> StoreResult<Head> {
         check_whole(entries)?;
         self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
@@ -232,11 +253,7 @@ impl Engine {
             let mut write = || -> rusqlite::Result<Head> {
                 for entry in entries {
                     meta.apply(entry);
-                    if entry.seq.0 % SNAPSHOT_EVERY == 0 {
-                        transaction
-                            .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
-                            .execute(params![found.no, entry.seq.0, row_of(&meta)?])?;
-                    }
+                    put_snapshot_if_due(transaction, found.no, &meta, entry.seq)?;
                 }
                 insert_entries(transaction, found.no, entries)?;
                 update_session(transaction, found.no, &before, &meta)?;
@@ -251,21 +268,11 @@ impl Engine {
         })
     }
 
-    pub(super) fn read(&self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
-        let say = self.say();
-        let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
-        read_lines(
-            &self.connection,
-            &say,
-            found.no,
-            found.base,
-            after,
-            Seq(u64::MAX),
-            limit,
-        )
+    fn read(&mut self, id: SessionId, after: Seq, limit: usize) -> StoreResult<Vec<Line>> {
+        self.lines(id, after, limit)
     }
 
-    pub(super) fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
+    fn keep_draft(&mut self, id: SessionId, draft: &Draft) -> StoreResult<()> {
         let body = serde_json::to_string(draft)
             .map_err(|error| StoreError::failed("cannot write a draft", error))?;
         self.asked = self.asked.within(DRAFT_WAIT);
@@ -279,7 +286,7 @@ impl Engine {
         })
     }
 
-    pub(super) fn draft(&self, id: SessionId) -> StoreResult<Option<Draft>> {
+    fn draft(&mut self, id: SessionId) -> StoreResult<Option<Draft>> {
         let say = self.say();
         let found = find(&self.connection, &say, id)?.ok_or(StoreError::NotFound(id))?;
         let body: Option<String> = self
@@ -289,30 +296,45 @@ impl Engine {
             .map_err(say.of("cannot read a draft"))?;
         let draft: Option<Draft> = body.and_then(|body| serde_json::from_str(&body).ok());
         let Some(draft) = draft else { return Ok(None) };
-        let lines = read_lines(
-            &self.connection,
-            &say,
-            found.no,
-            found.base,
-            draft.after.seq,
-            Seq(u64::MAX),
-            usize::MAX,
-        )?;
-        let ends_here = !lines.is_empty() || draft.after == found.meta.head;
-        Ok(Some(draft).filter(|draft| ends_here && draft.still_waits(&lines)))
+        let lines = self.lines(id, draft.after.seq, usize::MAX)?;
+        Ok(draft.if_current(&lines, Some(found.meta.head)))
     }
 
-    /// Returns the used size of the WAL: the file itself is preallocated.
-    fn log_bytes(&self) -> u64 {
-        let pages = self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
-                row.get::<_, i64>(1)
-            });
-        u64::try_from(pages.unwrap_or(0)).unwrap_or(0) * u64::from(open::PAGE_SIZE + 24)
+    fn list(&mut self, filter: &Filter, page: &Page) -> StoreResult<Listing> {
+        self.list_page(filter, page)
     }
 
-    pub(super) fn info(&mut self) -> StoreResult<Info> {
+    fn find(&mut self, lookup: &Lookup, limit: usize) -> StoreResult<Vec<Row>> {
+        self.look_up(lookup, limit)
+    }
+
+    fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+        self.search_patiently(query, progress)
+    }
+
+    fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
+        let (connection, index, say) = self.with_index()?;
+        catch_up(connection, index, &say, progress)
+    }
+
+    fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+        self.remove_session(id)
+    }
+}
+
+impl Upkeep for SqliteEngine {
+    fn check(&mut self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
+        match mode {
+            CheckMode::Look => self.look(progress),
+            CheckMode::Repair(now) => self.check_and_repair(now, progress),
+        }
+    }
+
+    fn rebuild(&mut self, progress: &Progress) -> StoreResult<Rebuilt> {
+        self.derive_anew(progress)
+    }
+
+    fn info(&mut self) -> StoreResult<Info> {
         let say = self.say();
         let count = |sql: &str| -> StoreResult<u64> {
             self.connection

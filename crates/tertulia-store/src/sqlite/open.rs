@@ -4,11 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Location, trouble};
+use super::{Location, busy, trouble};
 use crate::{StoreError, StoreResult, place};
 
 /// Version of the database layout that this program writes.
@@ -24,9 +23,6 @@ pub(super) const PAGE_SIZE: u32 = 1024;
 /// Pages in the WAL before it is checkpointed: rarely enough not to delay a turn, often enough that
 /// opening after a crash stays quick.
 const CHECKPOINT_PAGES: u32 = 8000;
-
-/// Busy timeout for programs that do not use the writers' queue.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The oldest SQLite without the race that could damage a database in WAL mode.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -148,10 +144,10 @@ fn open_file(path: &Path) -> StoreResult<Opened> {
 
 fn exists(path: &Path) -> StoreResult<bool> {
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Err(StoreError::NotAStore {
-            place: path.to_owned(),
-            reason: "it is a folder; for a folder of files write files:DIR".into(),
-        }),
+        Ok(found) if found.is_dir() => Err(StoreError::not_a_store(
+            path,
+            "it is a folder; for a folder of files write files:DIR",
+        )),
         Ok(found) if found.len() == 0 && was_used(path) => Err(StoreError::damaged(
             path.display().to_string(),
             "it is empty (0 bytes), but the files beside it show that it was in use",
@@ -197,13 +193,18 @@ fn identify_damaged(path: &Path) -> StoreResult<u32> {
     File::open(path)
         .and_then(|mut file| file.read_exact(&mut head))
         .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => not_ours(path, "it is too short to be a database"),
+            io::ErrorKind::UnexpectedEof => {
+                StoreError::not_a_store(path, "it is too short to be a database")
+            }
             _ => place::trouble(path, "cannot read", error),
         })?;
     let number =
         |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     if !head.starts_with(b"SQLite format 3\0") {
-        return Err(not_ours(path, "it is not an SQLite database"));
+        return Err(StoreError::not_a_store(
+            path,
+            "it is not an SQLite database",
+        ));
     }
     judge(path, number(68), number(60))
 }
@@ -216,14 +217,14 @@ fn judge(path: &Path, application: u32, format: u32) -> StoreResult<u32> {
         ));
     }
     if application != APPLICATION_ID {
-        return Err(not_ours(
+        return Err(StoreError::not_a_store(
             path,
             "it is an SQLite database of another program",
         ));
     }
     match format {
         found if found > FORMAT => Err(StoreError::NewerFormat {
-            place: path.to_owned(),
+            place: path.display().to_string(),
             found,
             known: FORMAT,
         }),
@@ -249,31 +250,17 @@ pub(super) fn is_of_another_program(path: &Path) -> bool {
         && !is_nearly_ours(application)
 }
 
-fn not_ours(path: &Path, reason: &str) -> StoreError {
-    StoreError::NotAStore {
-        place: path.to_owned(),
-        reason: reason.into(),
-    }
-}
-
 /// Creates the database under a temporary name and renames it when complete: an interrupted
 /// creation leaves no partial store, and of two concurrent ones one wins.
 fn create_file(path: &Path) -> StoreResult<()> {
-    if let Some(folder) = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        place::make_folder(folder)?;
-    }
-    let mut name = path.as_os_str().to_owned();
+    place::make_folder(place::folder_of(path))?;
     static MAKERS: AtomicU32 = AtomicU32::new(0);
     let maker = MAKERS.fetch_add(1, Ordering::Relaxed);
-    name.push(format!("-new-{}-{maker}", std::process::id()));
-    let temporary = Path::new(&name);
-    let _ = fs::remove_file(temporary);
-    place::create_file(temporary).map_err(|error| place::trouble(path, "cannot make", error))?;
-    let made = make_whole(temporary, path);
-    let _ = fs::remove_file(temporary);
+    let temporary = place::with_suffix(path, &format!("-new-{}-{maker}", std::process::id()));
+    let _ = fs::remove_file(&temporary);
+    place::create_file(&temporary).map_err(|error| place::trouble(path, "cannot make", error))?;
+    let made = make_whole(&temporary, path);
+    let _ = fs::remove_file(&temporary);
     made
 }
 
@@ -309,8 +296,8 @@ pub(super) fn lay_out(connection: &Connection) -> rusqlite::Result<()> {
     settings(connection)
 }
 
-fn settle(connection: Connection) -> rusqlite::Result<Connection> {
-    connection.busy_timeout(PATIENCE)?;
+fn settle(mut connection: Connection) -> rusqlite::Result<Connection> {
+    connection.busy_handler(Some(busy::try_again))?;
     settings(&connection)?;
     Ok(connection)
 }
@@ -358,13 +345,9 @@ pub(super) fn make_room(location: &Location) {
 /// Opens a store on a read-only medium, unless its WAL is not empty, that is, a write was in
 /// progress.
 fn open_unwritable(path: &Path) -> Option<Connection> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
+    let folder = place::folder_of(path);
     let denied = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_err();
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
+    let log = place::with_suffix(path, "-wal");
     if !denied || fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
         return None;
     }
@@ -405,39 +388,38 @@ fn migrate_by(
     steps: &[(u32, &str)],
 ) -> StoreResult<()> {
     let say = |error| trouble(path, "cannot bring the database up to date", error);
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!("-format-{from}-backup"));
-    let backup = Path::new(&name);
-    if !backup.exists() {
-        place::create_file(backup).map_err(|error| place::trouble(backup, "cannot make", error))?;
-        connection
-            .backup("main", backup, None::<fn(rusqlite::backup::Progress)>)
-            .map_err(say)?;
-        place::make_private(backup)
-            .map_err(|error| place::trouble(backup, "cannot keep private", error))?;
-        place::sync_folder_of(backup)?;
-    }
     let mut batch = String::from("BEGIN IMMEDIATE;");
     for format in from..to {
         let Some((_, step)) = steps.iter().find(|(start, _)| *start == format) else {
-            return Err(StoreError::NotAStore {
-                place: path.to_owned(),
-                reason: format!("its format {format} is not one that this program ever wrote"),
-            });
+            return Err(StoreError::not_a_store(
+                path,
+                format!("its format {format} is not one that this program ever wrote"),
+            ));
         };
         batch.push_str(step);
     }
     batch.push_str(&format!("PRAGMA user_version={to}; COMMIT;"));
+    // All steps are known: only now is there something to keep a copy for.
+    let backup = place::with_suffix(path, &format!("-format-{from}-backup"));
+    if !backup.exists() {
+        let failed = |what| {
+            let backup = backup.clone();
+            move |error| place::trouble(&backup, what, error)
+        };
+        place::create_file(&backup).map_err(failed("cannot make"))?;
+        connection
+            .backup("main", &backup, None::<fn(rusqlite::backup::Progress)>)
+            .map_err(say)?;
+        place::make_private(&backup).map_err(failed("cannot keep private"))?;
+        place::sync_folder_of(&backup)?;
+    }
     connection.execute_batch(&batch).map_err(say)
 }
 
 /// Returns true if the file system is full: SQLite has several error codes for it.
 pub(super) fn no_space_left(path: &Path) -> bool {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .unwrap_or(Path::new("."));
-    rustix::fs::statvfs(folder).is_ok_and(|space| space.f_bavail * space.f_frsize < 256 * 1024)
+    rustix::fs::statvfs(place::folder_of(path))
+        .is_ok_and(|space| space.f_bavail * space.f_frsize < 256 * 1024)
 }
 
 #[cfg(test)]
@@ -479,6 +461,7 @@ mod tests {
         // A missing step changes nothing.
         assert!(migrate_by(&connection, &path, 3, 5, &[(3, "CREATE TABLE half(x);")]).is_err());
         assert!(connection.prepare("SELECT * FROM half").is_err());
+        assert!(!home.path().join("t.db-format-3-backup").exists());
     }
 
     /// Without a write-ahead log, a commit is not as durable as promised.

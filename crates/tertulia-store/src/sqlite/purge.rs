@@ -2,14 +2,16 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::engine::Engine;
-use super::rows::{Found, PURGED, find, reversed, row_of, tally};
+use super::engine::SqliteEngine;
+use super::rows::{Found, find, row_of, tally};
+use crate::salvage::derived_id;
+use crate::selection::{PURGED, reversed};
 use crate::{StoreError, StoreResult};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
-impl Engine {
-    pub(super) fn purge(&mut self, id: SessionId) -> StoreResult<()> {
+impl SqliteEngine {
+    pub(super) fn remove_session(&mut self, id: SessionId) -> StoreResult<()> {
         let removed = self.write(|transaction, say| {
             let found = find(transaction, say, id)?.ok_or(StoreError::NotFound(id))?;
             remove(transaction, &found).map_err(say.of("cannot purge"))
@@ -46,9 +48,7 @@ fn remove(transaction: &Connection, found: &Found) -> rusqlite::Result<Vec<u64>>
 pub(super) fn make_shared_prefix(transaction: &Connection, found: &Found) -> rusqlite::Result<()> {
     tally(transaction, &found.meta, -1)?;
     let name = format!("{} {}", found.meta.id, found.no);
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&blake3::hash(name.as_bytes()).as_bytes()[..16]);
-    let id = SessionId::new(uuid::Uuid::from_bytes(bytes));
+    let id = SessionId::new(derived_id(&name));
     transaction.execute(
         "UPDATE session SET id = ?2, id_end = ?3, state = ?4, title = NULL, project = NULL, changed = NULL,
            row = ?5 WHERE no = ?1",

@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::list::id_from;
 use super::pages::{self, Cell, Kind, Value};
-use super::rows::PURGED;
 use super::wal;
 use crate::Draft;
+use crate::selection::{PURGED, id_from};
 use tertulia_core::entry::{Body, Entry, Hash, Origin};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::SessionMeta;

@@ -11,14 +11,15 @@ use jiff::Timestamp;
 use rusqlite::Connection;
 use rustix::fs::FlockOperation;
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::open::{self, PAGE_SIZE};
 use super::remains::{AllRemains, Image};
 use super::rescue::{Rescued, rescue};
 use super::{Location, SqliteStore};
+use crate::place::with_suffix;
 use crate::queue::{Asked, Patience, QueueLock, Record};
 use crate::session_lock::Claims;
-use crate::{Progress, Report, StoreError, StoreResult, index, place};
+use crate::{Engine, Progress, Report, StoreError, StoreResult, index, place};
 
 /// How long a repair waits for other processes to release the store.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ impl SqliteStore {
             return Ok(None);
         }
         let location = Location::File(path.to_owned());
-        let why = match Engine::open(&location, &Claims::memory()) {
+        let why = match SqliteEngine::open(&location, &Claims::memory(), &Patience::default()) {
             Ok(mut opened) => {
                 opened.close();
                 return Ok(None);
@@ -60,25 +61,25 @@ impl SqliteStore {
     }
 }
 
-impl Engine {
+impl SqliteEngine {
     pub(super) fn check_and_repair(
         &mut self,
         now: Timestamp,
         progress: &Progress,
     ) -> StoreResult<Report> {
-        let mut report = self.check(progress)?;
+        let mut report = self.look(progress)?;
         if report.is_clean() {
             return Ok(report);
         }
         let derived_only = report.damage.is_empty()
             && super::check::structure_faults(&self.connection, &self.say())?.is_empty();
         if derived_only {
-            let rebuilt = self.rebuild(progress)?;
+            let rebuilt = self.derive_anew(progress)?;
             report.repaired.push(format!(
                 "rebuilt the list rows of {} sessions and the search index",
                 rebuilt.sessions
             ));
-            if self.check(progress)?.is_clean() {
+            if self.look(progress)?.is_clean() {
                 return Ok(report);
             }
         }
@@ -120,9 +121,6 @@ impl Held {
         let queue = QueueLock::new(queue, Record::Inside);
         let asked = Asked::now(None).within(PATIENCE);
         queue.acquire(path, asked, &Patience::default())?;
-        let locked = || StoreError::Locked {
-            place: path.to_owned(),
-        };
         let say = |error| place::trouble(path, "cannot lock", error);
         let file = OpenOptions::new()
             .read(true)
@@ -144,7 +142,9 @@ impl Held {
                 {
                     pause();
                 }
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => return Err(locked()),
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
+                    return Err(StoreError::locked(path));
+                }
                 Err(error) => return Err(say(error.into())),
             }
         }
@@ -189,9 +189,7 @@ impl Held {
     /// Replaces the damaged file with the repaired one, and keeps the damaged one.
     fn swap(&self, repaired: &Path, kept: &Path) -> StoreResult<()> {
         let at = |what, error| place::trouble(&self.path, what, error);
-        fs::hard_link(&self.path, kept)
-            .or_else(|_| fs::copy(&self.path, kept).map(|_| ()))
-            .map_err(|error| at("cannot keep a copy of", error))?;
+        place::keep_as(&self.path, kept)?;
         // The WAL belongs to the damaged file; the new one must not find it.
         let log = self.log_path();
         match fs::rename(&log, with_suffix(kept, "-wal")) {
@@ -231,7 +229,7 @@ fn salvage_into_new(
         if rescued.sessions == 0 {
             return Err(nothing_salvaged(path, &all));
         }
-        let kept = free_name(path, now);
+        let kept = place::damaged_name(path, "-", now);
         held.swap(&temporary, &kept)?;
         Ok((rescued, kept))
     });
@@ -261,7 +259,7 @@ fn make_sound(
     report: &mut Report,
 ) -> StoreResult<Rescued> {
     let location = Location::File(temporary.to_owned());
-    let mut fresh = Engine::open(&location, &Claims::memory())?;
+    let mut fresh = SqliteEngine::open(&location, &Claims::memory(), &Patience::default())?;
     let say = fresh.say();
     // One sync at the end is enough: until then the damaged file is the store.
     let durable = |connection: &Connection, how: &str| {
@@ -271,7 +269,7 @@ fn make_sound(
     };
     durable(&fresh.connection, "OFF")?;
     let rescued = rescue(image, all, &mut fresh, now, progress, report)?;
-    let found = fresh.check(progress)?;
+    let found = fresh.look(progress)?;
     if found.is_clean() {
         durable(&fresh.connection, "FULL")?;
         let left: i64 = fresh
@@ -279,9 +277,7 @@ fn make_sound(
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
             .map_err(say.of("cannot salvage"))?;
         if left != 0 {
-            return Err(StoreError::Locked {
-                place: temporary.to_owned(),
-            });
+            return Err(StoreError::locked(temporary));
         }
         return Ok(rescued);
     }
@@ -296,7 +292,7 @@ fn make_sound(
 fn nothing_salvaged(path: &Path, all: &AllRemains) -> StoreError {
     let entries = all.entries_known();
     StoreError::Unsalvageable {
-        place: path.to_owned(),
+        place: path.display().to_string(),
         entries: entries as u64,
     }
 }
@@ -331,27 +327,12 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Returns the first free name for the kept file, from the time of the repair on.
-fn free_name(path: &Path, now: Timestamp) -> PathBuf {
-    let mut second = now.as_second().max(0);
-    loop {
-        let kept = with_suffix(path, &format!("-damaged-{second}"));
-        if !kept.exists() && !with_suffix(&kept, "-wal").exists() {
-            return kept;
-        }
-        second += 1;
-    }
-}
-
 /// Returns the files beside a database whose names are its name, `suffix` and digits.
 fn siblings(path: &Path, suffix: &str) -> Vec<PathBuf> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return Vec::new();
     };
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else {
+    let Ok(entries) = fs::read_dir(place::folder_of(path)) else {
         return Vec::new();
     };
     let begin = format!("{name}{suffix}");
@@ -364,12 +345,6 @@ fn siblings(path: &Path, suffix: &str) -> Vec<PathBuf> {
         })
         .map(|entry| entry.path())
         .collect()
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 fn remove_database(path: &Path) {

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 
-use super::engine::Engine;
+use super::engine::SqliteEngine;
 use super::purge::make_shared_prefix;
 use super::remains::{AllRemains, Candidate, Image, Remains};
 use super::rows::{Found, find, find_no, insert_log, read_lines};
-use crate::salvage::{Known, Salvaged, in_words, salvage};
-use crate::{Progress, Report, StoreResult};
+use crate::salvage::{Known, Salvaged, all_lost, derived_id, in_words, salvage};
+use crate::{Engine, Progress, Report, StoreResult};
 use tertulia_core::entry::{Entry, Hash, Head, line_follows};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::Line;
@@ -30,7 +30,7 @@ pub(super) struct Rescued {
 pub(super) fn rescue(
     image: &Image<'_>,
     all: &AllRemains,
-    fresh: &mut Engine,
+    fresh: &mut SqliteEngine,
     now: Timestamp,
     progress: &Progress,
     report: &mut Report,
@@ -61,7 +61,7 @@ pub(super) fn rescue(
 struct Rescue<'a> {
     image: &'a Image<'a>,
     all: &'a AllRemains,
-    fresh: &'a mut Engine,
+    fresh: &'a mut SqliteEngine,
     /// New session numbers by old ones; `None` for sessions with nothing left.
     moved: HashMap<i64, Option<i64>>,
     now: Timestamp,
@@ -69,6 +69,14 @@ struct Rescue<'a> {
     rescued: Rescued,
     /// Remaining page swaps to try.
     tries: usize,
+}
+
+/// Where a log goes in the new database.
+enum Place {
+    /// It becomes a session of this id.
+    Free(SessionId),
+    /// The session of this number has all of it.
+    There(i64),
 }
 
 impl Rescue<'_> {
@@ -112,8 +120,13 @@ impl Rescue<'_> {
             self.nothing_left(no, remains, &salvaged);
             return Ok(());
         }
-        let Some(id) = self.free_id(id, no, &salvaged)? else {
-            return Ok(());
+        let id = match self.free_id(id, no, &salvaged)? {
+            Place::Free(id) => id,
+            Place::There(new_no) => {
+                // Forks of this log continue the other one.
+                self.moved.insert(no, Some(new_no));
+                return Ok(());
+            }
         };
         if remains.id().is_none() {
             self.report.lost.push(format!(
@@ -145,30 +158,21 @@ impl Rescue<'_> {
         };
         let title = remains.row.as_ref().and_then(|row| row.title.as_deref());
         let title = title.map_or(String::new(), |title| format!(" ({title:?})"));
-        let count = salvaged.lost.len();
-        self.report.lost.push(match count {
-            1 => format!("{name}{title}: its only entry is lost"),
-            _ => format!("{name}{title}: all {count} entries are lost"),
-        });
+        let lost = all_lost(&format!("{name}{title}"), salvaged);
+        self.report.lost.push(lost);
     }
 
-    /// Returns the id for a log, or `None` if the new database has all of its entries under that
-    /// id. A second log of the same id gets a new id.
-    fn free_id(
-        &mut self,
-        id: SessionId,
-        no: i64,
-        salvaged: &Salvaged,
-    ) -> StoreResult<Option<SessionId>> {
+    /// Returns the id for a log, or the number of the log that has all of its entries in the new
+    /// database. A second log of the same id gets a new id.
+    fn free_id(&mut self, id: SessionId, no: i64, salvaged: &Salvaged) -> StoreResult<Place> {
         let say = self.fresh.say();
         let Some(found) = find(&self.fresh.connection, &say, id)? else {
-            return Ok(Some(id));
+            return Ok(Place::Free(id));
         };
         let there = read_lines(
             &self.fresh.connection,
             &say,
-            found.no,
-            found.base,
+            found.log(),
             Seq::START,
             Seq(u64::MAX),
             usize::MAX,
@@ -176,13 +180,13 @@ impl Rescue<'_> {
         let there: Vec<&[u8]> = there.iter().map(|line| &line.bytes[..]).collect();
         let is_there = |entry: &Entry| there.contains(&entry.line().as_bytes());
         if salvaged.entries.iter().all(is_there) {
-            return Ok(None);
+            return Ok(Place::There(found.no));
         }
         let other = made_up(&id.to_string(), no);
         self.report.lost.push(format!(
             "session {id}: a second log of that id is kept as session {other}"
         ));
-        Ok(Some(other))
+        Ok(Place::Free(other))
     }
 
     /// Chooses one line per sequence number: among several, the one that continues the previous
@@ -278,8 +282,7 @@ impl Rescue<'_> {
                 let lines = read_lines(
                     &self.fresh.connection,
                     &say,
-                    found.no,
-                    found.base,
+                    found.log(),
                     base_seq.back(1),
                     base_seq,
                     1,
@@ -335,7 +338,5 @@ fn base_of(all: &AllRemains, no: i64, remains: &Remains) -> Option<(i64, Head)> 
 
 /// Derives an id for a log without one; the same repair of the same file gives the same id.
 fn made_up(name: &str, no: i64) -> SessionId {
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&blake3::hash(format!("{name} {no}").as_bytes()).as_bytes()[..16]);
-    SessionId::new(uuid::Uuid::from_bytes(bytes))
+    SessionId::new(derived_id(&format!("{name} {no}")))
 }

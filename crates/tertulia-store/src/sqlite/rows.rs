@@ -5,13 +5,18 @@ use std::path::PathBuf;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::trouble;
+use crate::chain::{self, Logs};
+use crate::selection::{id_from, reversed, state_of};
 use crate::{StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Head};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::session::{Line, SessionMeta};
 
-/// State of a session of which only a shared prefix remains. 0 is live, 1 in the trash.
-pub(super) const PURGED: i64 = 2;
+impl Found {
+    pub(super) fn log(&self) -> Log {
+        (self.no, self.base)
+    }
+}
 
 /// A session's row.
 pub(super) struct Found {
@@ -54,11 +59,20 @@ pub(super) fn insert_log(
             (Some((owner, head.seq)), meta)
         }
     };
-    entries.iter().for_each(|entry| meta.apply(entry));
+    let mut snapshots = Vec::new();
+    for entry in entries {
+        meta.apply(entry);
+        if chain::is_snapshot_due(&meta, entry.seq) {
+            snapshots.push(meta.clone());
+        }
+    }
     meta.id = id;
     let write = || -> rusqlite::Result<i64> {
         let no = insert_session(transaction, base, &meta)?;
         insert_entries(transaction, no, entries)?;
+        for snapshot in &snapshots {
+            put_snapshot_if_due(transaction, no, snapshot, snapshot.head.seq)?;
+        }
         Ok(no)
     };
     let no = write().map_err(say.of("cannot create a session"))?;
@@ -116,11 +130,11 @@ fn find_where(
         return Ok(None);
     };
     let base = base.map(|(no, seq): (i64, i64)| (no, Seq(seq.cast_unsigned())));
-    let id = SessionId::new(uuid::Uuid::from_bytes(id));
+    let id = id_from(id);
     // The row is derived: if it is damaged, the log still has the data.
     let meta = match serde_json::from_slice(&json) {
         Ok(meta) => meta,
-        Err(_) => refold(connection, say, no, base, id)?,
+        Err(_) => refold(connection, say, (no, base), id, |_, _| Ok(()))?,
     };
     Ok(Some(Found {
         no,
@@ -130,28 +144,20 @@ fn find_where(
     }))
 }
 
-/// Folds a session's whole log.
+/// Folds a session's whole log, and passes the metadata after each entry to `seen`.
 pub(super) fn refold(
     connection: &Connection,
     say: &Say,
-    no: i64,
-    base: Option<(i64, Seq)>,
+    log: Log,
     id: SessionId,
+    seen: impl Fn(&SessionMeta, Seq) -> rusqlite::Result<()>,
 ) -> StoreResult<SessionMeta> {
-    let lines = read_lines(
-        connection,
-        say,
-        no,
-        base,
-        Seq::START,
-        Seq(u64::MAX),
-        usize::MAX,
-    )?;
-    let entries: Vec<Entry> = lines
-        .iter()
-        .filter_map(|line| Entry::decode(&line.bytes).ok())
-        .collect();
-    let mut meta = SessionMeta::of(id, &entries);
+    let lines = read_lines(connection, say, log, Seq::START, Seq(u64::MAX), usize::MAX)?;
+    let mut meta = SessionMeta::blank(id);
+    for line in &lines {
+        chain::apply(&mut meta, line);
+        seen(&meta, line.seq).map_err(say.of("cannot fold a log"))?;
+    }
     meta.id = id;
     Ok(meta)
 }
@@ -180,20 +186,9 @@ pub(super) fn summary_at(
     let mut meta = snapshot
         .and_then(|row| serde_json::from_str::<SessionMeta>(&row).ok())
         .unwrap_or_else(|| SessionMeta::blank(found.meta.id));
-    let lines = read_lines(
-        connection,
-        say,
-        owner,
-        base_of(connection, say, owner)?,
-        meta.head.seq,
-        seq,
-        usize::MAX,
-    )?;
-    for line in lines {
-        if let Ok(entry) = Entry::decode(&line.bytes) {
-            meta.apply(&entry);
-        }
-    }
+    let log = (owner, base_of(connection, say, owner)?);
+    let lines = read_lines(connection, say, log, meta.head.seq, seq, usize::MAX)?;
+    chain::fold(&mut meta, &lines);
     Ok(meta)
 }
 
@@ -214,43 +209,43 @@ pub(super) fn base_of(
         .map_err(say.of("cannot look up a session"))
 }
 
+/// A log: the number of its session, and what it continues.
+pub(super) type Log = (i64, Option<(i64, Seq)>);
+
+/// The logs in a database.
+struct Entries<'a>(&'a Connection, &'a Say);
+
+impl Logs for Entries<'_> {
+    type Log = Log;
+
+    fn base(&mut self, (_, base): &Log, after: Seq) -> StoreResult<Option<(Log, Seq)>> {
+        let Some((no, seq)) = base.filter(|(_, seq)| after < *seq) else {
+            return Ok(None);
+        };
+        Ok(Some(((no, base_of(self.0, self.1, no)?), seq)))
+    }
+
+    fn own_lines(
+        &mut self,
+        (no, _): &Log,
+        after: Seq,
+        upto: Seq,
+        limit: usize,
+    ) -> StoreResult<Vec<Line>> {
+        read_own(self.0, *no, after, upto, limit).map_err(self.1.of("cannot read entries"))
+    }
+}
+
 /// Reads lines after `after` up to `upto`, through all bases.
 pub(super) fn read_lines(
     connection: &Connection,
     say: &Say,
-    no: i64,
-    base: Option<(i64, Seq)>,
+    log: Log,
     after: Seq,
     upto: Seq,
     limit: usize,
 ) -> StoreResult<Vec<Line>> {
-    // From the newest owner down to the owner of the first wanted line.
-    let mut owners = vec![(no, upto)];
-    let mut base = base;
-    let mut shared = upto;
-    while let Some((base_no, base_seq)) = base.filter(|(_, base_seq)| after < *base_seq) {
-        shared = shared.min(base_seq);
-        owners.push((base_no, shared));
-        base = base_of(connection, say, base_no)?;
-    }
-    let mut lines = Vec::new();
-    let mut after = after;
-    for (owner, upto) in owners.into_iter().rev() {
-        read_own(
-            connection,
-            owner,
-            after,
-            upto,
-            limit - lines.len(),
-            &mut lines,
-        )
-        .map_err(say.of("cannot read entries"))?;
-        after = after.max(upto);
-        if lines.len() >= limit {
-            break;
-        }
-    }
-    Ok(lines)
+    chain::read_lines(&mut Entries(connection, say), log, after, upto, limit)
 }
 
 fn read_own(
@@ -259,43 +254,28 @@ fn read_own(
     after: Seq,
     upto: Seq,
     limit: usize,
-    lines: &mut Vec<Line>,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<Vec<Line>> {
     let mut select = connection.prepare_cached(
         "SELECT seq, line FROM entry WHERE session = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq LIMIT ?4",
     )?;
     let after = i64::try_from(after.0).unwrap_or(i64::MAX);
     let upto = i64::try_from(upto.0).unwrap_or(i64::MAX);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = select.query(params![no, after, upto, limit])?;
-    while let Some(row) = rows.next()? {
-        let bytes = row
-            .get_ref(1)?
-            .as_bytes_or_null()?
-            .unwrap_or_default()
-            .to_vec();
-        lines.push(Line {
+    let read = |row: &rusqlite::Row<'_>| {
+        let bytes = row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default();
+        Ok(Line {
             seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
-            bytes,
-        });
-    }
-    Ok(())
+            bytes: bytes.to_vec(),
+        })
+    };
+    select
+        .query_map(params![no, after, upto, limit], read)?
+        .collect()
 }
 
 pub(super) fn row_of(meta: &SessionMeta) -> rusqlite::Result<String> {
     serde_json::to_string(meta)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
-}
-
-pub(super) fn state_of(meta: &SessionMeta) -> i64 {
-    i64::from(meta.trashed_at.is_some())
-}
-
-/// Reverses the digits of an id, so that its end can be looked up as a prefix.
-pub(super) fn reversed(id: SessionId) -> [u8; 16] {
-    let mut bytes = *id.uuid().as_bytes();
-    bytes.reverse();
-    bytes.map(|byte| byte.rotate_left(4))
 }
 
 pub(super) fn insert_session(
@@ -336,6 +316,21 @@ pub(super) fn insert_entries(
         transaction.prepare_cached("INSERT INTO entry(session, seq, line) VALUES(?1, ?2, ?3)")?;
     for entry in entries {
         insert.execute(params![no, entry.seq.0, entry.line()])?;
+    }
+    Ok(())
+}
+
+/// Keeps a metadata snapshot, if one is due after this entry.
+pub(super) fn put_snapshot_if_due(
+    transaction: &Connection,
+    no: i64,
+    meta: &SessionMeta,
+    seq: Seq,
+) -> rusqlite::Result<()> {
+    if chain::is_snapshot_due(meta, seq) {
+        transaction
+            .prepare_cached("INSERT OR REPLACE INTO snapshot VALUES(?1, ?2, ?3)")?
+            .execute(params![no, seq.0, row_of(meta)?])?;
     }
     Ok(())
 }

@@ -1,29 +1,27 @@
 //! Search: updates the index, queries it for candidates, and checks those against the log.
 
-use std::collections::HashMap;
-
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::engine::Engine;
-use super::rows::{Found, Say, find_no};
-use crate::index::{COUNTED, Document, Index, Pace, RANKED, Reached, Step};
+use super::engine::SqliteEngine;
+use super::rows::{Say, find_no};
+use crate::index::{Document, Index, Pace, Reached, Step};
+use crate::judge::{self, Candidates};
+use crate::selection::PURGED;
 use crate::{Deadline, Progress, StoreError, StoreResult};
 use tertulia_core::entry::{Entry, Hash};
-use tertulia_core::query::{Filter, Hits, SearchQuery};
+use tertulia_core::id::Seq;
+use tertulia_core::query::{Hits, SearchQuery};
 use tertulia_core::session::SessionMeta;
 
 /// The whole database is one index source.
 const SOURCE: u64 = 0;
 
-impl Engine {
-    /// Updates the index within the time limit of `progress`. Returns the number of pending
-    /// entries.
-    pub(super) fn index_entries(&mut self, progress: &Progress) -> StoreResult<u64> {
-        let (connection, index, say) = self.with_index()?;
-        catch_up(connection, index, &say, progress)
-    }
-
-    pub(super) fn search(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
+impl SqliteEngine {
+    pub(super) fn search_patiently(
+        &mut self,
+        query: &SearchQuery,
+        progress: &Progress,
+    ) -> StoreResult<Hits> {
         let found = self.search_once(query, progress);
         if matches!(
             found,
@@ -46,68 +44,48 @@ impl Engine {
     fn search_once(&mut self, query: &SearchQuery, progress: &Progress) -> StoreResult<Hits> {
         let (connection, index, say) = self.with_index()?;
         let pending = catch_up(connection, index, &say, progress)?;
-        let expression = query.words.match_expression();
-        let mut hits = Hits {
-            pending,
-            ..Hits::default()
-        };
-        let mut owners = Owners {
+        let mut rows = Entries {
             connection,
             say: &say,
-            filter: &query.filter,
-            known: HashMap::new(),
         };
-        let mut documents = index.matching(&expression, COUNTED + 1)?;
-        hits.more = documents.len() > COUNTED;
-        documents.truncate(COUNTED);
-        for document in documents {
-            judge(&mut hits, query, &mut owners, document)?;
-        }
-        hits.rank(query.limit);
-        Ok(hits)
+        let hits = judge::search(index, query, &mut rows)?;
+        Ok(Hits { pending, ..hits })
     }
 }
 
-fn judge(
-    hits: &mut Hits,
-    query: &SearchQuery,
-    owners: &mut Owners<'_>,
-    document: u64,
-) -> StoreResult<()> {
-    let connection = owners.connection;
-    let say = owners.say;
-    let Some((session, seq)) = place_of(connection, document).map_err(say.of("cannot search"))?
-    else {
-        return Ok(());
-    };
-    let Some(owner) = owners.of(session, seq)? else {
-        return Ok(());
-    };
-    let counted_only = hits.hits.len() >= RANKED;
-    let picky = query.speaker.is_some() || query.role.is_some();
-    if counted_only && !picky && matches!(owner, Owner::Shown(_)) {
-        // Counting the hit does not need its text.
-        hits.total += 1;
-        return Ok(());
-    }
-    let line = line_of(connection, document).map_err(say.of("cannot search"))?;
-    // Purged meanwhile by another process.
-    let Some(Ok(entry)) = line.map(|line| Entry::decode(&line)) else {
-        return Ok(());
-    };
-    match owner {
-        _ if !query.admits(&entry) => {}
-        Owner::Elsewhere => hits.elsewhere += 1,
-        Owner::Shown(meta) => hits.add(query, &entry, meta, counted_only),
-    }
-    Ok(())
+/// The entries of a database, which are numbered in the order of arrival.
+struct Entries<'a> {
+    connection: &'a Connection,
+    say: &'a Say,
 }
 
-fn place_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<(i64, u64)>> {
+impl Candidates for Entries<'_> {
+    fn place(&mut self, document: u64) -> StoreResult<Option<(i64, Seq)>> {
+        place_of(self.connection, document).map_err(self.say.of("cannot search"))
+    }
+
+    fn meta(&mut self, log: i64) -> StoreResult<Option<SessionMeta>> {
+        let found = find_no(self.connection, self.say, log)?;
+        Ok(found
+            .filter(|found| found.state != PURGED)
+            .map(|found| found.meta))
+    }
+
+    fn forks(&mut self, log: i64, seq: Seq) -> StoreResult<Vec<i64>> {
+        forks_with(self.connection, log, seq).map_err(self.say.of("cannot search"))
+    }
+
+    fn entry(&mut self, document: u64, _: i64, _: Seq) -> StoreResult<Option<Entry>> {
+        let line = line_of(self.connection, document).map_err(self.say.of("cannot search"))?;
+        Ok(line.and_then(|line| Entry::decode(&line).ok()))
+    }
+}
+
+fn place_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<(i64, Seq)>> {
     connection
         .prepare_cached("SELECT session, seq FROM entry WHERE n = ?1 AND session > 0")?
         .query_row([document.cast_signed()], |row| {
-            Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned()))
+            Ok((row.get(0)?, Seq(row.get::<_, i64>(1)?.cast_unsigned())))
         })
         .optional()
 }
@@ -125,66 +103,10 @@ fn line_of(connection: &Connection, document: u64) -> rusqlite::Result<Option<Ve
         .optional()
 }
 
-/// Which session shows an entry, under the search filter.
-enum Owner<'a> {
-    Shown(&'a SessionMeta),
-    /// Only the filter's project hides the entry.
-    Elsewhere,
-}
-
-/// Cache of sessions, since hits of one session are often adjacent.
-struct Owners<'a> {
-    connection: &'a Connection,
-    say: &'a Say,
-    filter: &'a Filter,
-    known: HashMap<i64, Option<Found>>,
-}
-
-impl Owners<'_> {
-    /// Returns which session shows the entry: its own, or else a fork that shares it.
-    fn of(&mut self, no: i64, seq: u64) -> StoreResult<Option<Owner<'_>>> {
-        let filter = self.filter;
-        let everywhere = Filter {
-            project: None,
-            ..filter.clone()
-        };
-        let mut family = vec![no];
-        let mut elsewhere = false;
-        while let Some(no) = family.pop() {
-            let found = self.found(no)?;
-            let shown = found.is_some_and(|found| {
-                found.state != super::rows::PURGED && filter.matches(&found.meta)
-            });
-            if shown {
-                return Ok(self
-                    .known
-                    .get(&no)
-                    .and_then(Option::as_ref)
-                    .map(|found| Owner::Shown(&found.meta)));
-            }
-            elsewhere |= found.is_some_and(|found| {
-                found.state != super::rows::PURGED && everywhere.matches(&found.meta)
-            });
-            family.extend(
-                forks_with(self.connection, no, seq).map_err(self.say.of("cannot search"))?,
-            );
-        }
-        Ok(elsewhere.then_some(Owner::Elsewhere))
-    }
-
-    fn found(&mut self, no: i64) -> StoreResult<Option<&Found>> {
-        if !self.known.contains_key(&no) {
-            let found = find_no(self.connection, self.say, no)?;
-            self.known.insert(no, found);
-        }
-        Ok(self.known.get(&no).and_then(Option::as_ref))
-    }
-}
-
-fn forks_with(connection: &Connection, no: i64, seq: u64) -> rusqlite::Result<Vec<i64>> {
+fn forks_with(connection: &Connection, no: i64, seq: Seq) -> rusqlite::Result<Vec<i64>> {
     connection
         .prepare_cached("SELECT no FROM session WHERE base = ?1 AND base_seq >= ?2")?
-        .query_map(params![no, seq], |row| row.get(0))?
+        .query_map(params![no, seq.0], |row| row.get(0))?
         .collect()
 }
 

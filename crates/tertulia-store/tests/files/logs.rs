@@ -8,7 +8,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use pollster::block_on;
 use tertulia_core::entry::{
     Body, Created, Entry, Forked, Head, Kind, Message, Origin, Relation, Role, Speaker,
     SpeakerKind, Unsealed,
@@ -18,7 +17,10 @@ use tertulia_core::query::{Filter, Lookup, Page, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_core::session::{Line, Log};
 use tertulia_store::files::FilesStore;
-use tertulia_store::{CheckMode, Draft, NewSession, Progress, Report, Store, StoreError};
+use tertulia_store::{
+    CheckMode, Draft, Maintenance, NewSession, Progress, Report, Store, StoreError,
+};
+use tertulia_testkit::ask::now as block_on;
 use uuid::Uuid;
 
 use super::home::*;

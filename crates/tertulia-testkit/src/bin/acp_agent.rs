@@ -43,7 +43,7 @@ fn main() -> Result<()> {
     if fake.is("chatty") {
         shout("Welcome to the fake agent!\n");
     }
-    pollster::block_on(serve(fake))
+    tertulia_testkit::ask::now(serve(fake))
 }
 
 async fn serve(fake: Arc<Fake>) -> Result<()> {

@@ -11,6 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tertulia_core::entry::{Body, Entry, Forked, Head, Origin, Relation};
 use tertulia_core::id::SessionId;
 use tertulia_store::{NewSession, Store};
+use tertulia_testkit::ask::now;
 use uuid::Uuid;
 
 use crate::logs::{BACKENDS, MESSAGE, open, place, said, session, text};
@@ -111,7 +112,7 @@ fn turns(store: &dyn Store, id: SessionId, mut head: Head, folder: &Path) -> Cos
         let (bytes, cpu, started) = (bytes_written(), cpu_time(), Instant::now());
         for unsealed in new {
             let entries = Entry::seal(&head, vec![unsealed]).unwrap();
-            head = pollster::block_on(store.append(id, head, &entries)).unwrap();
+            head = now(store.append(id, head, &entries)).unwrap();
         }
         // Skip the first turns, which open files and prepare statements.
         if turn >= 10 {
@@ -179,7 +180,7 @@ fn fork_once(store: &dyn Store, id: SessionId, head: Head) {
     let mut new = said(0, String::new());
     new.body = body;
     let entries = Entry::seal(&head, vec![new]).unwrap();
-    pollster::block_on(store.create(&NewSession {
+    now(store.create(&NewSession {
         id: fork,
         base: Some(from),
         entries,
@@ -223,7 +224,7 @@ pub fn be_traced() {
     let (id, mut head) = session(store.as_ref(), 10, MESSAGE, 7, "bench");
     for number in 0..turns as u64 * 2 {
         let entries = Entry::seal(&head, vec![said(number, text(number, MESSAGE))]).unwrap();
-        head = pollster::block_on(store.append(id, head, &entries)).unwrap();
+        head = now(store.append(id, head, &entries)).unwrap();
     }
 }
 

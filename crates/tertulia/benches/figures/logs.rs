@@ -13,6 +13,7 @@ use tertulia_core::id::{EntryId, SessionId};
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{NewSession, Store};
+use tertulia_testkit::ask::now;
 use uuid::Uuid;
 
 /// Bytes per message; a turn of two messages has 4.6 kB.
@@ -105,7 +106,7 @@ pub fn session(
 ) -> (SessionId, Head) {
     let id = SessionId::new(Uuid::now_v7());
     let first = Entry::seal(&Head::START, vec![opening(id, seed, project)]).unwrap();
-    let mut head = pollster::block_on(store.create(&NewSession {
+    let mut head = now(store.create(&NewSession {
         id,
         base: None,
         entries: first,
@@ -118,7 +119,7 @@ pub fn session(
             .map(|n| said(n, text(seed.wrapping_add(n), bytes)))
             .collect();
         let entries = Entry::seal(&head, new).unwrap();
-        head = pollster::block_on(store.append(id, head, &entries)).unwrap();
+        head = now(store.append(id, head, &entries)).unwrap();
         number = upto;
     }
     (id, head)

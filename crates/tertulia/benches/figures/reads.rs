@@ -9,6 +9,7 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 use tertulia_store::{NewSession, Progress, Store};
+use tertulia_testkit::ask::now;
 use uuid::Uuid;
 
 use crate::append::{percentile, read_all, shown};
@@ -88,7 +89,7 @@ pub fn last_and_whole(table: &mut Table) {
         }
         // About 100 MB; the same bytes are written to a file as a baseline.
         let store = open(backend, folder.path());
-        let lines = pollster::block_on(store.read(ids[1], Seq::START, usize::MAX)).unwrap();
+        let lines = now(store.read(ids[1], Seq::START, usize::MAX)).unwrap();
         let raw = folder.path().join("raw");
         let bytes: Vec<u8> = lines
             .iter()
@@ -100,7 +101,7 @@ pub fn last_and_whole(table: &mut Table) {
             .map(|_| {
                 let started = Instant::now();
                 assert_eq!(
-                    pollster::block_on(store.read(ids[1], Seq::START, usize::MAX))
+                    now(store.read(ids[1], Seq::START, usize::MAX))
                         .unwrap()
                         .len(),
                     lines.len()
@@ -135,7 +136,7 @@ pub fn list(table: &mut Table) {
                 let id = SessionId::new(Uuid::now_v7());
                 let new = vec![opening(id, number, "bench"), said(number, text(number, 60))];
                 let entries = Entry::seal(&Head::START, new).unwrap();
-                pollster::block_on(store.create(&NewSession {
+                now(store.create(&NewSession {
                     id,
                     base: None,
                     entries,
@@ -183,7 +184,7 @@ pub fn search(table: &mut Table) {
     }
     let (id, head) = session(store.as_ref(), 2, 200, 1, "bench");
     let rare = Entry::seal(&head, vec![said(0, "the zeitgeist of a tertulia".into())]).unwrap();
-    pollster::block_on(store.append(id, head, &rare)).unwrap();
+    now(store.append(id, head, &rare)).unwrap();
     let started = Instant::now();
     ask(store.as_ref(), "zeitgeist");
     table.fact(
@@ -223,7 +224,7 @@ fn ask(store: &dyn Store, words: &str) -> Duration {
         limit: 20,
     };
     let started = Instant::now();
-    let hits = pollster::block_on(store.search(&query, &Progress::unseen())).unwrap();
+    let hits = now(store.search(&query, &Progress::unseen())).unwrap();
     assert!(!hits.hits.is_empty(), "{words}");
     started.elapsed()
 }

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tertulia_core::entry::Entry;
+use tertulia_testkit::ask::now;
 
 use crate::logs::{BACKENDS, MESSAGE, open, said, session, text};
 use crate::table::Table;
@@ -94,7 +95,7 @@ pub fn be_a_writer() {
             let entries =
                 Entry::seal(&head, vec![said(half, text(turns * 2 + half, MESSAGE))]).unwrap();
             let asked = Instant::now();
-            head = pollster::block_on(store.append(id, head, &entries)).unwrap();
+            head = now(store.append(id, head, &entries)).unwrap();
             worst = worst.max(asked.elapsed());
         }
         turns += 1;

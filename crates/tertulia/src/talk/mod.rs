@@ -23,6 +23,7 @@ use std::time::Duration;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open::Workspace;
+use crate::runtime;
 use crate::tui;
 use crate::ui::Ui;
 use opening::Prepared;
@@ -32,9 +33,6 @@ pub use leaving::{messages, tell_end};
 
 /// Time that background tasks get to end when a session closes.
 pub const LEAVE_WITHIN: Duration = Duration::from_secs(1);
-
-/// File descriptors that the runtime, its signal handlers and an agent need to start.
-const FILES_NEEDED: usize = 12;
 
 /// Runs a prepared session as its flags and the terminal allow: in the TUI, line by line, or for one
 /// turn.
@@ -58,6 +56,9 @@ pub fn run(
     };
     let (on_screen, format) = (args.is_on_screen(ui), args.format(ui));
     let keeper = (!args.ephemeral).then(|| opening.workspace.clone());
+    if on_screen {
+        plain::greet(&opening, ui);
+    }
     let talk = async move |ui: &mut Ui| match on_screen {
         true => plain::talk(opening, words, ui).await,
         false => once::turn(opening, words.unwrap_or_default(), format, ui).await,
@@ -71,10 +72,12 @@ fn run_to_end(
     keeper: Option<Workspace>,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
-    let runtime = runtime()?;
+    enough_files()?;
+    let runtime = runtime::get().map_err(not_started)?;
     let result = runtime.block_on(talk(ui));
+    drop(runtime);
     // Stops what still runs for an agent, without waiting long for a slow disk.
-    runtime.shutdown_timeout(LEAVE_WITHIN);
+    runtime::end(LEAVE_WITHIN);
     if let Some(keeper) = keeper {
         retention::keep_workspace(&keeper, ui);
     }
@@ -83,9 +86,7 @@ fn run_to_end(
 
 /// Returns an error if the limit on open files is too low for the runtime to start.
 pub fn enough_files() -> CommandResult<()> {
-    let probe = || std::fs::File::open("/dev/null");
-    let opened: std::io::Result<Vec<_>> = (0..FILES_NEEDED).map(|_| probe()).collect();
-    opened.map(drop).map_err(|error| {
+    runtime::enough_files().map_err(|error| {
         CommandError::new(ErrorKind::Failed, "no more files can be opened")
             .because(error)
             .hint("allow more open files: `ulimit -n 1024`")
@@ -98,9 +99,11 @@ pub fn runtime() -> CommandResult<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| {
-            CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
-        })
+        .map_err(not_started)
+}
+
+fn not_started(error: std::io::Error) -> CommandError {
+    CommandError::new(ErrorKind::Failed, "the session cannot be started").because(error)
 }
 
 /// Returns the exit code of a session: from a signal, from unsaved entries, or success.

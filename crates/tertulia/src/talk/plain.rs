@@ -30,7 +30,6 @@ use typed::{Typed, next_words};
 
 /// Runs a session line by line until the user exits.
 pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> CommandResult<ExitCode> {
-    greet(&opening, ui);
     let leaving = opening.leaving.clone();
     let participants = &opening.setup.participants;
     let (seat, rings) = (participants.seat(), participants.rings());
@@ -67,7 +66,7 @@ pub async fn talk(opening: Opening, first: Option<String>, ui: &mut Ui) -> Comma
 }
 
 /// Prints the introduction, and which session is resumed or could be.
-fn greet(opening: &Opening, ui: &mut Ui) {
+pub fn greet(opening: &Opening, ui: &mut Ui) {
     ui.note(&format!("{} /help for help.", opening.setup.introduction));
     let kind = opening.setup.participants.kind();
     let goes_on = match (&opening.setup.target, kind) {

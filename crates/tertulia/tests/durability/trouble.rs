@@ -236,7 +236,7 @@ fn make(sessions: &Sessions, project: Option<&str>, bodies: Vec<Body>) -> String
         project_ids: Vec::new(),
         cwd: None,
     };
-    pollster::block_on(sessions.create(&start, bodies)).unwrap();
+    tertulia_testkit::ask::now(sessions.create(&start, bodies)).unwrap();
     start.id.to_string()
 }
 

@@ -7,7 +7,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use pollster::block_on;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tertulia_core::clock::Clock;
@@ -15,6 +14,7 @@ use tertulia_core::entry::{Body, Kind, Message, Role, Speaker, SpeakerKind};
 use tertulia_store::files::FilesStore;
 use tertulia_store::sqlite::SqliteStore;
 use tertulia_store::{Redaction, Sessions, Start, Store};
+use tertulia_testkit::ask::now as block_on;
 use uuid::Uuid;
 
 use super::world::{Backend, Place, world};

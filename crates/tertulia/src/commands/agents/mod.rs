@@ -12,6 +12,7 @@ use crate::agents;
 use crate::args::GlobalArgs;
 use crate::error::{CommandError, CommandResult, ErrorKind};
 use crate::open;
+use crate::runtime;
 use crate::settings::{AgentSettings, Settings};
 use crate::signals::Signals;
 use crate::ui::Ui;
@@ -90,12 +91,9 @@ struct NameArgs {
 pub fn run(args: &AgentsArgs, global: &GlobalArgs, ui: &mut Ui) -> CommandResult<ExitCode> {
     let settings = open::settings(global, ui)?;
     crate::talk::enough_files()?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            CommandError::new(ErrorKind::Failed, "agents cannot be asked").because(error)
-        })?;
+    let runtime = runtime::get().map_err(|error| {
+        CommandError::new(ErrorKind::Failed, "agents cannot be asked").because(error)
+    })?;
     let listen = || {
         let _inside = runtime.enter();
         Signals::listen()

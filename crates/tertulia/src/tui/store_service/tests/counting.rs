@@ -9,8 +9,8 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hits, Listing, Lookup, Page, Row, SearchQuery};
 use tertulia_core::session::Line;
 use tertulia_store::{
-    CheckMode, Draft, Info, NewSession, Patience, Progress, Rebuilt, Report, SessionLock, Store,
-    StoreResult,
+    CheckMode, Draft, Info, Maintenance, NewSession, Patience, Progress, Rebuilt, Report,
+    SessionLock, Store, StoreResult,
 };
 
 /// A store that counts the lines and bytes of logs and the rows it returns.
@@ -100,6 +100,13 @@ impl Store for Counting {
         self.store.purge(id).await
     }
 
+    fn patience(&self) -> &Patience {
+        self.store.patience()
+    }
+}
+
+#[async_trait]
+impl Maintenance for Counting {
     async fn check(&self, mode: CheckMode, progress: &Progress) -> StoreResult<Report> {
         self.store.check(mode, progress).await
     }
@@ -110,9 +117,5 @@ impl Store for Counting {
 
     async fn info(&self) -> StoreResult<Info> {
         self.store.info().await
-    }
-
-    fn patience(&self) -> &Patience {
-        self.store.patience()
     }
 }
