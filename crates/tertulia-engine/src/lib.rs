@@ -30,6 +30,7 @@
 //! | [`chat`], [`team`], [`pair`] | the policies: a turn, a team's router, an instructor and a worker |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
+//! | [`text`] | text for users that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
 
 pub mod chat;
@@ -49,5 +50,6 @@ pub mod spec;
 pub mod task;
 pub mod team;
 pub mod team_conversation;
+pub mod text;
 pub mod tokens;
 pub mod withdrawn;

@@ -25,11 +25,11 @@ use crate::args::ApproveMode;
 use crate::commands::export::{self, Format};
 use crate::commands::rename;
 use crate::error::{CommandError, CommandResult, ErrorKind};
-use crate::hint::Invocation;
 use crate::open::Workspace;
 use crate::participants::{self, Existing, OpenOptions};
 use crate::talk::{self, target};
 use crate::ui::Ui;
+use tertulia_engine::text::hint::Invocation;
 
 /// How long a search waits for the index before it answers with what is indexed.
 const SEARCH_PATIENCE: Duration = Duration::from_millis(800);

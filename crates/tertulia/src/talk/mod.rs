@@ -41,7 +41,8 @@ use crate::guard;
 use crate::open::{self, Workspace};
 use crate::participants::OpenOptions;
 use crate::settings::StoreUrl;
-use crate::tui;
+#[cfg(feature = "tui")]
+use crate::tui_host;
 use crate::ui::{Told, Ui};
 use opening::Prepared;
 
@@ -134,7 +135,7 @@ impl TalkArgs {
 
     /// Returns true if the session runs in the full-screen TUI.
     pub fn is_full_screen(&self, ui: &Ui) -> bool {
-        self.is_at_terminal(ui) && !self.plain && !ui.is_dumb()
+        cfg!(feature = "tui") && self.is_at_terminal(ui) && !self.plain && !ui.is_dumb()
     }
 
     /// Returns the options to open a session with.
@@ -368,13 +369,21 @@ pub fn nothing_to_say(command: &str) -> CommandError {
 pub fn lead(
     args: &TalkArgs,
     prepare: impl FnOnce(&mut Ui) -> CommandResult<Option<Prepared>>,
+    #[cfg_attr(
+        not(feature = "tui"),
+        expect(
+            unused_variables,
+            reason = "only the full-screen frontend prepares more sessions"
+        )
+    )]
     global: &GlobalArgs,
     ui: &mut Ui,
 ) -> CommandResult<ExitCode> {
+    #[cfg(feature = "tui")]
     if args.is_full_screen(ui) {
         ui.hold();
         let result = match prepare(ui) {
-            Ok(Some(prepared)) => tui::run(prepared, global, ui),
+            Ok(Some(prepared)) => tui_host::run(prepared, global, ui),
             Ok(None) => Ok(ExitCode::SUCCESS),
             Err(error) => Err(error),
         };
