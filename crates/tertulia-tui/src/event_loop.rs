@@ -18,7 +18,7 @@ use super::error::{TuiError, TuiResult};
 use super::host::Options;
 use super::item::{Item, Tone, What};
 use super::source::{self, Preparation, Source};
-use super::state::{Overlay, State};
+use super::state::{Layer, State};
 use super::store_service::{Answer, StoreService};
 use super::terminal::Screen;
 use super::update::{arrange, open, sessions, update};
@@ -133,7 +133,7 @@ impl<S: AsyncFnMut() -> u8> EventLoop<S> {
             let hints = error.hints.iter();
             let hints = hints.map(|hint| self.options.invocation.complete(hint));
             let failure = Failure::new("That did not work", &error.message, hints.collect());
-            open(&mut state, Overlay::Failure(Box::new(failure)));
+            open(&mut state, Layer::Failure(Box::new(failure)));
         }
         state.was_open = !arrival.first;
         state.before = arrival.from;

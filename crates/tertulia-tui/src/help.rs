@@ -1,11 +1,16 @@
 //! Help overlay: keys and commands.
 
 use crossterm::event::{KeyCode, KeyEvent};
-use ratatui::layout::Size;
+use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 
 use super::choice::Scroll;
 use super::columns::{fold, width};
+use super::overlay::{Overlay, Reaction};
 use super::press;
+use super::view;
+use super::view::brush::Look;
 
 /// Lines that do not scroll: the heading and the keys.
 const OTHER_LINES: u16 = 3;
@@ -47,32 +52,8 @@ pub enum Line {
     Row(String, String),
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the overlay looks different.
-    Changed,
-    /// Close the overlay.
-    Leave,
-}
-
-impl Help {
-    /// Creates the overlay.
-    pub fn new(rows: Vec<HelpRow>) -> Help {
-        let mut help = Help {
-            rows,
-            lines: Vec::new(),
-            scroll: Scroll::default(),
-            size: Size::default(),
-        };
-        help.resize(Size::new(80, 24));
-        help
-    }
-
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
+impl Overlay for Help {
+    fn resize(&mut self, size: Size) {
         self.size = size;
         let columns = usize::from(size.width);
         let room = columns.saturating_sub(self.key_columns(columns) + GAPS);
@@ -95,20 +76,35 @@ impl Help {
         self.lines = lines;
     }
 
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
         if !press::is_down(key) {
-            return Outcome::Nothing;
+            return Reaction::Nothing;
         }
         let closes = matches!(key.code, KeyCode::Enter | KeyCode::F(1));
         if closes || press::leaves(key) || press::answer(key) == Some('q') {
-            return Outcome::Leave;
+            return Reaction::Close;
         }
         let seen = usize::from(self.size.height.saturating_sub(OTHER_LINES));
-        match self.scroll.moves(key, self.lines.len(), seen) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
-        }
+        self.scroll.moves(key, self.lines.len(), seen).into()
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::help::draw(self, look, area, buffer);
+        None
+    }
+}
+
+impl Help {
+    /// Creates the overlay.
+    pub fn new(rows: Vec<HelpRow>) -> Help {
+        let mut help = Help {
+            rows,
+            lines: Vec::new(),
+            scroll: Scroll::default(),
+            size: Size::default(),
+        };
+        help.resize(Size::new(80, 24));
+        help
     }
 
     /// Visible lines for a viewport height, and the number of lines after them.
@@ -130,7 +126,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::stage::{any_key, any_size, key, look, screen};
+    use crate::stage::{any_key, any_size, key, look, noon, screen};
     use crate::view;
 
     fn some() -> Help {
@@ -165,10 +161,10 @@ mod tests {
         let mut help = some();
         insta::assert_snapshot!("help_80", shown(&help, (80, 24)));
         insta::assert_snapshot!("help_120", shown(&help, (120, 40)));
-        assert_eq!(help.key(key("pgdn")), Outcome::Changed);
+        assert_eq!(help.key(key("pgdn"), noon()), Reaction::Changed);
         assert!(shown(&help, (80, 24)).contains("/command29"));
         for name in ["esc", "q", "enter", "f1", "^c"] {
-            assert_eq!(help.key(key(name)), Outcome::Leave, "{name}");
+            assert_eq!(help.key(key(name), noon()), Reaction::Close, "{name}");
         }
     }
 
@@ -182,7 +178,7 @@ mod tests {
             let mut help = some();
             help.resize(Size::new(told.0, told.1));
             for key in keys {
-                help.key(key);
+                help.key(key, noon());
                 shown(&help, size);
             }
         }

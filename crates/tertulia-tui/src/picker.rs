@@ -13,8 +13,9 @@ mod tests;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
-use ratatui::layout::Size;
-use tertulia_core::id::{Seq, SessionId};
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
+use tertulia_core::id::SessionId;
 use tertulia_core::query::{Cursor, Filter, Hidden, Page, ProjectIds, SearchQuery};
 
 use self::content_hits::{ContentHit, ContentHits};
@@ -23,7 +24,11 @@ use self::session_list::SessionList;
 use super::choice::Choice;
 use super::item::Item;
 use super::one_line::{OneLine, Typed};
+use super::overlay::{Overlay, Reaction};
 use super::press;
+use super::store_service::{Answer, Listed, Request};
+use super::view;
+use super::view::brush::Look;
 
 /// Identifies the request that an answer belongs to.
 pub type Ticket = u64;
@@ -124,39 +129,6 @@ impl Chosen<'_> {
     }
 }
 
-/// Decision of the user.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the list looks different.
-    Changed,
-    /// Leave without choosing.
-    Leave,
-    /// Resume a session.
-    Resume {
-        /// Session id.
-        id: SessionId,
-        /// Entry of the search hit.
-        at: Option<Seq>,
-    },
-    /// Rename a session.
-    Rename(SessionId, String),
-    /// Change the tags of a session.
-    Tag {
-        /// Session id.
-        id: SessionId,
-        /// Tags to add.
-        add: Vec<String>,
-        /// Tags to remove.
-        remove: Vec<String>,
-    },
-    /// Fork a session and resume the fork.
-    Fork(SessionId),
-    /// Move a session to the trash.
-    Trash(SessionId),
-}
-
 /// Request for data.
 #[derive(Clone, Debug)]
 pub enum Wanted {
@@ -176,6 +148,72 @@ pub enum Wanted {
         /// Number of messages.
         messages: usize,
     },
+}
+
+impl Overlay for Picker {
+    fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.rechoose(self.choice.chosen());
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        self.note = None;
+        if let Unread::Refused(cursor) = self.unread {
+            self.unread = cursor.map_or(Unread::All, Unread::After);
+        }
+        match std::mem::replace(&mut self.mode, Mode::Browse) {
+            Mode::Browse => self.browse(key, now),
+            Mode::Rename(id, line) => self.rename(id, line, key),
+            Mode::Tag(id, line) => self.tag(id, line, key),
+            Mode::Trash(id, _) if press::answer(key) == Some('y') => Reaction::Trash(id),
+            Mode::Trash(..) => Reaction::Changed,
+        }
+    }
+
+    fn paste(&mut self, text: &str, now: Timestamp) -> bool {
+        match &mut self.mode {
+            Mode::Browse => {
+                let typed = self.query.insert(text);
+                self.retyped(typed, now);
+            }
+            Mode::Rename(_, line) | Mode::Tag(_, line) => {
+                line.insert(text);
+            }
+            Mode::Trash(..) => {}
+        }
+        true
+    }
+
+    fn due(&self, _now: Timestamp) -> Option<Timestamp> {
+        self.due()
+    }
+
+    fn number(&mut self, first: Ticket) {
+        self.tickets = first;
+    }
+
+    fn wants(&mut self, _session: SessionId, now: Timestamp) -> Option<Request> {
+        let (ticket, wanted) = self.wants(now)?;
+        Some(Request::Picker(ticket, wanted))
+    }
+
+    fn accept(&mut self, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Picker(ticket, Ok(Listed::Page(listing))) => self.page(ticket, &listing),
+            Answer::Picker(ticket, Ok(Listed::Found(hits))) => self.found(ticket, hits),
+            Answer::Picker(ticket, Ok(Listed::Preview(items))) => self.preview(ticket, items),
+            Answer::Picker(ticket, Err(error)) => self.refused(ticket, error.sentence()),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::picker::draw(self, look, area, buffer)
+    }
 }
 
 impl Picker {
@@ -212,46 +250,7 @@ impl Picker {
         }
     }
 
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-        self.rechoose(self.choice.chosen());
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        self.note = None;
-        if let Unread::Refused(cursor) = self.unread {
-            self.unread = cursor.map_or(Unread::All, Unread::After);
-        }
-        match std::mem::replace(&mut self.mode, Mode::Browse) {
-            Mode::Browse => self.browse(key, now),
-            Mode::Rename(id, line) => self.rename(id, line, key),
-            Mode::Tag(id, line) => self.tag(id, line, key),
-            Mode::Trash(id, _) if press::answer(key) == Some('y') => Outcome::Trash(id),
-            Mode::Trash(..) => Outcome::Changed,
-        }
-    }
-
-    /// Handles pasted text.
-    pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
-        match &mut self.mode {
-            Mode::Browse => {
-                let typed = self.query.insert(text);
-                self.retyped(typed, now)
-            }
-            Mode::Rename(_, line) | Mode::Tag(_, line) => {
-                line.insert(text);
-                Outcome::Changed
-            }
-            Mode::Trash(..) => Outcome::Nothing,
-        }
-    }
-
-    fn browse(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+    fn browse(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
         if press::leaves(key) {
             return self.leave(key, now);
         }
@@ -260,14 +259,14 @@ impl Picker {
             Some('t') => return self.begin(|id, _| Mode::Tag(id, OneLine::default())),
             Some('x') => return self.begin(Mode::Trash),
             Some('f') => {
-                return self
-                    .chosen()
-                    .map_or(Outcome::Nothing, |chosen| Outcome::Fork(chosen.id()));
+                return self.chosen().map_or(Reaction::Nothing, |chosen| {
+                    Reaction::Fork(chosen.id(), None)
+                });
             }
             Some('e') => {
                 self.session_list.toggle_empty();
                 self.settle();
-                return Outcome::Changed;
+                return Reaction::Changed;
             }
             _ => {}
         }
@@ -282,38 +281,38 @@ impl Picker {
                     Some(_) => None,
                 };
                 self.rechoose(self.choice.chosen());
-                return Outcome::Changed;
+                return Reaction::Changed;
             }
             _ => {}
         }
         let (count, seen) = (self.len(), self.seen_rows());
         if self.choice.moves(key, count, seen) {
             self.moved = true;
-            return Outcome::Changed;
+            return Reaction::Changed;
         }
         let typed = self.query.key(key);
         self.retyped(typed, now)
     }
 
     /// Esc goes back one step at a time: preview, query, list.
-    fn leave(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
+    fn leave(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
         if key.code != KeyCode::Esc {
-            return Outcome::Leave;
+            return Reaction::Close;
         }
         if self.preview.take().is_some() {
-            return Outcome::Changed;
+            return Reaction::Changed;
         }
         if self.query.is_empty() {
-            return Outcome::Leave;
+            return Reaction::Close;
         }
         self.query = OneLine::default();
         self.retyped(Typed::Changed, now)
     }
 
-    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Outcome {
+    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Reaction {
         match typed {
-            Typed::Nothing => Outcome::Nothing,
-            Typed::Moved => Outcome::Changed,
+            Typed::Nothing => Reaction::Nothing,
+            Typed::Moved => Reaction::Changed,
             Typed::Changed => {
                 self.session_list.type_in(self.query.text());
                 self.content_hits = ContentHits::default();
@@ -321,71 +320,71 @@ impl Picker {
                 self.typed_at = (!self.query.text().trim().is_empty()).then_some(now);
                 self.moved = false;
                 self.rechoose(0);
-                Outcome::Changed
+                Reaction::Changed
             }
         }
     }
 
-    fn begin(&mut self, mode: impl FnOnce(SessionId, String) -> Mode) -> Outcome {
+    fn begin(&mut self, mode: impl FnOnce(SessionId, String) -> Mode) -> Reaction {
         let Some(chosen) = self.chosen() else {
-            return Outcome::Nothing;
+            return Reaction::Nothing;
         };
         let (id, title) = (chosen.id(), chosen.title().unwrap_or_default());
         self.mode = mode(id, title);
         // The row must stay chosen while it is edited.
         self.moved = true;
-        Outcome::Changed
+        Reaction::Changed
     }
 
-    fn rename(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Outcome {
+    fn rename(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Reaction {
         if press::leaves(key) {
-            return Outcome::Changed;
+            return Reaction::Changed;
         }
         if key.code == KeyCode::Enter {
             let title = line.text().trim();
             return match title.is_empty() {
-                true => Outcome::Changed,
-                false => Outcome::Rename(id, title.to_owned()),
+                true => Reaction::Changed,
+                false => Reaction::Rename(id, title.to_owned()),
             };
         }
         line.key(key);
         self.mode = Mode::Rename(id, line);
-        Outcome::Changed
+        Reaction::Changed
     }
 
-    fn tag(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Outcome {
+    fn tag(&mut self, id: SessionId, mut line: OneLine, key: KeyEvent) -> Reaction {
         if press::leaves(key) {
-            return Outcome::Changed;
+            return Reaction::Changed;
         }
         if key.code == KeyCode::Enter {
             let (add, remove) = tags(line.text());
             return match add.is_empty() && remove.is_empty() {
-                true => Outcome::Changed,
-                false => Outcome::Tag { id, add, remove },
+                true => Reaction::Changed,
+                false => Reaction::Tag { id, add, remove },
             };
         }
         line.key(key);
         self.mode = Mode::Tag(id, line);
-        Outcome::Changed
+        Reaction::Changed
     }
 
-    fn resume(&self) -> Outcome {
+    fn resume(&self) -> Reaction {
         match self.chosen() {
-            None => Outcome::Nothing,
-            Some(Chosen::SessionItem(item)) => Outcome::Resume {
+            None => Reaction::Nothing,
+            Some(Chosen::SessionItem(item)) => Reaction::Resume {
                 id: item.id,
                 at: None,
             },
-            Some(Chosen::ContentHit(content_hit)) => Outcome::Resume {
+            Some(Chosen::ContentHit(content_hit)) => Reaction::Resume {
                 id: content_hit.session,
                 at: Some(content_hit.seq),
             },
         }
     }
 
-    fn change_scope(&mut self, now: Timestamp) -> Outcome {
+    fn change_scope(&mut self, now: Timestamp) -> Reaction {
         if self.project.is_none() {
-            return Outcome::Nothing;
+            return Reaction::Nothing;
         }
         self.scope = match self.scope {
             Scope::Here => Scope::All,
@@ -399,7 +398,7 @@ impl Picker {
         let moved = self.moved;
         self.retyped(Typed::Changed, now);
         self.moved = moved;
-        Outcome::Changed
+        Reaction::Changed
     }
 }
 

@@ -5,13 +5,18 @@ mod tests;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
-use tertulia_core::id::Seq;
+use tertulia_core::id::{Seq, SessionId};
 
 use super::choice::Choice;
+use super::geometry::{rewind_areas, whole};
+use super::overlay::{Overlay, Reaction};
 use super::picker::Ticket;
 use super::press;
-use super::view::rewind::parts;
+use super::store_service::{Answer, Request};
+use super::view;
+use super::view::brush::Look;
 
 /// Messages per request.
 const PAGE: usize = 100;
@@ -52,19 +57,6 @@ pub struct Rewind {
     size: Size,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but another message is chosen.
-    Changed,
-    /// Close the overlay.
-    Leave,
-    /// Resume a fork that ends before this message, with its text in the input.
-    Rewind(Seq),
-}
-
 /// Request for messages of the user, newest first, for [`Rewind::put`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -88,34 +80,54 @@ impl Default for Rewind {
     }
 }
 
-impl Rewind {
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
+impl Overlay for Rewind {
+    fn resize(&mut self, size: Size) {
         self.size = size;
         let (count, seen) = (self.moments.len(), self.seen_rows());
         self.choice.choose(self.choice.chosen(), count, seen);
     }
 
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
         if !press::is_down(key) {
-            return Outcome::Nothing;
+            return Reaction::Nothing;
         }
         self.trouble = None;
         if press::leaves(key) {
-            return Outcome::Leave;
+            return Reaction::Close;
         }
         if key.code == KeyCode::Enter {
             let chosen = self.chosen();
-            return chosen.map_or(Outcome::Nothing, |moment| Outcome::Rewind(moment.seq));
+            return chosen.map_or(Reaction::Nothing, |moment| Reaction::Rewind(moment.seq));
         }
         let (count, seen) = (self.moments.len(), self.seen_rows());
-        match self.choice.moves(key, count, seen) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
-        }
+        self.choice.moves(key, count, seen).into()
     }
 
+    fn number(&mut self, first: Ticket) {
+        self.tickets = first;
+    }
+
+    fn wants(&mut self, session: SessionId, _now: Timestamp) -> Option<Request> {
+        let (ticket, wanted) = self.wants()?;
+        Some(Request::Rewind(session, ticket, wanted))
+    }
+
+    fn accept(&mut self, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Rewind(_, ticket, Ok((moments, more))) => self.put(ticket, moments, more),
+            Answer::Rewind(_, ticket, Err(error)) => self.refused(ticket, error.sentence()),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::rewind::draw(self, look, area, buffer);
+        None
+    }
+}
+
+impl Rewind {
     /// Returns the next request, each once. Call it after each key and each answer.
     pub fn wants(&mut self) -> Option<(Ticket, Wanted)> {
         let nears_the_end = self.choice.chosen() + 2 * self.seen_rows() >= self.moments.len();
@@ -149,8 +161,7 @@ impl Rewind {
     }
 
     fn seen_rows(&self) -> usize {
-        let area = Rect::from((Position::ORIGIN, self.size));
-        usize::from(parts(area).list.height)
+        usize::from(rewind_areas(whole(self.size)).list.height)
     }
 
     /// Messages, newest first.

@@ -8,18 +8,23 @@ mod tests;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::{SignedDuration, Timestamp};
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::{Filter, Hit, Hits, ProjectIds, SearchQuery};
 use tertulia_core::search_text::SearchTerms;
 
 use super::choice::Choice;
+use super::geometry::{Panes, ROW_LINES, list_areas, whole};
 use super::item::Item;
 use super::one_line::{OneLine, Typed};
+use super::overlay::{Overlay, Reaction};
 use super::picker::content_hits::words_of;
 use super::picker::{Scope, Ticket};
 use super::press;
-use super::view::search::{HIT_LINES, parts};
+use super::store_service::{Answer, Request, Searched};
+use super::view;
+use super::view::brush::Look;
 
 /// Pause in typing after which a search starts.
 const PAUSE: SignedDuration = SignedDuration::from_millis(250);
@@ -27,6 +32,14 @@ const PAUSE: SignedDuration = SignedDuration::from_millis(250);
 const HITS: usize = 100;
 /// Number of messages shown around a hit.
 const AROUND: usize = 8;
+
+/// The messages around a hit are beside the list, or below it if there is room.
+pub const PANES: Panes = Panes {
+    notes: false,
+    second: true,
+    low: 9,
+    replaces: false,
+};
 
 /// Full-text search.
 #[derive(Debug)]
@@ -67,21 +80,6 @@ enum Stage {
     Done,
 }
 
-/// Decision of the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the overlay looks different.
-    Changed,
-    /// Close the overlay.
-    Leave,
-    /// Go to an entry.
-    Jump(Spot),
-    /// Resume a fork that ends at an entry.
-    Fork(Spot),
-}
-
 /// Request for data.
 #[derive(Clone, Debug)]
 pub enum Wanted {
@@ -94,6 +92,78 @@ pub enum Wanted {
         /// Number of messages, this one among the first.
         messages: usize,
     },
+}
+
+impl Overlay for Search {
+    fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.rechoose(self.choice.chosen());
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if press::leaves(key) {
+            return Reaction::Close;
+        }
+        if press::with_control(key) == Some('f') {
+            return self.chosen().map_or(Reaction::Nothing, |spot| {
+                Reaction::Fork(spot.session, Some(spot.seq))
+            });
+        }
+        match key.code {
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Tab | KeyCode::BackTab if self.project.is_some() => {
+                self.scope = match self.scope {
+                    Scope::Here => Scope::All,
+                    Scope::All => Scope::Here,
+                };
+                self.stage = self.stage_of(Timestamp::MIN);
+                return Reaction::Changed;
+            }
+            _ => {}
+        }
+        let (count, seen) = (self.hits.hits.len(), self.seen_rows());
+        if self.choice.moves(key, count, seen) {
+            return Reaction::Changed;
+        }
+        let typed = self.query.key(key);
+        self.retyped(typed, now)
+    }
+
+    fn paste(&mut self, text: &str, now: Timestamp) -> bool {
+        let typed = self.query.insert(text);
+        self.retyped(typed, now);
+        true
+    }
+
+    fn due(&self, _now: Timestamp) -> Option<Timestamp> {
+        self.due()
+    }
+
+    fn number(&mut self, first: Ticket) {
+        self.tickets = first;
+    }
+
+    fn wants(&mut self, _session: SessionId, now: Timestamp) -> Option<Request> {
+        let (ticket, wanted) = self.wants(now)?;
+        Some(Request::Search(ticket, wanted))
+    }
+
+    fn accept(&mut self, answer: Answer) -> Option<Answer> {
+        match answer {
+            Answer::Search(ticket, Ok(Searched::Found(hits))) => self.found(ticket, hits),
+            Answer::Search(ticket, Ok(Searched::Around(items))) => self.around(ticket, items),
+            Answer::Search(ticket, Err(error)) => self.refused(ticket, error.sentence()),
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::search::draw(self, look, area, buffer)
+    }
 }
 
 impl Search {
@@ -122,56 +192,13 @@ impl Search {
         }
     }
 
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-        self.rechoose(self.choice.chosen());
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if press::leaves(key) {
-            return Outcome::Leave;
-        }
-        if press::with_control(key) == Some('f') {
-            return self.chosen().map_or(Outcome::Nothing, Outcome::Fork);
-        }
-        match key.code {
-            KeyCode::Enter => return self.enter(),
-            KeyCode::Tab | KeyCode::BackTab if self.project.is_some() => {
-                self.scope = match self.scope {
-                    Scope::Here => Scope::All,
-                    Scope::All => Scope::Here,
-                };
-                self.stage = self.stage_of(Timestamp::MIN);
-                return Outcome::Changed;
-            }
-            _ => {}
-        }
-        let (count, seen) = (self.hits.hits.len(), self.seen_rows());
-        if self.choice.moves(key, count, seen) {
-            return Outcome::Changed;
-        }
-        let typed = self.query.key(key);
-        self.retyped(typed, now)
-    }
-
-    /// Handles pasted text.
-    pub fn paste(&mut self, text: &str, now: Timestamp) -> Outcome {
-        let typed = self.query.insert(text);
-        self.retyped(typed, now)
-    }
-
-    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Outcome {
+    fn retyped(&mut self, typed: Typed, now: Timestamp) -> Reaction {
         match typed {
-            Typed::Nothing => return Outcome::Nothing,
+            Typed::Nothing => return Reaction::Nothing,
             Typed::Moved => {}
             Typed::Changed => self.stage = self.stage_of(now),
         }
-        Outcome::Changed
+        Reaction::Changed
     }
 
     fn stage_of(&mut self, typed_at: Timestamp) -> Stage {
@@ -185,14 +212,19 @@ impl Search {
 
     /// Enter goes to the chosen hit of the current query, or starts the search if it is still
     /// pending.
-    fn enter(&mut self) -> Outcome {
+    fn enter(&mut self) -> Reaction {
         match self.stage {
-            Stage::Done => self.chosen().map_or(Outcome::Nothing, Outcome::Jump),
+            Stage::Done => self
+                .chosen()
+                .map_or(Reaction::Nothing, |spot| Reaction::Resume {
+                    id: spot.session,
+                    at: Some(spot.seq),
+                }),
             Stage::Typed(_) | Stage::Idle => {
                 self.stage = self.stage_of(Timestamp::MIN);
-                Outcome::Changed
+                Reaction::Changed
             }
-            Stage::Asked(_) => Outcome::Nothing,
+            Stage::Asked(_) => Reaction::Nothing,
         }
     }
 
@@ -292,8 +324,7 @@ impl Search {
     }
 
     fn seen_rows(&self) -> usize {
-        let area = Rect::from((Position::ORIGIN, self.size));
-        usize::from(parts(area).list.height) / HIT_LINES
+        usize::from(list_areas(whole(self.size), PANES).list.height) / ROW_LINES
     }
 
     fn chosen(&self) -> Option<Spot> {

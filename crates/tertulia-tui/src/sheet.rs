@@ -1,11 +1,16 @@
 //! Sheet overlay: read-only output of a command, which can be scrolled and copied.
 
 use crossterm::event::KeyEvent;
-use ratatui::layout::Size;
+use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 
 use super::choice::Scroll;
 use super::columns::{fold, width};
+use super::overlay::{Overlay, Reaction};
 use super::press;
+use super::view;
+use super::view::brush::Look;
 
 /// Maximum width; longer rows are hard to read.
 const MOST_COLUMNS: u16 = 100;
@@ -103,42 +108,8 @@ pub struct Row {
     pub text: String,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the sheet looks different.
-    Changed,
-    /// Close the sheet.
-    Leave,
-    /// Copy the whole text.
-    Copy(String),
-}
-
-impl Sheet {
-    /// Creates a sheet.
-    pub fn new(title: impl Into<String>, lines: Vec<Line>) -> Sheet {
-        let is_compared = |line: &Line| matches!(line.ink, Ink::Added | Ink::Removed);
-        let mut sheet = Sheet {
-            title: title.into(),
-            signs: lines.iter().any(is_compared),
-            lines,
-            rows: Vec::new(),
-            scroll: Scroll::default(),
-            size: Size::default(),
-        };
-        sheet.resize(Size::new(80, 24));
-        sheet
-    }
-
-    /// Title.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
+impl Overlay for Sheet {
+    fn resize(&mut self, size: Size) {
         let before = self.columns();
         self.size = size;
         if !self.rows.is_empty() && before == self.columns() {
@@ -164,6 +135,47 @@ impl Sheet {
         }
     }
 
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        match press::answer(key) {
+            _ if press::leaves(key) => return Reaction::Close,
+            Some('q') => return Reaction::Close,
+            Some('y') => return Reaction::Copy(self.text()),
+            _ => {}
+        }
+        let seen = usize::from(self.size.height.saturating_sub(FRAME_ROWS));
+        self.scroll.moves(key, self.rows.len(), seen).into()
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::sheet::draw(self, look, area, buffer);
+        None
+    }
+}
+
+impl Sheet {
+    /// Creates a sheet.
+    pub fn new(title: impl Into<String>, lines: Vec<Line>) -> Sheet {
+        let is_compared = |line: &Line| matches!(line.ink, Ink::Added | Ink::Removed);
+        let mut sheet = Sheet {
+            title: title.into(),
+            signs: lines.iter().any(is_compared),
+            lines,
+            rows: Vec::new(),
+            scroll: Scroll::default(),
+            size: Size::default(),
+        };
+        sheet.resize(Size::new(80, 24));
+        sheet
+    }
+
+    /// Title.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
     /// Width including the frame.
     fn columns(&self) -> u16 {
         self.size.width.min(MOST_COLUMNS)
@@ -174,24 +186,6 @@ impl Sheet {
         let rows = u16::try_from(self.rows.len()).unwrap_or(u16::MAX);
         let most = self.size.height;
         (self.columns(), rows.saturating_add(FRAME_ROWS).min(most))
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        match press::answer(key) {
-            _ if press::leaves(key) => return Outcome::Leave,
-            Some('q') => return Outcome::Leave,
-            Some('y') => return Outcome::Copy(self.text()),
-            _ => {}
-        }
-        let seen = usize::from(self.size.height.saturating_sub(FRAME_ROWS));
-        match self.scroll.moves(key, self.rows.len(), seen) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
-        }
     }
 
     /// Whole text as given, with the signs of a diff.

@@ -23,6 +23,7 @@ use super::history::History;
 use super::input::Input;
 use super::keymap::Keys;
 use super::news::Ticket;
+use super::overlay::Overlay;
 use super::picker::Picker;
 use super::queue::Queue;
 use super::rewind::Rewind;
@@ -62,7 +63,9 @@ pub struct State {
     /// Keys that act differently when pressed twice.
     pub keys: Keys,
     /// Open overlays and dialogs; the last one is in front and gets the keys.
-    pub overlays: Vec<Overlay>,
+    pub overlays: Vec<Layer>,
+    /// Number of overlays opened so far.
+    pub opened: u64,
     /// Toast messages.
     pub toasts: Toasts,
     /// Whether keys go to the transcript (reading mode) instead of the input.
@@ -73,7 +76,7 @@ pub struct State {
     pub running: Option<Running>,
     /// Messages typed during a turn; each is sent when the current turn ends.
     pub ahead: VecDeque<String>,
-    /// Whether the [`Overlay::Restore`] dialog is unanswered; no message is sent before that.
+    /// Whether the [`Layer::Restore`] dialog is unanswered; no message is sent before that.
     pub is_undecided: bool,
     /// Activity line above the input.
     pub activity: Activity,
@@ -150,9 +153,9 @@ pub enum Wish {
     Rewrite(String),
 }
 
-/// An overlay or a dialog.
+/// An open overlay or dialog.
 #[derive(Debug)]
-pub enum Overlay {
+pub enum Layer {
     /// Keys and commands.
     Help(Box<Help>),
     /// Session list.
@@ -177,13 +180,47 @@ pub enum Overlay {
     Failure(Box<Failure>),
 }
 
-impl Overlay {
+impl Layer {
     /// Returns true for overlays that cover the whole screen, false for dialogs.
     pub fn is_whole(&self) -> bool {
         !matches!(
             self,
-            Overlay::Approval(..) | Overlay::Restore(_) | Overlay::GoOn(_) | Overlay::Failure(_)
+            Layer::Approval(..) | Layer::Restore(_) | Layer::GoOn(_) | Layer::Failure(_)
         )
+    }
+
+    /// Returns the overlay.
+    pub fn get(&self) -> &dyn Overlay {
+        match self {
+            Layer::Help(help) => help.as_ref(),
+            Layer::Picker(picker) => picker.as_ref(),
+            Layer::Search(search) => search.as_ref(),
+            Layer::Tree(tree) => tree.as_ref(),
+            Layer::Stats(stats) => stats.as_ref(),
+            Layer::Rewind(rewind) => rewind.as_ref(),
+            Layer::Sheet(sheet) => sheet.as_ref(),
+            Layer::Approval(_, approval) => approval.as_ref(),
+            Layer::Restore(restore) => restore.as_ref(),
+            Layer::GoOn(confirm) => confirm,
+            Layer::Failure(failure) => failure.as_ref(),
+        }
+    }
+
+    /// Returns the overlay, to be changed.
+    pub fn get_mut(&mut self) -> &mut dyn Overlay {
+        match self {
+            Layer::Help(help) => help.as_mut(),
+            Layer::Picker(picker) => picker.as_mut(),
+            Layer::Search(search) => search.as_mut(),
+            Layer::Tree(tree) => tree.as_mut(),
+            Layer::Stats(stats) => stats.as_mut(),
+            Layer::Rewind(rewind) => rewind.as_mut(),
+            Layer::Sheet(sheet) => sheet.as_mut(),
+            Layer::Approval(_, approval) => approval.as_mut(),
+            Layer::Restore(restore) => restore.as_mut(),
+            Layer::GoOn(confirm) => confirm,
+            Layer::Failure(failure) => failure.as_mut(),
+        }
     }
 }
 
@@ -207,6 +244,7 @@ impl State {
             input,
             keys: Keys::default(),
             overlays: Vec::new(),
+            opened: 0,
             toasts: Toasts::default(),
             reading: false,
             phase: Phase::Opening,
@@ -252,14 +290,8 @@ impl State {
 
     /// Time until the view changes without an event, such as an expiring toast.
     pub fn due(&self, now: Now) -> Option<Duration> {
-        let overlays = self.overlays.iter().filter_map(|overlay| match overlay {
-            Overlay::Picker(picker) => picker.due(),
-            Overlay::Search(search) => search.due(),
-            Overlay::Approval(_, approval) => Some(approval.due()).filter(|due| *due > now.at),
-            Overlay::Restore(restore) => Some(restore.quiet.until()).filter(|due| *due > now.at),
-            Overlay::GoOn(confirm) => Some(confirm.quiet.until()).filter(|due| *due > now.at),
-            _ => None,
-        });
+        let overlays = self.overlays.iter();
+        let overlays = overlays.filter_map(|layer| layer.get().due(now.at));
         let others = [self.toasts.due(now.at), self.activity.due(now.at)];
         let first = overlays.chain(others.into_iter().flatten()).min()?;
         let left = first.duration_since(now.at);

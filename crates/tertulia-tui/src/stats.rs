@@ -4,12 +4,17 @@
 mod tests;
 
 use crossterm::event::{KeyCode, KeyEvent};
+use jiff::Timestamp;
 use jiff::civil::Date;
-use ratatui::layout::Size;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::entry::Usage;
 
 use super::choice::Scroll;
+use super::overlay::{Overlay, Reaction};
 use super::press;
+use super::view;
+use super::view::brush::Look;
 
 /// Lines that do not scroll: heading, totals, sparkline, keys.
 pub const OTHER_LINES: u16 = 7;
@@ -91,15 +96,34 @@ pub enum Line<'a> {
     Bar(std::borrow::Cow<'a, str>, Amount, u64),
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the overlay looks different.
-    Changed,
-    /// Close the overlay.
-    Leave,
+impl Overlay for Stats {
+    fn resize(&mut self, size: Size) {
+        self.size = size;
+    }
+
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if press::leaves(key) || press::answer(key) == Some('q') {
+            return Reaction::Close;
+        }
+        if let KeyCode::Tab | KeyCode::BackTab = key.code {
+            self.measure = match self.measure {
+                Measure::Messages => Measure::Tokens,
+                Measure::Tokens => Measure::Messages,
+            };
+            self.sort();
+            return Reaction::Changed;
+        }
+        let seen = usize::from(self.size.height.saturating_sub(OTHER_LINES));
+        self.scroll.moves(key, self.lines(), seen).into()
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::stats::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Stats {
@@ -126,34 +150,6 @@ impl Stats {
             list.sort_by(|(a, amount), (b, other)| {
                 other.by(measure).cmp(&amount.by(measure)).then(a.cmp(b))
             });
-        }
-    }
-
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if press::leaves(key) || press::answer(key) == Some('q') {
-            return Outcome::Leave;
-        }
-        if let KeyCode::Tab | KeyCode::BackTab = key.code {
-            self.measure = match self.measure {
-                Measure::Messages => Measure::Tokens,
-                Measure::Tokens => Measure::Messages,
-            };
-            self.sort();
-            return Outcome::Changed;
-        }
-        let seen = usize::from(self.size.height.saturating_sub(OTHER_LINES));
-        match self.scroll.moves(key, self.lines(), seen) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
         }
     }
 

@@ -136,7 +136,7 @@ mod tests {
         screen(size, |area, buffer| {
             let height = todos.height(area.width, area.height);
             let area =
-                view::brush::rows(area, usize::from(area.height - height), usize::from(height));
+                crate::geometry::rows(area, usize::from(area.height - height), usize::from(height));
             view::todos::draw(todos, look(), area, buffer);
             None
         })

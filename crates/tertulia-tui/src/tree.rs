@@ -7,14 +7,18 @@ use std::collections::HashMap;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
-use ratatui::layout::Size;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 use tertulia_core::entry::Relation;
 use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 
 use super::choice::Choice;
 use super::columns::one_line;
+use super::overlay::{Overlay, Reaction};
 use super::press;
+use super::view;
+use super::view::brush::Look;
 
 /// Lines of the screen besides the tree: heading and keys.
 const OTHER_LINES: u16 = 3;
@@ -52,17 +56,34 @@ pub struct Node {
     is_last: bool,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but another session is chosen.
-    Changed,
-    /// Close the overlay.
-    Leave,
-    /// Resume this session.
-    Choose(SessionId),
+impl Overlay for Tree {
+    fn resize(&mut self, size: Size) {
+        self.size = size;
+        self.rechoose(self.choice.chosen());
+    }
+
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if press::leaves(key) {
+            return Reaction::Close;
+        }
+        if key.code == KeyCode::Enter {
+            let chosen = self.nodes.get(self.choice.chosen());
+            return chosen.map_or(Reaction::Nothing, |node| Reaction::Resume {
+                id: node.id,
+                at: None,
+            });
+        }
+        let (count, seen) = (self.nodes.len(), self.seen_rows());
+        self.choice.moves(key, count, seen).into()
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::tree::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Tree {
@@ -77,31 +98,6 @@ impl Tree {
         let place = tree.nodes.iter().position(|node| node.is_asked);
         tree.rechoose(place.unwrap_or_default());
         tree
-    }
-
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-        self.rechoose(self.choice.chosen());
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if press::leaves(key) {
-            return Outcome::Leave;
-        }
-        if key.code == KeyCode::Enter {
-            let chosen = self.nodes.get(self.choice.chosen());
-            return chosen.map_or(Outcome::Nothing, |node| Outcome::Choose(node.id));
-        }
-        let (count, seen) = (self.nodes.len(), self.seen_rows());
-        match self.choice.moves(key, count, seen) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
-        }
     }
 
     fn rechoose(&mut self, place: usize) {

@@ -12,17 +12,18 @@ use ratatui::layout::{Position, Rect, Size};
 
 use super::activity::Doing;
 use super::effect::{Effect, Event, Next, Now};
+use super::geometry;
 use super::help::{Help, HelpRow};
 use super::input;
 use super::item::Tone;
 use super::keymap::{self, Action, Where};
 use super::news::Order;
+use super::overlay::Overlay;
 use super::rewind::Rewind;
 use super::slash::{self as commands, Slash};
-use super::state::{Overlay, Phase, Running, State};
+use super::state::{Layer, Phase, Running, State};
 use super::store_service::Request;
 use super::transcript;
-use super::view::screen;
 pub use slash::sessions;
 
 /// Rows per notch of the mouse wheel.
@@ -76,13 +77,11 @@ pub fn update(state: &mut State, event: Event, now: Now) -> Vec<Effect> {
 /// Lays everything out before drawing, and requests the data that is missing.
 pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
     state.input.set_placeholder(hint(state));
-    state
-        .input
-        .resize(screen::input_columns(state.size), state.size.height);
-    let areas = screen::areas(state);
-    let above = screen::question_area(state).as_size();
+    state.input.resize(state.size.width, state.size.height);
+    let areas = geometry::screen_areas(state);
+    let above = geometry::question_area(state).as_size();
     for overlay in &mut state.overlays {
-        if let Overlay::Approval(_, approval) = overlay {
+        if let Layer::Approval(_, approval) = overlay {
             approval.resize(above);
         }
     }
@@ -105,7 +104,7 @@ pub fn arrange(state: &mut State, now: Now) -> Vec<Effect> {
 
 /// Placeholder of the empty input.
 fn hint(state: &State) -> &'static str {
-    if let Some(Overlay::Approval(..)) = state.overlays.last() {
+    if let Some(Layer::Approval(..)) = state.overlays.last() {
         return "y, a or n and Enter answers; anything else is written here";
     }
     match (state.phase, &state.running) {
@@ -121,7 +120,7 @@ fn hint(state: &State) -> &'static str {
 fn resize(state: &mut State, size: Size) {
     state.size = size;
     for overlay in &mut state.overlays {
-        overlay::resize(overlay, size);
+        overlay.get_mut().resize(size);
     }
 }
 
@@ -215,7 +214,7 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
         Action::Leave => ended(state, INTERRUPT),
         Action::Rewind => {
             if !state.is_running() && state.meta.is_some() {
-                open(state, Overlay::Rewind(Box::<Rewind>::default()));
+                open(state, Layer::Rewind(Box::<Rewind>::default()));
             }
             Vec::new()
         }
@@ -235,7 +234,7 @@ fn act(state: &mut State, action: Action, now: Now) -> Vec<Effect> {
             Vec::new()
         }
         Action::Help => {
-            open(state, Overlay::Help(Box::new(Help::new(help_rows()))));
+            open(state, Layer::Help(Box::new(Help::new(help_rows()))));
             Vec::new()
         }
         _ => Vec::new(),
@@ -451,7 +450,7 @@ fn pointed(state: &mut State, mouse: MouseEvent, now: Now) -> Vec<Effect> {
     if by != 0 {
         return scrolled(state, |transcript| transcript.scroll(by));
     }
-    let area = screen::areas(state).transcript;
+    let area = geometry::screen_areas(state).transcript;
     let at = Position::new(mouse.column, mouse.row);
     let did = match mouse.kind {
         MouseEventKind::Down(MouseButton::Left) if area.contains(at) => {
@@ -473,9 +472,13 @@ fn row_in(area: Rect, row: u16) -> i32 {
 }
 
 /// Opens an overlay.
-pub(super) fn open(state: &mut State, mut overlay: Overlay) {
-    overlay::resize(&mut overlay, state.size);
-    state.overlays.push(overlay);
+pub(super) fn open(state: &mut State, mut layer: Layer) {
+    state.opened += 1;
+    let overlay = layer.get_mut();
+    overlay.resize(state.size);
+    // An answer to an overlay that was closed must not reach the next one of its kind.
+    overlay.number(state.opened << 32);
+    state.overlays.push(layer);
 }
 
 /// Rows of the help overlay: commands, keys and mouse.

@@ -9,17 +9,25 @@ mod tests;
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
-use ratatui::layout::Size;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 use tertulia_agents::approval::{ToolRequest, Verdict};
 
 use super::quiet::Quiet;
 use crate::choice::Scroll;
 use crate::columns::{fold, width};
+use crate::geometry::{dialog_inside, dialog_lines};
+use crate::overlay::{Overlay, Reaction};
 use crate::press;
-use crate::view::dialog::approval::{inside, preview_lines};
+use crate::view;
+use crate::view::brush::Look;
 
 /// The answers in display order.
 pub const ANSWERS: [Verdict; 3] = [Verdict::Yes, Verdict::Always, Verdict::No];
+
+/// Lines inside the frame besides the preview: scroll hint, meaning of "always", a gap and the
+/// answers.
+pub const OTHER_LINES: usize = 4;
 
 /// Index of "no".
 const NO: usize = ANSWERS.len() - 1;
@@ -66,17 +74,63 @@ pub enum LineKind {
     Note,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the dialog looks different.
-    Changed,
-    /// The keys do not answer: they belong to the input, or to the layer below the dialog.
-    Pass(Option<KeyEvent>, KeyEvent),
-    /// The user has answered.
-    Answer(Verdict),
+impl Overlay for Approval {
+    fn resize(&mut self, size: Size) {
+        let is_same_width = dialog_inside(self.size).width == dialog_inside(size).width;
+        self.size = size;
+        if !is_same_width || self.lines.is_empty() {
+            self.lines = self.folded(dialog_inside(size).width);
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if !self.quiet.lets_through(now) {
+            return self.pass(key);
+        }
+        if press::leaves(key) {
+            return Reaction::Answer(Verdict::No);
+        }
+        let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
+        if self.writing && !pages {
+            return match key.code {
+                KeyCode::Tab => {
+                    self.writing = false;
+                    Reaction::Changed
+                }
+                _ => self.pass(key),
+            };
+        }
+        if let Some(letter) = press::answer(key) {
+            let answer = ['y', 'a', 'n'].iter().position(|answer| *answer == letter);
+            return match answer.filter(|_| self.letter.is_none()) {
+                Some(answer) => self.choose(answer, Some(key)),
+                None => self.pass(key),
+            };
+        }
+        let count = ANSWERS.len();
+        match key.code {
+            KeyCode::Enter => Reaction::Answer(self.chosen()),
+            KeyCode::Left => self.choose((self.chosen + count - 1) % count, None),
+            KeyCode::Right | KeyCode::Tab => self.choose((self.chosen + 1) % count, None),
+            KeyCode::Backspace if self.letter.is_some() => self.choose(NO, None),
+            _ => {
+                let seen = dialog_lines(self.size, self.lines.len(), OTHER_LINES);
+                self.scroll.moves(key, self.lines.len(), seen).into()
+            }
+        }
+    }
+
+    fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.quiet.due(now)
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::dialog::approval::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Approval {
@@ -97,15 +151,6 @@ impl Approval {
         approval
     }
 
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        let is_same_width = inside(self.size).width == inside(size).width;
-        self.size = size;
-        if !is_same_width || self.lines.is_empty() {
-            self.lines = self.folded(inside(size).width);
-        }
-    }
-
     /// Sets whether text is being written in the input: then keys go there, and Tab returns to the
     /// dialog.
     pub fn set_writing(&mut self, writing: bool) {
@@ -120,65 +165,16 @@ impl Approval {
         self.writing
     }
 
-    fn choose(&mut self, answer: usize, letter: Option<KeyEvent>) -> Outcome {
+    fn choose(&mut self, answer: usize, letter: Option<KeyEvent>) -> Reaction {
         (self.chosen, self.letter) = (answer, letter);
-        Outcome::Changed
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if !self.quiet.lets_through(now) {
-            return self.pass(key);
-        }
-        if press::leaves(key) {
-            return Outcome::Answer(Verdict::No);
-        }
-        let pages = matches!(key.code, KeyCode::PageUp | KeyCode::PageDown);
-        if self.writing && !pages {
-            return match key.code {
-                KeyCode::Tab => {
-                    self.writing = false;
-                    Outcome::Changed
-                }
-                _ => self.pass(key),
-            };
-        }
-        if let Some(letter) = press::answer(key) {
-            let answer = ['y', 'a', 'n'].iter().position(|answer| *answer == letter);
-            return match answer.filter(|_| self.letter.is_none()) {
-                Some(answer) => self.choose(answer, Some(key)),
-                None => self.pass(key),
-            };
-        }
-        let count = ANSWERS.len();
-        match key.code {
-            KeyCode::Enter => Outcome::Answer(self.chosen()),
-            KeyCode::Left => self.choose((self.chosen + count - 1) % count, None),
-            KeyCode::Right | KeyCode::Tab => self.choose((self.chosen + 1) % count, None),
-            KeyCode::Backspace if self.letter.is_some() => self.choose(NO, None),
-            _ => {
-                let seen = preview_lines(self.size, self.lines.len());
-                match self.scroll.moves(key, self.lines.len(), seen) {
-                    true => Outcome::Changed,
-                    false => Outcome::Nothing,
-                }
-            }
-        }
+        Reaction::Changed
     }
 
     /// Passes a key on, after the letter that chose.
-    fn pass(&mut self, key: KeyEvent) -> Outcome {
+    fn pass(&mut self, key: KeyEvent) -> Reaction {
         let letter = self.letter.take();
         self.chosen = NO;
-        Outcome::Pass(letter, key)
-    }
-
-    /// Time from which the dialog accepts keys.
-    pub fn due(&self) -> Timestamp {
-        self.quiet.until()
+        Reaction::Pass(letter.into_iter().chain([key]).collect())
     }
 
     /// Returns true if the dialog accepts keys.
@@ -203,7 +199,7 @@ impl Approval {
 
     /// Preview folded to a width.
     pub fn lines(&self, columns: u16) -> std::borrow::Cow<'_, [PreviewLine]> {
-        match columns == inside(self.size).width {
+        match columns == dialog_inside(self.size).width {
             true => self.lines.as_slice().into(),
             false => self.folded(columns).into(),
         }

@@ -2,9 +2,14 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
 
 use super::quiet::Quiet;
+use crate::overlay::{Overlay, Reaction};
 use crate::press;
+use crate::view;
+use crate::view::brush::Look;
 
 /// Yes/no dialog.
 #[derive(Clone, Debug)]
@@ -19,19 +24,38 @@ pub struct Confirm {
     pub quiet: Quiet,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but another answer is chosen.
-    Changed,
-    /// The key came before the question could be read: it belongs to the layer below.
-    NotYet(KeyEvent),
-    /// Yes.
-    Yes,
-    /// No.
-    No,
+impl Overlay for Confirm {
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if !self.quiet.lets_through(now) {
+            return Reaction::Pass(vec![key]);
+        }
+        if press::leaves(key) {
+            return Reaction::Close;
+        }
+        match (press::answer(key), key.code) {
+            (Some('y'), _) => Reaction::Continue,
+            (Some('n'), _) => Reaction::Close,
+            (_, KeyCode::Enter) if self.says_yes => Reaction::Continue,
+            (_, KeyCode::Enter) => Reaction::Close,
+            (_, KeyCode::Left | KeyCode::Right | KeyCode::Tab | KeyCode::BackTab) => {
+                self.says_yes = !self.says_yes;
+                Reaction::Changed
+            }
+            _ => Reaction::Nothing,
+        }
+    }
+
+    fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.quiet.due(now)
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::dialog::confirm::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Confirm {
@@ -42,30 +66,6 @@ impl Confirm {
             detail: detail.to_owned(),
             says_yes: false,
             quiet: Quiet::new(now),
-        }
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if !self.quiet.lets_through(now) {
-            return Outcome::NotYet(key);
-        }
-        if press::leaves(key) {
-            return Outcome::No;
-        }
-        match (press::answer(key), key.code) {
-            (Some('y'), _) => Outcome::Yes,
-            (Some('n'), _) => Outcome::No,
-            (_, KeyCode::Enter) if self.says_yes => Outcome::Yes,
-            (_, KeyCode::Enter) => Outcome::No,
-            (_, KeyCode::Left | KeyCode::Right | KeyCode::Tab | KeyCode::BackTab) => {
-                self.says_yes = !self.says_yes;
-                Outcome::Changed
-            }
-            _ => Outcome::Nothing,
         }
     }
 }

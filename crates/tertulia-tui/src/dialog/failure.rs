@@ -1,15 +1,23 @@
 //! Error dialog.
 
 use crossterm::event::{KeyCode, KeyEvent};
-use ratatui::layout::Size;
+use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect, Size};
 
 use crate::choice::Scroll;
 use crate::columns::fold;
+use crate::geometry::{dialog_inside, dialog_lines};
+use crate::overlay::{Overlay, Reaction};
 use crate::press;
-use crate::view::dialog::failure::{inside, seen_lines};
+use crate::view;
+use crate::view::brush::Look;
 
 /// Maximum number of lines shown; all of them are copied.
 const MOST_LINES: usize = 2000;
+
+/// Lines inside the frame besides the text: a gap and the keys.
+pub const OTHER_LINES: usize = 2;
 
 /// Error dialog.
 #[derive(Clone, Debug)]
@@ -22,17 +30,32 @@ pub struct Failure {
     size: Size,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but scrolled.
-    Changed,
-    /// Close the dialog.
-    Leave,
-    /// Copy this text.
-    Copy(String),
+impl Overlay for Failure {
+    fn resize(&mut self, size: Size) {
+        self.size = size;
+    }
+
+    fn key(&mut self, key: KeyEvent, _now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if press::leaves(key) || key.code == KeyCode::Enter {
+            return Reaction::Close;
+        }
+        if press::answer(key) == Some('c') {
+            self.is_copied = true;
+            return Reaction::Copy(self.copied());
+        }
+        let count = self.lines(dialog_inside(self.size).width).len();
+        self.scroll
+            .moves(key, count, dialog_lines(self.size, count, OTHER_LINES))
+            .into()
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::dialog::failure::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Failure {
@@ -45,30 +68,6 @@ impl Failure {
             is_copied: false,
             scroll: Scroll::default(),
             size: Size::new(80, 24),
-        }
-    }
-
-    /// Sets the screen size.
-    pub fn resize(&mut self, size: Size) {
-        self.size = size;
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if press::leaves(key) || key.code == KeyCode::Enter {
-            return Outcome::Leave;
-        }
-        if press::answer(key) == Some('c') {
-            self.is_copied = true;
-            return Outcome::Copy(self.copied());
-        }
-        let count = self.lines(inside(self.size).width).len();
-        match self.scroll.moves(key, count, seen_lines(self.size, count)) {
-            true => Outcome::Changed,
-            false => Outcome::Nothing,
         }
     }
 

@@ -35,6 +35,11 @@ impl Quiet {
         waited >= QUIET || waited.is_negative()
     }
 
+    /// Returns the end of the quiet time while it lasts.
+    pub fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        Some(self.until()).filter(|due| *due > now)
+    }
+
     /// End of the quiet time, if no more keys come before.
     pub fn until(&self) -> Timestamp {
         self.since.checked_add(QUIET).unwrap_or(self.since)

@@ -2,11 +2,16 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 use jiff::Timestamp;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
 use tertulia_core::id::SessionId;
 use tertulia_core::session::SessionMeta;
 
 use super::quiet::Quiet;
+use crate::overlay::{Overlay, Reaction};
 use crate::press;
+use crate::view;
+use crate::view::brush::Look;
 
 /// Dialog about one earlier session.
 #[derive(Clone, Debug)]
@@ -40,21 +45,44 @@ pub enum Chosen {
     New,
 }
 
-/// Outcome of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// None.
-    Nothing,
-    /// None, but the dialog looks different.
-    Changed,
-    /// The key came before the question could be read: it belongs to the layer below.
-    NotYet(KeyEvent),
-    /// Resume the earlier session.
-    Resume(SessionId),
-    /// Start a new session.
-    New,
-    /// Neither.
-    Leave,
+impl Overlay for Restore {
+    fn key(&mut self, key: KeyEvent, now: Timestamp) -> Reaction {
+        if !press::is_down(key) {
+            return Reaction::Nothing;
+        }
+        if !self.quiet.lets_through(now) {
+            return Reaction::Pass(vec![key]);
+        }
+        if press::leaves(key) {
+            return Reaction::Return;
+        }
+        match (press::answer(key), key.code, self.chosen) {
+            (Some('r'), ..) | (_, KeyCode::Enter, Chosen::Resume) => {
+                Reaction::ResumeEarlier(self.id)
+            }
+            (Some('n'), ..) | (_, KeyCode::Enter, Chosen::New) => Reaction::StartNew,
+            (_, KeyCode::Left | KeyCode::Right | KeyCode::Tab | KeyCode::BackTab, chosen) => {
+                self.chosen = match chosen {
+                    Chosen::Resume => Chosen::New,
+                    Chosen::New => Chosen::Resume,
+                };
+                Reaction::Changed
+            }
+            _ => {
+                self.is_puzzled = true;
+                Reaction::Changed
+            }
+        }
+    }
+
+    fn due(&self, now: Timestamp) -> Option<Timestamp> {
+        self.quiet.due(now)
+    }
+
+    fn view(&self, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
+        view::dialog::restore::draw(self, look, area, buffer);
+        None
+    }
 }
 
 impl Restore {
@@ -70,34 +98,6 @@ impl Restore {
             chosen: Chosen::Resume,
             is_puzzled: false,
             quiet: Quiet::new(now),
-        }
-    }
-
-    /// Handles a key.
-    pub fn key(&mut self, key: KeyEvent, now: Timestamp) -> Outcome {
-        if !press::is_down(key) {
-            return Outcome::Nothing;
-        }
-        if !self.quiet.lets_through(now) {
-            return Outcome::NotYet(key);
-        }
-        if press::leaves(key) {
-            return Outcome::Leave;
-        }
-        match (press::answer(key), key.code, self.chosen) {
-            (Some('r'), ..) | (_, KeyCode::Enter, Chosen::Resume) => Outcome::Resume(self.id),
-            (Some('n'), ..) | (_, KeyCode::Enter, Chosen::New) => Outcome::New,
-            (_, KeyCode::Left | KeyCode::Right | KeyCode::Tab | KeyCode::BackTab, chosen) => {
-                self.chosen = match chosen {
-                    Chosen::Resume => Chosen::New,
-                    Chosen::New => Chosen::Resume,
-                };
-                Outcome::Changed
-            }
-            _ => {
-                self.is_puzzled = true;
-                Outcome::Changed
-            }
         }
     }
 }

@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use ratatui::layout::Size;
 
-use super::confirm::{self, Confirm};
-use super::failure::{self, Failure};
-use super::restore::{self, Restore};
+use super::confirm::Confirm;
+use super::failure::Failure;
+use super::restore::Restore;
+use crate::overlay::{Overlay, Reaction};
 use crate::stage::{any_key, any_size, before, id, key, later, look, noon, screen, session};
 use crate::view::dialog;
 
@@ -61,7 +62,6 @@ fn shown_failure(dialog: &Failure, size: (u16, u16)) -> String {
 
 #[test]
 fn only_a_chosen_yes_is_a_yes() {
-    use confirm::Outcome;
     insta::assert_snapshot!("confirm_80", shown_confirm(&confirm(), (80, 24)));
     let press = |names: &[&str]| {
         let mut dialog = confirm();
@@ -71,17 +71,16 @@ fn only_a_chosen_yes_is_a_yes() {
             .last()
             .unwrap()
     };
-    assert_eq!(press(&["y"]), Outcome::Yes);
-    assert_eq!(press(&["left", "enter"]), Outcome::Yes);
+    assert_eq!(press(&["y"]), Reaction::Continue);
+    assert_eq!(press(&["left", "enter"]), Reaction::Continue);
     for no in [&["n"][..], &["enter"], &["esc"], &["tab", "tab", "enter"]] {
-        assert_eq!(press(no), Outcome::No, "{no:?}");
+        assert_eq!(press(no), Reaction::Close, "{no:?}");
     }
-    assert_eq!(press(&["x"]), Outcome::Nothing);
+    assert_eq!(press(&["x"]), Reaction::Nothing);
 }
 
 #[test]
 fn an_earlier_session_goes_on_or_not() {
-    use restore::Outcome;
     insta::assert_snapshot!("restore_80", shown_restore(&restore(), (80, 24)));
     insta::assert_snapshot!("restore_120", shown_restore(&restore(), (120, 40)));
     let press = |names: &[&str]| {
@@ -93,14 +92,14 @@ fn an_earlier_session_goes_on_or_not() {
             .unwrap()
     };
     for yes in [&["r"][..], &["R"], &["enter"]] {
-        assert_eq!(press(yes), Outcome::Resume(id(1)), "{yes:?}");
+        assert_eq!(press(yes), Reaction::ResumeEarlier(id(1)), "{yes:?}");
     }
     for new in [&["n"][..], &["N"], &["right", "enter"]] {
-        assert_eq!(press(new), Outcome::New, "{new:?}");
+        assert_eq!(press(new), Reaction::StartNew, "{new:?}");
     }
-    assert_eq!(press(&["esc"]), Outcome::Leave);
+    assert_eq!(press(&["esc"]), Reaction::Return);
     let mut dialog = restore();
-    assert_eq!(dialog.key(key("x"), noon()), Outcome::Changed);
+    assert_eq!(dialog.key(key("x"), noon()), Reaction::Changed);
     assert!(shown_restore(&dialog, (80, 24)).contains("Press R"));
 }
 
@@ -110,21 +109,20 @@ fn what_is_typed_while_a_question_appears_is_no_answer() {
     let mut asked = Restore::new(&row.meta, "", noon());
     let mut confirm = Confirm::new("Go on?", "", noon());
     for name in ["r", "n", "y", "enter", "esc"] {
-        let early = restore::Outcome::NotYet(key(name));
+        let early = Reaction::Pass(vec![key(name)]);
         assert_eq!(asked.key(key(name), later(299)), early);
-        let early = confirm::Outcome::NotYet(key(name));
+        let early = Reaction::Pass(vec![key(name)]);
         assert_eq!(confirm.key(key(name), later(299)), early);
     }
-    assert_eq!(asked.key(key("n"), later(599)), restore::Outcome::New);
-    assert_eq!(confirm.key(key("y"), later(599)), confirm::Outcome::Yes);
+    assert_eq!(asked.key(key("n"), later(599)), Reaction::StartNew);
+    assert_eq!(confirm.key(key("y"), later(599)), Reaction::Continue);
 }
 
 #[test]
 fn what_went_wrong_is_read_copied_and_left() {
-    use failure::Outcome;
     let mut dialog = failure();
     insta::assert_snapshot!("failure_80", shown_failure(&dialog, (80, 24)));
-    let Outcome::Copy(text) = dialog.key(key("c")) else {
+    let Reaction::Copy(text) = dialog.key(key("c"), noon()) else {
         panic!("nothing is copied");
     };
     assert!(
@@ -132,9 +130,9 @@ fn what_went_wrong_is_read_copied_and_left() {
             && text.ends_with("look at the disk")
     );
     assert!(shown_failure(&dialog, (80, 24)).contains("copied"));
-    assert_eq!(dialog.key(key("end")), Outcome::Changed);
+    assert_eq!(dialog.key(key("end"), noon()), Reaction::Changed);
     assert!(shown_failure(&dialog, (80, 24)).contains("• look at the disk"));
-    assert_eq!(dialog.key(key("enter")), Outcome::Leave);
+    assert_eq!(dialog.key(key("enter"), noon()), Reaction::Close);
 }
 
 proptest! {
@@ -149,7 +147,7 @@ proptest! {
         for key in keys {
             confirm.key(key, noon());
             restore.key(key, noon());
-            failure.key(key);
+            failure.key(key, noon());
             shown_confirm(&confirm, size);
             shown_restore(&restore, size);
             shown_failure(&failure, size);

@@ -7,9 +7,9 @@ use tertulia_core::query::{Cursor, Filter, Hidden, Hits, Listing, Page, Row, Sea
 use super::content_hits::{ContentHits, words_of};
 use super::session_item::SessionItem;
 use super::{Chosen, Mode, Picker, Preview, Scope, Ticket, Unread, Wanted};
+use crate::geometry::{Panes, ROW_LINES, list_areas, whole};
 use crate::item::Item;
 use crate::one_line::OneLine;
-use crate::view::picker::{ROW_LINES, parts};
 
 /// Sessions in the first page: enough for any screen.
 const FIRST_PAGE: usize = 100;
@@ -224,8 +224,17 @@ impl Picker {
 
     /// Number of rows that fit on the screen.
     pub(super) fn seen_rows(&self) -> usize {
-        let area = ratatui::layout::Rect::from((ratatui::layout::Position::ORIGIN, self.size));
-        usize::from(parts(area, self.preview.is_some()).list.height) / ROW_LINES
+        usize::from(list_areas(whole(self.size), self.panes()).list.height) / ROW_LINES
+    }
+
+    /// Panes of the screen: the preview is beside the list, or below it, or in its place.
+    pub fn panes(&self) -> Panes {
+        Panes {
+            notes: true,
+            second: self.preview.is_some(),
+            low: 8,
+            replaces: true,
+        }
     }
 
     /// Number of rows read so far.

@@ -127,8 +127,8 @@ fn opened(store: &mut Store) -> Picker {
     picker
 }
 
-fn press(picker: &mut Picker, names: &[&str]) -> Outcome {
-    let mut last = Outcome::Nothing;
+fn press(picker: &mut Picker, names: &[&str]) -> Reaction {
+    let mut last = Reaction::Nothing;
     for name in names {
         last = picker.key(key(name), noon());
     }
@@ -155,7 +155,7 @@ fn sessions_are_listed_and_the_newest_is_chosen() {
     insta::assert_snapshot!("listed_120", shown(&picker, (120, 40)));
     assert_eq!(
         press(&mut picker, &["enter"]),
-        Outcome::Resume {
+        Reaction::Resume {
             id: id(1),
             at: None
         }
@@ -174,12 +174,12 @@ fn typing_searches_titles_at_once_and_everything_said_after_a_pause() {
     assert_eq!((picker.len(), picker.due()), (2, None));
     insta::assert_snapshot!("searched_80", shown(&picker, (80, 24)));
     let outcome = press(&mut picker, &["down", "enter"]);
-    let at = Some(Seq(14));
-    assert_eq!(outcome, Outcome::Resume { id: id(3), at });
+    let at = Some(tertulia_core::id::Seq(14));
+    assert_eq!(outcome, Reaction::Resume { id: id(3), at });
     // Esc clears the query first.
-    assert_eq!(press(&mut picker, &["esc"]), Outcome::Changed);
+    assert_eq!(press(&mut picker, &["esc"]), Reaction::Changed);
     assert!(picker.query().is_empty() && picker.len() == 5);
-    assert_eq!(press(&mut picker, &["esc"]), Outcome::Leave);
+    assert_eq!(press(&mut picker, &["esc"]), Reaction::Close);
 }
 
 #[test]
@@ -261,12 +261,15 @@ fn sessions_are_renamed_in_place() {
     type_in(&mut picker, "Übergabe 2");
     insta::assert_snapshot!("renaming", shown(&picker, (80, 24)));
     let outcome = press(&mut picker, &["enter"]);
-    assert_eq!(outcome, Outcome::Rename(id(2), "Übergabe 2".into()));
+    assert_eq!(outcome, Reaction::Rename(id(2), "Übergabe 2".into()));
     picker.replace(&session(2, "Übergabe 2", 60));
     assert!(shown(&picker, (80, 24)).contains("› Übergabe 2"));
     // An empty title is not accepted.
-    assert_eq!(press(&mut picker, &["^r", "^u", "enter"]), Outcome::Changed);
-    assert_eq!(press(&mut picker, &["^r", "x", "esc"]), Outcome::Changed);
+    assert_eq!(
+        press(&mut picker, &["^r", "^u", "enter"]),
+        Reaction::Changed
+    );
+    assert_eq!(press(&mut picker, &["^r", "x", "esc"]), Reaction::Changed);
     assert_eq!(picker.mode(), &Mode::Browse);
 }
 
@@ -278,7 +281,7 @@ fn tags_are_put_on_and_taken_off() {
     insta::assert_snapshot!("tagging", shown(&picker, (80, 24)));
     type_in(&mut picker, "+a -#urgent, b +");
     let outcome = press(&mut picker, &["enter"]);
-    let expected = Outcome::Tag {
+    let expected = Reaction::Tag {
         id: id(3),
         add: vec!["a".into(), "b".into()],
         remove: vec!["urgent".into()],
@@ -291,16 +294,16 @@ fn only_a_yes_moves_to_the_trash() {
     let mut store = some();
     let mut picker = opened(&mut store);
     for no in ["n", "enter", "esc", "down", "x", "space"] {
-        assert_eq!(press(&mut picker, &["home", "^x", no]), Outcome::Changed);
+        assert_eq!(press(&mut picker, &["home", "^x", no]), Reaction::Changed);
         assert_eq!(picker.mode(), &Mode::Browse, "{no}");
     }
     press(&mut picker, &["home", "^x"]);
     insta::assert_snapshot!("trashing", shown(&picker, (80, 24)));
-    assert_eq!(press(&mut picker, &["Y"]), Outcome::Trash(id(1)));
+    assert_eq!(press(&mut picker, &["Y"]), Reaction::Trash(id(1)));
     picker.trashed(id(1));
     assert_eq!(picker.chosen().map(Chosen::id), Some(id(2)));
     assert!(shown(&picker, (80, 24)).contains("4 in the trash"));
-    assert_eq!(press(&mut picker, &["^f"]), Outcome::Fork(id(2)));
+    assert_eq!(press(&mut picker, &["^f"]), Reaction::Fork(id(2), None));
 }
 
 #[test]
@@ -400,7 +403,7 @@ fn a_chosen_row_stays_chosen_when_better_ones_come() {
 fn nothing_to_choose_is_no_trouble() {
     let mut picker = Picker::new(Filter::default(), None);
     for name in ["enter", "^r", "^t", "^x", "^f", "tab"] {
-        assert_eq!(press(&mut picker, &[name]), Outcome::Nothing, "{name}");
+        assert_eq!(press(&mut picker, &[name]), Reaction::Nothing, "{name}");
     }
     let (ticket, _) = picker.wants(noon()).unwrap();
     picker.page(ticket, &Listing::default());
@@ -413,7 +416,7 @@ fn a_key_that_comes_up_does_nothing() {
     let mut picker = opened(&mut store);
     let mut up = key("enter");
     up.kind = crossterm::event::KeyEventKind::Release;
-    assert_eq!(picker.key(up, noon()), Outcome::Nothing);
+    assert_eq!(picker.key(up, noon()), Reaction::Nothing);
 }
 
 #[test]

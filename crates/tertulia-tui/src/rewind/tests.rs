@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stage::{any_key, any_size, before, key, look, screen};
+use crate::stage::{any_key, any_size, before, key, look, noon, screen};
 use crate::view;
 
 /// Answers requests from a session with `count` messages of the user.
@@ -32,12 +32,12 @@ fn shown(rewind: &Rewind, size: (u16, u16)) -> String {
 fn the_newest_message_comes_first() {
     let mut rewind = Rewind::default();
     serve(&mut rewind, 30);
-    assert_eq!(rewind.key(key("enter")), Outcome::Rewind(Seq(30)));
-    rewind.key(key("down"));
+    assert_eq!(rewind.key(key("enter"), noon()), Reaction::Rewind(Seq(30)));
+    rewind.key(key("down"), noon());
     insta::assert_snapshot!("moments_80", shown(&rewind, (80, 24)));
     insta::assert_snapshot!("moments_120", shown(&rewind, (120, 40)));
-    assert_eq!(rewind.key(key("enter")), Outcome::Rewind(Seq(29)));
-    assert_eq!(rewind.key(key("esc")), Outcome::Leave);
+    assert_eq!(rewind.key(key("enter"), noon()), Reaction::Rewind(Seq(29)));
+    assert_eq!(rewind.key(key("esc"), noon()), Reaction::Close);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_long_talk_is_read_as_somebody_scrolls() {
     let mut rewind = Rewind::default();
     assert_eq!(serve(&mut rewind, 100_000), 1);
     for _ in 0..3 {
-        rewind.key(key("end"));
+        rewind.key(key("end"), noon());
         assert_eq!(serve(&mut rewind, 100_000), 1);
     }
     assert_eq!(rewind.moments().len(), 400);
@@ -58,7 +58,7 @@ fn nothing_said_and_nothing_read_are_told_apart() {
     rewind.refused(ticket, "the disk is gone".into());
     assert!(rewind.wants().is_none());
     assert!(shown(&rewind, (80, 24)).contains("the disk is gone"));
-    assert_eq!(rewind.key(key("enter")), Outcome::Nothing);
+    assert_eq!(rewind.key(key("enter"), noon()), Reaction::Nothing);
     let (ticket, _) = rewind.wants().unwrap();
     rewind.put(ticket, Vec::new(), true);
     assert!(rewind.wants().is_none());
@@ -81,7 +81,7 @@ proptest! {
         let mut rewind = Rewind::default();
         rewind.resize(Size::new(told.0, told.1));
         for key in keys {
-            rewind.key(key);
+            rewind.key(key, noon());
             serve(&mut rewind, 150);
             shown(&rewind, size);
         }

@@ -68,8 +68,15 @@ fn opened(words: &str) -> Search {
     Search::new(Filter::default(), Some("dir:/a".into()), words)
 }
 
-fn press(search: &mut Search, names: &[&str]) -> Outcome {
-    let mut last = Outcome::Nothing;
+fn jump(spot: Spot) -> Reaction {
+    Reaction::Resume {
+        id: spot.session,
+        at: Some(spot.seq),
+    }
+}
+
+fn press(search: &mut Search, names: &[&str]) -> Reaction {
+    let mut last = Reaction::Nothing;
     for name in names {
         last = search.key(key(name), noon());
     }
@@ -95,10 +102,13 @@ fn words_that_are_given_are_searched_for_at_once() {
     assert_eq!(serve(&mut search, noon()), 1);
     insta::assert_snapshot!("found_80", shown(&search, (80, 24)));
     insta::assert_snapshot!("found_120", shown(&search, (120, 40)));
-    assert_eq!(press(&mut search, &["enter"]), Outcome::Jump(spot_of(1)));
+    assert_eq!(press(&mut search, &["enter"]), jump(spot_of(1)));
     let outcome = press(&mut search, &["down", "down", "^f"]);
-    assert_eq!(outcome, Outcome::Fork(spot_of(3)));
-    assert_eq!(press(&mut search, &["esc"]), Outcome::Leave);
+    assert_eq!(
+        outcome,
+        Reaction::Fork(spot_of(3).session, Some(spot_of(3).seq))
+    );
+    assert_eq!(press(&mut search, &["esc"]), Reaction::Close);
 }
 
 #[test]
@@ -110,9 +120,9 @@ fn what_is_typed_is_searched_for_after_a_pause_or_enter() {
     assert_eq!(search.due(), Some(later(250)));
     assert_eq!(serve(&mut search, later(250)), 1);
     // Enter on an unsearched query must not take a hit of the previous one.
-    assert_eq!(press(&mut search, &["r", "enter"]), Outcome::Changed);
+    assert_eq!(press(&mut search, &["r", "enter"]), Reaction::Changed);
     assert_eq!(serve(&mut search, noon()), 1);
-    assert_eq!(press(&mut search, &["enter"]), Outcome::Jump(spot_of(1)));
+    assert_eq!(press(&mut search, &["enter"]), jump(spot_of(1)));
 }
 
 #[test]

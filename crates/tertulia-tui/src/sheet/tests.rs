@@ -66,7 +66,7 @@ fn a_sheet_lies_over_the_screen() {
 fn a_long_one_is_scrolled() {
     let mut sheet = numbered(50);
     let mut ends = |name: &str| {
-        assert_eq!(sheet.key(key(name)), Outcome::Changed, "{name}");
+        assert_eq!(sheet.key(key(name), noon()), Reaction::Changed, "{name}");
         let (rows, before, after) = sheet.seen(21);
         assert_eq!(rows.len() + before + after, 50);
         (before, after)
@@ -77,17 +77,17 @@ fn a_long_one_is_scrolled() {
     assert_eq!(ends("up"), (28, 1));
     assert_eq!(ends("pgup"), (7, 22));
     insta::assert_snapshot!("scrolled_80", shown(&sheet, (80, 24)));
-    assert_eq!(sheet.key(key("home")), Outcome::Changed);
-    assert_eq!(sheet.key(key("x")), Outcome::Nothing);
+    assert_eq!(sheet.key(key("home"), noon()), Reaction::Changed);
+    assert_eq!(sheet.key(key("x"), noon()), Reaction::Nothing);
 }
 
 #[test]
 fn it_is_left_and_copied() {
     let mut sheet = compared();
     for name in ["esc", "q", "^c"] {
-        assert_eq!(sheet.key(key(name)), Outcome::Leave, "{name}");
+        assert_eq!(sheet.key(key(name), noon()), Reaction::Close, "{name}");
     }
-    let Outcome::Copy(text) = sheet.key(key("y")) else {
+    let Reaction::Copy(text) = sheet.key(key("y"), noon()) else {
         panic!("y copies");
     };
     let lines: Vec<&str> = text.lines().collect();
@@ -96,7 +96,7 @@ fn it_is_left_and_copied() {
     assert!(lines[2].starts_with("+ Ada:") && lines[2].ends_with("of the list."));
     assert_eq!(lines[3..], ["", "+"]);
     // Copies the text as given, not as displayed.
-    let Outcome::Copy(text) = info().key(key("y")) else {
+    let Reaction::Copy(text) = info().key(key("y"), noon()) else {
         panic!("y copies");
     };
     assert!(text.contains("\n\nIt was") && text.contains("\u{1b}[31mpower\tand"));
@@ -143,7 +143,7 @@ proptest! {
         let mut sheet = Sheet::new(texts.concat(), lines.collect());
         sheet.resize(Size::new(told.0, told.1));
         for key in keys {
-            sheet.key(key);
+            sheet.key(key, noon());
             shown(&sheet, size);
         }
         shown(&sheet, told);

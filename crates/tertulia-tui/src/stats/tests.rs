@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::stage::{any_key, any_size, key, look, screen};
+use crate::stage::{any_key, any_size, key, look, noon, screen};
 use crate::view;
 
 fn amount(messages: u64, tokens: u64) -> Amount {
@@ -50,10 +50,10 @@ fn figures_are_bars() {
     let mut stats = some();
     insta::assert_snapshot!("messages_80", shown(&stats, (80, 24)));
     insta::assert_snapshot!("messages_120", shown(&stats, (120, 40)));
-    assert_eq!(stats.key(key("tab")), Outcome::Changed);
+    assert_eq!(stats.key(key("tab"), noon()), Reaction::Changed);
     insta::assert_snapshot!("tokens_80", shown(&stats, (80, 24)));
-    assert_eq!(stats.key(key("esc")), Outcome::Leave);
-    assert_eq!(stats.key(key("x")), Outcome::Nothing);
+    assert_eq!(stats.key(key("esc"), noon()), Reaction::Close);
+    assert_eq!(stats.key(key("x"), noon()), Reaction::Nothing);
 }
 
 #[test]
@@ -89,7 +89,7 @@ proptest! {
         let mut stats = some();
         stats.resize(Size::new(told.0, told.1));
         for key in keys {
-            stats.key(key);
+            stats.key(key, noon());
             shown(&stats, size);
         }
     }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tertulia_core::session::Parent;
 
 use super::*;
-use crate::stage::{any_key, any_size, before, id, key, look, screen, session};
+use crate::stage::{any_key, any_size, before, id, key, look, noon, screen, session};
 use crate::view;
 
 fn fork(number: u64, of: u64, seq: u64, title: &str, minutes: i64) -> Row {
@@ -45,11 +45,23 @@ fn a_family_is_drawn_with_lines_from_parents_to_forks() {
     let mut tree = Tree::new(id(3), &family());
     insta::assert_snapshot!("family_80", shown(&tree, (80, 24)));
     insta::assert_snapshot!("family_120", shown(&tree, (120, 40)));
-    assert_eq!(tree.key(key("enter")), Outcome::Choose(id(3)));
-    assert_eq!(tree.key(key("up")), Outcome::Changed);
-    assert_eq!(tree.key(key("enter")), Outcome::Choose(id(2)));
-    assert_eq!(tree.key(key("x")), Outcome::Nothing);
-    assert_eq!(tree.key(key("esc")), Outcome::Leave);
+    assert_eq!(
+        tree.key(key("enter"), noon()),
+        Reaction::Resume {
+            id: id(3),
+            at: None
+        }
+    );
+    assert_eq!(tree.key(key("up"), noon()), Reaction::Changed);
+    assert_eq!(
+        tree.key(key("enter"), noon()),
+        Reaction::Resume {
+            id: id(2),
+            at: None
+        }
+    );
+    assert_eq!(tree.key(key("x"), noon()), Reaction::Nothing);
+    assert_eq!(tree.key(key("esc"), noon()), Reaction::Close);
 }
 
 #[test]
@@ -84,7 +96,7 @@ fn a_family_that_claims_to_be_a_circle_is_shown_whole() {
 #[test]
 fn no_family_is_no_trouble() {
     let mut tree = Tree::new(id(1), &[]);
-    assert_eq!(tree.key(key("enter")), Outcome::Nothing);
+    assert_eq!(tree.key(key("enter"), noon()), Reaction::Nothing);
     shown(&tree, (80, 24));
 }
 
@@ -114,7 +126,7 @@ proptest! {
         let mut tree = Tree::new(id(3), &family());
         tree.resize(Size::new(told.0, told.1));
         for key in keys {
-            tree.key(key);
+            tree.key(key, noon());
             shown(&tree, size);
         }
     }

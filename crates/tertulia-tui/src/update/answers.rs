@@ -12,9 +12,9 @@ use crate::error::{TuiError, TuiResult};
 use crate::host::Models;
 use crate::item::Tone;
 use crate::sheet::{Line, Sheet, compared, plain};
-use crate::state::{Overlay, State, Wish};
+use crate::state::{Layer, State, Wish};
 use crate::stats::Stats;
-use crate::store_service::{Answer, Listed, Request, Searched};
+use crate::store_service::{Answer, Request};
 use crate::tree::Tree;
 
 /// Number of models named in the warning about an unknown one.
@@ -22,6 +22,13 @@ const KNOWN_MODELS: usize = 8;
 
 /// Applies an answer.
 pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
+    let mut answer = answer;
+    for layer in &mut state.overlays {
+        answer = match layer.get_mut().accept(answer) {
+            Some(answer) => answer,
+            None => return Vec::new(),
+        };
+    }
     match answer {
         Answer::Transcript {
             session,
@@ -37,18 +44,6 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 refused(state, &refusal, now);
             }
         },
-        Answer::Picker(ticket, listed) => pick(state, ticket, listed),
-        Answer::Search(ticket, searched) => find(state, ticket, searched),
-        Answer::Rewind(session, ticket, moments) if session == state.id => {
-            for overlay in &mut state.overlays {
-                if let Overlay::Rewind(rewind) = overlay {
-                    match &moments {
-                        Ok((moments, more)) => rewind.put(ticket, moments.clone(), *more),
-                        Err(refusal) => rewind.refused(ticket, refusal.sentence()),
-                    }
-                }
-            }
-        }
         Answer::Words(session, seq, words) if session == state.id => match words {
             Ok(words) => {
                 state.wish = Some(Wish::Rewrite(words));
@@ -65,13 +60,13 @@ pub fn taken(state: &mut State, answer: Answer, now: Now) -> Vec<Effect> {
                 }
                 open(
                     state,
-                    Overlay::Tree(Box::new(Tree::new(session, &family.rows))),
+                    Layer::Tree(Box::new(Tree::new(session, &family.rows))),
                 );
             }
             Err(refusal) => fail(state, "No tree", &refusal),
         },
         Answer::Stats(session, figures) if session == state.id => match figures {
-            Ok(figures) => open(state, Overlay::Stats(Box::new(Stats::new(figures)))),
+            Ok(figures) => open(state, Layer::Stats(Box::new(Stats::new(figures)))),
             Err(refusal) => fail(state, "No figures", &refusal),
         },
         Answer::Complete(asked, candidates) => {
@@ -159,7 +154,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
         Answer::Trashed(session, row) => match row {
             Ok(_) => {
                 for overlay in &mut state.overlays {
-                    if let Overlay::Picker(picker) = overlay {
+                    if let Layer::Picker(picker) = overlay {
                         picker.trashed(session);
                     }
                 }
@@ -205,7 +200,7 @@ fn changed(state: &mut State, answer: Answer, now: Now) {
 
 fn sheet(state: &mut State, title: &str, lines: Result<Vec<Line>, TuiError>) {
     match lines {
-        Ok(lines) => open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines)))),
+        Ok(lines) => open(state, Layer::Sheet(Box::new(Sheet::new(title, lines)))),
         Err(refusal) => fail(state, title, &refusal),
     }
 }
@@ -213,7 +208,7 @@ fn sheet(state: &mut State, title: &str, lines: Result<Vec<Line>, TuiError>) {
 fn refused(state: &mut State, refusal: &TuiError, now: Now) {
     let words = state.invocation.complete(&refusal.sentence());
     for overlay in &mut state.overlays {
-        if let Overlay::Picker(picker) = overlay {
+        if let Layer::Picker(picker) = overlay {
             return picker.say(words);
         }
     }
@@ -224,13 +219,13 @@ fn fail(state: &mut State, title: &str, refusal: &TuiError) {
     let hints = refusal.hints.iter();
     let hints = hints.map(|hint| state.invocation.complete(hint)).collect();
     let failure = Failure::new(title, &refusal.message, hints);
-    open(state, Overlay::Failure(Box::new(failure)));
+    open(state, Layer::Failure(Box::new(failure)));
 }
 
 /// Applies a changed title or changed tags of a session.
 fn replace(state: &mut State, row: &Row, now: Now) {
     for overlay in &mut state.overlays {
-        if let Overlay::Picker(picker) = overlay {
+        if let Layer::Picker(picker) = overlay {
             picker.replace(row);
         }
     }
@@ -274,29 +269,4 @@ fn went(state: &mut State, row: &Row, team: Option<Reseated>, now: Now) -> Vec<E
         team,
     };
     change(state, next, now)
-}
-
-fn pick(state: &mut State, ticket: u64, listed: Result<Listed, TuiError>) {
-    for overlay in &mut state.overlays {
-        if let Overlay::Picker(picker) = overlay {
-            return match listed {
-                Ok(Listed::Page(listing)) => picker.page(ticket, &listing),
-                Ok(Listed::Found(hits)) => picker.found(ticket, hits),
-                Ok(Listed::Preview(items)) => picker.preview(ticket, items),
-                Err(refusal) => picker.refused(ticket, refusal.sentence()),
-            };
-        }
-    }
-}
-
-fn find(state: &mut State, ticket: u64, searched: Result<Searched, TuiError>) {
-    for overlay in &mut state.overlays {
-        if let Overlay::Search(search) = overlay {
-            return match searched {
-                Ok(Searched::Found(hits)) => search.found(ticket, hits),
-                Ok(Searched::Around(items)) => search.around(ticket, items),
-                Err(refusal) => search.refused(ticket, refusal.sentence()),
-            };
-        }
-    }
 }

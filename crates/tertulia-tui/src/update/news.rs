@@ -18,7 +18,7 @@ use crate::entries;
 use crate::item::{Item, Said, Tone, What};
 use crate::news::{News, Order};
 use crate::queue::Queue;
-use crate::state::{Overlay, Phase, State};
+use crate::state::{Layer, Phase, State};
 use tertulia_engine::text::entries as show;
 use tertulia_engine::text::routing as routed;
 
@@ -59,7 +59,7 @@ pub fn heard(state: &mut State, news: News, now: Now) -> Vec<Effect> {
             let mut question = Approval::new(*request, &who, now.at, state.size);
             let is_below = state.overlays.is_empty();
             question.set_writing(is_below && !state.input.is_empty());
-            open(state, Overlay::Approval(ticket, Box::new(question)));
+            open(state, Layer::Approval(ticket, Box::new(question)));
             return ring(state);
         }
         News::Gone(end) => {
@@ -170,7 +170,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     }
     if let Some(earlier) = state.scene.earlier.take() {
         let question = Restore::new(&earlier.meta, "", now.at);
-        open(state, Overlay::Restore(Box::new(question)));
+        open(state, Layer::Restore(Box::new(question)));
         state.is_undecided = true;
     }
     let is_free = state.ahead.is_empty() && !state.is_running();
@@ -178,7 +178,7 @@ fn opened(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
         Some(undone) if is_spent => notice(state, Tone::Note, undone, now),
         Some(undone) => {
             let question = Confirm::new("Go on with it?", &undone, now.at);
-            open(state, Overlay::GoOn(question));
+            open(state, Layer::GoOn(question));
         }
         None => {}
     }
@@ -248,7 +248,7 @@ fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
 fn drop_approvals(state: &mut State) {
     state
         .overlays
-        .retain(|overlay| !matches!(overlay, Overlay::Approval(..)));
+        .retain(|overlay| !matches!(overlay, Layer::Approval(..)));
 }
 
 fn doing(state: &mut State, doing: Doing) {

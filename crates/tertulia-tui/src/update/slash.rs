@@ -15,7 +15,7 @@ use crate::rewind::Rewind;
 use crate::search::Search;
 use crate::sheet::{Line, Sheet, facts, plain};
 use crate::slash::Slash;
-use crate::state::{Overlay, State, Wish};
+use crate::state::{Layer, State, Wish};
 use crate::store_service::Request;
 use tertulia_engine::text::entries as show;
 use tertulia_engine::text::permissions as words;
@@ -35,7 +35,7 @@ pub fn done(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         }
         Slash::Search(words) => {
             let search = Search::new(Filter::default(), state.scene.project.clone(), &words);
-            open(state, Overlay::Search(Box::new(search)));
+            open(state, Layer::Search(Box::new(search)));
             Vec::new()
         }
         Slash::Agents => ask(Request::Agents),
@@ -93,7 +93,7 @@ fn permissions(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
         _ => {
             let lines = plain(words::lines(&state.permissions));
             let sheet = Sheet::new("Tool permissions", lines);
-            open(state, Overlay::Sheet(Box::new(sheet)));
+            open(state, Layer::Sheet(Box::new(sheet)));
             return Vec::new();
         }
     };
@@ -116,7 +116,7 @@ fn with_session(state: &mut State, command: Slash, now: Now) -> Vec<Effect> {
             ask(Request::Fork(session, at.map(Seq)))
         }),
         Slash::Rewind(None) => busy_or(state, now, |state| {
-            open(state, Overlay::Rewind(Box::<Rewind>::default()));
+            open(state, Layer::Rewind(Box::<Rewind>::default()));
             Vec::new()
         }),
         Slash::Rewind(Some(at)) => busy_or(state, now, |_| ask(Request::Words(session, Seq(at)))),
@@ -160,7 +160,7 @@ fn busy_or(
 /// Opens the session list.
 pub fn sessions(state: &mut State) {
     let picker = Picker::new(Filter::default(), state.scene.project.clone());
-    open(state, Overlay::Picker(Box::new(picker)));
+    open(state, Layer::Picker(Box::new(picker)));
 }
 
 /// Switches to another model. The user asked for it, so the session counts neither as restored nor
@@ -210,7 +210,7 @@ fn tell(state: &mut State, command: &Slash) {
         Slash::Task => ("Task", plain(task(state))),
         _ => ("This session", info(state)),
     };
-    open(state, Overlay::Sheet(Box::new(Sheet::new(title, lines))));
+    open(state, Layer::Sheet(Box::new(Sheet::new(title, lines))));
 }
 
 fn members(state: &State) -> Vec<String> {

@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::brush::{Look, row, write};
+use super::brush::{Look, write};
 use crate::activity::{Activity, Doing};
+use crate::geometry::row;
 
 /// Draws the line into the first row of an area, if there is any activity.
 pub fn draw(activity: &Activity, look: Look, area: Rect, buffer: &mut Buffer) {

@@ -7,6 +7,7 @@ use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
 use crate::columns::{cut, width};
+use crate::geometry::row;
 use crate::theme::Theme;
 
 /// Symbols up to this size are a single character and always stay in their cell.
@@ -60,23 +61,6 @@ pub fn write_right(buffer: &mut Buffer, area: Rect, text: &str, style: Style) ->
     Rect {
         width: left.saturating_sub(1),
         ..row
-    }
-}
-
-/// Returns one row of an area, or an empty area if it has no such row.
-pub fn row(area: Rect, number: usize) -> Rect {
-    rows(area, number, 1)
-}
-
-/// Returns a range of rows of an area, clipped to the area.
-pub fn rows(area: Rect, first: usize, count: usize) -> Rect {
-    let height = usize::from(area.height);
-    let first = first.min(height);
-    let count = count.min(height - first);
-    Rect {
-        y: area.y + u16::try_from(first).unwrap_or(area.height),
-        height: u16::try_from(count).unwrap_or(area.height),
-        ..area
     }
 }
 

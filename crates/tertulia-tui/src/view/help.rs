@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::brush::{Look, hints, row, rows, write, write_right};
+use super::brush::{Look, hints, write, write_right};
 use crate::columns::{cut, width};
+use crate::geometry::{row, rows};
 use crate::help::{Help, Line};
 
 /// Draws the help overlay.

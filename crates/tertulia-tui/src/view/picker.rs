@@ -6,10 +6,11 @@ use ratatui::style::Style;
 use tertulia_core::id::SessionId;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::brush::{Look, counted, hints, row, rows, rule, write, write_right};
+use super::brush::{Look, counted, hints, rule, write, write_right};
 use super::marked::draw_marked;
 use super::preview::draw_end;
 use crate::columns::cut;
+use crate::geometry::{ListAreas, ROW_LINES, list_areas, row, rows};
 use crate::one_line::OneLine;
 use crate::picker::content_hits::ContentHit;
 use crate::picker::fuzzy::FuzzyFilter;
@@ -19,74 +20,19 @@ use crate::theme::Theme;
 use tertulia_engine::text::ago;
 use tertulia_engine::text::grouped;
 
-/// Lines per row.
-pub const ROW_LINES: usize = 2;
-/// Minimum width for the preview beside the list.
-const WIDE: u16 = 110;
-/// Below this height the preview replaces the list.
-const LOW: u16 = 8;
-
-/// Areas of the parts.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Parts {
-    head: Rect,
-    query: Rect,
-    /// Rows of the list.
-    pub list: Rect,
-    preview: Rect,
-    hidden: Rect,
-    keys: Rect,
-}
-
-/// Divides an area; a small one goes to the list first.
-pub fn parts(area: Rect, with_preview: bool) -> Parts {
-    let height = usize::from(area.height);
-    let (head, keys) = (usize::from(height >= 5), usize::from(height >= 4));
-    let hidden = usize::from(height >= 8);
-    let query = usize::from(height >= 3);
-    let gap = usize::from(height >= 12);
-    let above = head + query + gap;
-    let middle = rows(area, above, height.saturating_sub(above + hidden + keys));
-    let mut parts = Parts {
-        head: rows(area, 0, head),
-        query: rows(area, head, query),
-        list: middle,
-        preview: Rect::default(),
-        hidden: rows(area, height - keys - hidden, hidden),
-        keys: rows(area, height - keys, keys),
-    };
-    if with_preview && middle.width >= WIDE {
-        let half = middle.width / 2;
-        parts.list.width = half - 1;
-        parts.preview = Rect {
-            x: middle.x + half,
-            width: middle.width - half,
-            ..middle
-        };
-    } else if with_preview && middle.height >= LOW {
-        let half = usize::from(middle.height / 2 / 2 * 2);
-        parts.list = rows(middle, 0, half);
-        parts.preview = rows(middle, half, usize::from(middle.height) - half);
-    } else if with_preview {
-        parts.list.height = 0;
-        parts.preview = middle;
-    }
-    parts
-}
-
 /// Draws the session list and returns the cursor position.
 pub fn draw(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Option<Position> {
-    let parts = parts(area, picker.shown_preview().is_some());
+    let areas = list_areas(area, picker.panes());
     let theme = look.theme;
-    draw_head(picker, theme, parts.head, buffer);
-    let left = write(buffer, parts.query, "> ", theme.heading());
+    draw_head(picker, theme, areas.head, buffer);
+    let left = write(buffer, areas.query, "> ", theme.heading());
     let mut cursor = draw_line(picker.query(), "type to search", theme, left, buffer);
-    if let Some(inside) = draw_rows(picker, look, parts.list, buffer) {
+    if let Some(inside) = draw_rows(picker, look, areas.list, buffer) {
         cursor = Some(inside);
     }
     if let Some(preview) = picker.shown_preview() {
-        rule(buffer, parts.preview, theme);
-        let inside = rows(parts.preview, 1, usize::from(parts.preview.height));
+        rule(buffer, areas.second, theme);
+        let inside = rows(areas.second, 1, usize::from(areas.second.height));
         match (preview.of, picker.chosen().map(Chosen::id)) {
             (Some(of), Some(chosen)) if of == chosen => {
                 draw_end(&preview.items, look, inside, buffer);
@@ -97,9 +43,9 @@ pub fn draw(picker: &Picker, look: Look, area: Rect, buffer: &mut Buffer) -> Opt
             _ => {}
         }
     }
-    draw_foot(picker, theme, parts, buffer);
+    draw_foot(picker, theme, areas, buffer);
     if let Mode::Trash(id, title) = picker.mode() {
-        return draw_question(*id, title, theme, parts.keys, buffer);
+        return draw_question(*id, title, theme, areas.keys, buffer);
     }
     cursor
 }
@@ -276,17 +222,17 @@ fn hash(tag: &String) -> String {
     format!("#{tag}")
 }
 
-fn draw_foot(picker: &Picker, theme: Theme, parts: Parts, buffer: &mut Buffer) {
+fn draw_foot(picker: &Picker, theme: Theme, areas: ListAreas, buffer: &mut Buffer) {
     match picker.note() {
-        Some(note) => write(buffer, parts.hidden, note, theme.warning()),
-        None => write(buffer, parts.hidden, &hidden(picker), theme.dim()),
+        Some(note) => write(buffer, areas.notes, note, theme.warning()),
+        None => write(buffer, areas.notes, &hidden(picker), theme.dim()),
     };
     let keys: &[(&str, &str)] = match picker.mode() {
         Mode::Browse => &browsing(picker),
         Mode::Rename(..) | Mode::Tag(..) => &[("Enter", "keep"), ("Esc", "leave it")],
         Mode::Trash(..) => &[],
     };
-    hints(buffer, parts.keys, theme, keys);
+    hints(buffer, areas.keys, theme, keys);
 }
 
 fn browsing(picker: &Picker) -> Vec<(&'static str, &'static str)> {

@@ -6,8 +6,9 @@ use ratatui::style::Style;
 use tertulia_core::entry::SpeakerKind;
 use tertulia_core::id::Seq;
 
-use super::brush::{Look, row, write};
+use super::brush::{Look, write};
 use crate::columns::fold;
+use crate::geometry::row;
 use crate::item::{Item, Said, Tone, What};
 use tertulia_engine::text::ago;
 

@@ -3,7 +3,8 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::brush::{Look, row, write};
+use super::brush::{Look, write};
+use crate::geometry::row;
 use crate::queue::{NEXT, Queue, THEN, more};
 
 /// Draws the line into the first row of an area, if any member waits.

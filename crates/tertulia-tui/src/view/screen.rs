@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Position, Rect, Size};
+use ratatui::layout::{Position, Rect};
 use ratatui::widgets::{Clear, Widget};
 use tertulia_agents::approval::{Approval, PermissionState};
 use tertulia_core::entry::{Kind, Usage};
@@ -11,15 +11,12 @@ use tertulia_core::pair::Budget;
 use super::brush::{Look, hints, keep_in_cells, rule, write};
 use crate::activity::Doing;
 use crate::columns::{cut, fold, one_line};
+use crate::geometry::{question_area, row, screen_areas};
 use crate::links;
-use crate::state::{Overlay, Phase, State};
+use crate::state::{Layer, Phase, State};
 use crate::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
 use crate::view;
 
-/// Rows that the transcript keeps in any case.
-const LEAST_TRANSCRIPT: u16 = 3;
-/// Minimum height for a line between transcript and input.
-const WITH_RULE: u16 = 8;
 /// Maximum width of an always-allowed tool in the status line.
 const ALWAYS_COLUMNS: usize = 20;
 
@@ -33,81 +30,6 @@ const READING: &[(&str, &str)] = &[
     ("o a", "unfold one, all"),
 ];
 
-/// Areas of the session screen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Areas {
-    /// Transcript.
-    pub transcript: Rect,
-    /// Todo list of the agent.
-    pub todos: Rect,
-    /// Queue of the team.
-    pub queue: Rect,
-    /// Messages typed ahead.
-    pub ahead: Rect,
-    /// Activity line.
-    pub activity: Rect,
-    /// Line above the input.
-    pub rule: Rect,
-    /// Input.
-    pub input: Rect,
-    /// Status line.
-    pub status: Rect,
-}
-
-/// Width of the input.
-pub fn input_columns(size: Size) -> u16 {
-    size.width
-}
-
-/// Divides the screen.
-pub fn areas(state: &State) -> Areas {
-    let Size { width, height } = state.size;
-    let mut left = height;
-    let mut take = |wanted: u16, keep: u16| {
-        let taken = wanted.min(left.saturating_sub(keep));
-        left -= taken;
-        taken
-    };
-    // In order of importance: the first takes its rows first.
-    let input = match state.reading {
-        true => take(1, 0),
-        false => take(state.input.height(), 0),
-    };
-    let status = take(1, 1);
-    let activity = take(state.activity.height(), LEAST_TRANSCRIPT);
-    let rule = take(u16::from(height >= WITH_RULE), LEAST_TRANSCRIPT);
-    let queue = take(state.queue.height(), LEAST_TRANSCRIPT);
-    let ahead = take(u16::from(!state.ahead.is_empty()), LEAST_TRANSCRIPT);
-    let todos = take(state.todos.height(width, height), height / 2);
-    let mut y = 0;
-    let mut place = |height: u16| {
-        let area = Rect::new(0, y, width, height);
-        y += height;
-        area
-    };
-    Areas {
-        transcript: place(left),
-        todos: place(todos),
-        queue: place(queue),
-        ahead: place(ahead),
-        activity: place(activity),
-        rule: place(rule),
-        input: place(input),
-        status: place(status),
-    }
-}
-
-/// Area of a tool permission dialog: above the input, which takes keys that do not answer it.
-pub fn question_area(state: &State) -> Rect {
-    let Size { width, height } = state.size;
-    let is_covered = state.overlays.iter().any(Overlay::is_whole);
-    let above = areas(state).input.y;
-    match is_covered || height < WITH_RULE {
-        true => Rect::new(0, 0, width, height),
-        false => Rect::new(0, 0, width, above),
-    }
-}
-
 /// Draws everything and returns the cursor position.
 pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Position> {
     let look = Look {
@@ -117,12 +39,12 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
     let whole = buffer.area;
     let mut cursor = None;
     let mut links = Vec::new();
-    let covered = state.overlays.iter().any(Overlay::is_whole);
+    let covered = state.overlays.iter().any(Layer::is_whole);
     if !covered {
         cursor = draw_talk(state, look, buffer);
         if state.links {
             let joints = links::joints(state.transcript.rows().map(|(row, _)| row));
-            links = links::find(buffer, areas(state).transcript, &joints);
+            links = links::find(buffer, screen_areas(state).transcript, &joints);
         }
     }
     // Toasts are drawn over everything but dialogs: an agent can cause toasts, which would
@@ -132,16 +54,19 @@ pub fn draw(state: &State, now: Timestamp, buffer: &mut Buffer) -> Option<Positi
         if overlay.is_whole() {
             Clear.render(whole, buffer);
         }
-        cursor = draw_overlay(overlay, look, whole, buffer);
+        cursor = overlay.get().view(look, whole, buffer);
     }
     view::toast::draw(&state.toasts, look, whole, buffer);
     for question in questions {
-        let is_writing = matches!(question, Overlay::Approval(_, asked) if asked.is_writing());
+        let is_writing = matches!(question, Layer::Approval(_, asked) if asked.is_writing());
         let (area, written) = match question {
-            Overlay::Approval(..) => (question_area(state).intersection(whole), cursor),
+            Layer::Approval(..) => (question_area(state).intersection(whole), cursor),
             _ => (whole, None),
         };
-        cursor = draw_overlay(question, look, area, buffer).or(written.filter(|_| is_writing));
+        cursor = question
+            .get()
+            .view(look, area, buffer)
+            .or(written.filter(|_| is_writing));
     }
     keep_in_cells(buffer);
     links::lay(&links, buffer);
@@ -158,7 +83,7 @@ fn first_question(state: &State) -> usize {
 }
 
 fn draw_talk(state: &State, look: Look, buffer: &mut Buffer) -> Option<Position> {
-    let areas = areas(state);
+    let areas = screen_areas(state);
     let theme = look.theme;
     match state.transcript.is_empty() {
         true => draw_welcome(state, look, areas.transcript, buffer),
@@ -232,32 +157,8 @@ fn draw_welcome(state: &State, look: Look, area: Rect, buffer: &mut Buffer) {
         rows.extend(folded.into_iter().map(|row| (row, style)));
     }
     for (number, (text, style)) in rows.iter().enumerate() {
-        write(buffer, super::brush::row(area, number), text, *style);
+        write(buffer, row(area, number), text, *style);
     }
-}
-
-fn draw_overlay(
-    overlay: &Overlay,
-    look: Look,
-    area: Rect,
-    buffer: &mut Buffer,
-) -> Option<Position> {
-    match overlay {
-        Overlay::Help(help) => view::help::draw(help, look, area, buffer),
-        Overlay::Picker(picker) => return view::picker::draw(picker, look, area, buffer),
-        Overlay::Search(search) => return view::search::draw(search, look, area, buffer),
-        Overlay::Tree(tree) => view::tree::draw(tree, look, area, buffer),
-        Overlay::Stats(stats) => view::stats::draw(stats, look, area, buffer),
-        Overlay::Rewind(rewind) => view::rewind::draw(rewind, look, area, buffer),
-        Overlay::Sheet(sheet) => view::sheet::draw(sheet, look, area, buffer),
-        Overlay::Approval(_, approval) => {
-            view::dialog::approval::draw(approval, look, area, buffer)
-        }
-        Overlay::Restore(restore) => view::dialog::restore::draw(restore, look, area, buffer),
-        Overlay::GoOn(confirm) => view::dialog::confirm::draw(confirm, look, area, buffer),
-        Overlay::Failure(failure) => view::dialog::failure::draw(failure, look, area, buffer),
-    }
-    None
 }
 
 /// Collects the content of the status line.

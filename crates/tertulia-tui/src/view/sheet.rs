@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::brush::{Look, framed, hints, row, rows, write, write_right};
+use super::brush::{Look, framed, hints, write, write_right};
+use crate::geometry::{row, rows};
 use crate::sheet::{Ink, Sheet};
 use crate::theme::Theme;
 

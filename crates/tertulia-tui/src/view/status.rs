@@ -4,7 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::brush::{Look, row, write};
+use super::brush::{Look, write};
+use crate::geometry::row;
 use crate::status::{AgentState, DOT, GAP, Group, Kind, Part, Saving, Status, group_columns};
 use crate::theme::Theme;
 

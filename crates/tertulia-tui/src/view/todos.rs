@@ -5,7 +5,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use tertulia_agents::{Todo, TodoState};
 
-use super::brush::{Look, row, write};
+use super::brush::{Look, write};
+use crate::geometry::row;
 use crate::theme::Theme;
 use crate::todos::Todos;
 

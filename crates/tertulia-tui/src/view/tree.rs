@@ -3,8 +3,9 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::brush::{Look, counted, hints, row, rows, write, write_right};
+use super::brush::{Look, counted, hints, write, write_right};
 use crate::columns::cut;
+use crate::geometry::{row, rows};
 use crate::tree::{Node, Tree};
 use tertulia_engine::text::ago;
 

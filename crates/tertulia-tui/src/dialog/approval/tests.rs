@@ -59,19 +59,19 @@ fn keys_that_were_pressed_before_it_could_be_read_are_no_answer() {
     for name in ["y", "a", "enter", "esc"] {
         assert_eq!(
             approval.key(key(name), later(299)),
-            Outcome::Pass(None, key(name))
+            Reaction::Pass(vec![key(name)])
         );
     }
     // Typing continues: each key restarts the quiet time.
-    assert_eq!(approval.due(), later(599));
+    assert_eq!(approval.due(noon()), Some(later(599)));
     assert_eq!(
         approval.key(key("y"), later(598)),
-        Outcome::Pass(None, key("y"))
+        Reaction::Pass(vec![key("y")])
     );
-    assert_eq!(approval.key(key("y"), later(898)), Outcome::Changed);
+    assert_eq!(approval.key(key("y"), later(898)), Reaction::Changed);
     assert_eq!(
         approval.key(key("enter"), later(899)),
-        Outcome::Answer(Verdict::Yes)
+        Reaction::Answer(Verdict::Yes)
     );
 }
 
@@ -79,14 +79,14 @@ fn keys_that_were_pressed_before_it_could_be_read_are_no_answer() {
 fn every_answer_has_its_keys() {
     let answer = |names: &[&str]| {
         let mut approval = opened(DIFF, (80, 24));
-        let mut last = Outcome::Nothing;
+        let mut last = Reaction::Nothing;
         for name in names {
             last = approval.key(key(name), later(300));
         }
         last
     };
     let check =
-        |names: &[&str], verdict| assert_eq!(answer(names), Outcome::Answer(verdict), "{names:?}");
+        |names: &[&str], verdict| assert_eq!(answer(names), Reaction::Answer(verdict), "{names:?}");
     check(&["y", "enter"], Verdict::Yes);
     check(&["Y", "enter"], Verdict::Yes);
     check(&["a", "enter"], Verdict::Always);
@@ -102,11 +102,17 @@ fn every_answer_has_its_keys() {
     check(&["tab", "tab", "tab", "enter"], Verdict::No);
     // A letter alone is no answer, and a second letter turns both into text.
     for letter in ["y", "a", "n"] {
-        assert_eq!(answer(&[letter]), Outcome::Changed);
+        assert_eq!(answer(&[letter]), Reaction::Changed);
     }
-    assert_eq!(answer(&["x"]), Outcome::Pass(None, key("x")));
-    assert_eq!(answer(&["a", "t"]), Outcome::Pass(Some(key("a")), key("t")));
-    assert_eq!(answer(&["y", "y"]), Outcome::Pass(Some(key("y")), key("y")));
+    assert_eq!(answer(&["x"]), Reaction::Pass(vec![key("x")]));
+    assert_eq!(
+        answer(&["a", "t"]),
+        Reaction::Pass(vec![key("a"), key("t")])
+    );
+    assert_eq!(
+        answer(&["y", "y"]),
+        Reaction::Pass(vec![key("y"), key("y")])
+    );
 }
 
 #[test]
@@ -178,7 +184,7 @@ fn a_huge_preview_is_folded_once_and_drawn_in_part() {
             approval.key(key("pgdn"), later(300));
             shown(&approval, (80, 24), 300);
         }
-        let lines = approval.lines(inside(Size::new(80, 24)).width);
+        let lines = approval.lines(dialog_inside(Size::new(80, 24)).width);
         assert!(matches!(lines, Cow::Borrowed(_)));
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::error::TuiError;
 use crate::host::Models;
 use crate::slash;
-use crate::state::Overlay;
+use crate::state::Layer;
 
 /// Effects of a command besides being added to the input history.
 fn wanted(play: &mut Play, command: &str) -> Vec<String> {
@@ -94,18 +94,18 @@ fn some_need_something_that_was_said() {
 
 #[test]
 fn some_open_something_at_any_time() {
-    type Opened = fn(&Overlay) -> bool;
+    type Opened = fn(&Layer) -> bool;
     let opens: [(&str, Opened); 8] = [
-        ("/help", |overlay| matches!(overlay, Overlay::Help(_))),
-        ("/sessions", |overlay| matches!(overlay, Overlay::Picker(_))),
-        ("/resume", |overlay| matches!(overlay, Overlay::Picker(_))),
+        ("/help", |overlay| matches!(overlay, Layer::Help(_))),
+        ("/sessions", |overlay| matches!(overlay, Layer::Picker(_))),
+        ("/resume", |overlay| matches!(overlay, Layer::Picker(_))),
         ("/search lock", |overlay| {
-            matches!(overlay, Overlay::Search(_))
+            matches!(overlay, Layer::Search(_))
         }),
-        ("/members", |overlay| matches!(overlay, Overlay::Sheet(_))),
-        ("/queue", |overlay| matches!(overlay, Overlay::Sheet(_))),
-        ("/task", |overlay| matches!(overlay, Overlay::Sheet(_))),
-        ("/info", |overlay| matches!(overlay, Overlay::Sheet(_))),
+        ("/members", |overlay| matches!(overlay, Layer::Sheet(_))),
+        ("/queue", |overlay| matches!(overlay, Layer::Sheet(_))),
+        ("/task", |overlay| matches!(overlay, Layer::Sheet(_))),
+        ("/info", |overlay| matches!(overlay, Layer::Sheet(_))),
     ];
     for (command, is_it) in opens {
         for mut play in [Play::chat(), Play::talked(), Play::asked()] {

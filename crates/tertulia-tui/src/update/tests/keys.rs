@@ -3,7 +3,7 @@
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 
 use super::*;
-use crate::state::Overlay;
+use crate::state::Layer;
 
 fn mouse(play: &mut Play, kind: MouseEventKind, row: u16) -> Vec<String> {
     play.event(Event::Mouse(MouseEvent {
@@ -30,7 +30,7 @@ fn escape_stops_whoever_answers() {
     assert_eq!(play.keys("<esc>"), [""; 0]);
     play.sees("Esc again");
     assert_eq!(play.keys("<esc>"), ["moments"]);
-    assert!(matches!(play.state.overlays[..], [Overlay::Rewind(_)]));
+    assert!(matches!(play.state.overlays[..], [Layer::Rewind(_)]));
 }
 
 #[test]

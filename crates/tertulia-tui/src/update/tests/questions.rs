@@ -5,7 +5,7 @@ use tertulia_agents::approval::{Approval, PermissionState, Verdict};
 
 use super::*;
 use crate::stage::session;
-use crate::state::Overlay;
+use crate::state::Layer;
 
 fn may_i() -> Play {
     let mut play = Play::asked();
@@ -205,7 +205,7 @@ fn a_question_goes_with_the_answer_that_it_was_for() {
     play.keys("<f1>");
     assert_eq!(play.state.overlays.len(), 2);
     play.over();
-    assert!(matches!(play.state.overlays[..], [Overlay::Help(_)]));
+    assert!(matches!(play.state.overlays[..], [Layer::Help(_)]));
     // Another request replaces the dialog: the first is obsolete.
     let mut play = may_i();
     play.news(News::Permission(2, Box::new(request())));

@@ -1,43 +1,24 @@
 //! Draws the tool permission dialog.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Rect, Size};
+use ratatui::layout::Rect;
 use tertulia_agents::approval::{Risk, Verdict};
 
-use super::{MOST_COLUMNS, draw_answers};
+use super::draw_answers;
 use crate::columns::cut;
-use crate::dialog::approval::{ANSWERS, Approval, LineKind};
-use crate::view::brush::{Look, framed, hints, row, rows, write, write_right};
+use crate::dialog::approval::{ANSWERS, Approval, LineKind, OTHER_LINES};
+use crate::geometry::{DIALOG_COLUMNS, DIALOG_FRAME, dialog_inside, dialog_lines, row, rows};
+use crate::view::brush::{Look, framed, hints, write, write_right};
 
-/// Lines inside the frame besides the preview: scroll hint, meaning of "always", a gap and the
-/// answers.
-const OTHER_LINES: usize = 4;
 /// Maximum width of a tool name.
 const NAME_COLUMNS: usize = 32;
-/// Columns and lines taken by the frame.
-const FRAME: Size = Size::new(4, 2);
-
-/// Largest size of the inside for a screen size.
-pub fn inside(size: Size) -> Size {
-    let columns = size.width.min(MOST_COLUMNS);
-    Size::new(
-        columns.saturating_sub(FRAME.width),
-        size.height.saturating_sub(FRAME.height),
-    )
-}
-
-/// Number of preview lines visible for a screen size.
-pub fn preview_lines(size: Size, count: usize) -> usize {
-    let room = usize::from(inside(size).height);
-    room.saturating_sub(OTHER_LINES).max(1).min(count)
-}
 
 /// Draws the dialog.
 pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let size = area.as_size();
-    let lines = approval.lines(inside(size).width);
-    let seen = preview_lines(size, lines.len());
+    let lines = approval.lines(dialog_inside(size).width);
+    let seen = dialog_lines(size, lines.len(), OTHER_LINES);
     let request = approval.request();
     let style = match request.risk {
         Risk::Low => theme.frame(),
@@ -45,7 +26,7 @@ pub fn draw(approval: &Approval, look: Look, area: Rect, buffer: &mut Buffer) {
         Risk::High => theme.error(),
     };
     let height = u16::try_from(seen + OTHER_LINES).unwrap_or(u16::MAX);
-    let wanted = (MOST_COLUMNS, height.saturating_add(FRAME.height));
+    let wanted = (DIALOG_COLUMNS, height.saturating_add(DIALOG_FRAME.height));
     // The tool and its risk come first, and the name is cut so that it cannot push the risk out of
     // view.
     let title = format!(

@@ -6,7 +6,8 @@ use ratatui::layout::Rect;
 use super::{CHOOSE, draw_answers};
 use crate::columns::fold;
 use crate::dialog::confirm::Confirm;
-use crate::view::brush::{Look, framed, row, write};
+use crate::geometry::row;
+use crate::view::brush::{Look, framed, write};
 
 /// Width of the dialog.
 const COLUMNS: u16 = 64;

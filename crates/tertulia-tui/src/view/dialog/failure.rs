@@ -1,36 +1,21 @@
 //! Draws an error dialog.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::{Rect, Size};
+use ratatui::layout::Rect;
 
-use super::MOST_COLUMNS;
-use crate::dialog::failure::Failure;
-use crate::view::brush::{Look, framed, hints, row, rows, write, write_right};
-
-/// Lines inside the frame besides the text: a gap and the keys.
-const OTHER_LINES: usize = 2;
-
-/// Largest size of the inside for a screen size.
-pub fn inside(size: Size) -> Size {
-    let columns = size.width.min(MOST_COLUMNS);
-    Size::new(columns.saturating_sub(4), size.height.saturating_sub(2))
-}
-
-/// Number of text lines visible for a screen size.
-pub fn seen_lines(size: Size, count: usize) -> usize {
-    let room = usize::from(inside(size).height);
-    room.saturating_sub(OTHER_LINES).max(1).min(count)
-}
+use crate::dialog::failure::{Failure, OTHER_LINES};
+use crate::geometry::{DIALOG_COLUMNS, dialog_inside, dialog_lines, row, rows};
+use crate::view::brush::{Look, framed, hints, write, write_right};
 
 /// Draws the dialog.
 pub fn draw(failure: &Failure, look: Look, area: Rect, buffer: &mut Buffer) {
     let theme = look.theme;
     let size = area.as_size();
-    let lines = failure.lines(inside(size).width);
-    let seen = seen_lines(size, lines.len());
+    let lines = failure.lines(dialog_inside(size).width);
+    let seen = dialog_lines(size, lines.len(), OTHER_LINES);
     let height = u16::try_from(seen + OTHER_LINES + 2).unwrap_or(u16::MAX);
     let title = (failure.title(), theme.error());
-    let inside = framed(buffer, area, (MOST_COLUMNS, height), title);
+    let inside = framed(buffer, area, (DIALOG_COLUMNS, height), title);
     let text = rows(inside, 0, seen);
     let top = failure.top(lines.len(), seen);
     for (number, line) in lines.iter().skip(top).take(seen).enumerate() {

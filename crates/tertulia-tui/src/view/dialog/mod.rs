@@ -8,11 +8,9 @@ pub mod restore;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
-use super::brush::{hints, row, write};
+use super::brush::{hints, write};
+use crate::geometry::row;
 use crate::theme::Theme;
-
-/// Maximum width of a dialog; longer lines are hard to read.
-pub const MOST_COLUMNS: u16 = 100;
 
 /// Key hints for answers whose labels do not explain how to choose.
 const CHOOSE: &[(&str, &str)] = &[("←→", "choose"), ("Enter", "answer")];

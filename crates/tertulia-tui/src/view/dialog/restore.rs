@@ -6,7 +6,8 @@ use ratatui::layout::Rect;
 use super::{CHOOSE, draw_answers};
 use crate::columns::fold;
 use crate::dialog::restore::{Chosen, Restore};
-use crate::view::brush::{Look, counted, framed, row, write};
+use crate::geometry::row;
+use crate::view::brush::{Look, counted, framed, write};
 use tertulia_engine::text::ago;
 
 /// Width of the dialog.
