@@ -108,9 +108,13 @@ impl Overlay for Search {
             return Reaction::Close;
         }
         if press::with_control(key) == Some('f') {
-            return self.chosen().map_or(Reaction::Nothing, |spot| {
-                Reaction::Fork(spot.session, Some(spot.seq))
-            });
+            // Hits of an earlier query are not meant.
+            return self
+                .chosen()
+                .filter(|_| self.is_done())
+                .map_or(Reaction::Nothing, |spot| {
+                    Reaction::Fork(spot.session, Some(spot.seq))
+                });
         }
         match key.code {
             KeyCode::Enter => return self.enter(),

@@ -84,8 +84,8 @@ pub struct State {
     pub queue: Queue,
     /// Todo list of the agent.
     pub todos: Todos,
-    /// Progress of a pair.
-    pub progress: Option<Progress>,
+    /// Progress of a pair, and when it was reported.
+    pub progress: Option<(Progress, Timestamp)>,
     /// The tool permissions in force.
     pub permissions: PermissionState,
     /// Number of messages held in memory because they could not be saved.

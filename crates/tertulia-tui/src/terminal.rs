@@ -3,6 +3,7 @@
 use std::io::{self, Stdout, Write};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossterm::event::{
     DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
@@ -20,6 +21,8 @@ use ratatui::layout::{Position, Rect, Size};
 
 /// Whether the terminal is in TUI mode.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Panics of other threads, which are reported once the terminal is restored.
+static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The terminal in TUI mode. Dropping it restores the terminal.
 pub struct Screen {
@@ -31,13 +34,9 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Switches to TUI mode. A panic restores the terminal before it is reported.
+    /// Switches to TUI mode. A panic of this thread restores the terminal before it is reported.
     pub fn take() -> io::Result<Screen> {
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            give_back();
-            before(panic);
-        }));
+        restore_on_panic();
         // Without a `Screen` nothing would restore a terminal that was switched half way.
         let terminal = take()
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())))
@@ -117,6 +116,24 @@ impl Drop for Screen {
     }
 }
 
+/// Restores the terminal when this thread panics. A panic of another thread ends what runs there,
+/// such as a session, but not the TUI, whose screen it must not write to.
+fn restore_on_panic() {
+    let (before, owner) = (std::panic::take_hook(), std::thread::current().id());
+    std::panic::set_hook(Box::new(move |panic| {
+        if TAKEN.load(Ordering::SeqCst) && std::thread::current().id() != owner {
+            panics().push(panic.to_string());
+            return;
+        }
+        give_back();
+        before(panic);
+    }));
+}
+
+fn panics() -> MutexGuard<'static, Vec<String>> {
+    PANICS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
@@ -144,4 +161,24 @@ fn give_back() {
         cursor::Show
     );
     let _ = disable_raw_mode();
+    for panic in panics().drain(..) {
+        let _ = writeln!(io::stderr(), "{panic}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_another_thread_leaves_the_screen_alone() {
+        restore_on_panic();
+        TAKEN.store(true, Ordering::SeqCst);
+        let panicked = std::thread::spawn(|| panic!("the session crashed")).join();
+        assert!(panicked.is_err());
+        assert!(TAKEN.load(Ordering::SeqCst), "the screen is still in use");
+        assert!(panics().concat().contains("the session crashed"));
+        give_back();
+        assert!(panics().is_empty() && !TAKEN.load(Ordering::SeqCst));
+    }
 }

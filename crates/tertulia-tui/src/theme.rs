@@ -63,6 +63,9 @@ const SPEAKERS: [Color; 5] = [
     Color::Red,
 ];
 
+/// Stands for yellow on a light background.
+const OCHRE: Color = Color::Indexed(94);
+
 impl Theme {
     /// Creates a theme.
     pub fn new(palette: Palette) -> Theme {
@@ -72,6 +75,8 @@ impl Theme {
     fn coloured(self, colour: Color) -> Style {
         match self.palette {
             Palette::Plain => Style::new(),
+            // Yellow is hard to read on a light background.
+            Palette::Light if colour == Color::Yellow => Style::new().fg(OCHRE),
             Palette::Dark | Palette::Light => Style::new().fg(colour),
         }
     }
@@ -180,5 +185,18 @@ impl Theme {
     /// Lines and frames.
     pub fn frame(self) -> Style {
         self.dim()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_light_terminal_gets_no_yellow_text() {
+        let style = |palette| Theme::new(palette).warning();
+        assert_eq!(style(Palette::Dark), Style::new().fg(Color::Yellow));
+        assert_eq!(style(Palette::Light), Style::new().fg(OCHRE));
+        assert_eq!(style(Palette::Plain), Style::new());
     }
 }

@@ -343,15 +343,23 @@ fn ended(state: &mut State, number: u8) -> Vec<Effect> {
 
 /// Switches to another session, unless an agent is answering in a local one.
 pub(super) fn change(state: &mut State, next: Next, now: Now) -> Vec<Effect> {
-    if state.is_leaving() {
-        return Vec::new();
+    match may_change(state, now) {
+        true => leave(state, Some(next)),
+        false => Vec::new(),
     }
-    if state.is_running() && !state.scene.is_remote {
+}
+
+/// Returns true if another session may be shown now; says why not if an agent is answering.
+pub(super) fn may_change(state: &mut State, now: Now) -> bool {
+    if state.is_leaving() {
+        return false;
+    }
+    let is_busy = state.is_running() && !state.scene.is_remote;
+    if is_busy {
         let words = "an agent is answering: press Esc first to stop it";
         state.toasts.push(Tone::Warning, words, now.at);
-        return Vec::new();
     }
-    leave(state, Some(next))
+    !is_busy
 }
 
 fn submitted(state: &mut State, words: String, now: Now) -> Vec<Effect> {

@@ -157,13 +157,22 @@ impl Picker {
 
     /// Records that a request failed.
     pub fn refused(&mut self, ticket: Ticket, why: String) {
+        let is_preview = self
+            .preview_ticket
+            .is_some_and(|(asked, _)| asked == ticket);
         if self.page_ticket.take_if(|asked| *asked == ticket).is_some() {
             // An immediate retry would most likely fail again.
             self.unread = Unread::Refused(self.cursor());
-        } else {
-            self.search_ticket.take_if(|asked| *asked == ticket);
+        } else if is_preview {
             // Takes the place of the preview, so that it is not requested again.
             self.preview(ticket, vec![Item::trouble(why.clone())]);
+        } else if self
+            .search_ticket
+            .take_if(|asked| *asked == ticket)
+            .is_none()
+        {
+            // Nobody waits for it any more.
+            return;
         }
         self.note = Some(why);
     }

@@ -355,6 +355,9 @@ fn what_cannot_be_read_is_said_and_tried_again_with_the_next_key() {
     picker.refused(ticket, "damaged".into());
     assert!(picker.wants(noon()).is_none());
     assert!(shown(&picker, (80, 24)).contains("\ndamaged\n"));
+    press(&mut picker, &["down"]);
+    picker.refused(ticket, "late".into());
+    assert_eq!(picker.note(), None, "what nobody waits for is not told");
 }
 
 #[test]

@@ -22,38 +22,30 @@ const MOST_ANCESTORS: usize = 1000;
 
 impl StoreService {
     pub(super) async fn family(&self, session: SessionId) -> TuiResult<Family> {
-        let mut family = self.ancestors(session).await?;
-        let mut rows = Vec::new();
-        let mut known: HashSet<SessionId> = HashSet::new();
-        let mut waiting: Vec<Row> = family.rows.pop().into_iter().collect();
-        let mut forks = None;
-        while let Some(row) = waiting.pop() {
-            // Guards against cycles in foreign data.
-            if !known.insert(row.meta.id) {
-                continue;
+        let mut ancestors = self.ancestors(session).await?;
+        let Some(root) = ancestors.rows.pop() else {
+            return Ok(ancestors);
+        };
+        let mut scanned = None;
+        let forks = async |place: usize, id: SessionId| {
+            if place >= ASKED && scanned.is_none() {
+                scanned = Some(self.all_forks().await?);
             }
-            if rows.len() == MOST_MEMBERS {
-                family.complete = false;
-                break;
+            match &mut scanned {
+                None => self.forks_of(id).await,
+                Some((forks, _)) => Ok(forks.remove(&id).unwrap_or_default()),
             }
-            if rows.len() == ASKED {
-                let (all, complete) = self.all_forks().await?;
-                family.complete &= complete;
-                forks = Some(all);
-            }
-            waiting.extend(match &mut forks {
-                None => self.forks_of(row.meta.id).await?,
-                Some(forks) => forks.remove(&row.meta.id).unwrap_or_default(),
-            });
-            rows.push(row);
-        }
+        };
+        let mut family = descendants(root, MOST_MEMBERS, forks).await?;
+        let is_scanned = scanned.is_none_or(|(_, complete)| complete);
+        family.complete &= ancestors.complete && is_scanned;
         // The session itself and its ancestors are shown even if others are left out.
-        let missing = family.rows.into_iter();
-        rows.extend(missing.filter(|row| !known.contains(&row.meta.id)));
-        Ok(Family {
-            rows,
-            complete: family.complete,
-        })
+        let known: HashSet<SessionId> = family.rows.iter().map(|row| row.meta.id).collect();
+        let missing = ancestors.rows.into_iter();
+        family
+            .rows
+            .extend(missing.filter(|row| !known.contains(&row.meta.id)));
+        Ok(family)
     }
 
     /// Returns a session and its ancestors, up to one without a parent in this store.
@@ -123,5 +115,58 @@ impl StoreService {
                 next => page.cursor = next,
             }
         }
+    }
+}
+
+/// Collects a session and its forks, at most `most` of them. `forks` returns the forks of a session,
+/// given its place among those collected.
+async fn descendants(
+    root: Row,
+    most: usize,
+    mut forks: impl AsyncFnMut(usize, SessionId) -> TuiResult<Vec<Row>>,
+) -> TuiResult<Family> {
+    let mut rows = Vec::new();
+    let mut known = HashSet::new();
+    let mut waiting = vec![root];
+    while let Some(row) = waiting.pop() {
+        // Guards against cycles in foreign data.
+        if !known.insert(row.meta.id) {
+            continue;
+        }
+        if rows.len() == most {
+            return Ok(Family {
+                rows,
+                complete: false,
+            });
+        }
+        waiting.extend(forks(rows.len(), row.meta.id).await?);
+        rows.push(row);
+    }
+    Ok(Family {
+        rows,
+        complete: true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+
+    use super::*;
+    use crate::stage::{id, session};
+
+    #[test]
+    fn whoever_is_left_out_at_the_limit_is_not_counted_as_shown() {
+        let forks = async |_: usize, of: SessionId| {
+            Ok(match of == id(1) {
+                true => (2..6).map(|number| session(number, "fork", 1)).collect(),
+                false => Vec::new(),
+            })
+        };
+        let root = session(1, "root", 1);
+        let family = block_on(descendants(root.clone(), 3, forks)).unwrap();
+        assert_eq!((family.rows.len(), family.complete), (3, false));
+        let family = block_on(descendants(root, 5, forks)).unwrap();
+        assert_eq!((family.rows.len(), family.complete), (5, true));
     }
 }

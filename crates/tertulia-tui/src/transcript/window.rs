@@ -253,10 +253,17 @@ impl Transcript {
 
     /// Drops items far from the view if there are too many or they are too large.
     pub fn drop_far(&mut self) {
-        while self.tail.len() > MOST_ITEMS || self.tail.len() > TAIL && self.is_heavy() {
-            if let Some(entry) = self.tail.pop_front() {
-                self.bytes = self.bytes.saturating_sub(weight(&entry.item));
+        let mut last = None;
+        while let Some(entry) = self.tail.front() {
+            let is_much = self.tail.len() > MOST_ITEMS || self.tail.len() > TAIL && self.is_heavy();
+            // Items of one entry go together: what is left of an entry is not loaded again.
+            let same = last.is_some() && entry.item.seq == last;
+            if !is_much && !same {
+                break;
             }
+            last = entry.item.seq.or(last);
+            self.bytes = self.bytes.saturating_sub(weight(&entry.item));
+            self.tail.pop_front();
         }
         if self.items.len() <= MOST_ITEMS && self.bytes <= MOST_BYTES {
             return;
@@ -285,6 +292,8 @@ impl Transcript {
     }
 
     fn drop_before(&mut self, spare: usize, excess: usize) {
+        // Items of one entry go together: what is left of an entry is not loaded again.
+        let spare = self.group_start(spare);
         let mut dropped = 0;
         let mut last = None;
         while dropped < spare {

@@ -234,6 +234,11 @@ fn over(state: &mut State, floor: SessionState, now: Now) -> Vec<Effect> {
     state.activity.end();
     state.transcript.settle();
     drop_approvals(state);
+    // The time of a pair stands still until its work goes on.
+    if let Some((progress, at)) = &mut state.progress {
+        progress.elapsed += now.at.duration_since(*at);
+        *at = now.at;
+    }
     stands(state, floor);
     if stopped {
         state.toasts.push(Tone::Note, "stopped", now.at);
@@ -401,7 +406,7 @@ fn routed(state: &mut State, output: &Output, now: Now) {
 
 fn paired(state: &mut State, event: &PairEvent, now: Now) {
     if let PairEvent::Round(progress) = event {
-        state.progress = Some(*progress);
+        state.progress = Some((*progress, now.at));
         return;
     }
     let tone = match event {

@@ -4,7 +4,7 @@ use crossterm::event::{KeyCode, KeyEvent};
 use tertulia_agents::approval::Verdict;
 use tertulia_core::id::{Seq, SessionId};
 
-use super::{change, copy, leave, news, order};
+use super::{change, copy, leave, may_change, news, order};
 use crate::activity::Doing;
 use crate::effect::{Effect, Next, Now};
 use crate::news::Order;
@@ -69,6 +69,8 @@ fn reacted(state: &mut State, layer: &Layer, reaction: Reaction, now: Now) -> Th
         Reaction::Nothing | Reaction::Changed | Reaction::Pass(_) => Then::Stays(Vec::new()),
         Reaction::Close => Then::Goes(Vec::new()),
         Reaction::Resume { id, at } => Then::Goes(go_to(state, id, at, now)),
+        // The fork could not be shown, and nobody would look for it.
+        Reaction::Fork(..) if !may_change(state, now) => Then::Stays(Vec::new()),
         Reaction::Fork(id, at) => {
             state.wish = Some(Wish::Resume(None));
             Then::Stays(vec![ask(Request::Fork(id, at))])

@@ -184,14 +184,14 @@ pub fn status(state: &State, now: Timestamp) -> Status {
             name: state.scene.agent.clone(),
             members: state.scene.members.len(),
         }),
-        pair: state.progress.as_ref().map(|progress| PairStatus {
+        pair: state.progress.as_ref().map(|(progress, at)| PairStatus {
             round: progress.round,
             remaining: match progress.remaining {
                 Budget::Unlimited => "no limit".to_owned(),
                 Budget::Calls(calls) => format!("{calls} left"),
             },
             elapsed: match &state.running {
-                Some(running) => progress.elapsed + now.duration_since(running.since),
+                Some(_) => progress.elapsed + now.duration_since(*at),
                 None => progress.elapsed,
             },
         }),

@@ -281,3 +281,37 @@ proptest! {
         prop_assert_eq!(newest, Some(Seq(total)));
     }
 }
+
+/// Items of one entry are loaded together, so dropping one of them would lose it.
+fn whole_entries<'a>(items: impl Iterator<Item = &'a Item>, each: usize) {
+    let mut counts = std::collections::BTreeMap::new();
+    for item in items.filter(|item| item.seq.is_some()) {
+        *counts.entry(item.seq).or_insert(0) += 1;
+    }
+    for (seq, count) in counts {
+        assert_eq!(count, each, "{seq:?}");
+    }
+}
+
+#[test]
+fn no_entry_is_dropped_by_half() {
+    let entry = |seq: u64| (0..3).map(move |_| agent(seq, &format!("part of {seq}")));
+    // From the front of the window.
+    let mut transcript = of((1..=1_000).flat_map(entry).collect());
+    for _ in 0..3 {
+        transcript.drop_far();
+        whole_entries(transcript.items.iter().map(|entry| &entry.item), 3);
+    }
+    assert!(transcript.items.len() < 3_000);
+    // From the newest items that are kept while the view is elsewhere.
+    let mut transcript = loaded(10_000);
+    transcript.jump(Seq(100));
+    serve(&mut transcript, 10_000);
+    for item in (10_001..=11_000).flat_map(entry) {
+        transcript.push(item);
+    }
+    transcript.drop_far();
+    let new = |item: &&Item| item.seq > Some(Seq(10_000));
+    let tail = transcript.tail.iter().map(|entry| &entry.item);
+    whole_entries(tail.filter(new), 3);
+}

@@ -143,6 +143,43 @@ fn everything_is_searched() {
 }
 
 #[test]
+fn a_search_takes_no_hits_of_one_that_was_closed() {
+    let mut play = Play::talked();
+    play.keys("/search parser");
+    let first = play.effects(Event::Key(key("enter")));
+    play.keys("<esc>/search lock<enter>");
+    let hits = Hits {
+        hits: vec![hit(1, "About the parser", 4, 90, ("parser", TEXT))],
+        total: 1,
+        ..Hits::default()
+    };
+    play.answer(Answer::Search(
+        ticket(&first, "search"),
+        Ok(Searched::Found(hits)),
+    ));
+    play.sees_no("About the parser");
+}
+
+#[test]
+fn nothing_is_forked_while_an_agent_answers() {
+    let mut play = picking();
+    play.keys("<esc>go on<enter>");
+    play.durable(message(person(), "go on"));
+    play.keys("/sessions");
+    let effects = play.effects(Event::Key(key("enter")));
+    let listing = Listing {
+        rows: vec![session(2, "Übergabe 漢字", 50)],
+        ..Listing::default()
+    };
+    play.answer(Answer::Picker(
+        ticket(&effects, "list"),
+        Ok(Listed::Page(listing)),
+    ));
+    assert_eq!(play.keys("<^f>"), [""; 0]);
+    play.sees("an agent is answering");
+}
+
+#[test]
 fn a_family_and_figures_are_shown() {
     let mut play = Play::talked();
     assert_eq!(play.keys("/tree<enter>"), ["remember /tree", "tree"]);

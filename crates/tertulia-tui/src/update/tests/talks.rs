@@ -173,6 +173,37 @@ fn a_pair_works_in_rounds() {
 }
 
 #[test]
+fn the_time_of_a_pair_never_goes_back() {
+    let mut play = Play::open(scene(Kind::Pair));
+    play.keys("make it fast<enter>");
+    play.durable(message(person(), "make it fast"));
+    let elapsed = |play: &Play| {
+        let status = view::screen::status(&play.state, play.now().at);
+        status.pair.unwrap().elapsed.as_secs()
+    };
+    play.wait(30_000);
+    play.news(News::Session(SessionEvent::Pair {
+        event: PairEvent::Round(Progress {
+            round: 1,
+            worker_calls: 0,
+            remaining: Budget::Calls(7),
+            tokens: Usage::told(1, 1),
+            elapsed: SignedDuration::from_secs(30),
+        }),
+    }));
+    assert_eq!(elapsed(&play), 30);
+    play.wait(20_000);
+    assert_eq!(elapsed(&play), 50);
+    play.news(News::Session(SessionEvent::Asked {
+        speaker: agent("hand"),
+    }));
+    assert_eq!(elapsed(&play), 50);
+    play.wait(10_000);
+    play.over();
+    assert_eq!(elapsed(&play), 60);
+}
+
+#[test]
 fn words_wait_to_be_said() {
     let mut play = Play::asked();
     play.keys("and then?<enter>");
