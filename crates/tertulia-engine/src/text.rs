@@ -6,7 +6,8 @@ pub mod permissions;
 pub mod routing;
 
 use jiff::Timestamp;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
 
 use crate::pair::text::lasting;
 
@@ -59,7 +60,7 @@ pub fn table_lines(headings: &[&str], rows: &[Vec<String>]) -> Vec<String> {
         .collect()
 }
 
-/// Truncates text to a number of terminal columns.
+/// Truncates text to a number of terminal columns, between graphemes.
 pub fn fit(text: &str, columns: usize) -> String {
     let clean: String = text
         .chars()
@@ -68,15 +69,15 @@ pub fn fit(text: &str, columns: usize) -> String {
     if clean.width() <= columns {
         return clean;
     }
-    let mut cut = String::new();
-    for c in clean.chars() {
-        if cut.width() + c.width().unwrap_or(0) + 1 > columns {
+    let (mut used, mut end) = (1, 0);
+    for (at, grapheme) in clean.grapheme_indices(true) {
+        used += grapheme.width();
+        if used > columns {
             break;
         }
-        cut.push(c);
+        end = at + grapheme.len();
     }
-    cut.push('…');
-    cut
+    format!("{}…", &clean[..end])
 }
 
 /// Formats text as a table cell: on one line, without control characters.
@@ -121,6 +122,7 @@ mod tests {
         check("a longer text", 8, "a longe…");
         check("漢字漢字", 5, "漢字…");
         check("a\nb", 5, "a b");
+        check("👩‍👩‍👧 family", 4, "👩‍👩‍👧 …");
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tertulia_agents::Retry;
 
-use super::columns::{cut, one_line, width};
 use super::view::brush::counted;
+use crate::text::{cut, one_line, width};
 
 /// Frames of the spinner.
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];

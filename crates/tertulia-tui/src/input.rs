@@ -10,13 +10,12 @@ mod undo;
 use std::cell::OnceCell;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use unicode_width::UnicodeWidthStr;
 
 use super::completion::{Asked, Candidate, Completion};
 use super::history::{History, Search};
 use super::keymap::{self, Action, Where};
+use crate::text::{cut, width};
 use layout::Layout;
-use tertulia_engine::text::fit;
 use text::Piece;
 use undo::Undo;
 
@@ -328,12 +327,12 @@ impl Input {
             }
             Some(searching) => format!("search '{}'>", searching.search.words()),
         };
-        fit(&label, usize::from(self.columns / 2).saturating_sub(1))
+        cut(&label, usize::from(self.columns / 2).saturating_sub(1))
     }
 
     /// Width of the label with the blank after it.
     pub fn label_columns(&self) -> usize {
-        match self.shown_label().width() {
+        match width(&self.shown_label()) {
             _ if self.columns < 4 => 0,
             0 => 0,
             label => label + 1,

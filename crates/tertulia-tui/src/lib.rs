@@ -30,7 +30,7 @@
 mod activity;
 pub mod attach;
 mod choice;
-mod columns;
+
 pub mod completion;
 mod dialog;
 mod driver;
@@ -71,6 +71,7 @@ pub mod stats;
 mod status;
 pub mod store_service;
 mod terminal;
+mod text;
 pub mod theme;
 mod toast;
 mod todos;
@@ -78,6 +79,5 @@ pub mod transcript;
 pub mod tree;
 mod update;
 mod view;
-mod wrap;
 
 pub use event_loop::{Finished, run};

@@ -32,7 +32,8 @@ use std::ops::Range;
 use ratatui::buffer::{Buffer, Cell, CellDiffOption};
 use ratatui::layout::{Position, Rect};
 
-use super::wrap::{Row, text_width};
+use crate::text::width;
+use crate::text::wrap::Row;
 use address::Tail;
 pub use terminals::can;
 
@@ -95,7 +96,7 @@ fn margin(row: &Row) -> Option<u16> {
     let (margin, text) = line.split_at_checked(start)?;
     let is_margin = |letter: char| letter == ' ' || letter == '↪' || is_frame(letter);
     let is_sure = margin.chars().all(is_margin) && !text.starts_with(is_margin);
-    u16::try_from(text_width(margin)).ok().filter(|_| is_sure)
+    u16::try_from(width(margin)).ok().filter(|_| is_sure)
 }
 
 /// Finds the addresses in an area of the screen. `joints` describes its rows from the first on;

@@ -13,7 +13,7 @@ mod table;
 use ratatui::style::Style;
 
 use super::theme::Theme;
-use super::wrap::{Breaks, Margin, Piece, Row, restyle, rows};
+use crate::text::wrap::{Breaks, Margin, Piece, Row, restyle, rows};
 pub use blocks::Blocks;
 
 /// Format of a text.

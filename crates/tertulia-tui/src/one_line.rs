@@ -3,8 +3,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::columns::{one_line, width_of};
 use super::press;
+use crate::text::{one_line, width_of};
 
 /// Maximum length; a large text may be pasted by mistake.
 const MOST_BYTES: usize = 4096;

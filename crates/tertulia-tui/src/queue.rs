@@ -5,7 +5,7 @@ use tertulia_engine::event::QueuedMember;
 use tertulia_engine::team::events::QueueUpdate;
 use tertulia_engine::team::queue::Item;
 
-use super::columns::{cut, width};
+use crate::text::{cut, width};
 
 /// Text before the first name.
 pub const NEXT: &str = "next: ";

@@ -6,11 +6,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use super::choice::Scroll;
-use super::columns::{fold, width};
 use super::overlay::{Overlay, Reaction};
 use super::press;
 use super::view;
 use super::view::brush::Look;
+use crate::text::{fold, width};
 
 /// Maximum width; longer rows are hard to read.
 const MOST_COLUMNS: u16 = 100;

@@ -194,7 +194,7 @@ pub fn screen(
             // A wide character covers the next cell.
             if hidden == 0 {
                 line.push_str(symbol);
-                hidden = super::columns::width(symbol).saturating_sub(1);
+                hidden = crate::text::width(symbol).saturating_sub(1);
             } else {
                 hidden -= 1;
             }

@@ -6,8 +6,8 @@
 use jiff::SignedDuration;
 use tertulia_core::entry::Usage;
 
-use super::columns::{cut, width};
 use super::view::brush::counted;
+use crate::text::{cut, width};
 use tertulia_engine::pair::text::lasting;
 
 /// Separator between parts of a group.

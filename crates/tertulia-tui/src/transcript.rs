@@ -22,7 +22,7 @@ use tertulia_core::id::Seq;
 
 use super::item::{Item, What};
 use super::theme::Theme;
-use super::wrap::Row;
+use crate::text::wrap::Row;
 use find::Find;
 use layout::{Layout, Look, Mark};
 use scroll::Place;

@@ -14,11 +14,11 @@ use tertulia_core::id::{Seq, SessionId};
 use tertulia_core::query::Row;
 
 use super::choice::Choice;
-use super::columns::one_line;
 use super::overlay::{Overlay, Reaction};
 use super::press;
 use super::view;
 use super::view::brush::Look;
+use crate::text::one_line;
 
 /// Lines of the screen besides the tree: heading and keys.
 const OTHER_LINES: u16 = 3;

@@ -100,7 +100,7 @@ const WALLS: &[(&str, &[&str], &str)] = &[
         "ui alone holds the streams, env alone reads variables",
     ),
     (
-        "tertulia-tui/src/{activity,completion,dialog,effect,entries,geometry,help,history,input,item,keymap,links,markdown,news,overlay,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,toast,todos,transcript,tree,update,view,wrap}",
+        "tertulia-tui/src/{activity,completion,dialog,effect,entries,geometry,help,history,input,item,keymap,links,markdown,news,overlay,picker,queue,rewind,scene,search,sheet,slash,state,stats,status,text,toast,todos,transcript,tree,update,view}",
         &[
             "std::fs",
             "std::io",

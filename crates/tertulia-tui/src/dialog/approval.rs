@@ -15,10 +15,10 @@ use tertulia_agents::approval::{ToolRequest, Verdict};
 
 use super::quiet::Quiet;
 use crate::choice::Scroll;
-use crate::columns::{fold, width};
 use crate::geometry::{dialog_inside, dialog_lines};
 use crate::overlay::{Overlay, Reaction};
 use crate::press;
+use crate::text::{fold, width};
 use crate::view;
 use crate::view::brush::Look;
 

@@ -6,10 +6,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect, Size};
 
 use crate::choice::Scroll;
-use crate::columns::fold;
 use crate::geometry::{dialog_inside, dialog_lines};
 use crate::overlay::{Overlay, Reaction};
 use crate::press;
+use crate::text::fold;
 use crate::view;
 use crate::view::brush::Look;
 

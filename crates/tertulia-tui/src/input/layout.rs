@@ -1,8 +1,7 @@
 //! Wraps the text of the input into rows.
 
-use unicode_width::UnicodeWidthStr;
-
 use super::text::{FOLD, Piece, clusters};
+use crate::text::{self, RowEnds};
 
 /// Width of a tab at any position.
 const TAB: usize = 4;
@@ -42,53 +41,36 @@ impl Layout {
     /// Wraps a text into rows: after a blank if there is one, or else where the row is full. One
     /// more column is left for the cursor. Visits each grapheme once.
     pub fn new(piece: &Piece, columns: usize) -> Layout {
-        let columns = columns.max(1);
+        let (text, columns) = (piece.text(), columns.max(1));
+        let mut ends = RowEnds::new(columns);
         let mut rows = Vec::new();
-        let mut row = Row {
-            start: 0,
-            end: 0,
-            folds: 0,
+        let (mut start, mut before, mut folds) = (0, 0, 0);
+        let mut finish = |end: usize, next: usize| {
+            let folds = before;
+            rows.push(Row { start, end, folds });
+            before += text[start..next].matches(FOLD).count();
+            start = next;
         };
-        let (mut used, mut folds) = (0, 0);
-        // Last possible row end: byte offset, columns and folds up to there.
-        let mut blank: Option<(usize, usize, usize)> = None;
-        let mut finish = |row: &mut Row, end, next, folds| {
-            let start = std::mem::replace(&mut row.start, next);
-            let before = std::mem::replace(&mut row.folds, folds);
-            rows.push(Row {
-                start,
-                end,
-                folds: before,
-            });
-        };
-        for (at, cluster) in clusters(piece.text()) {
+        for (at, cluster) in clusters(text) {
             if cluster.ends_with('\n') {
-                finish(&mut row, at, at + cluster.len(), folds);
-                (used, blank) = (0, None);
+                finish(at, at + cluster.len());
+                ends.restart(at + cluster.len());
                 continue;
             }
             let wide = shown(piece, at, cluster, folds).columns.min(columns);
+            folds += usize::from(cluster.starts_with(FOLD));
+            let is_blank = cluster.starts_with([' ', '\t']);
             // A blank that does not fit goes into the cursor's column, so that the word before it
             // stays.
-            let hangs = cluster == " " && used == columns;
-            if used + wide > columns
-                && !hangs
-                && let Some((end, before, folds)) = blank.take()
-            {
-                finish(&mut row, end, end, folds);
-                used -= before;
+            if cluster == " " && ends.is_full() {
+                ends.add(at, cluster.len(), wide, is_blank);
+                continue;
             }
-            if used + wide > columns && !hangs && at > row.start {
-                finish(&mut row, at, at, folds);
-                used = 0;
-            }
-            used += wide;
-            folds += usize::from(cluster.starts_with(FOLD));
-            if cluster.starts_with([' ', '\t']) {
-                blank = Some((at + cluster.len(), used, folds));
+            for end in ends.push(at, cluster.len(), wide, is_blank) {
+                finish(end, end);
             }
         }
-        finish(&mut row, piece.text().len(), 0, 0);
+        finish(text.len(), text.len());
         Layout { rows, columns }
     }
 
@@ -162,7 +144,11 @@ fn shown<'a>(piece: &'a Piece, at: usize, cluster: &'a str, folds: usize) -> Sho
     Shown {
         at,
         symbol,
-        columns: if cluster == "\t" { TAB } else { symbol.width() },
+        columns: if cluster == "\t" {
+            TAB
+        } else {
+            text::width(symbol)
+        },
         folded,
     }
 }

@@ -4,8 +4,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::{Terminal, TerminalOptions, Viewport};
 
 use super::*;
-use crate::columns::width_of;
 use crate::markdown::{Blocks, Form};
+use crate::text::width_of;
 use crate::theme::Theme;
 use crate::view::brush::clear;
 

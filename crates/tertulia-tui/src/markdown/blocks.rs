@@ -4,8 +4,8 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use super::super::highlight::{self, Highlights};
 use super::super::theme::Theme;
-use super::super::wrap::{Breaks, Piece, Row};
 use super::{Form, marked_rows, render};
+use crate::text::wrap::{Breaks, Piece, Row};
 
 /// Maximum number of bytes examined at once. A longer block is split, so that rendering the open
 /// block again stays cheap. (Small in tests, which need to exercise the split.)

@@ -8,8 +8,8 @@ use ratatui::text::Span;
 
 use super::super::highlight::{Highlights, Runs};
 use super::super::theme::Theme;
-use super::super::wrap::{Breaks, Margin, Piece, Row};
 use super::marked_rows;
+use crate::text::wrap::{Breaks, Margin, Piece, Row};
 
 /// Left margin of code.
 const INDENT: &str = "  ";

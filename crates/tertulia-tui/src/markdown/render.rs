@@ -10,11 +10,11 @@ use ratatui::text::{Line, Span};
 
 use super::super::highlight::Highlights;
 use super::super::theme::{Palette, Theme};
-use super::super::wrap::{Breaks, Margin, Piece, Row, width_of};
 use super::blocks::options;
 use super::code::Code;
 use super::marked_rows;
 use super::table::Table;
+use crate::text::wrap::{Breaks, Margin, Piece, Row, width_of};
 
 /// Columns that the margin leaves for the text, if possible.
 const LEGIBLE: usize = 8;

@@ -7,8 +7,9 @@ use pulldown_cmark::Alignment;
 use ratatui::text::{Line, Span};
 
 use super::super::theme::Theme;
-use super::super::wrap::{Breaks, Margin, Piece, Row, rows, text_width, width_of};
 use super::{marked_rows, redacted, restyle};
+use crate::text::width;
+use crate::text::wrap::{Breaks, Margin, Piece, Row, rows, width_of};
 
 const BETWEEN: &str = " │ ";
 const CROSSING: &str = "─┼─";
@@ -64,7 +65,7 @@ impl<'t> Table<'t> {
     /// Widths of the columns, or `None` if they do not fit side by side.
     fn widths(&self, room: usize) -> Option<Vec<usize>> {
         let columns = self.alignments.len();
-        let between = text_width(BETWEEN) * columns.saturating_sub(1);
+        let between = width(BETWEEN) * columns.saturating_sub(1);
         let room = room.checked_sub(between)?;
         let mut widths = vec![1; columns];
         for (_, cells) in &self.lines {
@@ -137,7 +138,7 @@ fn share(widths: &[usize], room: usize) -> usize {
 }
 
 fn cell_width(cell: &[Piece<'_>]) -> usize {
-    cell.iter().map(|piece| text_width(&piece.text)).sum()
+    cell.iter().map(|piece| width(&piece.text)).sum()
 }
 
 struct Drawing<'d, 't> {

@@ -6,9 +6,9 @@ use ratatui::style::Modifier;
 use ratatui::text::Line;
 
 use super::super::theme::Palette;
-use super::super::wrap::width_of;
 use super::blocks::WINDOW;
 use super::*;
+use crate::text::wrap::width_of;
 
 const DARK: Theme = Theme {
     palette: Palette::Dark,

@@ -6,7 +6,7 @@ use tertulia_core::id::SessionId;
 use tertulia_core::query::Row;
 use tertulia_core::session::SessionMeta;
 
-use crate::columns::one_line;
+use crate::text::one_line;
 use tertulia_core::project;
 
 /// Maximum length of a title, project or name in bytes.

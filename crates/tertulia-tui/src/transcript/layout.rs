@@ -13,7 +13,8 @@ use tertulia_core::entry::{Speaker, SpeakerKind, ToolOutcome};
 use super::super::item::{Item, Said, Tone, Used, What};
 use super::super::markdown::{Blocks, Form};
 use super::super::theme::Theme;
-use super::super::wrap::{Margin, Row, cut, text_width};
+use crate::text::wrap::{Margin, Row};
+use crate::text::{self, cut};
 
 /// Layout parameters shared by all items.
 #[derive(Debug)]
@@ -293,7 +294,7 @@ fn fitted(parts: Vec<(Cow<'_, str>, Style)>, width: usize) -> Line<'static> {
             break;
         }
         let shown = cut(&text, left);
-        left = left.saturating_sub(text_width(&shown));
+        left = left.saturating_sub(text::width(&shown));
         spans.push(Span::styled(shown, style));
     }
     Line::from(spans)
@@ -342,7 +343,7 @@ fn tool_line(used: &Used, look: &Look) -> Line<'static> {
         }
     };
     let name = &used.call.name;
-    let taken = text_width(sign) + text_width(name) + text_width(end) + text_width(&count) + 1;
+    let taken = text::width(sign) + text::width(name) + text::width(end) + text::width(&count) + 1;
     let mut parts = vec![
         (Cow::Borrowed(sign), theme.dim()),
         (Cow::Borrowed(name.as_str()), theme.strong()),
@@ -374,6 +375,6 @@ fn restored_line(messages: u64, look: &Look) -> Line<'static> {
         1 => "── restored: 1 message ".to_owned(),
         several => format!("── restored: {several} messages "),
     };
-    let rest = "─".repeat(width.saturating_sub(text_width(&words)));
+    let rest = "─".repeat(width.saturating_sub(text::width(&words)));
     Line::styled(cut(&format!("{words}{rest}"), width), look.theme.frame())
 }

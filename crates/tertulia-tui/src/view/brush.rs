@@ -6,8 +6,8 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{Block, Clear, Widget};
 
-use crate::columns::{cut, width};
 use crate::geometry::row;
+use crate::text::{cut, width};
 use crate::theme::Theme;
 
 /// Symbols up to this size are a single character and always stay in their cell.

@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, hints, write, write_right};
-use crate::columns::{cut, width};
 use crate::geometry::{row, rows};
 use crate::help::{Help, Line};
+use crate::text::{cut, width};
 
 /// Draws the help overlay.
 pub fn draw(help: &Help, look: Look, area: Rect, buffer: &mut Buffer) {

@@ -3,14 +3,14 @@
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
+use tertulia_engine::text::fit;
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
 
 use crate::completion::Offer;
 use crate::input::Input;
 use crate::input::layout::{Row, row_of_characters};
+use crate::text;
 use crate::theme::Theme;
-use tertulia_engine::text::fit;
 
 /// Maximum width of a candidate's name when notes are shown beside it.
 const WIDEST_NAME: usize = 40;
@@ -37,7 +37,7 @@ pub fn draw(input: &Input, area: Rect, buffer: &mut Buffer, theme: Theme) -> Opt
         ..area
     };
     if let Some(placeholder) = input.placeholder() {
-        let text = fit(placeholder, words.width.into());
+        let text = text::cut(placeholder, words.width.into());
         buffer.set_stringn(words.x, words.y, text, words.width.into(), theme.dim());
     }
     let rows = seen.layout.rows().iter().skip(top);
@@ -93,7 +93,7 @@ pub fn draw_popup(input: &Input, above: Rect, buffer: &mut Buffer, theme: Theme)
     let first = (chosen + 1).saturating_sub(height);
     let widest = offers
         .iter()
-        .map(|offer| offer.candidate.shown().width())
+        .map(|offer| text::width(offer.candidate.shown()))
         .max()
         .unwrap_or(0)
         .min(WIDEST_NAME);
@@ -131,7 +131,7 @@ fn draw_offer(offer: &Offer<'_>, widest: usize, row: Rect, buffer: &mut Buffer, 
         .right()
         .min(x.saturating_add(u16::try_from(widest).unwrap_or(u16::MAX)));
     let name = offer.candidate.shown();
-    let whole = name.width() <= usize::from(name_end.saturating_sub(x));
+    let whole = text::width(name) <= usize::from(name_end.saturating_sub(x));
     for (place, cluster) in name.graphemes(true).enumerate() {
         let fits = u32::try_from(place).is_ok_and(|place| offer.fitting.contains(&place));
         let style = if fits {
@@ -145,7 +145,7 @@ fn draw_offer(offer: &Offer<'_>, widest: usize, row: Rect, buffer: &mut Buffer, 
             cluster
         };
         let left = usize::from(name_end.saturating_sub(x));
-        if symbol.width() + usize::from(!whole) > left {
+        if text::width(symbol) + usize::from(!whole) > left {
             buffer.set_stringn(x, y, "…", left, base);
             break;
         }

@@ -7,9 +7,9 @@ use tertulia_core::entry::SpeakerKind;
 use tertulia_core::id::Seq;
 
 use super::brush::{Look, write};
-use crate::columns::fold;
 use crate::geometry::row;
 use crate::item::{Item, Said, Tone, What};
+use crate::text::fold;
 use tertulia_engine::text::ago;
 
 /// Maximum number of lines per message.

@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, hints, rule, write, write_right};
-use crate::columns::fold;
 use crate::geometry::{rewind_areas, row, rows};
 use crate::rewind::Rewind;
+use crate::text::fold;
 use tertulia_engine::text::ago;
 
 /// Draws the list.

@@ -10,11 +10,11 @@ use tertulia_core::pair::Budget;
 
 use super::brush::{Look, hints, keep_in_cells, rule, write};
 use crate::activity::Doing;
-use crate::columns::{cut, fold, one_line};
 use crate::geometry::{question_area, row, screen_areas};
 use crate::links;
 use crate::state::{Layer, Phase, State};
 use crate::status::{AgentState, PairStatus, Saving, Status, TeamStatus};
+use crate::text::{cut, fold, one_line};
 use crate::view;
 
 /// Maximum width of an always-allowed tool in the status line.

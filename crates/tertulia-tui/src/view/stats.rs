@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, counted, grouped, hints, write, write_right};
-use crate::columns::{cut, width};
 use crate::geometry::{row, rows};
 use crate::stats::{Amount, Line, Measure, Stats};
+use crate::text::{cut, width};
 use crate::theme::Theme;
 
 /// Maximum width of a name.

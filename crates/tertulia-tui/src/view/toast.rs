@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, clear, write};
-use crate::columns::{cut, fold, width};
 use crate::item::Tone;
+use crate::text::{cut, fold, width};
 use crate::toast::Toasts;
 
 /// Maximum width of a toast.

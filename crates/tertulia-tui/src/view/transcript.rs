@@ -4,9 +4,10 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+use crate::text::wrap::Row;
+use crate::text::{self, cut};
 use crate::theme::Theme;
 use crate::transcript::Transcript;
-use crate::wrap::{Row, cut, text_width};
 
 /// Draws a transcript that was made to [fit](Transcript::fit) the area.
 pub fn draw(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut Buffer) {
@@ -46,7 +47,7 @@ fn draw_row(row: &Row, line: Rect, buffer: &mut Buffer) {
 
 /// Highlights a part of a row.
 fn mark(text: &str, part: std::ops::Range<usize>, line: Rect, style: Style, buffer: &mut Buffer) {
-    let columns = |text: &str| u16::try_from(text_width(text)).unwrap_or(u16::MAX);
+    let columns = |text: &str| u16::try_from(text::width(text)).unwrap_or(u16::MAX);
     let found = Rect {
         x: line.x.saturating_add(columns(&text[..part.start])),
         width: columns(&text[part]),
@@ -93,7 +94,7 @@ fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut B
         let shown = cut(&format!("/{words}▏"), width);
         let padded = format!(
             "{shown}{}",
-            " ".repeat(width - text_width(&shown).min(width))
+            " ".repeat(width - text::width(&shown).min(width))
         );
         buffer.set_stringn(area.x, y, padded, width, theme.strong());
     } else if transcript.unseen() > 0 {
@@ -101,7 +102,7 @@ fn draw_bottom(transcript: &Transcript, theme: Theme, area: Rect, buffer: &mut B
             &format!(" ↓ {} new ", transcript.unseen()),
             width.saturating_sub(1),
         );
-        let columns = u16::try_from(text_width(&text)).unwrap_or(area.width);
+        let columns = u16::try_from(text::width(&text)).unwrap_or(area.width);
         let x = area.right().saturating_sub(columns + 1).max(area.x);
         buffer.set_stringn(x, y, text, width, theme.chosen());
     }

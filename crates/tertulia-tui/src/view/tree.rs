@@ -4,8 +4,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::brush::{Look, counted, hints, write, write_right};
-use crate::columns::cut;
 use crate::geometry::{row, rows};
+use crate::text::cut;
 use crate::tree::{Node, Tree};
 use tertulia_engine::text::ago;
 

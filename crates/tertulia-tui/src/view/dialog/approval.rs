@@ -5,9 +5,9 @@ use ratatui::layout::Rect;
 use tertulia_agents::approval::{Risk, Verdict};
 
 use super::draw_answers;
-use crate::columns::cut;
 use crate::dialog::approval::{ANSWERS, Approval, LineKind, OTHER_LINES};
 use crate::geometry::{DIALOG_COLUMNS, DIALOG_FRAME, dialog_inside, dialog_lines, row, rows};
+use crate::text::cut;
 use crate::view::brush::{Look, framed, hints, write, write_right};
 
 /// Maximum width of a tool name.

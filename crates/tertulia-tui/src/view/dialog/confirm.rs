@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{CHOOSE, draw_answers};
-use crate::columns::fold;
 use crate::dialog::confirm::Confirm;
 use crate::geometry::row;
+use crate::text::fold;
 use crate::view::brush::{Look, framed, write};
 
 /// Width of the dialog.

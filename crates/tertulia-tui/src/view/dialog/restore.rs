@@ -4,9 +4,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::{CHOOSE, draw_answers};
-use crate::columns::fold;
 use crate::dialog::restore::{Chosen, Restore};
 use crate::geometry::row;
+use crate::text::fold;
 use crate::view::brush::{Look, counted, framed, write};
 use tertulia_engine::text::ago;
 

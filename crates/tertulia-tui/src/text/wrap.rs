@@ -6,19 +6,15 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use ratatui::buffer::CellWidth;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Replacement of a control character: harmless to the terminal, but visible.
-const ODD: &str = "\u{fffd}";
+use super::{ODD, shortened, width, width_of as width_of_grapheme};
+
 /// Columns between two tab stops.
 const TAB: usize = 4;
 const SPACES: &str = "    ";
-/// Maximum length of a grapheme (such as a letter with many accents); longer ones are cut because
-/// each is drawn again in every frame.
-const LONGEST_GRAPHEME: usize = 64;
 
 /// One screen row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -100,56 +96,7 @@ impl Margin {
 
 /// Width of spans.
 pub fn width_of(spans: &[Span<'_>]) -> usize {
-    spans.iter().map(|span| text_width(&span.content)).sum()
-}
-
-/// Width of a text as drawn by this module.
-pub fn text_width(text: &str) -> usize {
-    if text.is_ascii() {
-        return text.len();
-    }
-    text.graphemes(true).map(grapheme_width).sum()
-}
-
-fn grapheme_width(grapheme: &str) -> usize {
-    if grapheme.starts_with(char::is_control) {
-        return 1;
-    }
-    usize::from(shortened(grapheme).cell_width())
-}
-
-fn shortened(grapheme: &str) -> &str {
-    &grapheme[..grapheme.floor_char_boundary(LONGEST_GRAPHEME)]
-}
-
-/// Cuts text to one line of a width, with an ellipsis if something is missing.
-pub fn cut(text: &str, columns: usize) -> String {
-    let mut shown = String::new();
-    let mut used = 0;
-    // Length up to which the text is kept if the ellipsis is needed.
-    let mut last = 0;
-    for grapheme in text.graphemes(true) {
-        let width = grapheme_width(grapheme);
-        if used + width > columns {
-            shown.truncate(last);
-            if columns > 0 {
-                shown.push('…');
-            }
-            return shown;
-        }
-        if grapheme.starts_with(char::is_whitespace) {
-            shown.push(' ');
-        } else if grapheme.starts_with(char::is_control) {
-            shown.push_str(ODD);
-        } else {
-            shown.push_str(shortened(grapheme));
-        }
-        used += width;
-        if used < columns {
-            last = shown.len();
-        }
-    }
-    shown
+    spans.iter().map(|span| width(&span.content)).sum()
 }
 
 /// Where a text may be wrapped.
@@ -233,7 +180,7 @@ impl Glyph<'_> {
     fn width_at(&self, column: usize) -> usize {
         match self.text {
             "\t" => TAB - column % TAB,
-            text => grapheme_width(text),
+            text => width_of_grapheme(text),
         }
     }
 }
@@ -276,7 +223,7 @@ impl<'t> Filler<'_, 't> {
             self.put(&glyph);
             return;
         }
-        let width = grapheme_width(glyph.text);
+        let width = width_of_grapheme(glyph.text);
         // A row may end between two wide characters (Chinese, Japanese, emoji).
         if width > 1 {
             self.end_word();

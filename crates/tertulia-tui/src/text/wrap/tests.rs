@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::LONGEST_GRAPHEME;
 use super::*;
 
 fn broken(text: &str, width: usize, breaks: Breaks) -> Vec<Row> {
@@ -68,16 +69,6 @@ fn a_row_knows_what_it_shows() {
     let rows = broken(text, 7, Breaks::Words);
     let shown: Vec<&str> = rows.iter().map(|row| &text[row.source.clone()]).collect();
     assert_eq!(shown, ["one two", "three"]);
-}
-
-#[test]
-fn a_cut_line_says_so() {
-    assert_eq!(cut("short", 5), "short");
-    assert_eq!(cut("longer", 5), "long…");
-    assert_eq!(cut("漢字漢字", 5), "漢字…");
-    assert_eq!(cut("漢字漢字", 4), "漢…");
-    assert_eq!(cut("a\nb\u{7}", 9), "a b\u{fffd}");
-    assert_eq!(cut("abc", 0), "");
 }
 
 #[test]

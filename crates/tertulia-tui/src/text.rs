@@ -1,4 +1,7 @@
-//! Text measured in terminal columns: cut to one line, or folded into lines.
+//! Text measured in terminal columns, by graphemes: cut to one line, or folded into lines; `wrap`
+//! makes styled rows that know their source.
+
+pub mod wrap;
 
 use std::borrow::Cow;
 
@@ -11,18 +14,27 @@ use unicode_segmentation::UnicodeSegmentation;
 const BYTES_A_COLUMN: usize = 64;
 /// Replacement of a tab.
 const TAB: &str = "    ";
+/// Replacement of a control character: harmless to the terminal, but visible.
+const ODD: &str = "\u{fffd}";
+/// Maximum length of a grapheme (such as a letter with many accents); longer ones are cut because
+/// each is drawn again in every frame.
+const LONGEST_GRAPHEME: usize = 64;
 
-/// Width of a grapheme, as ratatui computes it.
-pub fn width_of(letter: &str) -> usize {
-    if letter.contains(char::is_control) {
-        return 0;
+/// Width of a grapheme, as ratatui computes it. A control character is shown as one column.
+pub fn width_of(grapheme: &str) -> usize {
+    if grapheme.starts_with(char::is_control) {
+        return 1;
     }
-    usize::from(letter.cell_width())
+    usize::from(shortened(grapheme).cell_width())
+}
+
+fn shortened(grapheme: &str) -> &str {
+    &grapheme[..grapheme.floor_char_boundary(LONGEST_GRAPHEME)]
 }
 
 /// Width of a line.
 pub fn width(text: &str) -> usize {
-    if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+    if text.is_ascii() {
         return text.len();
     }
     text.graphemes(true).map(width_of).sum()
@@ -90,52 +102,94 @@ pub fn fold(text: &str, columns: usize, most: usize) -> (Vec<String>, bool) {
 
 /// Folds one line; returns true if it stopped because there are enough lines.
 fn fold_line(text: &str, columns: usize, most: usize, lines: &mut Vec<String>) -> bool {
-    let mut fold = Fold::default();
+    let mut ends = RowEnds::new(columns);
+    let (mut line, mut start) = (String::new(), 0);
     for letter in text.graphemes(true) {
         let letter = shown(letter);
-        let wide = match letter {
-            TAB => TAB.len(),
-            letter => width_of(letter),
-        };
-        while fold.taken + wide > columns && !fold.line.is_empty() {
-            lines.push(fold.turn());
+        let is_blank = letter == " " || letter == TAB;
+        for end in ends.push(line.len(), letter.len(), width(letter), is_blank) {
+            lines.push(line[start..end].to_owned());
+            start = end;
             if lines.len() >= most {
                 return true;
             }
         }
-        fold.line.push_str(letter);
-        fold.taken += wide;
-        if letter == " " || letter == TAB {
-            fold.gap = Some((fold.line.len(), fold.taken));
-        }
+        line.push_str(letter);
     }
-    lines.push(fold.line);
+    lines.push(line[start..].to_owned());
     false
 }
 
-/// The line being filled.
-#[derive(Default)]
-struct Fold {
-    line: String,
-    taken: usize,
-    /// Start of its last word, in bytes and in columns.
+/// Finds where rows of text end: after a blank if there is one, or else where the row is full.
+#[derive(Clone, Debug)]
+pub struct RowEnds {
+    columns: usize,
+    /// First byte of the row.
+    start: usize,
+    /// Columns of the row so far.
+    used: usize,
+    /// Byte after the last blank of the row, and the columns up to there.
     gap: Option<(usize, usize)>,
 }
 
-impl Fold {
-    /// Ends the line after its last gap, or here if there is none. The rest begins the next line.
-    fn turn(&mut self) -> String {
-        let (at, taken) = self.gap.take().unwrap_or((self.line.len(), self.taken));
-        let rest = self.line.split_off(at);
-        self.taken -= taken;
-        std::mem::replace(&mut self.line, rest)
+impl RowEnds {
+    /// Begins with the first row.
+    pub fn new(columns: usize) -> RowEnds {
+        RowEnds {
+            columns,
+            start: 0,
+            used: 0,
+            gap: None,
+        }
+    }
+
+    /// Begins a row at a byte, after a line feed.
+    pub fn restart(&mut self, start: usize) {
+        (self.start, self.used, self.gap) = (start, 0, None);
+    }
+
+    /// Returns true if the row is filled to its last column.
+    pub fn is_full(&self) -> bool {
+        self.used == self.columns
+    }
+
+    /// Adds a grapheme; returns the bytes at which rows end before it.
+    pub fn push(
+        &mut self,
+        at: usize,
+        length: usize,
+        wide: usize,
+        is_blank: bool,
+    ) -> impl Iterator<Item = usize> + use<> {
+        let mut ends = [None; 2];
+        if self.used + wide > self.columns
+            && let Some((end, before)) = self.gap.take()
+        {
+            ends[0] = Some(end);
+            self.start = end;
+            self.used -= before;
+        }
+        if self.used + wide > self.columns && at > self.start {
+            ends[1] = Some(at);
+            self.restart(at);
+        }
+        self.add(at, length, wide, is_blank);
+        ends.into_iter().flatten()
+    }
+
+    /// Adds a grapheme to the row even if it does not fit.
+    pub fn add(&mut self, at: usize, length: usize, wide: usize, is_blank: bool) {
+        self.used += wide;
+        if is_blank {
+            self.gap = Some((at + length, self.used));
+        }
     }
 }
 
 fn shown(letter: &str) -> &str {
     match letter {
         "\t" => TAB,
-        letter if letter.contains(steers) => "\u{fffd}",
+        letter if letter.contains(steers) => ODD,
         letter => letter,
     }
 }
@@ -155,6 +209,7 @@ mod tests {
         check("漢字漢字", 4, "漢…");
         check("a\u{301}bc", 2, "a\u{301}…");
         check("a\nb\u{1b}[1m", 9, "a b\u{fffd}[1m");
+        check("a\nb\u{7}", 9, "a b\u{fffd}");
         check("any", 0, "");
         check("👩‍👩‍👧 family", 4, "👩‍👩‍👧 …");
     }
