@@ -30,7 +30,7 @@
 //! | [`chat`], [`team`], [`pair`] | the policies: a turn, a team's router, an instructor and a worker |
 //! | [`context`], [`withdrawn`], [`tokens`] | what an agent gets: messages, summary, withdrawn prompts; token counts |
 //! | [`log_writer`] | appends to a session; forks on conflict, holds what cannot be saved |
-//! | [`text`] | text for users that all frontends share |
+//! | [`slash`], [`text`] | slash commands, and text for users, that all frontends share |
 //! | [`frontend`] | the trait of what shows a conversation and asks the user |
 
 pub mod chat;
@@ -46,6 +46,7 @@ pub mod pair;
 pub mod pair_conversation;
 pub mod runner;
 pub mod setup;
+pub mod slash;
 pub mod spec;
 pub mod task;
 pub mod team;

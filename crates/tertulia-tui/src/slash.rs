@@ -8,149 +8,9 @@ use tertulia_agents::approval::Approval;
 
 use crate::host::ExportFormat;
 use arguments::arguments;
+use tertulia_engine::slash as table;
+pub use tertulia_engine::slash::{Argument, COMMANDS, Command};
 use tertulia_engine::text::permissions;
-
-/// Kind of a command's argument, for completion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Argument {
-    /// None, or not completable.
-    Free,
-    /// Session.
-    Session,
-    /// Model.
-    Model,
-    /// Person of the team.
-    Member,
-    /// Export format, then a file.
-    Export,
-    /// `deploy`, `list` or `map`, then a team file.
-    Team,
-    /// Tool policy.
-    Approve,
-}
-
-/// A command as shown in the help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
-    /// Name, including the slash.
-    pub name: &'static str,
-    /// Arguments; those in brackets are optional.
-    pub arguments: &'static str,
-    /// Explanation.
-    pub help: &'static str,
-    /// Kind of the argument.
-    pub argument: Argument,
-}
-
-impl Command {
-    /// Returns true if the command takes no argument.
-    pub fn stands_alone(&self) -> bool {
-        self.arguments.is_empty()
-    }
-
-    /// Returns true if the command needs an argument.
-    pub fn wants_more(&self) -> bool {
-        !self.stands_alone() && !self.arguments.starts_with('[')
-    }
-}
-
-const fn command(
-    name: &'static str,
-    arguments: &'static str,
-    argument: Argument,
-    help: &'static str,
-) -> Command {
-    Command {
-        name,
-        arguments,
-        help,
-        argument,
-    }
-}
-
-use Argument::{Approve, Export, Free, Member, Model, Session, Team};
-
-/// All commands, in the order of the help.
-pub const COMMANDS: &[Command] = &[
-    command("/help", "", Free, "keys and commands"),
-    command("/sessions", "", Free, "the list of sessions"),
-    command("/resume", "[REF]", Session, "resume another session"),
-    command("/new", "", Free, "begin a new session"),
-    command("/rename", "TITLE", Free, "give this session a title"),
-    command("/tag", "+TAG -TAG", Free, "add and remove tags"),
-    command(
-        "/fork",
-        "[N]",
-        Free,
-        "fork from entry N or the end, and continue there",
-    ),
-    command(
-        "/rewind",
-        "[N]",
-        Free,
-        "go back to before entry N, or choose",
-    ),
-    command(
-        "/compact",
-        "",
-        Free,
-        "sum up the older part for the agent; the log keeps all",
-    ),
-    command(
-        "/export",
-        "[FORMAT] [FILE]",
-        Export,
-        "write this session to a file",
-    ),
-    command("/search", "WORDS", Free, "search all sessions"),
-    command("/compare", "REF", Session, "this session beside another"),
-    command("/tree", "", Free, "this session and its forks"),
-    command(
-        "/stats",
-        "",
-        Free,
-        "messages and tokens, by day, agent and model",
-    ),
-    command(
-        "/model",
-        "[NAME]",
-        Model,
-        "use another model, or list the models",
-    ),
-    command("/agents", "", Free, "which agents are ready"),
-    command(
-        "/approve",
-        "ask|low|all|none",
-        Approve,
-        "tool policy of this session; revokes what was allowed",
-    ),
-    command(
-        "/permissions",
-        "[revoke N|all]",
-        Free,
-        "what tools may do without asking; revoke it",
-    ),
-    command(
-        "/team",
-        "deploy FILE|list|map OLD=NEW",
-        Team,
-        "use a team, list teams, map a former member to a new one",
-    ),
-    command("/members", "", Free, "who is here"),
-    command("/queue", "", Free, "who is still to speak"),
-    command("/task", "", Free, "what the team works on"),
-    command(
-        "/as",
-        "[NAME]",
-        Member,
-        "speak as this person; alone: as whose turn it is",
-    ),
-    command("/go", "", Free, "continue a pair's unfinished work"),
-    command("/info", "", Free, "which session this is"),
-    command("/end", "", Free, "end the session and exit"),
-    command("/exit", "", Free, "leave"),
-    command("/quit", "", Free, "leave"),
-];
 
 /// A parsed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -281,18 +141,14 @@ const INSISTING: &str = "/model!";
 
 /// Parses a command. Returns `None` for other text: a sentence may begin with a path.
 pub fn parse(words: &str) -> Option<Result<Slash, SlashError>> {
-    let words = words.trim();
-    let name = words.split_whitespace().next()?;
-    let is_word = name
-        .strip_prefix('/')
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic()));
-    if !is_word && name != INSISTING {
-        return None;
-    }
-    let rest = words[name.len()..].trim_start();
-    let (name, insists) = match name.strip_suffix('!') {
-        Some(name) => (name, true),
-        None => (name, false),
+    let (name, rest, insists) = match words.trim().strip_prefix(INSISTING) {
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => {
+            ("/model", rest.trim_start(), true)
+        }
+        _ => {
+            let (name, rest) = table::split(words)?;
+            (name, rest, false)
+        }
     };
     if let Some(command) = find(name) {
         return Some(
@@ -315,19 +171,9 @@ pub fn find(name: &str) -> Option<&'static Command> {
         .find(|command| command.name.eq_ignore_ascii_case(name))
 }
 
-/// Command with a similar name. Short names must be more similar: `/tmp` is not `/tag`.
+/// Command with a similar name.
 pub fn nearest(name: &str) -> Option<&'static str> {
-    let name = name.to_ascii_lowercase();
-    let most = if name.len() <= "/team".len() { 1 } else { 2 };
-    let near = COMMANDS.iter().map(|command| {
-        (
-            strsim::damerau_levenshtein(&name, command.name),
-            command.name,
-        )
-    });
-    near.min()
-        .filter(|(far, _)| *far <= most)
-        .map(|(_, near)| near)
+    table::nearest(name, COMMANDS.iter().map(|command| command.name))
 }
 
 /// Parses the arguments of a command. `insists` says whether it ends in `!`.

@@ -17,7 +17,7 @@ const LONGEST_TEST: usize = 620;
 /// Modules, and what must not be named in them, with the reason.
 const WALLS: &[(&str, &[&str], &str)] = &[
     (
-        "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/text,tertulia-engine/src/tokens}",
+        "{tertulia-core/src,tertulia-formats/src,tertulia-agents/src/approval,tertulia-engine/src/chat,tertulia-engine/src/context,tertulia-engine/src/team,tertulia-engine/src/pair,tertulia-engine/src/slash,tertulia-engine/src/text,tertulia-engine/src/tokens}",
         &[
             "std::fs",
             "std::net",
